@@ -1,0 +1,46 @@
+# The whole command surface. Every target sets up what it needs first.
+PYTHON ?= python3
+BIN := .venv/bin
+EXTRAS := server,kafka,postgres,spark
+
+.PHONY: help setup serve demo check format test test-all bench clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: .venv/.installed  ## create .venv with the strata command in it, and fetch the jars
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Strata needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev
+	touch $@
+
+serve: setup  ## the registry on http://127.0.0.1:8081, log in sqlite:///strata.db
+	$(BIN)/strata serve
+
+demo: setup  ## the main job: real broker, evolving flights, Spark, dead letters
+	$(BIN)/python -m demo
+
+check: setup  ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+format: setup  ## rewrite what the formatter and the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included
+	$(BIN)/pytest -m 'not slow'
+
+test-all: setup  ## the same, and what takes longer
+	$(BIN)/pytest
+
+bench: setup  ## side-by-side measurements
+	$(BIN)/python -m bench
+
+clean:  ## forget the environment and the caches
+	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache

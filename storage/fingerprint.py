@@ -1,0 +1,75 @@
+"""The identity hash of a schema: an MD5 digest whose 16 bytes, printed as a UUID, are its GUID.
+
+The bytes that enter it, and their order, are fixed by what the reference computes (docs/log-format.md): the schema
+text, each reference, then metadata and rule set where present. The schema type is no part of it. MD5 serves here as
+a name, not as a safeguard.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+__all__ = ["fingerprint", "guid_of"]
+
+_PRESENT = b"\x01"
+_RULE_KINDS = ("migrationRules", "domainRules", "encodingRules")
+_RULE_TEXTS = ("name", "doc", "kind", "mode", "type")
+
+
+def fingerprint(
+    text: str,
+    references: Sequence[tuple[str, str, int]] = (),
+    metadata: Mapping[str, Any] | None = None,
+    rule_set: Mapping[str, Any] | None = None,
+) -> bytes:
+    """Return the 16-byte digest of a schema text with its references, metadata and rules.
+
+    Args:
+        text: the schema text as stored.
+        references: (name, subject, version) triples in their stored order.
+        metadata: the JSON object with `tags`, `properties`, `sensitive`.
+        rule_set: the JSON object with `migrationRules`, `domainRules`, `encodingRules`, `enableAt`.
+    """
+    digest = hashlib.md5(text.encode(), usedforsecurity=False)
+    for name, subject, version in references:
+        digest.update(name.encode() + subject.encode() + struct.pack(">i", version))
+    if metadata:
+        digest.update(_PRESENT)
+        for part in _metadata_parts(metadata):
+            digest.update(part.encode())
+    if rule_set:
+        digest.update(_PRESENT)
+        for rule in (rule for kind in _RULE_KINDS for rule in rule_set.get(kind) or ()):
+            _update_rule(digest, rule)
+        digest.update((rule_set.get("enableAt") or "").encode())
+    return digest.digest()
+
+
+def guid_of(digest: bytes) -> str:
+    """Return a fingerprint in the form of a UUID."""
+    return str(UUID(bytes=digest))
+
+
+def _metadata_parts(metadata: Mapping[str, Any]) -> Iterable[str]:
+    for key, values in sorted((metadata.get("tags") or {}).items()):
+        yield key
+        yield from sorted(values)
+    for key, value in sorted((metadata.get("properties") or {}).items()):
+        yield key
+        yield value
+    yield from sorted(metadata.get("sensitive") or ())
+
+
+def _update_rule(digest: "hashlib._Hash", rule: Mapping[str, Any]) -> None:
+    for name in _RULE_TEXTS:
+        digest.update((rule.get(name) or "").encode())
+    for tag in sorted(rule.get("tags") or ()):
+        digest.update(tag.encode())
+    for key, value in sorted((rule.get("params") or {}).items()):
+        digest.update(key.encode() + value.encode())
+    for name in ("expr", "onSuccess", "onFailure"):
+        digest.update((rule.get(name) or "").encode())
+    if rule.get("disabled"):
+        digest.update(_PRESENT)

@@ -1,0 +1,94 @@
+"""The Log protocol: an ordered sequence of keyed records that refuses a write made on stale knowledge.
+
+Compare-and-append is the whole concurrency model. A writer names the offset up to which it has read (`after`);
+when the log has moved on, nothing is written and `Conflict` tells the writer to read on and decide again. Nobody is
+elected, and no decision made on an old State can land.
+
+Offsets grow and may have gaps. -1 stands for "before the first record".
+
+Rules of this file: protocol and values only; what a key or a value means is `records.py`, what they add up to is
+`state.py`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["START", "Conflict", "Entry", "Log", "LogError", "LogTimeout", "Record", "RecordTooLarge"]
+
+START = -1
+
+
+class LogError(Exception):
+    """The log could not be read or written, or the fate of a write is unknown."""
+
+
+class LogTimeout(LogError):
+    """The log did not answer in time; the fate of a write is unknown."""
+
+
+class RecordTooLarge(LogError):
+    """The log refuses a record of this size; nothing was written."""
+
+
+class Conflict(Exception):
+    """The log's end is no longer the offset the writer had read to; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a writer appends: key bytes, and value bytes or None for a tombstone."""
+
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record as the log holds it: with its offset, and its timestamp in milliseconds since the epoch."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Log(Protocol):
+    """What every log offers. All calls block, may come from several threads, and raise `LogError` on failure."""
+
+    def read(self, after: int) -> Iterator[Entry]:
+        """Yield the records after an offset, in order, up to the end known when the call began (or later).
+
+        Everything that any node's `append` had returned before this call began is included.
+        A read does not wait for an append that is under way.
+        """
+        ...
+
+    def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
+        """Append all records or none, and return them as the log holds them.
+
+        Args:
+            after: the offset of the last record that the writer has read, `START` for none.
+            records: at least one; they take consecutive places in the log.
+
+        Raises:
+            Conflict: a record after `after` exists; nothing was written.
+            RecordTooLarge: the log refuses a record; nothing was written.
+            LogTimeout: no answer in time; the records may or may not have been written.
+        """
+        ...
+
+    def end(self) -> int:
+        """Return the offset of the last record, `START` when there is none."""
+        ...
+
+    def holder(self) -> str | None:
+        """Return the base URL of the other node that holds the right to write, if writes had better go there.
+
+        None when this node may as well write itself: a hint, never a promise.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up connections and threads; a second call does nothing."""
+        ...

@@ -1,0 +1,384 @@
+"""The records of the `_schemas` log: typed keys and values and their JSON, byte for byte as the reference writes it.
+
+Rules of this file: pure functions between bytes and values. Compaction compares keys as bytes, so the order of the
+properties in a key is part of the format. What a decoder does not know it ignores inside a value and refuses as a key
+kind; every refusal is a `RecordError`, which `State` sets aside. Old forms are read (magic 0, values without
+`schemaType`, `subject` or `deleted`), only the present form is written.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, NewType, TypeVar
+
+import orjson
+
+from storage.log import Record
+
+__all__ = [
+    "DEFAULT_CONTEXT",
+    "MAX_VERSION",
+    "ClearSubjectKey",
+    "ConfigKey",
+    "ConfigValue",
+    "ContextKey",
+    "DeleteSubjectKey",
+    "HighWaterKey",
+    "Key",
+    "KeyType",
+    "ModeKey",
+    "NoopKey",
+    "RecordError",
+    "Reference",
+    "SchemaId",
+    "SchemaKey",
+    "SchemaValue",
+    "Subject",
+    "Value",
+    "Version",
+    "context_of",
+    "decode_key",
+    "decode_value",
+    "encode",
+]
+
+SchemaId = NewType("SchemaId", int)
+Version = NewType("Version", int)
+Subject = NewType("Subject", str)
+
+DEFAULT_CONTEXT = "."
+MAX_VERSION = 2**31 - 1
+_TENANT = "default"
+_T = TypeVar("_T")
+
+
+class RecordError(ValueError):
+    """A record that cannot be read; the message says why."""
+
+
+class KeyType(StrEnum):
+    """The kinds of key that the log knows."""
+
+    SCHEMA = "SCHEMA"
+    CONFIG = "CONFIG"
+    MODE = "MODE"
+    NOOP = "NOOP"
+    DELETE_SUBJECT = "DELETE_SUBJECT"
+    CLEAR_SUBJECT = "CLEAR_SUBJECT"
+    CONTEXT = "CONTEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaKey:
+    """One version of a subject."""
+
+    subject: Subject
+    version: Version
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """The configuration of a subject, or of the registry when None."""
+
+    subject: Subject | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModeKey:
+    """The mode of a subject, or of the registry when None."""
+
+    subject: Subject | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoopKey:
+    """A record that changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class HighWaterKey:
+    """The highest schema id ever given in a context.
+
+    Ids must never be reused, not even after a hard delete whose tombstones compaction has dropped, so a hard delete
+    of the highest id leaves this mark. On the wire it is a NOOP with a context, which other registries pass over.
+    """
+
+    context: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSubjectKey:
+    """The soft delete of every version of a subject up to the one in the value."""
+
+    subject: Subject
+
+
+@dataclass(frozen=True, slots=True)
+class ClearSubjectKey:
+    """The removal of what a soft-deleted subject (or context, or everything: None) still holds."""
+
+    subject: Subject | None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextKey:
+    """The existence of a context."""
+
+    context: str
+
+
+Key = SchemaKey | ConfigKey | ModeKey | NoopKey | HighWaterKey | DeleteSubjectKey | ClearSubjectKey | ContextKey
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A name inside a schema, and the subject and version it stands for."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaValue:
+    """A version as stored: `text` is the schema text, `metadata` and `rule_set` are JSON objects kept as they came."""
+
+    subject: Subject
+    version: Version
+    schema_id: SchemaId
+    text: str
+    schema_type: str = "AVRO"
+    references: tuple[Reference, ...] = ()
+    metadata: Mapping[str, Any] | None = None
+    rule_set: Mapping[str, Any] | None = None
+    deleted: bool = False
+
+
+# Every field of a configuration in the order in which it is written; values are kept as they came.
+CONFIG_FIELDS = (
+    "alias",
+    "aliasForDeks",
+    "normalize",
+    "validateFields",
+    "validateNewSchemas",
+    "validateRules",
+    "compatibilityLevel",
+    "compatibilityPolicy",
+    "compatibilityGroup",
+    "defaultMetadata",
+    "overrideMetadata",
+    "defaultRuleSet",
+    "overrideRuleSet",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigValue:
+    """A configuration: only fields that are set, by their names on the wire."""
+
+    fields: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def get(self, name: str) -> Any:
+        """Return a field's value, None when it is not set."""
+        return self.fields.get(name)
+
+
+# A SCHEMA, CONFIG, MODE, DELETE_SUBJECT (its version) or high-water (its id) value; None for a tombstone.
+Value = SchemaValue | ConfigValue | str | int | None
+
+
+def context_of(subject: str) -> str:
+    """Return the context of a qualified subject, the default context of a plain one."""
+    if subject.startswith(":.") and (end := subject.find(":", 2)) > 0:
+        return subject[1:end]
+    return DEFAULT_CONTEXT
+
+
+# --- to bytes
+
+
+def encode(key: Key, value: Value = None) -> Record:
+    """Return a record as the log holds it; a value of None is a tombstone, or nothing where a kind has no value."""
+    return Record(_dump(_key_json(key)), _ENCODE_VALUE[type(key)](key, value))
+
+
+def _dump(content: Mapping[str, Any]) -> bytes:
+    # Not orjson: a metadata value beyond 64 bits must keep its digits.
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _key_json(key: Key) -> dict[str, Any]:
+    match key:
+        case SchemaKey(subject, version):
+            return {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
+        case ConfigKey(subject):
+            return _scoped(KeyType.CONFIG, subject)
+        case ModeKey(subject):
+            return _scoped(KeyType.MODE, subject)
+        case NoopKey():
+            return {"keytype": "NOOP", "magic": 0}
+        case HighWaterKey(context):
+            return {"keytype": "NOOP", "context": context, "magic": 0}
+        case DeleteSubjectKey(subject):
+            return _scoped(KeyType.DELETE_SUBJECT, subject)
+        case ClearSubjectKey(subject):
+            return _scoped(KeyType.CLEAR_SUBJECT, subject)
+        case ContextKey(context):
+            return {"keytype": "CONTEXT", "tenant": _TENANT, "context": context, "magic": 0}
+
+
+def _scoped(kind: KeyType, subject: str | None) -> dict[str, Any]:
+    return {"keytype": kind.value, **({} if subject is None else {"subject": subject}), "magic": 0}
+
+
+def _schema_bytes(_key: Key, value: Value) -> bytes | None:
+    if not isinstance(value, SchemaValue):
+        return None
+    content: dict[str, Any] = {"subject": value.subject, "version": value.version, "id": value.schema_id}
+    content["schemaType"] = value.schema_type
+    if value.references:
+        content["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in value.references]
+    if value.metadata:
+        content["metadata"] = value.metadata
+    if value.rule_set:
+        content["ruleSet"] = value.rule_set
+    return _dump(content | {"schema": value.text, "deleted": value.deleted})
+
+
+def _config_bytes(key: Key, value: Value) -> bytes | None:
+    if not isinstance(value, ConfigValue):
+        return None
+    fields = {name: value.fields[name] for name in CONFIG_FIELDS if value.fields.get(name) is not None}
+    return _dump(_subject_of(key) | fields)
+
+
+def _mode_bytes(key: Key, value: Value) -> bytes | None:
+    return None if value is None else _dump(_subject_of(key) | {"mode": value})
+
+
+def _subject_of(key: Key) -> dict[str, Any]:
+    subject = getattr(key, "subject", None)
+    return {} if subject is None else {"subject": subject}
+
+
+def _context_bytes(key: Key, _value: Value) -> bytes:
+    assert isinstance(key, ContextKey)  # noqa: S101 - the table below says so
+    return _dump({"tenant": _TENANT, "context": key.context})
+
+
+_ENCODE_VALUE: Mapping[type, Callable[[Key, Value], bytes | None]] = {
+    SchemaKey: _schema_bytes,
+    ConfigKey: _config_bytes,
+    ModeKey: _mode_bytes,
+    NoopKey: lambda _key, _value: None,
+    HighWaterKey: lambda key, value: _dump({"context": getattr(key, "context", None), "maxId": value}),
+    DeleteSubjectKey: lambda key, value: _dump(_subject_of(key) | {"version": value}),
+    ClearSubjectKey: lambda key, _value: _dump(_subject_of(key)),
+    ContextKey: _context_bytes,
+}
+
+
+# --- from bytes
+
+
+def decode_key(data: bytes | None) -> Key:
+    """Return the key that some bytes hold.
+
+    Raises:
+        RecordError: no key, no JSON object, an unknown kind, or a property of the wrong type.
+    """
+    if data is None:
+        raise RecordError("the record has no key")
+    content = _load(data, "key")
+    kind = content.get("keytype")
+    if not isinstance(kind, str) or kind not in _DECODE_KEY:
+        raise RecordError(f"unknown key type {kind!r}")
+    return _DECODE_KEY[kind](content)
+
+
+def decode_value(key: Key, data: bytes | None) -> Value:
+    """Return the value that some bytes hold under a key; None for a tombstone.
+
+    Raises:
+        RecordError: no JSON object, or a property that is missing or of the wrong type.
+    """
+    if data is None or isinstance(key, NoopKey | ContextKey | ClearSubjectKey):
+        return None
+    content = _load(data, "value")
+    match key:
+        case SchemaKey():
+            return _schema_value(key, content)
+        case ConfigKey():
+            return ConfigValue({name: content[name] for name in CONFIG_FIELDS if content.get(name) is not None})
+        case ModeKey():
+            return _typed(content, "mode", str)
+        case DeleteSubjectKey():
+            return _typed(content, "version", int)
+        case HighWaterKey():
+            return _typed(content, "maxId", int)
+
+
+def _load(data: bytes, what: str) -> dict[str, Any]:
+    try:
+        content = orjson.loads(data)
+    except ValueError:
+        try:
+            content = json.loads(data)  # lone surrogates, which orjson refuses
+        except (ValueError, RecursionError) as error:
+            raise RecordError(f"the {what} is not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise RecordError(f"the {what} is not a JSON object")
+    return content
+
+
+def _typed(content: Mapping[str, Any], name: str, kind: type[_T], default: _T | None = None) -> _T:
+    value = content.get(name)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise RecordError(f"{name!r} is {value!r}, not {kind.__name__}")
+    return value
+
+
+def _optional_subject(content: Mapping[str, Any]) -> Subject | None:
+    return None if content.get("subject") is None else Subject(_typed(content, "subject", str))
+
+
+def _noop(content: Mapping[str, Any]) -> Key:
+    return NoopKey() if content.get("context") is None else HighWaterKey(_typed(content, "context", str))
+
+
+_DECODE_KEY: Mapping[str, Callable[[Mapping[str, Any]], Key]] = {
+    "SCHEMA": lambda c: SchemaKey(Subject(_typed(c, "subject", str)), Version(_typed(c, "version", int))),
+    "CONFIG": lambda c: ConfigKey(_optional_subject(c)),
+    "MODE": lambda c: ModeKey(_optional_subject(c)),
+    "NOOP": _noop,
+    "DELETE_SUBJECT": lambda c: DeleteSubjectKey(Subject(_typed(c, "subject", str))),
+    "CLEAR_SUBJECT": lambda c: ClearSubjectKey(_optional_subject(c)),
+    "CONTEXT": lambda c: ContextKey(_typed(c, "context", str)),
+}
+
+
+def _schema_value(key: SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
+    schema_id = _typed(content, "id", int)
+    if not 0 <= schema_id <= MAX_VERSION:
+        raise RecordError(f"the schema id {schema_id} is out of range")
+    return SchemaValue(
+        key.subject,
+        key.version,
+        SchemaId(schema_id),
+        _typed(content, "schema", str),
+        _typed(content, "schemaType", str, "AVRO"),
+        tuple(_reference(item) for item in _typed(content, "references", list, [])),
+        content.get("metadata"),
+        content.get("ruleSet"),
+        deleted=_typed(content, "deleted", bool, default=False),
+    )
+
+
+def _reference(item: Any) -> Reference:
+    if not isinstance(item, dict):
+        raise RecordError("a reference is not a JSON object")
+    return Reference(_typed(item, "name", str), _typed(item, "subject", str), _typed(item, "version", int))
