@@ -1,0 +1,215 @@
+"""Resolves pinned sets of Maven artifacts once into a cache folder.
+
+A set is resolved with `mvn` when that is on the PATH, otherwise with the Apache Ivy jar that PySpark ships, so that
+Python and Java are enough. The folder of a set is named by its contents and appears whole or not at all; a file lock
+keeps two processes from resolving the same set twice.
+
+`python -m harness.jars` fetches everything ahead of time.
+"""
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+__all__ = ["JAR_SETS", "JarSet", "cache_folder", "kafka_jars", "resolve", "spark_avro_jars", "spark_kafka_jars"]
+
+_CHECKOUT = Path(__file__).resolve().parent.parent
+_DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+_TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class JarSet:
+    """Pinned artifacts (`group:artifact:version`) that are resolved together."""
+
+    name: str
+    artifacts: tuple[str, ...]
+    transitive: bool
+
+    @property
+    def folder_name(self) -> str:
+        """The name of the set's folder: another list of artifacts is another folder."""
+        digest = hashlib.sha256("\n".join((*self.artifacts, str(self.transitive))).encode()).hexdigest()
+        return f"{self.name}-{digest[:12]}"
+
+
+# Kafka: 4.4.0 is newer, but its pom names an artifact that was never published.
+# Spark's Kafka source: its own dependency list cannot be resolved on every mirror, hence one by one.
+JAR_SETS = {
+    jar_set.name: jar_set
+    for jar_set in (
+        JarSet(
+            "kafka",
+            ("org.apache.kafka:kafka_2.13:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
+            transitive=True,
+        ),
+        JarSet(
+            "spark-kafka",
+            (
+                "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.1",
+                "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+                "org.apache.kafka:kafka-clients:3.9.1",
+                "org.apache.commons:commons-pool2:2.12.1",
+            ),
+            transitive=False,
+        ),
+        JarSet("spark-avro", ("org.apache.spark:spark-avro_2.13:4.1.1",), transitive=False),
+    )
+}
+
+
+def kafka_jars() -> list[Path]:
+    """The class path of a Kafka broker."""
+    return resolve(JAR_SETS["kafka"])
+
+
+def spark_kafka_jars() -> list[Path]:
+    """Spark's Kafka source, for `spark.jars`."""
+    return resolve(JAR_SETS["spark-kafka"])
+
+
+def spark_avro_jars() -> list[Path]:
+    """Spark's own Avro functions, for `spark.jars`: benchmarks and second opinions."""
+    return resolve(JAR_SETS["spark-avro"])
+
+
+def cache_folder() -> Path:
+    """Where jars are kept: `$STRATA_CACHE/jars`, by default `.cache/jars` of the checkout."""
+    return Path(os.environ.get("STRATA_CACHE") or _CHECKOUT / ".cache").resolve() / "jars"
+
+
+def resolve(jar_set: JarSet) -> list[Path]:
+    """Return the set's jars, fetching them first when the cache lacks them."""
+    folder = cache_folder() / jar_set.folder_name
+    if not folder.is_dir():
+        with _locked(folder.with_suffix(".lock")):
+            if not folder.is_dir():
+                _fetch(jar_set, folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def _fetch(jar_set: JarSet, folder: Path) -> None:
+    run = _with_maven if shutil.which("mvn") else _with_ivy
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{jar_set.name}-") as scratch:
+        jars = Path(scratch) / "jars"
+        jars.mkdir()
+        run(jar_set, Path(scratch), jars)
+        found = {jar.name for jar in jars.glob("*.jar")}
+        missing = [name for name in map(_jar_name, jar_set.artifacts) if name not in found]
+        if missing:
+            raise RuntimeError(f"Resolving the jars of {jar_set.name} ended without {', '.join(missing)}")
+        jars.rename(folder)
+
+
+def _jar_name(coordinates: str) -> str:
+    _, artifact, version = coordinates.split(":")
+    return f"{artifact}-{version}.jar"
+
+
+def _with_maven(jar_set: JarSet, scratch: Path, jars: Path) -> None:
+    exclude = "" if jar_set.transitive else _POM_EXCLUSION
+    dependencies = "".join(
+        _POM_DEPENDENCY.format(group=escape(group), artifact=escape(artifact), version=escape(version)) % exclude
+        for group, artifact, version in (each.split(":") for each in jar_set.artifacts)
+    )
+    pom = scratch / "pom.xml"
+    pom.write_text(_POM % dependencies)
+    copy = [f"{_DEPENDENCY_PLUGIN}:copy-dependencies", f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
+    _run(["mvn", "--batch-mode", "--quiet", "--file", str(pom), *copy], jar_set)
+
+
+def _with_ivy(jar_set: JarSet, scratch: Path, jars: Path) -> None:
+    settings = scratch / "ivysettings.xml"
+    settings.write_text(_IVY_SETTINGS)
+    dependencies = "".join(
+        f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="default->{target}"/>'
+        for target in ("default" if jar_set.transitive else "master",)
+        for group, artifact, version in (each.split(":") for each in jar_set.artifacts)
+    )
+    module = scratch / "ivy.xml"
+    module.write_text(_IVY_MODULE % dependencies)
+    pattern = f"{jars}/[artifact]-[revision].[ext]"
+    options = ["-settings", str(settings), "-cache", str(scratch / "ivy-cache"), "-ivy", str(module)]
+    java = ["java", "-cp", str(_ivy_jar()), "org.apache.ivy.Main"]
+    _run([*java, *options, "-retrieve", pattern, "-types", "jar", "bundle"], jar_set)
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    jars = Path(spec.origin).parent / "jars" if spec and spec.origin else None
+    found = sorted(jars.glob("ivy-*.jar")) if jars else []
+    if not found:
+        raise RuntimeError("Fetching jars needs Maven (`mvn` on the PATH), or PySpark installed and `java` on the PATH")
+    return found[-1]
+
+
+def _run(command: list[str], jar_set: JarSet) -> None:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
+        )
+    except FileNotFoundError as error:
+        raise RuntimeError(f"Fetching the jars of {jar_set.name} needs `{command[0]}` on the PATH") from error
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
+        raise RuntimeError(f"Fetching the jars of {jar_set.name} with `{command[0]}` failed:\n{tail}")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>strata</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>%s</dependencies>
+</project>
+"""
+_POM_DEPENDENCY = """<dependency>
+  <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>%s
+</dependency>"""
+_POM_EXCLUSION = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+# Ivy fetches one file after another: what it needs not look for saves a fifth of the time.
+_IVY_SETTINGS = """<ivysettings>
+  <property name="ivy.maven.lookup.sources" value="false"/>
+  <property name="ivy.maven.lookup.javadoc" value="false"/>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true" useMavenMetadata="false"/></resolvers>
+</ivysettings>
+"""
+_IVY_MODULE = """<ivy-module version="2.0">
+  <info organisation="strata" module="jars"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>%s</dependencies>
+</ivy-module>
+"""
+
+
+def main(say: Callable[[str], object] = print) -> int:
+    """Fetch every set, telling what happens."""
+    for jar_set in JAR_SETS.values():
+        begun = time.monotonic()
+        say(f"{jar_set.name}: {', '.join(jar_set.artifacts)}")
+        jars = resolve(jar_set)
+        size = sum(jar.stat().st_size for jar in jars) / 1e6
+        say(f"  {len(jars)} jars, {size:.0f} MB, {time.monotonic() - begun:.1f} s, in {cache_folder()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""A real Kafka cluster in KRaft mode, from jars, on loopback.
+
+    with KafkaBroker() as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+
+Every node is broker and controller at once. Settings keep a node small (about 170 MiB) and quick to restart: the
+controller refuses a node's id until its old session has ended, hence the short session.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from harness.jars import kafka_jars
+from harness.processes import free_port, start_tied, stop_process, tail
+
+__all__ = ["KafkaBroker"]
+
+_HOST = "127.0.0.1"
+_JVM = (
+    "-Xmx384m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+)
+_READY_S = 60.0
+_POLL_S = 0.05
+
+
+@dataclass(slots=True)
+class _Node:
+    node_id: int
+    port: int
+    controller_port: int
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "broker.log"
+
+    @property
+    def settings(self) -> Path:
+        return self.folder / "server.properties"
+
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+class KafkaBroker:
+    """A cluster of `nodes` brokers; `config` adds to or overrides the brokers' settings.
+
+    Nodes are numbered from 0. `kill`, `restart`, `pause` and `resume` act on one node; data and port survive a restart.
+    """
+
+    def __init__(self, nodes: int = 1, *, config: Mapping[str, str] | None = None) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="strata-kafka-"))
+        self._config = dict(config or {})
+        self._nodes = [_Node(i + 1, free_port(), free_port(), self._folder / f"node-{i + 1}") for i in range(nodes)]
+        self._class_path = ""
+
+    @property
+    def bootstrap(self) -> str:
+        """The `bootstrap.servers` of the cluster."""
+        return ",".join(f"{_HOST}:{node.port}" for node in self._nodes)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Format and start every node, and wait until the whole cluster answers."""
+        self._class_path = os.pathsep.join(map(str, kafka_jars()))
+        cluster_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+        formatting = [self._format(node, cluster_id) for node in self._nodes]
+        for node, process in zip(self._nodes, formatting, strict=True):
+            if process.wait(_READY_S) != 0:
+                raise RuntimeError(f"Kafka's storage could not be formatted:\n{tail(node.log)}")
+        for node in self._nodes:
+            self._launch(node)
+        self._wait(self._nodes)
+
+    def kill(self, i: int = 0) -> None:
+        """End a node with SIGKILL."""
+        process = self._nodes[i].process
+        if process is not None:
+            stop_process(process)
+
+    def restart(self, i: int = 0) -> None:
+        """Start a node again, killing it first when it runs: same data, same port."""
+        self.kill(i)
+        self._launch(self._nodes[i])
+        self._wait([self._nodes[i]])
+
+    def pause(self, i: int = 0) -> None:
+        """Stop a node's process in its tracks: its connections stay open and silent."""
+        self._signal(i, signal.SIGSTOP)
+
+    def resume(self, i: int = 0) -> None:
+        """Let a paused node go on."""
+        self._signal(i, signal.SIGCONT)
+
+    def stop(self) -> None:
+        """End all nodes and remove their data; a second call does nothing."""
+        for node in self._nodes:
+            if node.process is not None:
+                stop_process(node.process)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _signal(self, i: int, number: signal.Signals) -> None:
+        process = self._nodes[i].process
+        if process is None or process.poll() is not None:
+            raise RuntimeError(f"Node {i} is not running")
+        process.send_signal(number)
+
+    def _format(self, node: _Node, cluster_id: str) -> subprocess.Popen[bytes]:
+        node.folder.mkdir()
+        node.settings.write_text("".join(f"{key}={value}\n" for key, value in self._settings(node).items()))
+        options = ["format", "--cluster-id", cluster_id, "--config", str(node.settings)]
+        return start_tied(self._java("kafka.tools.StorageTool", *options), log=node.log)
+
+    def _launch(self, node: _Node) -> None:
+        node.process = start_tied(self._java("kafka.Kafka", str(node.settings)), log=node.log)
+
+    def _java(self, main_class: str, *arguments: str) -> list[str]:
+        return ["java", *_JVM, "-cp", self._class_path, main_class, *arguments]
+
+    def _settings(self, node: _Node) -> dict[str, str]:
+        size = len(self._nodes)
+        replicas, in_sync = str(min(3, size)), str(min(2, size))
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(node.node_id),
+            "controller.quorum.voters": ",".join(f"{n.node_id}@{_HOST}:{n.controller_port}" for n in self._nodes),
+            "listeners": f"PLAINTEXT://{_HOST}:{node.port},CONTROLLER://{_HOST}:{node.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{_HOST}:{node.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(node.folder / "data"),
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
+            "default.replication.factor": replicas,
+            "offsets.topic.replication.factor": replicas,
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": in_sync,
+            "transaction.state.log.num.partitions": "4",
+            "group.initial.rebalance.delay.ms": "0",
+            "log.cleaner.dedupe.buffer.size": "8388608",
+            **self._config,
+        }
+
+    def _wait(self, nodes: list[_Node]) -> None:
+        deadline = time.monotonic() + _READY_S
+        for node in nodes:
+            _until(partial(_listens, node.port), node, deadline)
+        wanted = {node.node_id for node in self._nodes if node.alive()}
+        for node in nodes:
+            # The reference keeps the client alive until its futures have answered.
+            admin = AdminClient({"bootstrap.servers": f"{_HOST}:{node.port}", "log_level": 0})
+            _until(partial(_sees, admin, wanted), node, deadline)
+
+
+def _until(ready: Callable[[], bool], node: _Node, deadline: float) -> None:
+    while not ready():
+        if not node.alive():
+            raise RuntimeError(f"Kafka node {node.node_id} ended while starting:\n{tail(node.log)}")
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"Kafka node {node.node_id} was not ready in {_READY_S:.0f} s:\n{tail(node.log)}")
+        time.sleep(_POLL_S)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((_HOST, port)) == 0
+
+
+def _sees(admin: AdminClient, wanted: set[int]) -> bool:
+    try:
+        return wanted <= set(admin.list_topics(timeout=5).brokers)
+    except KafkaException:
+        return False

@@ -1,0 +1,88 @@
+"""Child processes that end with the process that started them, however that ends, and loopback ports for them.
+
+Run as a script this file is the launcher: it asks the kernel to kill it together with its parent, then becomes the
+command it was given. Linux kills a child when the *thread* that started it ends, so all children are started from
+one thread that lives as long as the interpreter.
+"""
+
+import contextlib
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+__all__ = ["free_port", "start_tied", "stop_process", "tail"]
+
+_STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="harness-starter")
+_PR_SET_PDEATHSIG = 1
+# Below the range from which the kernel picks ports for outgoing connections: a port that was free stays free
+# for a restart.
+_PORTS = range(20_000, 32_000)
+_LOOPBACK = "127.0.0.1"
+
+
+def start_tied(command: Sequence[str], *, log: Path, user: int | None = None) -> subprocess.Popen[bytes]:
+    """Start a command that dies with this process; its output is appended to `log`."""
+    launcher = [sys.executable, "-I", "-S", str(Path(__file__).resolve()), str(os.getpid()), str(user or 0)]
+    with log.open("ab") as output:
+        return _STARTER.submit(
+            subprocess.Popen,
+            [*launcher, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        ).result()
+
+
+def stop_process(process: subprocess.Popen[bytes], *, grace_s: float = 0) -> None:
+    """End a process: politely when there is a grace period, then by force."""
+    if process.poll() is None and grace_s:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(grace_s)
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+
+
+def free_port() -> int:
+    """Pick a loopback port that nobody listens on."""
+    for port in random.sample(_PORTS, 200):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((_LOOPBACK, port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError(f"No free port on {_LOOPBACK} between {_PORTS.start} and {_PORTS.stop}")
+
+
+def tail(log: Path, lines: int = 40) -> str:
+    """Return the last lines of a log file, for an error message."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    return "\n".join(text.splitlines()[-lines:]) or "(its log is empty)"
+
+
+def _become(parent: int, user: int, command: list[str]) -> None:
+    # The user first: changing it clears the request to die with the parent.
+    if user:
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The parent may have died before the request was made. It reads as 0 from inside another PID namespace.
+    if os.getppid() not in {parent, 0}:
+        sys.exit(1)
+    os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
+
+
+if __name__ == "__main__":
+    _become(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
