@@ -1,0 +1,1 @@
+"""The client island: frames, the registry client, serializers and deserializers."""

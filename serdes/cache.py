@@ -1,0 +1,72 @@
+"""A bounded cache in which however many threads miss a key at once, one of them loads it.
+
+Rules of this file: failures are handed to all who waited and are never kept; what is kept longest unused goes first.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from threading import Lock
+from typing import Generic, TypeVar
+
+__all__ = ["SharedCache"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class SharedCache(Generic[K, V]):
+    """At most `capacity` values by key, each loaded by one caller for all who ask meanwhile."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._lock = Lock()
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._loading: dict[K, Future[V]] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: K, load: Callable[[], V], *, is_fresh: Callable[[V], bool] = lambda value: True) -> V:
+        """The value of a key, loaded by this call or by one already under way; a stale one is loaded again."""
+        with self._lock:
+            if key in self._values:
+                if is_fresh(self._values[key]):
+                    self._values.move_to_end(key)
+                    return self._values[key]
+                del self._values[key]
+            future = self._loading.get(key)
+            leads = future is None
+            if future is None:
+                future = self._loading[key] = Future()
+        if leads:
+            self._load(key, load, future)
+        return future.result()
+
+    def discard(self, matches: Callable[[K], bool]) -> None:
+        """Forget every key that matches, and keep nothing of the loads under way."""
+        with self._lock:
+            for key in [key for key in self._values if matches(key)]:
+                del self._values[key]
+            for key in [key for key in self._loading if matches(key)]:
+                del self._loading[key]
+
+    def _load(self, key: K, load: Callable[[], V], future: Future[V]) -> None:
+        try:
+            value = load()
+        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+            self._finish(key, future)
+            future.set_exception(error)
+        else:
+            self._finish(key, future, value)
+            future.set_result(value)
+
+    def _finish(self, key: K, future: Future[V], *value: V) -> None:
+        with self._lock:
+            if self._loading.get(key) is not future:
+                return
+            del self._loading[key]
+            for one in value:
+                self._values[key] = one
+            while len(self._values) > self._capacity:
+                self._values.popitem(last=False)

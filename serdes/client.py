@@ -1,0 +1,242 @@
+"""The registry as Python calls.
+
+Each call is one route. What never changes is remembered: a schema by its id, the answer to a registration. An id that
+the registry does not know is remembered for a few seconds too, or a topic full of damaged frames would become as many
+requests.
+
+Rules of this file: no retry and no JSON text here, that is the transport's; no Avro here, that is `serdes.avro`'s.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import quote
+
+from serdes.cache import SharedCache
+from serdes.errors import RegistryError
+from serdes.model import CompatibilityResult, Reference, RegisteredSchema, Schema
+from serdes.settings import ClientSettings
+from serdes.transport import Transport
+
+__all__ = [
+    "ClientSettings",
+    "CompatibilityResult",
+    "Reference",
+    "RegisteredSchema",
+    "RegistryClient",
+    "Schema",
+]
+
+LATEST: Literal["latest"] = "latest"
+_UNKNOWN_SCHEMA = 40403
+
+
+class RegistryClient:
+    """A client of one schema registry, to be shared by all threads of a process.
+
+    Args:
+        url: the registry's address, or several addresses of the same registry.
+        **options: see `ClientSettings`: username and password or token, timeout, retries, cache_size …
+
+    It pickles as its settings: a client that arrives in another process opens its own connections.
+    """
+
+    def __init__(self, url: str | Sequence[str], **options: Any) -> None:
+        self._open(ClientSettings.of(url, **options))
+
+    @classmethod
+    def from_settings(
+        cls, settings: ClientSettings, *, clock: Callable[[], float] = time.monotonic
+    ) -> "RegistryClient":
+        """A client from settings made elsewhere."""
+        client = cls.__new__(cls)
+        client._open(settings, clock=clock)
+        return client
+
+    def _open(self, settings: ClientSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._transport = Transport(settings)
+        self._schemas: SharedCache[tuple[str, int], Schema | _Missing] = SharedCache(settings.cache_size)
+        self._registrations: SharedCache[_Registration, RegisteredSchema] = SharedCache(settings.cache_size)
+
+    def __reduce__(self) -> tuple[Callable[[ClientSettings], "RegistryClient"], tuple[ClientSettings]]:
+        return type(self).from_settings, (self.settings,)
+
+    def __repr__(self) -> str:
+        return f"RegistryClient({', '.join(self.settings.urls)})"
+
+    def __enter__(self) -> "RegistryClient":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+        self._transport.close()
+
+    # Schemas
+
+    def get_schema(self, schema_id: int, *, subject: str | None = None) -> Schema:
+        """The schema with an id; `subject` only says in which context the id counts."""
+        found = self._schemas.get(
+            (_context(subject), schema_id),
+            lambda: self._fetch(schema_id, subject),
+            is_fresh=lambda value: isinstance(value, Schema) or self._clock() < value.until,
+        )
+        if isinstance(found, _Missing):
+            raise RegistryError(found.status, found.error_code, found.message)
+        return found
+
+    def _fetch(self, schema_id: int, subject: str | None) -> "Schema | _Missing":
+        query = {} if subject is None else {"subject": subject}
+        try:
+            return Schema.from_answer(self._transport.request("GET", f"/schemas/ids/{schema_id}", query=query))
+        except RegistryError as error:
+            if error.error_code != _UNKNOWN_SCHEMA:
+                raise
+            until = self._clock() + self.settings.missing_ttl
+            return _Missing(error.status, error.error_code, error.message, until)
+
+    def register(self, subject: str, schema: Schema | str, *, normalize: bool = False) -> RegisteredSchema:
+        """Register a schema under a subject, or find it there; an incompatible one raises with status 409."""
+        return self._registered("register", subject, schema, normalize)
+
+    def lookup(self, subject: str, schema: Schema | str, *, normalize: bool = False) -> RegisteredSchema:
+        """Find a schema under a subject without registering it."""
+        return self._registered("lookup", subject, schema, normalize)
+
+    def _registered(self, verb: str, subject: str, schema: Schema | str, normalize: bool) -> RegisteredSchema:
+        sent = Schema(schema) if isinstance(schema, str) else schema
+        path = _subject(subject, "versions") if verb == "register" else _subject(subject)
+
+        def ask() -> RegisteredSchema:
+            answer = self._transport.request("POST", path, query=_flags(normalize=normalize), body=sent.to_request())
+            return RegisteredSchema.from_answer(answer, subject, sent)
+
+        return self._registrations.get((verb, subject, sent, normalize), ask)
+
+    # Subjects and versions
+
+    def get_subjects(self, *, deleted: bool = False) -> list[str]:
+        """The names of all subjects; `deleted` adds the soft-deleted ones."""
+        return [str(name) for name in self._transport.request("GET", "/subjects", query=_flags(deleted=deleted))]
+
+    def get_versions(self, subject: str, *, deleted: bool = False) -> list[int]:
+        """The versions of a subject, ascending."""
+        answer = self._transport.request("GET", _subject(subject, "versions"), query=_flags(deleted=deleted))
+        return [int(version) for version in answer]
+
+    def get_version(
+        self, subject: str, version: int | Literal["latest"] = LATEST, *, deleted: bool = False
+    ) -> RegisteredSchema:
+        """One version of a subject."""
+        path = _subject(subject, "versions", str(version))
+        return RegisteredSchema.from_answer(
+            self._transport.request("GET", path, query=_flags(deleted=deleted)), subject
+        )
+
+    def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
+        """Delete a subject, softly first; answers the versions that went."""
+        answer = self._transport.request("DELETE", _subject(subject), query=_flags(permanent=permanent))
+        self._registrations.discard(lambda key: key[1] == subject)
+        return [int(version) for version in answer]
+
+    def delete_version(self, subject: str, version: int | Literal["latest"], *, permanent: bool = False) -> int:
+        """Delete one version, softly first; answers its number."""
+        path = _subject(subject, "versions", str(version))
+        answer = self._transport.request("DELETE", path, query=_flags(permanent=permanent))
+        self._registrations.discard(lambda key: key[1] == subject)
+        return int(answer)
+
+    def test_compatibility(
+        self,
+        subject: str,
+        schema: Schema | str,
+        version: int | Literal["latest"] | None = LATEST,
+        *,
+        normalize: bool = False,
+        verbose: bool = True,
+    ) -> CompatibilityResult:
+        """Whether a schema fits one version, or with None all that a registration would be held against."""
+        sent = Schema(schema) if isinstance(schema, str) else schema
+        tail = ["versions"] if version is None else ["versions", str(version)]
+        answer = self._transport.request(
+            "POST",
+            "/compatibility" + _subject(subject, *tail),
+            query=_flags(normalize=normalize, verbose=verbose),
+            body=sent.to_request(),
+        )
+        messages = tuple(str(message) for message in answer.get("messages") or ())
+        return CompatibilityResult(bool(answer["is_compatible"]), messages)
+
+    # Config and mode
+
+    def get_config(self, subject: str | None = None, *, default_to_global: bool = False) -> dict[str, Any]:
+        """The config of a subject, or the global one; its level is under `compatibilityLevel`."""
+        query = _flags(defaultToGlobal=default_to_global)
+        return dict(self._transport.request("GET", _scope("config", subject), query=query))
+
+    def set_config(self, compatibility: str | None = None, subject: str | None = None, **others: Any) -> dict[str, Any]:
+        """Set the compatibility level, and other properties under their names on the wire; the rest is kept."""
+        body = others if compatibility is None else {"compatibility": compatibility, **others}
+        return dict(self._transport.request("PUT", _scope("config", subject), body=body))
+
+    def delete_config(self, subject: str | None = None) -> dict[str, Any]:
+        """Forget the config of a subject, or the global one; answers what it was."""
+        return dict(self._transport.request("DELETE", _scope("config", subject)))
+
+    def get_mode(self, subject: str | None = None, *, default_to_global: bool = False) -> str:
+        """The mode of a subject, or the global one."""
+        query = _flags(defaultToGlobal=default_to_global)
+        return str(self._transport.request("GET", _scope("mode", subject), query=query)["mode"])
+
+    def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> str:
+        """Set the mode of a subject, or the global one."""
+        query = _flags(force=force)
+        return str(self._transport.request("PUT", _scope("mode", subject), query=query, body={"mode": mode})["mode"])
+
+    def delete_mode(self, subject: str | None = None) -> str | None:
+        """Forget the mode of a subject, or the global one; answers what it was."""
+        answer = self._transport.request("DELETE", _scope("mode", subject)) or {}
+        return None if answer.get("mode") is None else str(answer["mode"])
+
+
+_Registration = tuple[str, str, Schema, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """How the registry said that it does not know an id, and until when that is believed."""
+
+    status: int
+    error_code: int
+    message: str
+    until: float
+
+
+def _flags(**flags: bool) -> dict[str, str]:
+    """Only what is set: absence means false, and old registries refuse nothing they do not see."""
+    return {name: "true" for name, value in flags.items() if value}
+
+
+def _segment(text: str) -> str:
+    """A path segment; dots alone would be taken for directories on the way."""
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
+
+
+def _subject(subject: str, *tail: str) -> str:
+    return "/".join(["/subjects", _segment(subject), *tail])
+
+
+def _scope(kind: str, subject: str | None) -> str:
+    return f"/{kind}" if subject is None else f"/{kind}/{_segment(subject)}"
+
+
+def _context(subject: str | None) -> str:
+    """The `:.context:` in front of a qualified subject, empty for the default context."""
+    if subject is None or not subject.startswith(":.") or ":" not in subject[2:]:
+        return ""
+    return subject[: subject.index(":", 2) + 1]
