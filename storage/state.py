@@ -105,13 +105,14 @@ _NO_CONTEXT = ContextState()
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The fold of a log up to `offset`."""
+    """The fold of a log up to `offset`; `removals` counts the changes that took back something told before."""
 
     offset: int = START
     subjects: "Map[Subject, Mapping[Version, SchemaVersion]]" = field(default_factory=Map)
     contexts: "Map[str, ContextState]" = field(default_factory=lambda: Map({DEFAULT_CONTEXT: ContextState()}))
     configs: "Map[Subject | None, ConfigValue]" = field(default_factory=Map)
     modes: "Map[Subject | None, str]" = field(default_factory=Map)
+    removals: int = field(default=0, compare=False)
     set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
     set_aside_count: int = field(default=0, compare=False)
 
@@ -177,10 +178,11 @@ class State:
         version = SchemaVersion(value.subject, value.version, schema, timestamp, value.deleted)
         versions = {**before.subjects.get(value.subject, _NO_VERSIONS), value.version: version}
         linked = before._linked(context_name, schema, place)
-        return replace(linked, subjects=linked.subjects.set(value.subject, versions))
+        removals = self.removals + (before is not self)
+        return replace(linked, subjects=linked.subjects.set(value.subject, versions), removals=removals)
 
     def _without(self, subject: Subject, version: Version) -> "State":
-        after = self._unlinked(subject, version)
+        after = replace(self._unlinked(subject, version), removals=self.removals + 1)
         rest = {v: entry for v, entry in self.subjects.get(subject, _NO_VERSIONS).items() if v != version}
         if rest:
             return replace(after, subjects=after.subjects.set(subject, rest))
@@ -191,7 +193,7 @@ class State:
         if not versions:
             return self
         marked = {v: replace(entry, deleted=True) if v <= up_to else entry for v, entry in versions.items()}
-        return replace(self, subjects=self.subjects.set(subject, marked))
+        return replace(self, subjects=self.subjects.set(subject, marked), removals=self.removals + 1)
 
     def _cleared(self, scope: Subject | None) -> "State":
         state = self

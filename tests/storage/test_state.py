@@ -1,0 +1,202 @@
+"""State as the fold of a log: what each kind of record does, and what is set aside."""
+
+from types import MappingProxyType
+
+import pytest
+
+from storage.log import Entry
+from storage.records import (
+    ClearSubjectKey,
+    ConfigKey,
+    ConfigValue,
+    ContextKey,
+    DeleteSubjectKey,
+    HighWaterKey,
+    ModeKey,
+    NoopKey,
+    SchemaKey,
+    SchemaValue,
+    encode,
+)
+from storage.state import State
+
+
+def schema(subject, version, schema_id, text='"int"', **other):
+    """A record that holds one version."""
+    return encode(SchemaKey(subject, version), SchemaValue(subject, version, schema_id, text, **other))
+
+
+def gone(subject, version):
+    """The tombstone of one version."""
+    return encode(SchemaKey(subject, version))
+
+
+def fold(*records):
+    """The State after some records."""
+    return State().apply_all(Entry(i, 1000 + i, r.key, r.value) for i, r in enumerate(records))
+
+
+def live(state, subject):
+    """The live versions of a subject, as numbers."""
+    return [entry.version for entry in state.versions(subject, include_deleted=False)]
+
+
+def held(state, subject):
+    """The versions of a subject, soft-deleted ones included, as numbers."""
+    return [entry.version for entry in state.versions(subject, include_deleted=True)]
+
+
+def test_empty_log_is_the_empty_state():
+    """Nothing folded: no subject, the default context, first id 1, first version 1."""
+    state = fold()
+
+    assert (-1, {"."}, 0, 1) == (
+        state.offset,
+        set(state.contexts),
+        state.context(".").high_water,
+        state.next_version("s"),
+    )
+
+
+def test_schema_record_adds_a_version():
+    """A schema record makes its version, its id and its identity known."""
+    state = fold(schema("s", 1, 5))
+    entry = state.version("s", 1)
+
+    assert ("s", 1, 5, '"int"', 1000, False) == (
+        entry.subject, entry.version, entry.schema.schema_id, entry.schema.text, entry.timestamp, entry.deleted,
+    )  # fmt: skip
+    assert entry.schema == state.schema(".", 5).schema
+    assert 5 == state.id_of(".", "AVRO", entry.schema.fingerprint)
+
+
+def test_one_id_serves_several_subjects():
+    """The versions that use an id are listed in the order in which they came."""
+    state = fold(schema("a", 1, 1), schema("b", 1, 1), schema("a", 2, 2, '"long"'))
+
+    assert (("a", 1), ("b", 1)) == state.schema(".", 1).used_by
+    assert 2 == state.context(".").high_water
+
+
+def test_same_text_in_two_formats_has_two_ids():
+    """The type is part of the index of identities, though not of the fingerprint."""
+    state = fold(schema("a", 1, 1, "{}", schema_type="JSON"), schema("b", 1, 2, "{}"))
+    digest = state.version("a", 1).schema.fingerprint
+
+    assert (1, 2) == (state.id_of(".", "JSON", digest), state.id_of(".", "AVRO", digest))
+
+
+def test_ids_are_per_context():
+    """The same number names different schemas in two contexts."""
+    state = fold(schema("s", 1, 1), schema(":.c:s", 1, 1, '"long"'))
+
+    assert ('"int"', '"long"') == (state.schema(".", 1).schema.text, state.schema(".c", 1).schema.text)
+
+
+def test_soft_deleted_version_keeps_its_id_resolvable():
+    """A version whose record says deleted is hidden, its schema still found by id."""
+    state = fold(schema("s", 1, 1), schema("s", 1, 1, deleted=True))
+
+    assert ([], [1]) == (live(state, "s"), held(state, "s"))
+    assert '"int"' == state.schema(".", 1).schema.text
+
+
+def test_soft_delete_of_a_subject_marks_the_versions_it_names():
+    """DELETE_SUBJECT marks every version up to its own, and later ones live."""
+    state = fold(
+        schema("s", 1, 1), schema("s", 2, 2, '"long"'), encode(DeleteSubjectKey("s"), 2), schema("s", 3, 3, '"float"')
+    )
+
+    assert ([3], [1, 2, 3], 4) == (live(state, "s"), held(state, "s"), state.next_version("s"))
+
+
+def test_tombstone_takes_a_version_and_an_unused_id():
+    """A hard-deleted version is gone, and its id with it when nobody else uses it."""
+    state = fold(schema("a", 1, 1), schema("b", 1, 1), schema("b", 2, 2, '"long"'), gone("b", 1), gone("b", 2))
+
+    assert ([1], []) == (held(state, "a"), held(state, "b"))
+    assert (("a", 1),) == state.schema(".", 1).used_by
+    assert state.schema(".", 2) is None
+
+
+def test_high_water_survives_the_highest_schema():
+    """The mark keeps the highest id on record when its schema is gone."""
+    mark = encode(HighWaterKey("."), 7)
+
+    assert 7 == fold(schema("s", 1, 7), mark, gone("s", 1)).context(".").high_water
+    assert 7 == fold(mark).context(".").high_water
+
+
+def test_settings_are_set_and_taken():
+    """Configurations and modes stand until their tombstone."""
+    full = ConfigValue(MappingProxyType({"compatibilityLevel": "FULL"}))
+    state = fold(encode(ConfigKey("s"), full), encode(ConfigKey(None), full), encode(ModeKey("s"), "READONLY"))
+    after = state.apply_all(
+        Entry(9 + i, 0, r.key, r.value) for i, r in enumerate([encode(ConfigKey("s")), encode(ModeKey("s"))])
+    )
+
+    assert ("FULL", "FULL", "READONLY") == (
+        state.configs["s"].get("compatibilityLevel"), state.configs[None].get("compatibilityLevel"), state.modes["s"],
+    )  # fmt: skip
+    assert ({None}, set()) == (set(after.configs), set(after.modes))
+
+
+def test_purge_takes_what_is_soft_deleted():
+    """CLEAR_SUBJECT leaves live versions alone."""
+    state = fold(
+        schema("s", 1, 1), encode(DeleteSubjectKey("s"), 1), schema("s", 2, 2, '"long"'), encode(ClearSubjectKey("s"))
+    )
+
+    assert [2] == held(state, "s")
+
+
+def test_contexts_and_noops():
+    """A context exists by its record alone; a NOOP moves nothing but the offset."""
+    state = fold(encode(ContextKey(".c")), encode(NoopKey()))
+
+    assert ({".", ".c"}, 1) == (set(state.contexts), state.offset)
+
+
+def test_entries_already_seen_change_nothing():
+    """Applying an entry at or before the State's offset returns the same State."""
+    state = fold(schema("s", 1, 1))
+    record = gone("s", 1)
+
+    assert state is state.apply(Entry(0, 0, record.key, record.value))
+
+
+SET_ASIDE = [
+    ("an unknown key", Entry(1, 0, b'{"keytype":"TEAPOT"}', None), "TEAPOT"),
+    ("no key", Entry(1, 0, None, b"{}"), "no key"),
+    ("an id bound to another text", Entry(1, 0, *(lambda r: (r.key, r.value))(schema("t", 1, 1, '"long"'))), "id 1"),
+    (
+        "metadata whose identity cannot be computed",
+        Entry(1, 0, *(lambda r: (r.key, r.value))(schema("t", 1, 2, metadata={"tags": {"t": 5}}))),
+        "identity",
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "reason"), [row[1:] for row in SET_ASIDE], ids=[row[0] for row in SET_ASIDE])
+def test_unreadable_record_is_set_aside(entry, reason):
+    """A record that cannot be read is listed with its offset and reason, and the fold goes on."""
+    state = fold(schema("s", 1, 1)).apply(entry)
+
+    assert (1, 1, 1) == (state.set_aside_count, state.set_aside[0].offset, state.offset)
+    assert reason in state.set_aside[0].reason
+    assert [1] == live(state, "s")
+
+
+def test_list_of_what_is_set_aside_is_bounded():
+    """However many records are unreadable, the newest thousand are kept and all are counted."""
+    state = State().apply_all(Entry(i, 0, b"junk", None) for i in range(1500))
+
+    assert (1500, 1000, 500) == (state.set_aside_count, len(state.set_aside), state.set_aside[0].offset)
+
+
+def test_removals_count_what_was_taken_back():
+    """Adding versions leaves the count alone; marking, overwriting and deleting raise it."""
+    added = fold(schema("s", 1, 1), schema("s", 2, 2, '"long"'))
+    marked = fold(schema("s", 1, 1), encode(DeleteSubjectKey("s"), 1))
+
+    assert (0, 1) == (added.removals, marked.removals)
