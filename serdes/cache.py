@@ -27,11 +27,11 @@ class SharedCache(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def get(self, key: K, load: Callable[[], V], *, is_fresh: Callable[[V], bool] = lambda value: True) -> V:
+    def get(self, key: K, load: Callable[[], V], *, is_fresh: Callable[[V], bool] | None = None) -> V:
         """The value of a key, loaded by this call or by one already under way; a stale one is loaded again."""
         with self._lock:
             if key in self._values:
-                if is_fresh(self._values[key]):
+                if is_fresh is None or is_fresh(self._values[key]):
                     self._values.move_to_end(key)
                     return self._values[key]
                 del self._values[key]

@@ -1,0 +1,345 @@
+"""How to read a payload of the writer schema as a value of the reader schema, decided once per pair of schemas.
+
+A plan is a tree shaped like the writer schema: each node says what to take from the bytes and what becomes of it. All
+of Avro's schema resolution happens here: fields by name and alias, what is skipped, defaults, promotions, union
+branches, enum symbols. What cannot be resolved becomes a `Fail` at its place, since the data may never go there: a
+union branch that the reader lacks is an error only in a record that has it.
+
+Where the specification leaves freedom, what the registry calls compatible must decode: record, enum and fixed are
+matched by name without namespace, or by the reader's aliases; outside a union the names of records do not matter.
+
+Rules of this file: pure data from pure data. Records may refer to themselves; a plan has a cycle where a schema has.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from serdes.avro_schema import MISSING, Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, describe
+from serdes.avro_values import Convert, Shape, converter, default_value, is_tagged, promotion
+from serdes.errors import SchemaError
+
+__all__ = [
+    "Branches",
+    "Bytes",
+    "Entries",
+    "Fail",
+    "Fields",
+    "Items",
+    "Plan",
+    "Rest",
+    "Scalar",
+    "Step",
+    "Symbols",
+    "Tag",
+    "plan",
+]
+
+MAX_PLAN_NODES = 200_000
+MAX_WEIGHTLESS_VALUES = 1000
+"""How many values a type may hold that takes no bytes: records of records of nulls multiply."""
+
+
+@dataclass(eq=False, slots=True)
+class Scalar:
+    """A primitive as the writer wrote it, then converted."""
+
+    kind: Kind
+    convert: Convert | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Bytes:
+    """So many bytes, then converted."""
+
+    size: int
+    convert: Convert | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Rest:
+    """All bytes that are left, then converted: a top-level `bytes` is framed without a length."""
+
+    convert: Convert | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Symbols:
+    """An index into the writer's symbols; the reader's symbol for each, None where it has none."""
+
+    written: tuple[str, ...]
+    read: tuple[str | None, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Items:
+    """An array.
+
+    `weightless` counts the values inside an item that takes no bytes, so that the bytes left do not bound how many
+    items there are; it is 0 for items that do take some.
+    """
+
+    item: "Plan"
+    weightless: int
+
+
+@dataclass(eq=False, slots=True)
+class Entries:
+    """A map."""
+
+    value: "Plan"
+
+
+@dataclass(eq=False, slots=True)
+class Branches:
+    """A union of the writer: one plan for each of its branches."""
+
+    plans: tuple["Plan", ...]
+
+
+@dataclass(eq=False, slots=True)
+class Tag:
+    """A value that is handed out together with its place in the reader's union."""
+
+    position: int
+    value: "Plan"
+
+
+@dataclass(eq=False, slots=True)
+class Fail:
+    """What cannot be resolved, and why."""
+
+    message: str
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """A field in the writer's order; `target` is the reader's field, None for one that is skipped."""
+
+    name: str
+    value: "Plan"
+    target: str | None
+
+
+@dataclass(eq=False, slots=True)
+class Fields:
+    """A record: steps in the writer's order, targets and defaults in the reader's."""
+
+    steps: list[Step] = field(default_factory=list)
+    targets: tuple[str, ...] = ()
+    defaults: dict[str, Any] = field(default_factory=dict)
+    uses: int = 1
+    recursive: bool = False
+
+
+Plan = Scalar | Bytes | Rest | Symbols | Items | Entries | Branches | Tag | Fail | Fields
+
+_PROMOTIONS: dict[Kind, tuple[Kind, ...]] = {
+    Kind.INT: (Kind.LONG, Kind.FLOAT, Kind.DOUBLE),
+    Kind.LONG: (Kind.FLOAT, Kind.DOUBLE),
+    Kind.FLOAT: (Kind.DOUBLE,),
+    Kind.STRING: (Kind.BYTES,),
+    Kind.BYTES: (Kind.STRING,),
+}
+_READ_AS_TEXT = {(Kind.BYTES, Kind.STRING): Kind.STRING, (Kind.STRING, Kind.BYTES): Kind.BYTES}
+"""Bytes and strings are the same on the wire: what is read is what the reader wants."""
+
+
+def plan(writer: Node, reader: Node | None, shape: Shape) -> Plan:
+    """The plan for a payload of one frame; without a reader schema the value has the writer's shape."""
+    whole = _Resolver(shape).resolve(writer, writer if reader is None else reader)
+    if isinstance(writer, Primitive) and writer.kind is Kind.BYTES:
+        return _raw(whole)
+    return whole
+
+
+def _raw(whole: Plan) -> Plan:
+    match whole:
+        case Tag():
+            return Tag(whole.position, _raw(whole.value))
+        case Scalar(kind=Kind.STRING, convert=convert):
+            return Rest(bytes.decode if convert is None else lambda raw: convert(raw.decode()))
+        case Scalar():
+            return Rest(whole.convert)
+    return whole
+
+
+class _Resolver:
+    """One pair of schemas; a pair of records is resolved once, however often it is met."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._known: dict[tuple[int, int], Fields | Fail] = {}
+        self._open: set[tuple[int, int]] = set()
+        self._weightless: dict[int, int] = {}
+        self._left = MAX_PLAN_NODES
+
+    def resolve(self, writer: Node, reader: Node) -> Plan:
+        self._left -= 1
+        if self._left < 0:
+            raise SchemaError("the schemas are too large to resolve against each other")
+        if isinstance(writer, Union):
+            return Branches(self._branches(writer, reader))
+        if isinstance(reader, Union):
+            index = self._choose(writer, reader)
+            return _mismatch(writer, reader) if index is None else self._in_union(writer, reader, index)
+        match writer, reader:
+            case Primitive(), Primitive():
+                return self._primitive(writer, reader)
+            case Fixed(), Fixed() if writer.size == reader.size and _same_name(writer, reader):
+                return Bytes(writer.size, converter(writer.logical, reader.logical, self._shape))
+            case Enum(), Enum() if _same_name(writer, reader):
+                read = tuple(one if one in reader.symbols else reader.default for one in writer.symbols)
+                return Symbols(writer.symbols, read)
+            case Array(), Array():
+                return Items(self.resolve(writer.items, reader.items), self._weight(writer.items))
+            case Map(), Map():
+                return Entries(self.resolve(writer.values, reader.values))
+            case Record(), Record():
+                return self._record(writer, reader)
+        return _mismatch(writer, reader)
+
+    def _primitive(self, writer: Primitive, reader: Primitive) -> Plan:
+        if writer.kind is not reader.kind and reader.kind not in _PROMOTIONS.get(writer.kind, ()):
+            return _mismatch(writer, reader)
+        promote = promotion(writer.kind, reader.kind)
+        convert = converter(writer.logical, reader.logical, self._shape)
+        return Scalar(_READ_AS_TEXT.get((writer.kind, reader.kind), writer.kind), promote or convert)
+
+    def _branches(self, writer: Union, reader: Node) -> tuple[Plan, ...]:
+        if writer is reader:
+            return tuple(self._in_union(branch, writer, index) for index, branch in enumerate(writer.branches))
+        return tuple(self.resolve(branch, reader) for branch in writer.branches)
+
+    def _in_union(self, writer: Node, reader: Union, index: int) -> Plan:
+        value = self.resolve(writer, reader.branches[index])
+        is_null = isinstance(writer, Primitive) and writer.kind is Kind.NULL
+        return value if is_null or not is_tagged(reader, self._shape) else Tag(index, value)
+
+    def _choose(self, writer: Node, reader: Union) -> int | None:
+        """The reader's branch for a type of the writer: the same type first, then one that it can be promoted to."""
+        same = [index for index, branch in enumerate(reader.branches) if _same_type(writer, branch)]
+        if isinstance(writer, Record | Enum | Fixed):
+            return self._choose_named(writer, reader, same)
+        if same:
+            return same[0]
+        promoted = _PROMOTIONS.get(writer.kind, ()) if isinstance(writer, Primitive) else ()
+        for index, branch in enumerate(reader.branches):
+            if isinstance(branch, Primitive) and branch.kind in promoted:
+                return index
+        return None
+
+    def _choose_named(self, writer: Record | Enum | Fixed, reader: Union, same: list[int]) -> int | None:
+        def named(index: int) -> Record | Enum | Fixed:
+            branch = reader.branches[index]
+            if not isinstance(branch, Record | Enum | Fixed):
+                raise TypeError(index)
+            return branch
+
+        exact = [index for index in same if writer.name in (named(index).name, *named(index).aliases)]
+        if exact:
+            return exact[0]
+        alike = [index for index in same if _same_name(writer, named(index))]
+        if not isinstance(writer, Record):
+            return alike[0] if alike else None
+        fitting = [index for index in same if not _fails(self.resolve(writer, named(index)), set())]
+        ranked = [index for index in alike if index in fitting] + fitting + alike
+        return ranked[0] if ranked else None
+
+    def _record(self, writer: Record, reader: Record) -> Plan:
+        key = (id(writer), id(reader))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._match(writer, reader)
+            if isinstance(known, Fields):
+                self._open.add(key)
+                self._fill(known, writer, reader)
+                self._open.discard(key)
+        elif isinstance(known, Fields):
+            known.uses += 1
+            known.recursive |= key in self._open
+        return known
+
+    def _match(self, writer: Record, reader: Record) -> Fields | Fail:
+        """The fields that take part, before any of their types is looked at, so that a record can hold itself."""
+        self._weight(writer)
+        sources = _sources(writer, reader)
+        found = Fields(targets=tuple(one.name for one in reader.fields))
+        for one in reader.fields:
+            if one.name in sources.values():
+                continue
+            if one.default is MISSING:
+                return Fail(
+                    f"the reader's field {one.name} of {reader.name} is not in the writer schema and has no default"
+                )
+            try:
+                found.defaults[one.name] = default_value(one.type, one.default, self._shape)
+            except (ValueError, OverflowError, RecursionError) as error:
+                return Fail(f"the default of the reader's field {one.name} of {reader.name} is not valid: {error}")
+        return found
+
+    def _fill(self, found: Fields, writer: Record, reader: Record) -> None:
+        sources = _sources(writer, reader)
+        types = {one.name: one.type for one in reader.fields}
+        for one in writer.fields:
+            target = sources.get(one.name)
+            value = self.resolve(one.type, one.type if target is None else types[target])
+            found.steps.append(Step(one.name, value, target))
+
+    def _weight(self, node: Node) -> int:
+        """How many values a type holds that takes no bytes; 0 when it takes some, as a record inside itself would."""
+        match node:
+            case Primitive(kind=Kind.NULL) | Fixed(size=0):
+                return 1
+            case Record():
+                if id(node) not in self._weightless:
+                    self._weightless[id(node)] = 0
+                    inner = [self._weight(one.type) for one in node.fields]
+                    self._weightless[id(node)] = 1 + sum(inner) if all(inner) else 0
+                if self._weightless[id(node)] > MAX_WEIGHTLESS_VALUES:
+                    raise SchemaError(f"the type {node.name} takes no bytes and holds too many values")
+                return self._weightless[id(node)]
+        return 0
+
+
+def _sources(writer: Record, reader: Record) -> dict[str, str]:
+    """Which field of the writer feeds which of the reader: the same name before an alias, each at most once."""
+    written = {one.name for one in writer.fields}
+    sources = {one.name: one.name for one in reader.fields if one.name in written}
+    for one in reader.fields:
+        if one.name not in written:
+            free = [alias for alias in one.aliases if alias in written and alias not in sources]
+            sources.update(dict.fromkeys(free[:1], one.name))
+    return sources
+
+
+def _same_type(writer: Node, reader: Node) -> bool:
+    if isinstance(writer, Primitive) and isinstance(reader, Primitive):
+        return writer.kind is reader.kind
+    return type(writer) is type(reader)
+
+
+def _same_name(writer: Record | Enum | Fixed, reader: Record | Enum | Fixed) -> bool:
+    """Whether the names agree without namespaces; the reader's aliases are names too."""
+    names = {reader.simple_name, *(alias.rpartition(".")[2] for alias in reader.aliases)}
+    return writer.simple_name in names
+
+
+def _mismatch(writer: Node, reader: Node) -> Fail:
+    return Fail(f"the reader schema has {describe(reader)} where the writer schema has {describe(writer)}")
+
+
+def _fails(candidate: Plan, seen: set[int]) -> bool:
+    """Whether no value at all can come out of a plan."""
+    if id(candidate) in seen:
+        return False
+    seen.add(id(candidate))
+    match candidate:
+        case Fail():
+            return True
+        case Fields():
+            return any(step.target is not None and _fails(step.value, seen) for step in candidate.steps)
+        case Items(item=inner) | Entries(value=inner) | Tag(value=inner):
+            return _fails(inner, seen)
+        case Branches():
+            return bool(candidate.plans) and all(_fails(one, seen) for one in candidate.plans)
+    return False

@@ -1,0 +1,169 @@
+"""What the source of a decoder calls, and how an exception out of it becomes a `DecodeError` with its place.
+
+The generated code lets Python notice the common damage: an index past the end of the payload is a truncated one. Only
+what Python would accept is checked, by calls to the functions here; they raise, so the good case never enters them,
+numbers of several bytes apart.
+
+Rules of this file: no schema, no plan; functions stay as small as their callers are hot.
+"""
+
+import struct
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, NoReturn
+
+from serdes.errors import DecodeError, DecodeReason
+
+__all__ = ["NAMES", "locate"]
+
+_MAX_INT = 0xFFFFFFFF
+_MAX_LONG = 0xFFFFFFFFFFFFFFFF
+
+
+def _long_more(buf: bytes, i: int, number: int) -> tuple[int, int]:
+    """The rest of a number whose first byte says that there is more."""
+    number &= 0x7F
+    for shift in range(7, 70, 7):
+        byte = buf[i]
+        i += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 128:
+            if number > _MAX_LONG:
+                break
+            return number, i
+    raise DecodeError(DecodeReason.OUT_OF_RANGE, "a number of more than 64 bits")
+
+
+def _int_more(buf: bytes, i: int, number: int) -> tuple[int, int]:
+    number &= 0x7F
+    for shift in range(7, 35, 7):
+        byte = buf[i]
+        i += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 128:
+            if number > _MAX_INT:
+                break
+            return number, i
+    raise DecodeError(DecodeReason.OUT_OF_RANGE, "an int of more than 32 bits")
+
+
+def _sized_block(buf: bytes, i: int, count: int) -> tuple[int, int]:
+    """The count of a block that states its length, and the place after that length."""
+    byte = buf[i]
+    i += 1
+    if byte > 127:
+        byte, i = _long_more(buf, i, byte)
+    if byte & 1:
+        raise DecodeError(DecodeReason.NEGATIVE_LENGTH, "a block of negative length")
+    return -count, i
+
+
+def _signed(number: int) -> int:
+    return (number >> 1) ^ -(number & 1)
+
+
+def _truncated() -> NoReturn:
+    raise DecodeError(DecodeReason.TRUNCATED)
+
+
+def _trailing(position: int, end: int) -> NoReturn:
+    if position > end:
+        _truncated()
+    raise DecodeError(DecodeReason.TRAILING_BYTES, f"the value ends after {position} of {end} bytes")
+
+
+def _bad_length(number: int) -> NoReturn:
+    if number & 1:
+        raise DecodeError(DecodeReason.NEGATIVE_LENGTH, f"a length of {_signed(number)}")
+    _truncated()
+
+
+def _bad_index(number: int) -> NoReturn:
+    raise DecodeError(DecodeReason.INVALID_INDEX, f"there is no {_signed(number)}")
+
+
+def _bad_boolean(byte: int) -> NoReturn:
+    raise DecodeError(DecodeReason.INVALID_BOOLEAN, f"the byte 0x{byte:02x}")
+
+
+def _too_deep() -> NoReturn:
+    raise DecodeError(DecodeReason.LIMIT, "records stand too deep inside each other")
+
+
+def _spend(idle: list[int], count: int) -> None:
+    """Take from the allowance of values that take no bytes."""
+    idle[0] -= count
+    if idle[0] < 0:
+        raise DecodeError(DecodeReason.LIMIT, "too many items that take no bytes")
+
+
+def _unresolved(message: str) -> NoReturn:
+    raise DecodeError(DecodeReason.RESOLUTION, message)
+
+
+def _no_symbol(symbol: str) -> NoReturn:
+    raise DecodeError(DecodeReason.RESOLUTION, f"the reader's enum has no symbol {symbol} and no default")
+
+
+NAMES: Mapping[str, Any] = {
+    "long_more": _long_more,
+    "int_more": _int_more,
+    "sized_block": _sized_block,
+    "float_at": struct.Struct("<f").unpack_from,
+    "double_at": struct.Struct("<d").unpack_from,
+    "truncated": _truncated,
+    "trailing": _trailing,
+    "bad_length": _bad_length,
+    "bad_index": _bad_index,
+    "bad_boolean": _bad_boolean,
+    "too_deep": _too_deep,
+    "spend": _spend,
+    "unresolved": _unresolved,
+    "no_symbol": _no_symbol,
+}
+"""What generated source refers to by these names."""
+
+_REASONS: tuple[tuple[type[Exception], DecodeReason], ...] = (
+    (IndexError, DecodeReason.TRUNCATED),
+    (struct.error, DecodeReason.TRUNCATED),
+    (UnicodeDecodeError, DecodeReason.INVALID_UTF8),
+    (RecursionError, DecodeReason.LIMIT),
+    (MemoryError, DecodeReason.LIMIT),
+    (ValueError, DecodeReason.OUT_OF_RANGE),
+    (ArithmeticError, DecodeReason.OUT_OF_RANGE),
+)
+"""What Python's own exceptions mean in a decoder, the more special first."""
+
+_SELF_EXPLAINING = frozenset({DecodeReason.TRUNCATED, DecodeReason.INVALID_UTF8})
+
+
+def locate(error: Exception, namespace: Mapping[str, Any], paths: Mapping[int, str]) -> DecodeError | None:
+    """The error with its path and offset, read off the lines that the traceback runs through; None for a defect."""
+    if isinstance(error, DecodeError):
+        found = DecodeError(error.reason, error.detail)
+    else:
+        reason = next((reason for kind, reason in _REASONS if isinstance(error, kind)), None)
+        if reason is None:
+            return None
+        found = DecodeError(reason, "" if reason in _SELF_EXPLAINING else str(error))
+    found.path, found.offset = _place(error.__traceback__, namespace, paths)
+    return found
+
+
+def _place(
+    traceback: TracebackType | None, namespace: Mapping[str, Any], paths: Mapping[int, str]
+) -> tuple[str, int | None]:
+    path: list[str] = []
+    offset = None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_globals is namespace:
+            path.append(paths.get(traceback.tb_lineno, ""))
+            position = frame.f_locals.get("i")
+            offset = min(position, frame.f_locals["end"]) if position is not None else offset
+        traceback = traceback.tb_next
+    return _short("".join(path).lstrip(".")), offset
+
+
+def _short(path: str, most: int = 100) -> str:
+    return path if len(path) <= most else f"{path[: most // 2]}…{path[-most // 2 :]}"
