@@ -1,0 +1,47 @@
+"""A log in memory: for tests, and for trying the registry out. It ends with the process."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+from storage.log import START, Conflict, Entry, Record
+
+__all__ = ["MemoryLog"]
+
+
+class MemoryLog:
+    """A list of entries whose index is their offset."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._lock = threading.Lock()
+
+    def read(self, after: int) -> Iterator[Entry]:
+        """Yield the records after an offset; see `Log.read`."""
+        return iter(self._entries[max(after, START) + 1 :])
+
+    def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
+        """Append all records or none; see `Log.append`."""
+        if not records:
+            raise ValueError("An append needs at least one record")
+        now = time.time_ns() // 1_000_000
+        with self._lock:
+            if after != len(self._entries) - 1:
+                raise Conflict
+            added = [
+                Entry(offset, now, record.key, record.value) for offset, record in enumerate(records, start=after + 1)
+            ]
+            # One step under the interpreter's lock: a reader sees all of them or none.
+            self._entries += added
+        return added
+
+    def end(self) -> int:
+        """Return the offset of the last record."""
+        return len(self._entries) - 1
+
+    def holder(self) -> str | None:
+        """Nobody else can write here."""
+        return None
+
+    def close(self) -> None:
+        """Nothing to give up."""

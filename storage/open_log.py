@@ -1,0 +1,74 @@
+"""Opens the log that a URL names.
+
+The module of a log, and the driver with it, is imported when that log is asked for: a registry on SQLite starts
+without Kafka's client, and needs neither it nor its extra.
+"""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from storage.fencing import Fencing
+from storage.log import Log, LogError
+from storage.memory_log import MemoryLog
+
+__all__ = ["open_log"]
+
+_FORMS = (
+    "sqlite:///FILE, postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, kafka://HOST:PORT[,HOST:PORT…]/TOPIC, or memory:"
+)
+_SCHEME = re.compile(r"([a-z][a-z0-9+]*):", re.IGNORECASE)
+_KAFKA = re.compile(r"kafka://(?P<bootstrap>[^/?#\s]+)/(?P<topic>[A-Za-z0-9._-]{1,249})")
+_SQL = {"sqlite", "sqlite+pysqlite", "postgresql", "postgres", "postgresql+psycopg"}
+_EXTRAS = {"confluent_kafka": "kafka", "sqlalchemy": "server", "psycopg": "postgres"}
+
+
+def open_log(
+    url: str,
+    *,
+    advertised_url: str | None = None,
+    fencing: Fencing = Fencing.PEN,
+    kafka_config: Mapping[str, str] | None = None,
+) -> Log:
+    """Open the log at a URL.
+
+    Args:
+        url: `sqlite:///FILE`, `postgresql+psycopg://…`, `kafka://HOST:PORT[,…]/TOPIC` or `memory:`.
+        advertised_url: where other nodes reach this one; used by logs in which one node writes at a time.
+        fencing: how a Kafka log keeps a second writer out.
+        kafka_config: settings of librdkafka, for example for TLS and SASL.
+
+    Raises:
+        ValueError: the URL has none of these forms.
+        LogError: the log cannot be reached or used, or its driver is not installed.
+    """
+    try:
+        return _open(url, advertised_url, fencing, kafka_config or {})
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise LogError(f"This log needs more packages: pip install 'strata-registry[{extra}]'") from error
+
+
+def _open(url: str, advertised_url: str | None, fencing: Fencing, kafka_config: Mapping[str, str]) -> Log:
+    found = _SCHEME.match(url)
+    scheme = found[1].lower() if found else ""
+    if scheme == "memory" and url[len("memory:") :].strip("/") == "":
+        return MemoryLog()
+    if scheme in _SQL:
+        from storage.sql_log import SqlLog
+
+        return SqlLog(url)
+    if kafka := _KAFKA.fullmatch(url):
+        from storage.kafka_log import KafkaLog
+
+        return KafkaLog(
+            unquote(kafka["bootstrap"]),
+            kafka["topic"],
+            advertised_url=advertised_url,
+            fencing=fencing,
+            config=kafka_config,
+        )
+    # Only the scheme is repeated: what follows may hold a password.
+    raise ValueError(f"{scheme + ':…' if scheme else 'This'} is not the URL of a log; allowed are {_FORMS}")

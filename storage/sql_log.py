@@ -1,0 +1,295 @@
+"""The log in a SQL database: one append-only table whose primary key is the offset.
+
+The key itself refuses the second writer: two nodes that have read up to 5 both insert 6, and one of them fails. A
+transaction that inserts n + 1 has seen n committed, so whoever sees n + 1 sees n: readers may tail by offset.
+SQLite (one machine) and PostgreSQL (several nodes) run the same code.
+
+Fate of a write: when the connection breaks during COMMIT, nobody knows whether it took place. Every append
+therefore carries a token in its rows and is simply tried again at the same offsets: the key makes PostgreSQL wait
+for the earlier attempt if that is still under way, and the token tells afterwards whose rows are there.
+
+Offsets may have gaps (compaction drops rows). A compaction must lock the table against every other transaction:
+between the check of the end and the insert, no row that would have refused the insert may vanish.
+"""
+
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Row,
+    Table,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.schema import CreateTable
+
+from storage.log import START, Conflict, Entry, LogError, LogTimeout, Record, RecordTooLarge
+
+__all__ = ["SqlLog"]
+
+T = TypeVar("T")
+
+_BATCH = 10_000
+_PAUSE_S = (0.005, 0.05)
+_WRITE = {"strata_write": True}
+# On SQLite only a column of exactly the type INTEGER is the row's own key, not a second index.
+_OFFSET_TYPE = BigInteger().with_variant(Integer(), "sqlite")
+_TABLE = Table(
+    "strata_log",
+    MetaData(),
+    Column("offset", _OFFSET_TYPE, primary_key=True, autoincrement=False),
+    Column("ts", BigInteger, nullable=False),
+    Column("key", LargeBinary, nullable=False),
+    Column("value", LargeBinary, nullable=True),
+    Column("append_id", LargeBinary, nullable=False),
+)
+_ENTRY = (_TABLE.c.offset, _TABLE.c.ts, _TABLE.c.key, _TABLE.c.value)
+_READ = select(*_ENTRY).where(_TABLE.c.offset > bindparam("after")).order_by(_TABLE.c.offset).limit(_BATCH)
+_LANDED = select(_TABLE.c.offset).where(_TABLE.c.offset == bindparam("first"), _TABLE.c.append_id == bindparam("token"))
+_END = select(func.max(_TABLE.c.offset))
+_INSERT = insert(_TABLE)
+_CREATE = CreateTable(_TABLE, if_not_exists=True)
+# Any constant will do: it keeps two nodes from creating the table at the same moment, which PostgreSQL takes badly.
+_CREATE_LOCK = text("SELECT pg_advisory_xact_lock(7239001)")
+
+# SQLSTATEs after which the same transaction may succeed: serialization failure, deadlock, lock not available.
+_TRANSIENT_STATES = {"40001", "40P01", "55P03"}
+
+
+class SqlLog:
+    """The log in the table `strata_log` of a database.
+
+    Args:
+        url: `sqlite:///FILE` or `postgresql+psycopg://…`.
+        timeout_s: how long one call may take before it fails.
+    """
+
+    def __init__(self, url: str, *, timeout_s: float = 10.0) -> None:
+        self._timeout_s = timeout_s
+        self._url = _checked(url)
+        self._engine = _engine(self._url, timeout_s)
+        self._write_lock = threading.Lock()
+        self._closed = False
+        self._create()
+
+    def read(self, after: int) -> Iterator[Entry]:
+        """Yield the records after an offset; see `Log.read`. No transaction is held between batches."""
+        while True:
+            rows = self._run(partial(_batch, after=after))
+            for offset, timestamp, key, value in rows:
+                yield Entry(offset, timestamp, key, value)
+            if len(rows) < _BATCH:
+                return
+            after = rows[-1][0]
+
+    def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
+        """Append all records or none; see `Log.append`."""
+        if not records:
+            raise ValueError("An append needs at least one record")
+        deadline = time.monotonic() + self._timeout_s
+        # Threads of one process queue here, in turn, not at the database, where they would sleep and ask again.
+        if not self._write_lock.acquire(timeout=self._timeout_s):
+            raise LogError(f"{self._name()}: other appends took {self._timeout_s:g} s; nothing was written")
+        try:
+            return self._append(after, records, deadline)
+        finally:
+            self._write_lock.release()
+
+    def end(self) -> int:
+        """Return the offset of the last record, `START` when there is none."""
+        return self._run(_end)
+
+    def holder(self) -> str | None:
+        """Every node may write: the database decides."""
+        return None
+
+    def close(self) -> None:
+        """Give up the connections; a second call does nothing."""
+        self._closed = True
+        self._engine.dispose()
+
+    def _append(self, after: int, records: Sequence[Record], deadline: float) -> Sequence[Entry]:
+        now, token = time.time_ns() // 1_000_000, uuid.uuid4().bytes
+        entries = [Entry(offset, now, r.key, r.value) for offset, r in enumerate(records, start=after + 1)]
+        rows = [
+            {"offset": e.offset, "ts": e.timestamp, "key": e.key, "value": e.value, "append_id": token} for e in entries
+        ]
+        fate_unknown = False
+        while True:
+            try:
+                with self._connect(write=True) as connection:
+                    if fate_unknown and _landed(connection, after + 1, token):
+                        return entries
+                    if _end(connection) != after:
+                        raise Conflict
+                    connection.execute(_INSERT, rows)
+                    fate_unknown = True
+                    connection.commit()
+                    return entries
+            except IntegrityError as error:
+                if not fate_unknown:
+                    raise Conflict from error
+            except DataError as error:
+                raise RecordTooLarge(self._explain(error)) from error
+            except SQLAlchemyError as error:
+                self._retry_or_raise(error, deadline, fate_unknown=fate_unknown)
+
+    def _run(self, read: Callable[[Connection], T]) -> T:
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                with self._connect(write=False) as connection:
+                    return read(connection)
+            except SQLAlchemyError as error:
+                self._retry_or_raise(error, deadline, fate_unknown=False)
+
+    def _retry_or_raise(self, error: SQLAlchemyError, deadline: float, *, fate_unknown: bool) -> None:
+        if (fate_unknown or _is_transient(error)) and time.monotonic() < deadline:
+            time.sleep(random.uniform(*_PAUSE_S))  # noqa: S311 - spreads the retries, keeps no secret
+            return
+        raise (LogTimeout if fate_unknown else LogError)(self._explain(error)) from error
+
+    def _connect(self, *, write: bool) -> Connection:
+        if self._closed:
+            raise LogError(f"{self._name()}: the log is closed")
+        return self._engine.connect().execution_options(**(_WRITE if write else {}))
+
+    def _create(self) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                with self._connect(write=True) as connection:
+                    return _create_table(connection)
+            except SQLAlchemyError as error:
+                self._retry_or_raise(error, deadline, fate_unknown=False)
+
+    def _explain(self, error: SQLAlchemyError) -> str:
+        # The driver's own words: SQLAlchemy's would add the statement and the record.
+        cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+        return f"{self._name()}: {str(cause).strip()}"
+
+    def _name(self) -> str:
+        return self._url.render_as_string(hide_password=True)
+
+
+def _batch(connection: Connection, *, after: int) -> Sequence[Row[int, int, bytes, bytes | None]]:
+    return connection.execute(_READ, {"after": after}).fetchall()
+
+
+def _end(connection: Connection) -> int:
+    last = connection.execute(_END).scalar()
+    return START if last is None else int(last)
+
+
+def _landed(connection: Connection, first: int, token: bytes) -> bool:
+    return connection.execute(_LANDED, {"first": first, "token": token}).first() is not None
+
+
+def _create_table(connection: Connection) -> None:
+    # Looking first lets a role work that may not create tables.
+    if inspect(connection).has_table(_TABLE.name):
+        return
+    if connection.dialect.name == "postgresql":
+        connection.execute(_CREATE_LOCK)
+    connection.execute(_CREATE)
+    connection.commit()
+
+
+def _is_transient(error: SQLAlchemyError) -> bool:
+    if not isinstance(error, DBAPIError):
+        return False
+    sqlite_name = getattr(error.orig, "sqlite_errorname", "")
+    return (
+        error.connection_invalidated
+        or getattr(error.orig, "sqlstate", None) in _TRANSIENT_STATES
+        or sqlite_name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+    )
+
+
+def _checked(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise ValueError(f"{url!r} is not a database URL") from error
+    if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
+        if parsed.database in {None, "", ":memory:"}:
+            raise ValueError("A SQLite log needs a file: sqlite:///strata.db; for a log in memory say memory:")
+        return parsed
+    if parsed.drivername in {"postgresql", "postgres", "postgresql+psycopg"}:
+        return parsed.set(drivername="postgresql+psycopg")
+    raise ValueError(f"{parsed.drivername}: a SQL log is sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE")
+
+
+def _engine(url: URL, timeout_s: float) -> Engine:
+    if url.drivername == "postgresql+psycopg":
+        return create_engine(url, pool_timeout=timeout_s, connect_args=_postgres_arguments(url, timeout_s))
+    engine = create_engine(url, pool_timeout=timeout_s, connect_args={"timeout": timeout_s})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _postgres_arguments(url: URL, timeout_s: float) -> dict[str, Any]:
+    milliseconds = int(timeout_s * 1000)
+    # A node that is cut off in the middle of a transaction must not hold up the others for a whole call.
+    options = {"statement_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds // 3}
+    arguments = {
+        "application_name": "strata",
+        "connect_timeout": max(1, int(timeout_s)),
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": milliseconds,
+        "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
+        "cursor_factory": _binary_cursor(),
+    }
+    return {name: value for name, value in arguments.items() if name not in url.query}
+
+
+def _binary_cursor() -> type:
+    # Bytes in binary form instead of hexadecimal text: a replay is nearly twice as fast. Imported here since only
+    # the extra `postgres` brings the driver.
+    import psycopg
+
+    class BinaryCursor(psycopg.Cursor[Any]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.format = psycopg.pq.Format.BINARY
+
+    return BinaryCursor
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    # The driver would open transactions by itself, and only before some statements.
+    connection.isolation_level = None
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        if mode != "wal":
+            raise LogError(f"SQLite cannot use its write-ahead log here (journal mode {mode}): is the disk local?")
+    connection.execute("PRAGMA synchronous=FULL")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A writer takes the write lock at once: a transaction that begins as a read cannot wait for it later.
+    write = connection.get_execution_options().get("strata_write")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

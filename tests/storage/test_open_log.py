@@ -1,0 +1,74 @@
+"""Which URLs name a log."""
+
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from storage.log import START, LogError
+from storage.memory_log import MemoryLog
+from storage.open_log import open_log
+from storage.sql_log import SqlLog
+
+
+def test_memory() -> None:
+    """`memory:` is a log in memory."""
+    assert isinstance(open_log("memory:"), MemoryLog)
+
+
+def test_sqlite(tmp_path: Path) -> None:
+    """`sqlite:///FILE` is a SQL log in that file."""
+    with closing(open_log(f"sqlite:///{tmp_path}/strata.db")) as log:
+        assert isinstance(log, SqlLog)
+        assert log.end() == START
+    assert (tmp_path / "strata.db").exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "strata.db",
+        "memory",
+        "memory:x",
+        "file:///tmp/x",
+        "mysql://root:s3cret@localhost/x",
+        "kafka://",
+        "kafka://localhost:9092",
+        "kafka://localhost:9092/",
+        "kafka://localhost:9092/two/parts",
+        "kafka://localhost:9092/no spaces",
+        "kafka:///_schemas",
+    ],
+)
+def test_a_bad_url_is_answered_with_the_allowed_forms(url: str) -> None:
+    """What cannot be a log is refused with the list of what can, and without repeating what may be a password."""
+    with pytest.raises(ValueError, match=r"sqlite:///FILE, .*kafka://HOST:PORT.*memory:") as caught:
+        open_log(url)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [
+        ("kafka://localhost:9092/_schemas", "confluent_kafka", "kafka"),
+        ("postgresql+psycopg://localhost/x", "psycopg", "postgres"),
+        ("sqlite:///strata.db", "sqlalchemy", "server"),
+    ],
+)
+def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch, url: str, module: str, extra: str) -> None:
+    """Without its driver a log says which extra to install."""
+    for name in ("storage.kafka_log", "storage.sql_log"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(LogError, match=rf"strata-registry\[{extra}\]"):
+        open_log(url)
+
+
+def test_drivers_are_imported_on_demand() -> None:
+    """Importing the factory imports no driver: it would cost start-up time, and needs not be there."""
+    script = "import sys, storage.open_log; print({'sqlalchemy', 'confluent_kafka', 'psycopg'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,250 @@
+"""What is particular to the SQL log: processes on one database, gaps, broken connections, unknown fates."""
+
+import multiprocessing
+import socket
+import sqlite3
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing, suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+
+from harness.postgres import Postgres
+from harness.processes import free_port
+from storage.log import START, Conflict, Entry, LogError, Record
+from storage.sql_log import SqlLog
+
+_POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
+
+
+@pytest.fixture(params=["sqlite", _POSTGRES])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/strata.db"
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+@pytest.fixture
+def sqlite_file(tmp_path: Path) -> Path:
+    """Where a SQLite log will be."""
+    return tmp_path / "strata.db"
+
+
+def _record(name: str) -> Record:
+    return Record(name.encode(), f"value of {name}".encode())
+
+
+def _append_from_a_process(url: str, name: str, appends: int) -> list[tuple[int, bytes | None]]:
+    acknowledged: list[Entry] = []
+    with closing(SqlLog(url)) as log:
+        end = START
+        while len(acknowledged) < appends:
+            for entry in log.read(end):
+                end = entry.offset
+            with suppress(Conflict):
+                acknowledged += log.append(end, [_record(f"{name}.{len(acknowledged)}")])
+    return [(entry.offset, entry.key) for entry in acknowledged]
+
+
+def test_processes_that_start_at_once_on_a_fresh_database(url: str) -> None:
+    """Four processes create the table together and append against each other: nothing lost, nothing doubled."""
+    with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
+        running = [pool.submit(_append_from_a_process, url, f"p{i}", 25) for i in range(4)]
+        acknowledged = [pair for each in running for pair in each.result(60)]
+    with closing(SqlLog(url)) as log:
+        held = [(entry.offset, entry.key) for entry in log.read(START)]
+    assert sorted(acknowledged) == held
+    assert [offset for offset, _ in held] == list(range(100))
+
+
+def test_offsets_may_have_gaps(url: str) -> None:
+    """Rows that a compaction dropped are no end: reads go on after them, and the next offset is never reused."""
+    engine = create_engine(url)
+    with closing(SqlLog(url)) as log:
+        log.append(START, [_record(str(i)) for i in range(25_000)])
+        with engine.begin() as connection:
+            connection.execute(text('DELETE FROM strata_log WHERE "offset" < 24000 AND "offset" % 7 <> 0'))
+            connection.execute(text('DELETE FROM strata_log WHERE "offset" > 24997'))
+        expected = [i for i in range(24_998) if i >= 24_000 or i % 7 == 0]
+        assert [entry.offset for entry in log.read(START)] == expected
+        assert log.append(24_997, [_record("next")])[0].offset == 24_998
+    engine.dispose()
+
+
+def test_a_replay_of_many_batches(url: str) -> None:
+    """A log longer than several batches is read whole and in order, from its start and from the middle."""
+    with closing(SqlLog(url)) as log:
+        log.append(START, [_record(str(i)) for i in range(30_000)])
+        assert [entry.offset for entry in log.read(START)] == list(range(30_000))
+        assert [entry.offset for entry in log.read(9_999)] == list(range(10_000, 30_000))
+
+
+def test_an_abandoned_read_holds_nothing(url: str) -> None:
+    """A reader that stops in the middle blocks no writer."""
+    with closing(SqlLog(url)) as log:
+        log.append(START, [_record(str(i)) for i in range(20_000)])
+        reading = log.read(START)
+        assert next(reading).offset == 0
+        assert log.append(19_999, [_record("more")])[0].offset == 20_000
+
+
+def test_reads_go_on_during_an_append(sqlite_file: Path) -> None:
+    """While another process holds SQLite's write lock, reads answer."""
+    with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log, closing(sqlite3.connect(sqlite_file)) as other:
+        written = log.append(START, [_record("a")])
+        other.execute("BEGIN IMMEDIATE")
+        assert list(log.read(START)) == list(written)
+
+
+def test_a_locked_database_is_a_bounded_failure(sqlite_file: Path) -> None:
+    """An append that gets no lock in time fails, has written nothing, and works once the lock is free."""
+    with (
+        closing(SqlLog(f"sqlite:///{sqlite_file}", timeout_s=0.2)) as log,
+        closing(sqlite3.connect(sqlite_file, isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LogError, match="locked"):
+            log.append(START, [_record("a")])
+        other.execute("ROLLBACK")
+        assert log.end() == START
+        assert log.append(START, [_record("a")])[0].offset == 0
+
+
+def test_sqlite_is_set_to_survive_a_power_cut(sqlite_file: Path) -> None:
+    """Every connection writes ahead and waits for the disk at each commit."""
+    with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log, log._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        pytest.param("missing/strata.db", None, id="no such folder"),
+        pytest.param("strata.db", b"no database at all, " * 100, id="not a database"),
+    ],
+)
+def test_a_file_that_cannot_be_opened(tmp_path: Path, name: str, content: bytes | None) -> None:
+    """The error names the file."""
+    file = tmp_path / name
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(LogError, match=name):
+        SqlLog(f"sqlite:///{file}")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sqlite://", "sqlite:///:memory:", "mysql://root@localhost/x", "nonsense"],
+)
+def test_urls_that_are_no_sql_log(url: str) -> None:
+    """A database that cannot hold a log is refused before anything is opened."""
+    with pytest.raises(ValueError, match=r"SQLite log needs a file|a SQL log is|not a database URL"):
+        SqlLog(url)
+
+
+def test_closed_log_refuses(sqlite_file: Path) -> None:
+    """A closed log does not quietly open its database again."""
+    log = SqlLog(f"sqlite:///{sqlite_file}")
+    log.close()
+    with pytest.raises(LogError, match="closed"):
+        log.end()
+
+
+@pytest.mark.postgres
+def test_an_unreachable_server_is_an_error_without_the_password() -> None:
+    """The error says where it failed, and keeps the password to itself."""
+    with pytest.raises(LogError, match=r"127\.0\.0\.1") as caught:
+        SqlLog(f"postgresql+psycopg://strata:s3cret@127.0.0.1:{free_port()}/strata")
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.postgres
+def test_a_server_that_restarts() -> None:
+    """While the server is away calls fail; afterwards the same log goes on where it was."""
+    with Postgres() as server, closing(SqlLog(server.new_database())) as log:
+        first = log.append(START, [_record("a")])
+        server.kill()
+        with pytest.raises(LogError):
+            log.append(first[-1].offset, [_record("b")])
+        with pytest.raises(LogError):
+            log.end()
+        server.restart()
+        second = log.append(first[-1].offset, [_record("b")])
+        server.restart()
+        assert list(log.read(START)) == [*first, *second]
+
+
+class _Wire:
+    """A TCP relay to PostgreSQL that breaks one connection at its COMMIT, before or after passing it on."""
+
+    def __init__(self, target: tuple[str, int], *, pass_on: bool) -> None:
+        self._target, self._pass_on = target, pass_on
+        self._armed, self._answered = threading.Event(), threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.broken = 0
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def arm(self) -> None:
+        """Break the next COMMIT."""
+        self._armed.set()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            for _ in count():
+                client, _ = self._listener.accept()
+                server = socket.create_connection(self._target)
+                threading.Thread(target=self._requests, args=(client, server), daemon=True).start()
+                threading.Thread(target=self._answers, args=(server, client), daemon=True).start()
+
+    def _requests(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError), client, server:
+            while data := client.recv(65_536):
+                if self._armed.is_set() and b"COMMIT" in data:
+                    self._armed.clear()
+                    self.broken += 1
+                    client.shutdown(socket.SHUT_RDWR)
+                    if self._pass_on:
+                        server.sendall(data)
+                        self._answered.wait(10)
+                    server.shutdown(socket.SHUT_RDWR)
+                    return
+                server.sendall(data)
+
+    def _answers(self, server: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(65_536):
+                if self.broken:
+                    self._answered.set()
+                client.sendall(data)
+
+
+@pytest.fixture(params=[True, False], ids=["commit took place", "commit was lost"])
+def wire(request: pytest.FixtureRequest, postgres_url: str) -> Iterator[_Wire]:
+    """A relay before an empty database."""
+    target = make_url(postgres_url)
+    relay = _Wire((str(target.host), int(target.port or 0)), pass_on=request.param)
+    yield relay
+    relay.close()
+
+
+@pytest.mark.postgres
+def test_a_commit_whose_answer_is_lost(wire: _Wire, postgres_url: str) -> None:
+    """Whether the commit took place or not, the append finds out, and its records are there exactly once."""
+    url = make_url(postgres_url).set(port=wire.port).render_as_string(hide_password=False)
+    with closing(SqlLog(url)) as log:
+        first = log.append(START, [_record("a")])
+        wire.arm()
+        second = log.append(first[-1].offset, [_record("b"), _record("c")])
+        assert list(log.read(START)) == [*first, *second]
+        assert wire.broken == 1
