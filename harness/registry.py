@@ -1,0 +1,98 @@
+"""A real registry node: `strata serve` as a process of its own, on loopback.
+
+    with RegistryNode("memory:") as node:
+        RegistryClient(node.url)
+
+`kill()` is kill -9, `restart()` starts it again on the same address and log.
+"""
+
+import http.client
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from harness.processes import free_port, start_tied, stop_process, tail
+
+__all__ = ["RegistryNode"]
+
+_HOST = "127.0.0.1"
+_READY_S = 60.0
+_POLL_S = 0.02
+
+
+class RegistryNode:
+    """One `strata serve`; `options` are its further flags, such as `--reads=local`."""
+
+    def __init__(self, log_url: str, *options: str) -> None:
+        self.port = free_port()
+        self.url = f"http://{_HOST}:{self.port}"
+        self._folder = Path(tempfile.mkdtemp(prefix="strata-node-"))
+        self.log_file = self._folder / "node.log"
+        strata = Path(sys.executable).with_name("strata")
+        self._command = [str(strata), "serve", f"--listen={_HOST}:{self.port}", f"--log={log_url}", *options]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.restart()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def output(self) -> str:
+        """What the node has logged."""
+        return self.log_file.read_text(errors="replace")
+
+    def restart(self) -> None:
+        """Start the node, and wait until it answers.
+
+        Raises:
+            RuntimeError: it ends, or does not answer in time; the message holds the end of its log.
+        """
+        self._process = start_tied(self._command, log=self.log_file)
+        deadline = time.monotonic() + _READY_S
+        while not self._answers():
+            if self._process.poll() is not None:
+                raise RuntimeError(f"The registry ended with {self._process.returncode}:\n{tail(self.log_file)}")
+            if time.monotonic() > deadline:
+                stop_process(self._process)
+                raise RuntimeError(f"The registry did not answer within {_READY_S:.0f} s:\n{tail(self.log_file)}")
+            time.sleep(_POLL_S)
+
+    def kill(self) -> None:
+        """End the node without a word (kill -9)."""
+        assert self._process
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def terminate(self, *, grace_s: float = 20) -> int:
+        """Ask the node to stop (SIGTERM), wait for it and return its exit code."""
+        assert self._process
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(grace_s)
+
+    def stop(self) -> None:
+        """End the node, and remove what it left."""
+        if self._process:
+            stop_process(self._process, grace_s=15)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection(_HOST, self.port, timeout=5)
+        try:
+            connection.request("GET", "/")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()

@@ -1,0 +1,5 @@
+"""`python -m registry` is the command `strata`."""
+
+from registry.cli import main
+
+main()

@@ -1,0 +1,82 @@
+"""Assembles the service: routes, the one place where errors become answers, the front."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from registry import errors
+from registry.errors import RegistryError
+from registry.forward import Forward
+from registry.front import Front
+from registry.routes import compatibility, config, mode, root, schemas, subjects
+from registry.service import Service
+from registry.settings import Settings
+from registry.wire import answer
+from registry.writer import Writer
+from storage.log import Log
+
+__all__ = ["create_app"]
+
+_ROUTERS = (schemas.router, subjects.router, compatibility.router, config.router, mode.router, root.router)
+
+
+def create_app(log: Log, settings: Settings, *, cluster_id: str = "strata") -> Front:
+    """Return the ASGI app of one node over an open log; the log is closed when the app shuts down.
+
+    Reads the whole log first: blocks.
+
+    Raises:
+        LogError: the log cannot be read.
+    """
+    writer = Writer(log)
+    writer.replay()
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await writer.close()
+
+    app = FastAPI(
+        title="Strata",
+        description="A schema registry: versioned schemas, and the rules by which they evolve.",
+        version=version("strata-registry"),
+        license_info={"name": "Apache-2.0"},
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    app.state.service = Service(writer, settings, cluster_id)
+    for router in _ROUTERS:
+        app.include_router(router)
+    app.add_exception_handler(RegistryError, _refuse)
+    app.add_exception_handler(HTTPException, _refuse_http)
+    app.add_exception_handler(RequestValidationError, _refuse_parameters)
+    return Front(
+        Forward(app, writer),
+        removals=lambda: writer.state.removals,
+        max_body=settings.max_body,
+        access_log=settings.access_log,
+    )
+
+
+def _body(error: RegistryError) -> Response:
+    return answer({"error_code": error.code, "message": error.message}, error.status)
+
+
+async def _refuse(_request: Request, error: Any) -> Response:
+    return _body(error)
+
+
+async def _refuse_http(_request: Request, error: Any) -> Response:
+    return _body(errors.http_error(error.status_code, HTTPStatus(error.status_code).phrase))
+
+
+async def _refuse_parameters(_request: Request, error: Any) -> Response:
+    first = error.errors()[0]
+    return _body(errors.unreadable_body(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"))

@@ -1,0 +1,1 @@
+"""Decisions: pure functions from State and request to records and answer."""

@@ -1,0 +1,107 @@
+"""Decide deletions: soft ones mark, hard ones (`permanent`) take what was soft-deleted out of the log."""
+
+from collections.abc import Iterable, Iterator
+
+from registry import errors
+from registry.effective import mode_in_force
+from registry.writer import Decision
+from storage.log import Record
+from storage.records import (
+    ConfigKey,
+    DeleteSubjectKey,
+    HighWaterKey,
+    ModeKey,
+    SchemaKey,
+    SchemaValue,
+    Subject,
+    Version,
+    context_of,
+    encode,
+)
+from storage.state import SchemaVersion, State
+
+__all__ = ["delete_subject", "delete_version", "hard_delete"]
+
+
+def delete_subject(state: State, subject: Subject, *, permanent: bool) -> Decision[list[Version]]:
+    """Return the versions that a subject's deletion takes, and the records that do it.
+
+    Raises:
+        RegistryError: 40401, 40404, 40405, 42205.
+    """
+    versions = state.versions(subject, include_deleted=True)
+    if not versions:
+        raise errors.subject_not_found(subject)
+    _check_writable(state, subject)
+    live = [entry for entry in versions if not entry.deleted]
+    if permanent:
+        if live:
+            raise errors.subject_not_soft_deleted(subject)
+        return Decision([entry.version for entry in versions], list(hard_delete(state, subject, versions)))
+    if not live:
+        raise errors.subject_soft_deleted(subject)
+    return Decision([entry.version for entry in live], [encode(DeleteSubjectKey(subject), versions[-1].version)])
+
+
+def delete_version(state: State, subject: Subject, version: int | None, *, permanent: bool) -> Decision[Version]:
+    """Return the version that is deleted (None asks for the latest), and the records that do it.
+
+    Raises:
+        RegistryError: 40401, 40402, 40406, 40407, 42205.
+    """
+    versions = state.versions(subject, include_deleted=True)
+    if not versions or (not permanent and all(entry.deleted for entry in versions) and version is None):
+        raise errors.subject_not_found(subject)
+    latest = state.latest(subject, include_deleted=permanent)
+    entry = latest if version is None else state.version(subject, version)
+    if entry is None:
+        raise errors.version_not_found(-1 if version is None else version)
+    _check_writable(state, subject)
+    if permanent:
+        if not entry.deleted:
+            raise errors.version_not_soft_deleted(subject, entry.version)
+        return Decision(entry.version, list(hard_delete(state, subject, [entry])))
+    if entry.deleted:
+        raise errors.version_soft_deleted(subject, entry.version)
+    return Decision(entry.version, [_soft_deleted(entry)])
+
+
+def hard_delete(state: State, subject: Subject, entries: Iterable[SchemaVersion]) -> Iterator[Record]:
+    """Yield the tombstones of some versions, and of the subject's settings when no version is left.
+
+    When the highest id of the context goes with them, its number is put on record first: compaction will forget the
+    schema, and no id may be given twice.
+    """
+    going = {entry.version: entry for entry in entries}
+    name = context_of(subject)
+    context = state.context(name)
+    if any(entry.schema.schema_id == context.high_water for entry in going.values()):
+        yield encode(HighWaterKey(name), context.high_water)
+    for version in sorted(going, reverse=True):
+        yield encode(SchemaKey(subject, version))
+    if len(going) == len(state.subjects[subject]):
+        if subject in state.configs:
+            yield encode(ConfigKey(subject))
+        if subject in state.modes:
+            yield encode(ModeKey(subject))
+
+
+def _soft_deleted(entry: SchemaVersion) -> Record:
+    stored = entry.schema.value
+    value = SchemaValue(
+        entry.subject,
+        entry.version,
+        entry.schema.schema_id,
+        entry.schema.text,
+        entry.schema.schema_type,
+        stored.references,
+        stored.metadata,
+        stored.rule_set,
+        deleted=True,
+    )
+    return encode(SchemaKey(entry.subject, entry.version), value)
+
+
+def _check_writable(state: State, subject: Subject) -> None:
+    if mode_in_force(state, subject).is_read_only:
+        raise errors.read_only(subject, context_of(subject))

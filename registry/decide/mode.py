@@ -1,0 +1,69 @@
+"""Decide changes of the mode: what a scope allows."""
+
+from collections.abc import Iterator
+
+from registry import errors
+from registry.decide.delete import hard_delete
+from registry.effective import Mode, mode_in_force
+from registry.names import GLOBAL_SCOPE, is_scope_name
+from registry.writer import Decision
+from storage.log import Record
+from storage.records import DEFAULT_CONTEXT, ClearSubjectKey, ModeKey, Subject, context_of, encode
+from storage.state import State
+
+__all__ = ["delete_mode", "set_mode"]
+
+
+def set_mode(state: State, scope: Subject | None, mode: str | None, *, force: bool) -> Decision[str | None]:
+    """Return the mode asked for, and the records that put it in force; None clears the scope's own.
+
+    Entering IMPORT takes a scope without live schemas (or `force`), and hard-deletes what is soft-deleted in it.
+
+    Raises:
+        RegistryError: 42204 for a mode that is none, 42205 when live schemas stand in the way of IMPORT.
+    """
+    if mode is None:
+        return Decision(None, [encode(ModeKey(scope))] if scope in state.modes else [])
+    mode = mode.upper()
+    if mode not in Mode.__members__:
+        raise errors.invalid_mode()
+    if mode == Mode.FORWARD and scope != GLOBAL_SCOPE:
+        raise errors.forward_mode_is_global()
+    records: list[Record] = []
+    if mode == Mode.IMPORT and not mode_in_force(state, scope).is_import:
+        if not force and any(state.latest(subject) for subject in _subjects(state, scope)):
+            raise errors.import_with_subjects()
+        records = list(_purged(state, scope))
+    return Decision(mode, [*records, encode(ModeKey(scope), mode)])
+
+
+def delete_mode(state: State, scope: Subject | None, *, recursive: bool) -> Decision[str | None]:
+    """Return the scope's own mode, and the tombstones that take it (`recursive`: and those of every subject in it).
+
+    Raises:
+        RegistryError: 40401 when a subject has none and the deletion is not recursive.
+    """
+    own = state.modes.get(scope)
+    if own is None and scope is not None and not recursive:
+        raise errors.subject_not_found(scope)
+    going = [scope] if own is not None else []
+    if recursive:
+        going += [subject for subject in _subjects(state, scope) if subject in state.modes and subject != scope]
+    return Decision(own, [encode(ModeKey(subject)) for subject in going])
+
+
+def _subjects(state: State, scope: Subject | None) -> Iterator[Subject]:
+    """The subjects within a scope: one, those of a context, or for the global scope those of the default context."""
+    for subject in sorted(state.subject_names()):
+        context = context_of(subject)
+        inside = context == DEFAULT_CONTEXT if scope is None else subject == scope
+        if inside or scope == GLOBAL_SCOPE or (scope and is_scope_name(scope) and scope == f":{context}:"):
+            yield subject
+
+
+def _purged(state: State, scope: Subject | None) -> Iterator[Record]:
+    for subject in _subjects(state, scope):
+        gone = [entry for entry in state.versions(subject, include_deleted=True) if entry.deleted]
+        if gone:
+            yield from hard_delete(state, subject, gone)
+            yield encode(ClearSubjectKey(subject))

@@ -1,0 +1,83 @@
+"""Which configuration and mode are in force for a subject: its own, its context's, the registry's, the default.
+
+The order of inheritance is the reference's (docs/compatibility.md): a subject with a configuration of its own takes
+the level from it alone, and only some flags fall through to the registry-wide configuration.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+from compat.levels import Level
+from registry.names import GLOBAL_SCOPE
+from storage.records import DEFAULT_CONTEXT, Subject, context_of
+from storage.state import State
+
+__all__ = ["Mode", "config_in_force", "flag_in_force", "level_in_force", "mode_in_force"]
+
+# Fields that a subject without a value of its own takes from the registry-wide configuration.
+_FALL_THROUGH = ("normalize", "validateFields", "validateNewSchemas", "validateRules")
+
+
+class Mode(StrEnum):
+    """What a scope allows."""
+
+    READWRITE = "READWRITE"
+    READONLY = "READONLY"
+    READONLY_OVERRIDE = "READONLY_OVERRIDE"
+    IMPORT = "IMPORT"
+    FORWARD = "FORWARD"
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether registrations, deletions and configuration changes are refused."""
+        return self in (Mode.READONLY, Mode.READONLY_OVERRIDE)
+
+    @property
+    def is_import(self) -> bool:
+        """Whether the caller gives ids and versions."""
+        return self in (Mode.IMPORT, Mode.FORWARD)
+
+
+def config_in_force(state: State, subject: Subject | None, default: Level) -> dict[str, Any]:
+    """Return the configuration that applies to a subject (or to the registry, for None), complete with a level."""
+    own = state.configs.get(subject) if subject else None
+    wider = [config for scope in _wider_scopes(subject) if (config := state.configs.get(scope))]
+    inherited = wider[0].fields if wider else {}
+    fields = {**inherited} if own is None else {**_flags(inherited), **own.fields}
+    return {**fields, "compatibilityLevel": fields.get("compatibilityLevel", default.value)}
+
+
+def level_in_force(state: State, subject: Subject, default: Level) -> Level:
+    """Return the compatibility level of a subject; one that the log spells wrongly counts as the default."""
+    try:
+        return Level(config_in_force(state, subject, default)["compatibilityLevel"])
+    except ValueError:
+        return default
+
+
+def flag_in_force(state: State, subject: Subject, name: str, *, default: bool) -> bool:
+    """Return a boolean field of the configuration of a subject."""
+    value = config_in_force(state, subject, Level.BACKWARD).get(name)
+    return value if isinstance(value, bool) else default
+
+
+def mode_in_force(state: State, subject: Subject | None) -> Mode:
+    """Return the mode of a subject, or of the registry for None."""
+    if state.modes.get(None) == Mode.READONLY_OVERRIDE:
+        return Mode.READONLY_OVERRIDE
+    for scope in (subject, *_wider_scopes(subject)):
+        mode = state.modes.get(scope)
+        if mode is not None and mode in Mode.__members__:
+            return Mode(mode)
+    return Mode.READWRITE
+
+
+def _wider_scopes(subject: Subject | None) -> Iterator[Subject | None]:
+    context = context_of(subject or "")
+    yield None if context == DEFAULT_CONTEXT else Subject(f":{context}:")
+    yield Subject(GLOBAL_SCOPE)
+
+
+def _flags(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: fields[name] for name in _FALL_THROUGH if name in fields}

@@ -1,0 +1,58 @@
+"""Subject names: the qualified form `:.context:subject`, its plain form, and what is no subject at all."""
+
+import unicodedata
+
+from registry import errors
+from storage.records import DEFAULT_CONTEXT, Subject, context_of
+
+__all__ = ["GLOBAL_SCOPE", "context_of", "is_scope_name", "scope", "subject_name", "writable_scope", "writable_subject"]
+
+GLOBAL_SCOPE = ":.__GLOBAL:"
+_DEFAULT_PREFIX = f":{DEFAULT_CONTEXT}:"
+_RESERVED = ("__GLOBAL", "__EMPTY")
+
+
+def subject_name(text: str) -> Subject:
+    """Return a subject in its shortest form: `:.:x` is `x`."""
+    return Subject(text.removeprefix(_DEFAULT_PREFIX))
+
+
+def writable_subject(text: str) -> Subject:
+    """Return a subject under which something may be stored.
+
+    Raises:
+        RegistryError: 42208 for control characters and reserved names.
+    """
+    name = subject_name(text)
+    if any(unicodedata.category(c) == "Cc" for c in name) or name in _RESERVED or not _is_text(name):
+        raise errors.invalid_subject(text)
+    return name
+
+
+def scope(text: str | None) -> Subject | None:
+    """Return what a configuration or mode is set for; None is the default context as a whole."""
+    name = subject_name(text or "")
+    return name or None
+
+
+def writable_scope(text: str) -> Subject | None:
+    """Return a scope under which a configuration or mode may be stored.
+
+    Raises:
+        RegistryError: 42208 for control characters and reserved names.
+    """
+    name = scope(text)
+    return name if name in (None, GLOBAL_SCOPE) else writable_subject(text)
+
+
+def is_scope_name(name: str) -> bool:
+    """Tell a whole context (`:.ctx:`) from a subject."""
+    return name.startswith(":.") and name.endswith(":")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

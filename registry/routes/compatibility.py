@@ -1,0 +1,94 @@
+"""`/compatibility`: would a registration be accepted?"""
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from registry.decide.register import messages_of
+from registry.effective import flag_in_force, level_in_force
+from registry.errors import RegistryError
+from registry.lookup import version_to_compare
+from registry.routes.parameters import Normalize, SubjectPath, Verbose, VersionPath, body_of, failures
+from registry.schemas import SchemaRequest, compare, parse_request
+from registry.service import Service, ServiceDep
+from registry.wire import CompatibilityAnswer, SchemaBody, answer, read_body
+from storage.records import Subject
+from storage.state import SchemaVersion, State
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/compatibility/subjects/{subject}/versions", tags=["compatibility"])
+
+
+@router.post(
+    "",
+    responses={200: {"model": CompatibilityAnswer}, **failures(400, 422, 42201)},
+    openapi_extra=body_of(SchemaBody),
+)
+async def check_all(
+    request: Request,
+    service: ServiceDep,
+    subject: SubjectPath,
+    normalize: Normalize = False,
+    verbose: Verbose = False,
+) -> Response:
+    """Check a schema as its registration would: against the versions that the subject's level asks for."""
+    state, name = await service.fresh(), Subject(subject)
+    previous = state.versions(name, include_deleted=False)
+    return await _checked(request, service, state, name, previous, normalize=normalize, verbose=verbose)
+
+
+@router.post(
+    "/{version}",
+    responses={200: {"model": CompatibilityAnswer}, **failures(400, 40402, 422, 42201, 42202)},
+    openapi_extra=body_of(SchemaBody),
+)
+async def check_one(
+    request: Request,
+    service: ServiceDep,
+    subject: SubjectPath,
+    version: VersionPath,
+    normalize: Normalize = False,
+    verbose: Verbose = False,
+) -> Response:
+    """Check a schema against one version, in the direction of the subject's level."""
+    state, name = await service.fresh(), Subject(subject)
+    previous = version_to_compare(state, name, version)
+    return await _checked(request, service, state, name, previous, normalize=normalize, verbose=verbose)
+
+
+async def _checked(
+    request: Request,
+    service: Service,
+    state: State,
+    subject: Subject,
+    previous: list[SchemaVersion],
+    *,
+    normalize: bool,
+    verbose: bool,
+) -> Response:
+    body: SchemaBody = await read_body(request, SchemaBody)
+    messages = await service.writer.in_thread(
+        _messages, service, state, subject, previous, body.request(), normalize, verbose
+    )
+    return answer({"is_compatible": not messages} | ({"messages": messages} if verbose else {}))
+
+
+def _messages(
+    service: Service,
+    state: State,
+    subject: Subject,
+    previous: list[SchemaVersion],
+    request: SchemaRequest,
+    normalize: bool,
+    verbose: bool,
+) -> list[str]:
+    level = level_in_force(state, subject, service.settings.compatibility_level)
+    strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
+    try:
+        candidate = parse_request(subject, request, strict=strict, normalize=normalize)
+    except RegistryError as error:
+        if not verbose:
+            raise
+        return [error.message]
+    fields = flag_in_force(state, subject, "validateFields", default=False)
+    return messages_of(compare(candidate, previous, level), level, validate_fields=fields)

@@ -1,0 +1,83 @@
+"""`/config`: the compatibility level and its companions, registry-wide and per subject."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from registry import errors
+from registry.decide.config import delete_config, set_config
+from registry.effective import config_in_force
+from registry.names import scope, writable_scope
+from registry.routes.parameters import SubjectPath, body_of, failures
+from registry.service import Service, ServiceDep
+from registry.wire import ConfigAnswer, ConfigChange, Flag, answer, read_body
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/config", tags=["config"])
+DefaultToGlobal = Annotated[
+    Flag, Query(alias="defaultToGlobal", description="what is in force, where the scope itself has none")
+]
+
+
+@router.get("", responses={200: {"model": ConfigAnswer}, **failures()})
+async def registry_config(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - the registry's is complete
+    """Return the registry-wide configuration."""
+    return answer(config_in_force(await service.fresh(), None, service.settings.compatibility_level))
+
+
+@router.get("/{subject}", responses={200: {"model": ConfigAnswer}, **failures(40408)})
+async def subject_config(
+    service: ServiceDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
+) -> Response:
+    """Return a subject's own configuration, or with `defaultToGlobal` what is in force for it."""
+    state, name = await service.fresh(), scope(subject)
+    default = service.settings.compatibility_level
+    own = state.configs.get(name)
+    if default_to_global or name is None:
+        return answer(config_in_force(state, name, default))
+    if own is None:
+        raise errors.config_not_found(subject)
+    return answer({"compatibilityLevel": default.value, **own.fields})
+
+
+@router.put(
+    "",
+    responses={200: {"model": ConfigChange}, **failures(400, 422, 42203, 42205)},
+    openapi_extra=body_of(ConfigChange),
+)
+async def set_registry_config(request: Request, service: ServiceDep) -> Response:
+    """Change the registry-wide configuration."""
+    return await _set(request, service, "")
+
+
+@router.put(
+    "/{subject}",
+    responses={200: {"model": ConfigChange}, **failures(400, 422, 42203, 42205, 42208)},
+    openapi_extra=body_of(ConfigChange),
+)
+async def set_subject_config(request: Request, service: ServiceDep, subject: SubjectPath) -> Response:
+    """Change a subject's configuration."""
+    return await _set(request, service, subject)
+
+
+@router.delete("", responses={200: {"model": ConfigAnswer}, **failures(42205)})
+async def delete_registry_config(service: ServiceDep) -> Response:
+    """Return to the service's default; the answer is what was in force before."""
+    default = service.settings.compatibility_level
+    return answer(await service.writer.write(lambda state: delete_config(state, None, default)))
+
+
+@router.delete("/{subject}", responses={200: {"model": ConfigAnswer}, **failures(40401, 42205)})
+async def delete_subject_config(service: ServiceDep, subject: SubjectPath) -> Response:
+    """Delete a subject's own configuration."""
+    name, default = scope(subject), service.settings.compatibility_level
+    deleted = await service.writer.write(lambda state: delete_config(state, name, default))
+    return answer({"compatibilityLevel": default.value, **deleted})
+
+
+async def _set(request: Request, service: Service, subject: str) -> Response:
+    body: ConfigChange = await read_body(request, ConfigChange)
+    name, change = writable_scope(subject), body.change()
+    return answer(await service.writer.write(lambda state: set_config(state, name, change)))

@@ -1,0 +1,92 @@
+"""`/mode`: what the registry, or a subject, allows."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from registry import errors
+from registry.decide.mode import delete_mode, set_mode
+from registry.effective import mode_in_force
+from registry.names import scope, writable_scope
+from registry.routes.parameters import Force, SubjectPath, body_of, failures
+from registry.service import Service, ServiceDep
+from registry.wire import Flag, ModeAnswer, ModeChange, answer, read_body
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/mode", tags=["mode"])
+DefaultToGlobal = Annotated[
+    Flag, Query(alias="defaultToGlobal", description="what is in force, where the scope itself has none")
+]
+Recursive = Annotated[Flag, Query(description="the modes of all subjects within, too")]
+
+
+@router.get("", responses={200: {"model": ModeAnswer}, **failures()})
+async def registry_mode(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - the registry's is complete
+    """Return the registry-wide mode."""
+    return answer({"mode": mode_in_force(await service.fresh(), None).value})
+
+
+@router.get("/{subject}", responses={200: {"model": ModeAnswer}, **failures(40409)})
+async def subject_mode(
+    service: ServiceDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
+) -> Response:
+    """Return a subject's own mode, or with `defaultToGlobal` the one in force for it."""
+    state, name = await service.fresh(), scope(subject)
+    if default_to_global or name is None:
+        return answer({"mode": mode_in_force(state, name).value})
+    own = state.modes.get(name)
+    if own is None:
+        raise errors.mode_not_found(subject)
+    return answer({"mode": own})
+
+
+@router.put(
+    "",
+    responses={200: {"model": ModeAnswer}, **failures(400, 422, 42204, 42205)},
+    openapi_extra=body_of(ModeChange),
+)
+async def set_registry_mode(request: Request, service: ServiceDep, force: Force = False) -> Response:
+    """Set the registry-wide mode."""
+    return await _set(request, service, "", force=force)
+
+
+@router.put(
+    "/{subject}",
+    responses={200: {"model": ModeAnswer}, **failures(400, 422, 42204, 42205, 42208)},
+    openapi_extra=body_of(ModeChange),
+)
+async def set_subject_mode(
+    request: Request, service: ServiceDep, subject: SubjectPath, force: Force = False
+) -> Response:
+    """Set a subject's mode."""
+    return await _set(request, service, subject, force=force)
+
+
+@router.delete("", responses={200: {"model": ModeAnswer}, **failures()})
+async def delete_registry_mode(service: ServiceDep, recursive: Recursive = False) -> Response:
+    """Delete the registry-wide mode; the answer is the mode that goes."""
+    return await _delete(service, "", recursive=recursive)
+
+
+@router.delete("/{subject}", responses={200: {"model": ModeAnswer}, **failures(40401)})
+async def delete_subject_mode(service: ServiceDep, subject: SubjectPath, recursive: Recursive = False) -> Response:
+    """Delete a subject's own mode; the answer is the mode that goes."""
+    return await _delete(service, subject, recursive=recursive)
+
+
+async def _set(request: Request, service: Service, subject: str, *, force: bool) -> Response:
+    body: ModeChange = await read_body(request, ModeChange)
+    name = writable_scope(subject)
+    mode = await service.writer.write(lambda state: set_mode(state, name, body.mode, force=force))
+    return answer(_mode(mode))
+
+
+async def _delete(service: Service, subject: str, *, recursive: bool) -> Response:
+    name = scope(subject)
+    return answer(_mode(await service.writer.write(lambda state: delete_mode(state, name, recursive=recursive))))
+
+
+def _mode(mode: str | None) -> dict[str, str]:
+    return {} if mode is None else {"mode": mode}

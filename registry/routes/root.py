@@ -1,0 +1,51 @@
+"""`/`, `/schemas/types` and `/v1/metadata`: what the registry is."""
+
+from importlib.metadata import version
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from registry.schemas import schema_types
+from registry.service import ServiceDep
+from registry.wire import answer
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["registry"])
+
+
+@router.get("/", responses={200: {"model": dict[str, str]}})
+async def root() -> Response:
+    """Answer an empty object: the registry is up."""
+    return answer({})
+
+
+@router.post("/", responses={200: {"model": dict[str, str]}})
+async def post_root() -> Response:
+    """Answer an empty object, as GET does."""
+    return answer({})
+
+
+@router.get("/schemas/types", responses={200: {"model": list[str]}})
+async def types() -> Response:
+    """List the schema formats that can be registered."""
+    return answer(schema_types())
+
+
+@router.get("/v1/metadata/id", responses={200: {"model": dict[str, dict[str, object]]}})
+async def cluster_id(service: ServiceDep) -> Response:
+    """Name the log and the registry over it."""
+    clusters = {"kafka-cluster": service.cluster_id, "schema-registry-cluster": "schema-registry"}
+    return answer({"scope": {"path": [], "clusters": clusters}})
+
+
+@router.get("/v1/metadata/version", responses={200: {"model": dict[str, str]}})
+async def version_in_use() -> Response:
+    """Name the version of the service."""
+    return answer({"version": version("strata-registry"), "commitId": ""})
+
+
+@router.get("/v1/metadata/deployment", responses={200: {"model": dict[str, list[str]]}})
+async def deployment() -> Response:
+    """List the attributes of the deployment: none."""
+    return answer({"attributes": []})

@@ -1,0 +1,88 @@
+"""`/schemas/ids`: schemas by their id. What an id names never changes, so memory answers unless the id is new."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from registry import errors
+from registry.front import keep_answer
+from registry.lookup import page, schema_by_id, uses_of
+from registry.routes.parameters import Deleted, IdPath, Limit, Offset, SubjectQuery, failures
+from registry.service import Service, ServiceDep
+from registry.wire import (
+    Flag,
+    SchemaStringAnswer,
+    SubjectVersionAnswer,
+    answer,
+    schema_string,
+    text_answer,
+)
+from storage.records import context_of
+from storage.state import IdEntry, SchemaVersion
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/schemas/ids/{schema_id}", tags=["schemas"])
+
+
+@router.get("", responses={200: {"model": SchemaStringAnswer}, **failures(40403)})
+async def schema(
+    request: Request,
+    service: ServiceDep,
+    schema_id: IdPath,
+    subject: SubjectQuery = "",
+    fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="tell the highest id, too")] = False,
+) -> Response:
+    """Return the schema that an id names; soft-deleted ones stay resolvable."""
+    _, shown = await _found(service, schema_id, subject)
+    max_id = service.state.context(context_of(subject)).high_water if fetch_max_id else None
+    if max_id is None and (not subject or shown.subject == subject):
+        keep_answer(request)
+    return answer(schema_string(shown, subject=subject, max_id=max_id))
+
+
+@router.get("/schema", responses={200: {"content": {"text/plain": {}}}, **failures(40403)})
+async def schema_text(request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery = "") -> Response:
+    """Return the schema's text as it is."""
+    found, _ = await _found(service, schema_id, subject)
+    keep_answer(request)
+    return text_answer(found.schema.text)
+
+
+@router.get("/subjects", responses={200: {"model": list[str]}, **failures(40403)})
+async def subjects(
+    service: ServiceDep,
+    schema_id: IdPath,
+    subject: SubjectQuery = "",
+    deleted: Deleted = False,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> Response:
+    """List the subjects that use a schema."""
+    uses = uses_of(await service.fresh(), schema_id, subject, include_deleted=deleted)
+    return answer(page(sorted({entry.subject for entry in uses}), offset, limit))
+
+
+@router.get("/versions", responses={200: {"model": list[SubjectVersionAnswer]}, **failures(40403)})
+async def versions(
+    service: ServiceDep,
+    schema_id: IdPath,
+    subject: SubjectQuery = "",
+    deleted: Deleted = False,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> Response:
+    """List the subjects and versions that use a schema."""
+    uses = uses_of(await service.fresh(), schema_id, subject, include_deleted=deleted)
+    pairs = [{"subject": entry.subject, "version": entry.version} for entry in uses]
+    return answer(page(pairs, offset, limit))
+
+
+async def _found(service: Service, schema_id: int, subject: str) -> tuple[IdEntry, SchemaVersion]:
+    found = schema_by_id(service.state, schema_id, subject) or schema_by_id(
+        await service.writer.catch_up(), schema_id, subject
+    )
+    if found is None:
+        raise errors.schema_not_found(schema_id)
+    return found

@@ -1,0 +1,185 @@
+"""`/subjects`: registration, look-up, versions and deletion."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from registry import errors, lookup
+from registry.decide.delete import delete_subject, delete_version
+from registry.decide.register import Rules, find, register
+from registry.effective import flag_in_force
+from registry.front import keep_answer
+from registry.lookup import LATEST
+from registry.routes.parameters import (
+    Deleted,
+    DeletedOnly,
+    Force,
+    Limit,
+    Normalize,
+    Offset,
+    Permanent,
+    SubjectPath,
+    VersionPath,
+    WritableSubjectPath,
+    body_of,
+    failures,
+)
+from registry.schemas import SchemaRequest, parse_request
+from registry.service import Service, ServiceDep
+from registry.wire import (
+    Flag,
+    RegisteredAnswer,
+    SchemaAnswer,
+    SchemaBody,
+    answer,
+    read_body,
+    registered,
+    schema_version,
+    text_answer,
+)
+from storage.records import Subject
+from storage.state import SchemaVersion, State
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/subjects", tags=["subjects"])
+
+
+@router.get("", responses={200: {"model": list[str]}, **failures()})
+async def subjects(
+    service: ServiceDep,
+    subject_prefix: Annotated[
+        str, Query(alias="subjectPrefix", description="`:*:` is every context, blank the default one")
+    ] = ":*:",
+    deleted: Deleted = False,
+    deleted_only: DeletedOnly = False,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> Response:
+    """List the subjects."""
+    state = await service.fresh()
+    names = lookup.subjects(state, subject_prefix, include_deleted=deleted, deleted_only=deleted_only)
+    return answer(lookup.page(names, offset, limit))
+
+
+@router.post(
+    "/{subject}",
+    responses={200: {"model": SchemaAnswer}, **failures(400, 40401, 40403, 422, 42201)},
+    openapi_extra=body_of(SchemaBody),
+)
+async def look_up(
+    request: Request,
+    service: ServiceDep,
+    subject: SubjectPath,
+    normalize: Normalize = False,
+    deleted: Deleted = False,
+) -> Response:
+    """Find the version of a subject that holds a schema."""
+    body: SchemaBody = await read_body(request, SchemaBody)
+    state, name = await service.fresh(), Subject(subject)
+    found = await service.writer.in_thread(_looked_up, state, name, body.request(), normalize, deleted)
+    entry, identical = found
+    return answer(schema_version(entry, stored=not identical))
+
+
+@router.delete("/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 42205)})
+async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
+    """Delete a subject: softly, or for good what was soft-deleted before."""
+    name = Subject(subject)
+    return answer(await service.writer.write(lambda state: delete_subject(state, name, permanent=permanent)))
+
+
+@router.get("/{subject}/versions", responses={200: {"model": list[int]}, **failures(40401)})
+async def versions(
+    service: ServiceDep,
+    subject: SubjectPath,
+    deleted: Deleted = False,
+    deleted_only: DeletedOnly = False,
+    deleted_as_negative: Annotated[Flag, Query(alias="deletedAsNegative", description="as -1, -2, …")] = False,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> Response:
+    """List the versions of a subject, oldest first."""
+    state = await service.fresh()
+    entries = lookup.versions_of(
+        state, Subject(subject), include_deleted=deleted or deleted_as_negative, deleted_only=deleted_only
+    )
+    numbers = [-entry.version if entry.deleted and deleted_as_negative else entry.version for entry in entries]
+    return answer(lookup.page(numbers, offset, limit))
+
+
+@router.post(
+    "/{subject}/versions",
+    responses={
+        200: {"model": RegisteredAnswer},
+        **failures(400, 40901, 422, 42201, 42205, 42207, 42208, 42209),
+    },
+    openapi_extra=body_of(SchemaBody),
+)
+async def register_schema(
+    request: Request,
+    service: ServiceDep,
+    subject: WritableSubjectPath,
+    normalize: Normalize = False,
+    force: Force = False,
+) -> Response:
+    """Register a schema under a subject; one that stands already gets its old place."""
+    body: SchemaBody = await read_body(request, SchemaBody)
+    asked = body.request()
+    rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
+    name = Subject(subject)
+    return answer(registered(await service.writer.write(lambda state: register(state, name, asked, rules))))
+
+
+@router.get("/{subject}/versions/{version}", responses={200: {"model": SchemaAnswer}, **failures(40401, 40402, 42202)})
+async def version(
+    request: Request, service: ServiceDep, subject: SubjectPath, version: VersionPath, deleted: Deleted = False
+) -> Response:
+    """Return a version of a subject."""
+    return answer(schema_version(await _version(request, service, Subject(subject), version, deleted)))
+
+
+@router.get(
+    "/{subject}/versions/{version}/schema",
+    responses={200: {"content": {"text/plain": {}}}, **failures(40401, 40402, 42202)},
+)
+async def version_text(
+    request: Request, service: ServiceDep, subject: SubjectPath, version: VersionPath, deleted: Deleted = False
+) -> Response:
+    """Return the text of a version as it is."""
+    return text_answer((await _version(request, service, Subject(subject), version, deleted)).schema.text)
+
+
+@router.delete(
+    "/{subject}/versions/{version}",
+    responses={200: {"model": int}, **failures(40401, 40402, 40406, 40407, 42202, 42205)},
+)
+async def delete_one(
+    service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
+) -> Response:
+    """Delete a version: softly, or for good when it was soft-deleted before."""
+    number, name = None if version == LATEST else version, Subject(subject)
+    return answer(await service.writer.write(lambda state: delete_version(state, name, number, permanent=permanent)))
+
+
+def _looked_up(
+    state: State, subject: Subject, request: SchemaRequest, normalize: bool, deleted: bool
+) -> tuple[SchemaVersion, bool]:
+    normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
+    candidate = parse_request(subject, request, strict=False, normalize=normalize)
+    found = find(state, subject, candidate, include_deleted=deleted)
+    if found is None:
+        lookup.versions_of(state, subject, include_deleted=deleted)
+        raise errors.schema_not_found()
+    return found, found.schema.fingerprint == candidate.digest
+
+
+async def _version(request: Request, service: Service, subject: Subject, version: int, deleted: bool) -> SchemaVersion:
+    """Return a version: from memory when its number is known there, else from a fresh State."""
+    if version != LATEST:
+        known = service.state.version(subject, version)
+        if known and (deleted or not known.deleted):
+            keep_answer(request)
+            return known
+    return lookup.version_of(await service.fresh(), subject, version, include_deleted=deleted)

@@ -1,0 +1,121 @@
+"""What the service needs of `compat`: parse a request's schema, parse a stored one, and check levels over versions.
+
+Parsing is lazy and cached, bounded; a stored schema is parsed leniently, so that old bad data still loads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from compat.check import CheckResult, Previous, check
+from compat.formats import FORMATS
+from compat.levels import Level
+from compat.schema import ParsedSchema, SchemaFormat, SchemaParseError
+from registry import errors
+from storage.fingerprint import fingerprint, guid_of
+from storage.records import Reference
+from storage.state import SchemaVersion
+
+__all__ = ["Candidate", "SchemaRequest", "compare", "equivalent", "parse_request", "schema_types"]
+
+_CACHED_SCHEMAS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRequest:
+    """A schema as a request brings it; `version` and `schema_id` are given by imports."""
+
+    text: str
+    schema_type: str = SchemaFormat.AVRO.value
+    references: tuple[Reference, ...] = ()
+    version: int = 0
+    schema_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A request's schema, parsed: `text` is what would be stored, `digest` its identity."""
+
+    parsed: ParsedSchema
+    text: str
+    digest: bytes
+
+    @property
+    def schema_type(self) -> str:
+        """The format's name on the wire."""
+        return self.parsed.format.value
+
+
+def schema_types() -> list[str]:
+    """Return the names of the formats that can be registered."""
+    return [schema_format.value for schema_format in FORMATS]
+
+
+def parse_request(subject: str, request: SchemaRequest, *, strict: bool, normalize: bool) -> Candidate:
+    """Parse a request's schema.
+
+    Raises:
+        RegistryError: 42201 for an unknown format, references, or a text that is no schema.
+    """
+    if request.schema_type not in schema_types():
+        raise errors.invalid_schema(
+            f"Invalid schema type {request.schema_type}: this registry takes {', '.join(schema_types())}"
+        )
+    if request.references:
+        raise errors.invalid_schema(
+            "This registry does not take schema references yet: write the referenced types out in the schema"
+        )
+    try:
+        request.text.encode()
+        parsed = _parse(request.schema_type, request.text, strict)
+        text = FORMATS[parsed.format].normalize(parsed) if normalize else parsed.canonical
+    except (SchemaParseError, UnicodeEncodeError) as error:
+        raise errors.invalid_schema(_invalid(subject, request, str(error))) from None
+    return Candidate(parsed, text, fingerprint(text))
+
+
+def equivalent(candidate: Candidate, entry: SchemaVersion) -> bool:
+    """Tell whether a version holds the candidate under the weaker equality of look-ups."""
+    if entry.schema.schema_type != candidate.schema_type or entry.schema.value.references:
+        return False
+    try:
+        stored = _stored(entry)
+    except SchemaParseError:
+        return False
+    return FORMATS[candidate.parsed.format].equivalent(candidate.parsed, stored)
+
+
+def compare(candidate: Candidate, previous: Sequence[SchemaVersion], level: Level) -> CheckResult:
+    """Check a candidate against some versions, oldest first.
+
+    Raises:
+        RegistryError: 42201 when a stored version cannot be parsed, or is of a format that cannot be compared.
+    """
+    try:
+        return check(candidate.parsed, [Previous(entry.version, _stored(entry)) for entry in previous], level)
+    except SchemaParseError as error:
+        raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
+
+
+def _stored(entry: SchemaVersion) -> ParsedSchema:
+    return _parse(entry.schema.schema_type, entry.schema.text, False)
+
+
+@lru_cache(_CACHED_SCHEMAS)
+def _parse(schema_type: str, text: str, strict: bool) -> ParsedSchema:
+    try:
+        schema_format = FORMATS[SchemaFormat(schema_type)]
+    except (KeyError, ValueError):
+        raise SchemaParseError(f"schemas of type {schema_type} are not supported") from None
+    return schema_format.parse(text, strict=strict)
+
+
+def _invalid(subject: str, request: SchemaRequest, details: str) -> str:
+    text = request.text.encode(errors="replace").decode()
+    guid = guid_of(fingerprint(text))
+    return (
+        f"Invalid schema {{subject={subject},version={request.version or 'null'},"
+        f"id={-1 if request.schema_id is None else request.schema_id},guid={guid},"
+        f"schemaType={request.schema_type},references=[],metadata=null,ruleSet=null,schema={text},"
+        f"schemaTags=null,ts=null,deleted=null}} with refs [] of type {request.schema_type}, details: {details}"
+    )

@@ -1,0 +1,131 @@
+"""Runs one node: opens the socket and the log, replays, serves, and ends cleanly on SIGTERM and SIGINT."""
+
+import logging
+import signal
+import socket
+import sys
+import time
+from pathlib import PurePath
+from types import FrameType
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+import orjson
+import uvicorn
+
+from registry.app import create_app
+from registry.settings import LogFormat, Settings
+from storage.log import Log, LogError
+from storage.open_log import open_log
+
+__all__ = ["StartError", "run"]
+
+_SHUTDOWN_SECONDS = 10
+_KEEP_ALIVE_SECONDS = 75
+_log = logging.getLogger("strata")
+
+
+class StartError(Exception):
+    """The node cannot start; the message says why and what to do."""
+
+
+def run(settings: Settings) -> None:
+    """Serve until a signal ends it.
+
+    Raises:
+        StartError: the address is taken, or the log cannot be opened or read.
+    """
+    started = time.monotonic()
+    _set_up_logging(settings)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn stops gracefully on either, and then raises the signal again for whoever had it before.
+        signal.signal(number, _end)
+    listener = _bind(settings)
+    port = listener.getsockname()[1]
+    url = settings.url_for(port)
+    log = _open(settings, url)
+    try:
+        app = create_app(log, settings, cluster_id=_log_name(settings.log))
+    except LogError as error:
+        log.close()
+        raise StartError(f"the log {_without_password(settings.log)} cannot be read: {error}") from None
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+    )
+    _log.info("serving %s on %s, ready in %.2f s", _without_password(settings.log), url, time.monotonic() - started)
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        log.close()
+        _log.info("stopped")
+
+
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+    sys.exit(0)
+
+
+def _bind(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise StartError(
+            f"cannot listen on {settings.listen}: {error.strerror}. Choose another address with --listen HOST:PORT"
+        ) from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def _open(settings: Settings, url: str) -> Log:
+    try:
+        return open_log(
+            settings.log, advertised_url=url, fencing=settings.fencing, kafka_config=settings.kafka_settings()
+        )
+    except ValueError as error:
+        raise StartError(f"--log (or STRATA_LOG) is {_without_password(settings.log)!r}: {error}") from None
+    except LogError as error:
+        raise StartError(f"the log {_without_password(settings.log)} cannot be opened: {error}") from None
+
+
+def _without_password(log_url: str) -> str:
+    parts = urlsplit(log_url)
+    return log_url.replace(f":{parts.password}@", ":***@") if parts.password else log_url
+
+
+def _log_name(log_url: str) -> str:
+    """A name for `/v1/metadata/id` that tells logs apart and holds no secret."""
+    parts = urlsplit(log_url)
+    return f"{parts.scheme}:{parts.hostname or ''}{':' if parts.hostname else ''}{PurePath(parts.path).name}"
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        content = {
+            "time": self.formatTime(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            content["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(content).decode()
+
+
+def _set_up_logging(settings: Settings) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    handler.setFormatter(_JsonLines() if settings.log_format is LogFormat.JSON else text)
+    logging.basicConfig(level=settings.log_level.value.upper(), handlers=[handler], force=True)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)

@@ -1,0 +1,155 @@
+"""The settings of the service: flags of `strata serve`, or `STRATA_…` variables; flags win."""
+
+import socket
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from compat.levels import Level
+from storage.fencing import Fencing
+
+__all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "load_settings"]
+
+PREFIX = "STRATA_"
+
+
+class Reads(StrEnum):
+    """Whether reads of what can change first catch up with the log."""
+
+    LINEARIZABLE = "linearizable"
+    LOCAL = "local"
+
+
+class LogLevel(StrEnum):
+    """How much the service says."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """How the service says it."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class SettingRefused(ValueError):
+    """A setting that cannot be used; the message says which, why and what is allowed."""
+
+
+def _listen(value: str) -> str:
+    host, colon, port = value.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError("HOST:PORT is wanted, such as 127.0.0.1:8081 or [::1]:8081, the port from 0 to 65535")
+    return value
+
+
+def _advertised(value: str | None) -> str | None:
+    if value is not None and not value.startswith(("http://", "https://")):
+        raise ValueError("a URL is wanted that the other nodes can reach, such as http://10.0.0.5:8081")
+    return value.rstrip("/") if value else None
+
+
+def _properties(value: Path | None) -> Path | None:
+    if value is not None and not value.is_file():
+        raise ValueError("a file is wanted that holds one NAME=VALUE a line, and there is none at this path")
+    return value
+
+
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+class Settings(BaseSettings):
+    """What `strata serve` can be told. Each field is the flag `--name` and the variable `STRATA_NAME`."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
+
+    listen: Annotated[str, AfterValidator(_listen)] = Field(
+        "127.0.0.1:8081", description="HOST:PORT to answer on; port 0 takes a free one"
+    )
+    log: str = Field(
+        "sqlite:///strata.db",
+        description="where schemas are kept: sqlite:///FILE, postgresql+psycopg://…, "
+        "kafka://HOST:PORT[,…]/_schemas, memory:",
+    )
+    advertised_url: Annotated[str | None, AfterValidator(_advertised)] = Field(
+        None, description="base URL under which the other nodes reach this one [http://LISTEN]"
+    )
+    fencing: Annotated[Fencing, BeforeValidator(_lower)] = Field(
+        Fencing.PEN, description="how a Kafka log keeps a second writer out; `none` is unsafe with two nodes"
+    )
+    kafka_config: Annotated[Path | None, AfterValidator(_properties)] = Field(
+        None, description="file with librdkafka settings for a Kafka log (TLS, SASL), one NAME=VALUE a line"
+    )
+    reads: Annotated[Reads, BeforeValidator(_lower)] = Field(
+        Reads.LINEARIZABLE, description="`local` answers without asking the log for news: faster, maybe stale"
+    )
+    compatibility_level: Annotated[Level, BeforeValidator(_upper)] = Field(
+        Level.BACKWARD, description="level of subjects that have none"
+    )
+    max_body: int = Field(1 << 20, gt=0, description="largest request body in bytes")
+    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field(LogLevel.INFO, description="how much to log")
+    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(LogFormat.TEXT, description="how to log")
+    access_log: bool = Field(False, description="log every request (costs throughput)")
+
+    @property
+    def host(self) -> str:
+        """The address to listen on."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port to listen on."""
+        return int(self.listen.rpartition(":")[2])
+
+    def kafka_settings(self) -> dict[str, str]:
+        """Return the librdkafka settings from the file that holds them.
+
+        Raises:
+            SettingRefused: a line is not NAME=VALUE.
+        """
+        found: dict[str, str] = {}
+        for number, line in enumerate(self.kafka_config.read_text().splitlines() if self.kafka_config else (), 1):
+            name, equals, value = line.strip().partition("=")
+            if name and not name.startswith("#"):
+                if not equals:
+                    raise SettingRefused(f"{self.kafka_config}, line {number}: NAME=VALUE is wanted")
+                found[name.strip()] = value.strip()
+        return found
+
+    def url_for(self, port: int) -> str:
+        """Return the base URL to tell other nodes, given the port in use."""
+        if self.advertised_url:
+            return self.advertised_url
+        host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def load_settings(**flags: object) -> Settings:
+    """Return the settings from flags and environment.
+
+    Raises:
+        SettingRefused: naming each bad setting, why it is refused and what is allowed.
+    """
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise SettingRefused("\n".join(_refusal(dict(item)) for item in error.errors())) from None
+
+
+def _refusal(item: dict[str, object]) -> str:
+    name = str(item["loc"][0]) if isinstance(item["loc"], tuple) and item["loc"] else "?"
+    reason = str(item["msg"]).removeprefix("Value error, ")
+    flag = name.replace("_", "-")
+    return f"--{flag} (or {PREFIX}{name.upper()}) is {item['input']!r}: {reason}"

@@ -1,0 +1,215 @@
+"""The one door for writes, and the catch-up that reads share.
+
+A write is *sync, decide, append, apply*: read the log to its end, let a pure function turn State and request into
+records and an answer, append on the condition that nobody else has appended, and take the records into State. A lost
+race (`Conflict`) starts over, so a decision that lands was made on the State it landed on.
+
+Requests that wait while an append is under way are decided as a group, each on the draft that the ones before it
+left, and committed by one append.
+
+Everything that blocks or computes runs in threads; `state` is replaced on the event loop only, by a State further
+along the same log, so whoever reads it holds a consistent snapshot.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from registry import errors
+from storage.log import Conflict, Entry, Log, LogError, LogTimeout, Record, RecordTooLarge
+from storage.state import State
+
+__all__ = ["Decide", "Decision", "Writer"]
+
+_T = TypeVar("_T")
+_MAX_GROUP = 256
+_MAX_TRIES = 200
+_MAX_PAUSE = 0.05
+_log = logging.getLogger("strata.writer")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[_T]):
+    """What a write comes to: the records to append (none when everything stands already) and the answer."""
+
+    answer: _T
+    records: Sequence[Record] = ()
+
+
+Decide = Callable[[State], Decision[_T]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    decide: Decide[Any]
+    done: "asyncio.Future[Any]" = field(compare=False)
+
+
+_Outcome = tuple[_Command, Any, Exception | None]
+
+
+class Writer:
+    """Holds the State of one node, and changes it through the log only."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.state = State()
+        self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="strata-log")
+        self._waiting: list[_Command] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._next_reading: asyncio.Task[None] | None = None
+
+    def replay(self) -> None:
+        """Read the whole log, before the service answers anything. Blocks.
+
+        Raises:
+            LogError: the log cannot be read.
+        """
+        started = time.monotonic()
+        self.state = self.state.apply_all(self.log.read(self.state.offset))
+        _log.info(
+            "replayed the log up to offset %d in %.2f s: %d subjects, %d records set aside",
+            self.state.offset,
+            time.monotonic() - started,
+            len(self.state.subjects),
+            self.state.set_aside_count,
+        )
+        for aside in self.state.set_aside:
+            _log.warning("the record at offset %d is set aside: %s", aside.offset, aside.reason)
+
+    async def close(self) -> None:
+        """Finish the writes under way, then give up the log."""
+        if self._writing:
+            await asyncio.wait([self._writing])
+        self._threads.shutdown(wait=True)
+        self.log.close()
+
+    # --- reads
+
+    async def catch_up(self) -> State:
+        """Return a State that holds everything any node had acknowledged before this call.
+
+        All who ask while a read of the log is under way share the next one.
+        """
+        if self._next_reading is None:
+            self._next_reading = asyncio.create_task(self._catch_up_after(self._reading))
+        await asyncio.shield(self._next_reading)
+        return self.state
+
+    async def _catch_up_after(self, under_way: "asyncio.Task[None] | None") -> None:
+        if under_way:
+            await asyncio.wait([under_way])
+        self._reading, self._next_reading = self._next_reading, None
+        try:
+            self._advance(await self.in_thread(self._synced, self.state))
+        except LogError as error:
+            raise errors.write_failed(str(error)) from error
+
+    def _synced(self, state: State) -> State:
+        return state.apply_all(self.log.read(state.offset))
+
+    def _advance(self, state: State) -> None:
+        if state.offset > self.state.offset:
+            self.state = state
+
+    async def in_thread(self, call: Callable[..., _T], *args: Any) -> _T:
+        """Run what blocks or computes for long off the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *args)
+
+    # --- writes
+
+    async def write(self, decide: Decide[_T]) -> _T:
+        """Decide on the log's newest State, append the records, and return the answer once they stand.
+
+        `decide` must be pure: it runs off the event loop, and again after a lost race.
+
+        Raises:
+            RegistryError: what `decide` raises, or 5xx when the log fails.
+        """
+        done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Command(decide, done))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_groups())
+        return await asyncio.shield(done)
+
+    async def _write_groups(self) -> None:
+        try:
+            while self._waiting:
+                group, self._waiting = self._waiting[:_MAX_GROUP], self._waiting[_MAX_GROUP:]
+                await self._write_group(group)
+        finally:
+            self._writing = None
+
+    async def _write_group(self, group: list[_Command]) -> None:
+        for attempt in range(_MAX_TRIES):
+            try:
+                state, outcomes = await self.in_thread(self._attempt, self.state, group)
+            except Conflict:
+                await asyncio.sleep(random.uniform(0, min(_MAX_PAUSE, 0.001 * attempt)))  # noqa: S311
+            except RecordTooLarge:
+                await self._refuse_the_large(group)
+                return
+            except Exception as error:  # noqa: BLE001 - whoever waits must get an answer
+                self._fail(group, error)
+                return
+            else:
+                self._advance(state)
+                for command, answer, failure in outcomes:
+                    _settle(command, answer, failure)
+                return
+        self._fail(group, LogTimeout(f"{_MAX_TRIES} races with other writers lost in a row"))
+
+    def _attempt(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
+        state = self._synced(state)
+        draft, now = state, time.time_ns() // 1_000_000
+        records: list[Record] = []
+        outcomes: list[_Outcome] = []
+        for command in group:
+            try:
+                decision = command.decide(draft)
+            except Exception as failure:  # noqa: BLE001 - one request's failure is not its neighbours'
+                outcomes.append((command, None, failure))
+                continue
+            for record in decision.records:
+                draft = draft.apply(Entry(draft.offset + 1, now, record.key, record.value))
+            records.extend(decision.records)
+            outcomes.append((command, decision.answer, None))
+        if records:
+            state = state.apply_all(self.log.append(state.offset, records))
+        return state, outcomes
+
+    async def _refuse_the_large(self, group: list[_Command]) -> None:
+        """A group holds a record that the log refuses: find whose it is by writing one by one."""
+        if len(group) == 1:
+            _settle(group[0], None, errors.schema_too_large())
+            return
+        for command in group:
+            await self._write_group([command])
+
+    def _fail(self, group: Sequence[_Command], error: Exception) -> None:
+        _log.error("a write of %d requests failed: %s", len(group), error, exc_info=error)
+        for command in group:
+            _settle(command, None, _as_answer(error))
+
+
+def _settle(command: _Command, answer: Any, failure: Exception | None) -> None:
+    if command.done.done():
+        return
+    if failure is None:
+        command.done.set_result(answer)
+    else:
+        command.done.set_exception(failure)
+
+
+def _as_answer(error: Exception) -> errors.RegistryError:
+    if isinstance(error, LogTimeout):
+        return errors.write_timed_out(str(error))
+    if isinstance(error, LogError):
+        return errors.write_failed(str(error))
+    return errors.internal()

@@ -1,0 +1,88 @@
+"""A registry on a memory log, answering over real HTTP from a thread of the test process."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import pytest
+import uvicorn
+
+from registry.app import create_app
+from registry.settings import Settings
+from storage.memory_log import MemoryLog
+
+JSON = "application/vnd.schemaregistry.v1+json"
+
+
+@dataclass
+class Api:
+    """Speaks to a registry as a client does; `headers` are those of the last answer."""
+
+    port: int
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def call(self, method, path, body=None, **headers):
+        """Send one request; a `str` or `bytes` body goes as it is, anything else as JSON."""
+        data = body if body is None or isinstance(body, str | bytes) else json.dumps(body)
+        sent = {"Content-Type": JSON, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, data, {name: value for name, value in sent.items() if value})
+            response = connection.getresponse()
+            raw = response.read()
+        finally:
+            connection.close()
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        try:
+            return response.status, json.loads(raw)
+        except ValueError:
+            return response.status, raw.decode()
+
+    def get(self, path, **headers):
+        """GET a path."""
+        return self.call("GET", path, **headers)
+
+    def post(self, path, body, **headers):
+        """POST a body."""
+        return self.call("POST", path, body, **headers)
+
+    def put(self, path, body, **headers):
+        """PUT a body."""
+        return self.call("PUT", path, body, **headers)
+
+    def delete(self, path, **headers):
+        """DELETE a path."""
+        return self.call("DELETE", path, **headers)
+
+    def register(self, subject, schema, query="", **body):
+        """Register a schema, given as text or as what JSON makes of a value."""
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        return self.post(f"/subjects/{quote(subject, safe='')}/versions{query}", {"schema": text, **body})
+
+    def placed(self, subject, schema, query="", **body):
+        """Register a schema that must be accepted, and return its id and version."""
+        status, answer = self.register(subject, schema, query, **body)
+        assert status == 200, answer
+        return answer["id"], answer["version"]
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """A fresh registry."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    app = create_app(MemoryLog(), Settings(log="memory:"))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.005)
+    yield Api(listener.getsockname()[1])
+    server.should_exit = True
+    thread.join()
+    listener.close()

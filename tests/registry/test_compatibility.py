@@ -1,0 +1,94 @@
+"""`/compatibility` over HTTP: which versions are compared, and what is answered."""
+
+import json
+
+import pytest
+
+
+def record(*fields):
+    """The text of a record schema with some fields."""
+    return json.dumps({"type": "record", "name": "R", "fields": list(fields)})
+
+
+A = {"name": "a", "type": "int"}
+B = {"name": "b", "type": "int"}
+B_DEFAULT = {"name": "b", "type": "int", "default": 0}
+C_DEFAULT = {"name": "c", "type": "int", "default": 0}
+
+
+def check(api, schema, version="/latest", query="?verbose=true", subject="s"):
+    """Ask for a verdict."""
+    return api.post(f"/compatibility/subjects/{subject}/versions{version}{query}", {"schema": schema})
+
+
+def test_verdict_without_reasons(api):
+    """Without `verbose` there is the verdict alone."""
+    api.placed("s", record(A))
+
+    assert check(api, record(A, B_DEFAULT), query="") == (200, {"is_compatible": True})
+    assert check(api, record(A, B), query="") == (200, {"is_compatible": False})
+
+
+def test_verdict_with_reasons(api):
+    """With `verbose` the messages are there, empty when there is nothing to say; the settings come last."""
+    api.placed("s", record(A))
+    good, bad = check(api, record(A, B_DEFAULT))[1], check(api, record(A, B))[1]
+
+    assert good == {"is_compatible": True, "messages": []}
+    assert (
+        bad["is_compatible"],
+        bad["messages"][-1],
+    ) == (False, "{validateFields: 'false', compatibility: 'BACKWARD'}")
+
+
+def test_latest_looks_at_one_version_even_when_transitive(api):
+    """A version in the path is compared with alone; without one the check is that of a registration."""
+    api.put("/config/s", {"compatibility": "NONE"})
+    for text in (record(A), record(A, B)):
+        api.placed("s", text)
+    api.put("/config/s", {"compatibility": "FORWARD_TRANSITIVE"})
+    proposal = record(B)
+
+    assert False is check(api, proposal)[1]["is_compatible"]
+    api.put("/config/s", {"compatibility": "BACKWARD_TRANSITIVE"})
+    assert True is check(api, proposal)[1]["is_compatible"]
+    assert False is check(api, proposal, "/1")[1]["is_compatible"]
+    assert False is check(api, proposal, "")[1]["is_compatible"]
+
+
+@pytest.mark.parametrize("version", ["/latest", ""])
+def test_unknown_subject_accepts_anything(api, version):
+    """Nothing to break: true."""
+    assert check(api, record(A), version, subject="x") == (200, {"is_compatible": True, "messages": []})
+
+
+def test_unknown_versions(api):
+    """A number that is not there is 40402, no number 42202."""
+    assert check(api, record(A), "/1", subject="x")[1]["error_code"] == 40402
+    assert check(api, record(A), "/x")[1]["error_code"] == 42202
+
+
+def test_soft_deleted_versions_do_not_count(api):
+    """A deleted version breaks nothing and is not found."""
+    api.placed("s", record(A))
+    api.delete("/subjects/s/versions/1")
+
+    assert True is check(api, record(B))[1]["is_compatible"]
+    assert check(api, record(B), "/1")[1]["error_code"] == 40402
+
+
+def test_invalid_schema(api):
+    """Not a schema: 42201, and with `verbose` a verdict that says so."""
+    verbose = check(api, "{")
+
+    assert (lambda status, answer: (status, answer["error_code"]))(*check(api, "{", query="")) == (422, 42201)
+    assert (verbose[0], verbose[1]["is_compatible"]) == (200, False)
+    assert verbose[1]["messages"][0].startswith("Invalid schema")
+
+
+def test_verdict_changes_nothing(api):
+    """A check registers nothing."""
+    api.placed("s", record(A))
+    check(api, record(A, C_DEFAULT))
+
+    assert api.get("/subjects/s/versions")[1] == [1]
