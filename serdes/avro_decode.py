@@ -17,11 +17,12 @@ from typing import Any
 from serdes.avro_plan import plan
 from serdes.avro_runtime import NAMES, locate
 from serdes.avro_schema import parse
-from serdes.avro_source import write
+from serdes.avro_source import write_decoder
+from serdes.avro_text import Part, compile_listing
 from serdes.avro_values import Shape
 from serdes.errors import SchemaError
 
-__all__ = ["Decoder", "Limits", "compile_decoder"]
+__all__ = ["DEFAULT_LIMITS", "Decoder", "Limits", "compile_decoder"]
 
 Decoder = Callable[[bytes], Any]
 
@@ -39,14 +40,14 @@ class Limits:
     max_weightless: int = 10_000
 
 
-_DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 def compile_decoder(
     writer: str,
     reader: str | None = None,
     *,
-    limits: Limits = _DEFAULT_LIMITS,
+    limits: Limits = DEFAULT_LIMITS,
     numeric_times: bool = False,
     tagged_unions: bool = False,
 ) -> Decoder:
@@ -68,15 +69,13 @@ def compile_decoder(
     try:
         shape = Shape(numeric_times=numeric_times, tagged_unions=tagged_unions)
         resolved = plan(parse(writer), None if reader is None or reader == writer else parse(reader), shape)
-        source = write(resolved)
+        listing = write_decoder(resolved)
     except RecursionError:
         raise SchemaError("the types of the schema are nested too deeply") from None
-    namespace: dict[str, Any] = {**NAMES, **source.constants}
-    exec(compile("\n".join(source.lines), "<avro decoder>", "exec"), namespace)  # noqa: S102 - see serdes.avro_source
-    return _guarded(namespace, source.paths, limits)
+    return _guarded(compile_listing(listing, "avro decoder", NAMES), listing.paths, limits)
 
 
-def _guarded(namespace: dict[str, Any], paths: dict[int, str], limits: Limits) -> Decoder:
+def _guarded(namespace: dict[str, Any], paths: dict[int, tuple[Part, ...]], limits: Limits) -> Decoder:
     read, depth, weightless = namespace["decode"], limits.max_depth, limits.max_weightless
 
     def decode(payload: bytes) -> Any:

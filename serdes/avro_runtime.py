@@ -9,9 +9,9 @@ Rules of this file: no schema, no plan; functions stay as small as their callers
 
 import struct
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, NoReturn
 
+from serdes.avro_text import Part, place
 from serdes.errors import DecodeError, DecodeReason
 
 __all__ = ["NAMES", "locate"]
@@ -137,7 +137,7 @@ _REASONS: tuple[tuple[type[Exception], DecodeReason], ...] = (
 _SELF_EXPLAINING = frozenset({DecodeReason.TRUNCATED, DecodeReason.INVALID_UTF8})
 
 
-def locate(error: Exception, namespace: Mapping[str, Any], paths: Mapping[int, str]) -> DecodeError | None:
+def locate(error: Exception, namespace: Mapping[str, Any], paths: Mapping[int, tuple[Part, ...]]) -> DecodeError | None:
     """The error with its path and offset, read off the lines that the traceback runs through; None for a defect."""
     if isinstance(error, DecodeError):
         found = DecodeError(error.reason, error.detail)
@@ -146,24 +146,7 @@ def locate(error: Exception, namespace: Mapping[str, Any], paths: Mapping[int, s
         if reason is None:
             return None
         found = DecodeError(reason, "" if reason in _SELF_EXPLAINING else str(error))
-    found.path, found.offset = _place(error.__traceback__, namespace, paths)
+    found.path, frame = place(error.__traceback__, namespace, paths)
+    if frame is not None and "i" in frame.f_locals:
+        found.offset = min(frame.f_locals["i"], frame.f_locals["end"])
     return found
-
-
-def _place(
-    traceback: TracebackType | None, namespace: Mapping[str, Any], paths: Mapping[int, str]
-) -> tuple[str, int | None]:
-    path: list[str] = []
-    offset = None
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_globals is namespace:
-            path.append(paths.get(traceback.tb_lineno, ""))
-            position = frame.f_locals.get("i")
-            offset = min(position, frame.f_locals["end"]) if position is not None else offset
-        traceback = traceback.tb_next
-    return _short("".join(path).lstrip(".")), offset
-
-
-def _short(path: str, most: int = 100) -> str:
-    return path if len(path) <= most else f"{path[: most // 2]}…{path[-most // 2 :]}"

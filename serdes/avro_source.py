@@ -4,8 +4,7 @@ Per record there is no look at the schema, no call for a field and no object but
 makes it quicker than a general decoder in C that is called once a byte. Names from schemas appear in the source only as
 string literals (`repr`), everything else as a constant handed in beside it, so no text of a schema is ever code.
 
-Every line knows the field it reads, so that the line in a traceback is the path of a failure: the good case pays
-nothing for good messages. The variables of the code are
+The variables of the code are
 
     buf, i, end   the payload, the position in it, its length
     room          how many records of a recursive type may still stand inside each other
@@ -14,103 +13,55 @@ nothing for good messages. The variables of the code are
 Rules of this file: it writes text and runs nothing. What the source calls is in `serdes.avro_runtime`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from serdes.avro_plan import (
-    Branches,
-    Bytes,
-    Entries,
-    Fail,
-    Fields,
-    Items,
-    Plan,
-    Rest,
-    Scalar,
-    Symbols,
-    Tag,
-)
+from serdes.avro_plan import Branches, Bytes, Entries, Fail, Fields, Items, Plan, Rest, Scalar, Symbols, Tag
 from serdes.avro_schema import Kind
-from serdes.avro_values import Branch
+from serdes.avro_text import Listing, Part, SourceWriter
+from serdes.avro_values import Branch, Convert
 
-__all__ = ["Source", "write"]
+__all__ = ["write_decoder"]
 
 _DEEPEST_BLOCK = 12
 """Beyond so many indents a type gets a function of its own: Python bounds nested blocks at 20."""
 
-
-@dataclass(slots=True)
-class Source:
-    """The text of a decoder, what it refers to by name, and the field that each line reads."""
-
-    lines: list[str] = field(default_factory=list)
-    constants: dict[str, Any] = field(default_factory=dict)
-    paths: dict[int, str] = field(default_factory=dict)
+_WIDTH = {Kind.FLOAT: 4, Kind.DOUBLE: 8}
 
 
-def write(plan: Plan) -> Source:
+def write_decoder(plan: Plan) -> Listing:
     """The source of `decode(buf, room, idle)` for a plan."""
-    writer = _Writer()
-    writer.write_main(plan)
-    return writer.source
+    writer = _DecoderWriter()
+    writer.write(plan)
+    return writer.listing
 
 
-class _Writer:
+class _DecoderWriter(SourceWriter):
     """Writes functions until none is asked for any more."""
 
     def __init__(self) -> None:
-        self.source = Source()
-        self._indent = 0
-        self._path = ""
-        self._variables = 0
+        super().__init__()
         self._functions: dict[tuple[int, bool], str] = {}
         self._pending: list[tuple[str, Plan, bool]] = []
 
-    def write_main(self, plan: Plan) -> None:
-        self._line("def decode(buf, room, idle):")
-        self._indent = 1
-        self._lines("i = 0", "end = len(buf)")
+    def write(self, plan: Plan) -> None:
+        self.begin("def decode(buf, room, idle):")
+        self.lines("i = 0", "end = len(buf)")
         self._read(plan, "value")
-        self._lines("if i != end: trailing(i, end)", "return value")
+        self.lines("if i != end: trailing(i, end)", "return value")
         while self._pending:
-            name, inner, skipped = self._pending.pop()
-            self._indent, self._path = 0, ""
-            self._line(f"def {name}(buf, i, end, room, idle):")
-            self._indent = 1
-            if isinstance(inner, Fields) and inner.recursive:
-                self._lines("if not room: too_deep()", "room -= 1")
-            if skipped:
-                self._skip_here(inner)
-                self._line("return i")
-            else:
-                self._read_here(inner, "value")
-                self._line("return value, i")
+            self._write_function(*self._pending.pop())
 
-    # Text
-
-    def _line(self, text: str) -> None:
-        self.source.lines.append("    " * self._indent + text)
-        self.source.paths[len(self.source.lines)] = self._path
-
-    def _lines(self, *texts: str) -> None:
-        for text in texts:
-            self._line(text)
-
-    def _variable(self) -> str:
-        self._variables += 1
-        return f"v{self._variables}"
-
-    def _constant(self, value: Any) -> str:
-        name = f"k{len(self.source.constants)}"
-        self.source.constants[name] = value
-        return name
-
-    def _inside(self, suffix: str, write: Callable[[], None], *, indent: int = 0) -> None:
-        path = self._path
-        self._path, self._indent = path + suffix, self._indent + indent
-        write()
-        self._path, self._indent = path, self._indent - indent
+    def _write_function(self, name: str, plan: Plan, skipped: bool) -> None:
+        self.begin(f"def {name}(buf, i, end, room, idle):")
+        if isinstance(plan, Fields) and plan.recursive:
+            self.lines("if not room: too_deep()", "room -= 1")
+        if skipped:
+            self._skip_here(plan)
+            self.line("return i")
+        else:
+            self._read_here(plan, "value")
+            self.line("return value, i")
 
     def _function(self, plan: Plan, *, skipped: bool) -> str:
         key = (id(plan), skipped)
@@ -122,13 +73,13 @@ class _Writer:
     def _stands_alone(self, plan: Plan) -> bool:
         if isinstance(plan, Fields) and (plan.recursive or plan.uses > 1):
             return True
-        return self._indent >= _DEEPEST_BLOCK and isinstance(plan, Fields | Items | Entries | Branches)
+        return self.indent >= _DEEPEST_BLOCK and isinstance(plan, Fields | Items | Entries | Branches)
 
     # Reading
 
     def _read(self, plan: Plan, into: str) -> None:
         if self._stands_alone(plan):
-            self._line(f"{into}, i = {self._function(plan, skipped=False)}(buf, i, end, room, idle)")
+            self.line(f"{into}, i = {self._function(plan, skipped=False)}(buf, i, end, room, idle)")
         else:
             self._read_here(plan, into)
 
@@ -137,11 +88,10 @@ class _Writer:
             case Scalar():
                 self._read_scalar(plan, into)
             case Bytes():
-                self._lines(f"j = i + {plan.size}", "if j > end: truncated()")
-                self._lines(f"{into} = buf[i:j]", "i = j")
+                self.lines(f"j = i + {plan.size}", "if j > end: truncated()", f"{into} = buf[i:j]", "i = j")
                 self._convert(plan.convert, into)
             case Rest():
-                self._lines(f"{into} = buf[i:]", "i = end")
+                self.lines(f"{into} = buf[i:]", "i = end")
                 self._convert(plan.convert, into)
             case Symbols():
                 self._read_symbol(plan, into)
@@ -153,129 +103,128 @@ class _Writer:
                 self._choose(plan, lambda branch: self._read(branch, into))
             case Tag():
                 self._read(plan.value, into)
-                self._line(f"{into} = {self._constant(Branch)}({plan.position}, {into})")
+                self.line(f"{into} = {self.constant(Branch)}({plan.position}, {into})")
             case Fields():
                 self._read_fields(plan, into)
             case Fail():
-                self._line(f"unresolved({self._constant(plan.message)})")
+                self.line(f"unresolved({self.constant(plan.message)})")
 
-    def _convert(self, convert: Callable[[Any], Any] | None, name: str) -> None:
+    def _convert(self, convert: Convert | None, name: str) -> None:
         if convert is not None:
-            self._line(f"{name} = {self._constant(convert)}({name})")
+            self.line(f"{name} = {self.constant(convert)}({name})")
 
     def _varint(self, more: str = "long_more") -> None:
-        self._lines("b = buf[i]", "i += 1", f"if b > 127: b, i = {more}(buf, i, b)")
+        self.lines("b = buf[i]", "i += 1", f"if b > 127: b, i = {more}(buf, i, b)")
 
     def _length(self) -> None:
         self._varint()
-        self._lines("j = i + (b >> 1)", "if b & 1 or j > end: bad_length(b)")
+        self.lines("j = i + (b >> 1)", "if b & 1 or j > end: bad_length(b)")
 
     def _read_scalar(self, plan: Scalar, into: str) -> None:
         match plan.kind:
             case Kind.NULL:
-                self._line(f"{into} = None")
+                self.line(f"{into} = None")
             case Kind.BOOLEAN:
-                self._lines("b = buf[i]", "i += 1", "if b > 1: bad_boolean(b)", f"{into} = b == 1")
+                self.lines("b = buf[i]", "i += 1", "if b > 1: bad_boolean(b)", f"{into} = b == 1")
             case Kind.INT | Kind.LONG:
                 self._varint(f"{plan.kind}_more")
-                self._line(f"{into} = (b >> 1) ^ -(b & 1)")
+                self.line(f"{into} = (b >> 1) ^ -(b & 1)")
             case Kind.FLOAT | Kind.DOUBLE:
-                self._lines(f"{into}, = {plan.kind}_at(buf, i)", f"i += {4 if plan.kind is Kind.FLOAT else 8}")
+                self.lines(f"{into}, = {plan.kind}_at(buf, i)", f"i += {_WIDTH[plan.kind]}")
             case Kind.BYTES:
                 self._length()
-                self._lines(f"{into} = buf[i:j]", "i = j")
+                self.lines(f"{into} = buf[i:j]", "i = j")
             case Kind.STRING:
                 self._length()
-                self._lines(f"{into} = buf[i:j].decode()", "i = j")
+                self.lines(f"{into} = buf[i:j].decode()", "i = j")
         self._convert(plan.convert, into)
 
-    def _read_symbol(self, plan: Symbols, into: str) -> None:
+    def _symbol_index(self, plan: Symbols) -> None:
         self._varint("int_more")
-        self._line(f"if b & 1 or b >= {2 * len(plan.written)}: bad_index(b)")
-        self._line(f"{into} = {self._constant(plan.read)}[b >> 1]")
+        self.line(f"if b & 1 or b >= {2 * len(plan.written)}: bad_index(b)")
+
+    def _read_symbol(self, plan: Symbols, into: str) -> None:
+        self._symbol_index(plan)
+        self.line(f"{into} = {self.constant(plan.read)}[b >> 1]")
         if None in plan.read:
-            self._line(f"if {into} is None: no_symbol({self._constant(plan.written)}[b >> 1])")
+            self.line(f"if {into} is None: no_symbol({self.constant(plan.written)}[b >> 1])")
 
     def _blocks(self, weightless: int, each: Callable[[], None]) -> None:
         """The blocks of an array or a map; a negative count is followed by the block's length, which is not needed."""
-        count = self._variable()
-        self._line("while True:")
-        self._indent += 1
-        self._varint()
-        self._lines("if not b: break", f"{count} = (b >> 1) ^ -(b & 1)")
-        self._line(f"if {count} < 0: {count}, i = sized_block(buf, i, {count})")
-        if weightless:
-            self._line(f"spend(idle, {count} * {weightless})")
-        else:
-            self._line(f"if {count} > end - i: truncated()")
-        self._line(f"for _ in range({count}):")
-        self._indent += 1
-        each()
-        self._indent -= 2
+        count = self.variable()
+        with self.block("while True:"):
+            self._varint()
+            self.lines("if not b: break", f"{count} = (b >> 1) ^ -(b & 1)")
+            self.line(f"if {count} < 0: {count}, i = sized_block(buf, i, {count})")
+            if weightless:
+                self.line(f"spend(idle, {count} * {weightless})")
+            else:
+                self.line(f"if {count} > end - i: truncated()")
+            with self.block(f"for _ in range({count}):"):
+                each()
 
     def _read_items(self, plan: Items, into: str) -> None:
-        items, item = self._variable(), self._variable()
-        self._line(f"{items} = []")
+        items, item = self.variable(), self.variable()
+        self.line(f"{items} = []")
 
         def each() -> None:
-            self._inside("[]", lambda: self._read(plan.item, item))
-            self._line(f"{items}.append({item})")
+            with self.inside(_number_of(items)):
+                self._read(plan.item, item)
+            self.line(f"{items}.append({item})")
 
         self._blocks(plan.weightless, each)
-        self._line(f"{into} = {items}")
+        self.line(f"{into} = {items}")
 
     def _read_entries(self, plan: Entries, into: str) -> None:
-        entries, key, value = self._variable(), self._variable(), self._variable()
-        self._line(f"{entries} = {{}}")
+        entries, key, value = self.variable(), self.variable(), self.variable()
+        self.line(f"{entries} = {{}}")
 
         def each() -> None:
-            self._read_scalar(Scalar(Kind.STRING), key)
-            self._inside("{}", lambda: self._read(plan.value, value))
-            self._line(f"{entries}[{key}] = {value}")
+            with self.inside("{}"):
+                self._read_scalar(Scalar(Kind.STRING), key)
+                self._read(plan.value, value)
+            self.line(f"{entries}[{key}] = {value}")
 
         self._blocks(0, each)
-        self._line(f"{into} = {entries}")
+        self.line(f"{into} = {entries}")
 
     def _choose(self, plan: Branches, each: Callable[[Plan], None]) -> None:
         self._varint("int_more")
         for index, branch in enumerate(plan.plans):
-            self._line(f"{'elif' if index else 'if'} b == {2 * index}:")
-            self._indent += 1
-            self._line("pass")
-            each(branch)
-            self._indent -= 1
-        self._line("else: bad_index(b)" if plan.plans else "bad_index(b)")
+            with self.block(f"{'elif' if index else 'if'} b == {2 * index}:"):
+                each(branch)
+        self.line("else: bad_index(b)" if plan.plans else "bad_index(b)")
 
     def _read_fields(self, plan: Fields, into: str) -> None:
-        names = {target: self._variable() for target in plan.targets if target not in plan.defaults}
+        names = {target: self.variable() for target in plan.targets if target not in plan.defaults}
         for step in plan.steps:
-            if step.target is None:
-                self._inside(f".{step.name}", lambda value=step.value: self._skip(value))  # type: ignore[misc]
-            else:
-                name = names[step.target]
-                self._inside(f".{step.name}", lambda value=step.value, name=name: self._read(value, name))  # type: ignore[misc]
+            with self.inside(f".{step.name}"):
+                if step.target is None:
+                    self._skip(step.value)
+                else:
+                    self._read(step.value, names[step.target])
         values = (
             f"{target!r}: {names[target] if target in names else self._literal(plan.defaults[target])}"
             for target in plan.targets
         )
-        self._line(f"{into} = {{{', '.join(values)}}}")
+        self.line(f"{into} = {{{', '.join(values)}}}")
 
     def _literal(self, value: Any) -> str:
         """A default: containers are written out, so that each record gets its own."""
         match value:
             case Branch():
-                return f"{self._constant(Branch)}({value.position}, {self._literal(value.value)})"
+                return f"{self.constant(Branch)}({value.position}, {self._literal(value.value)})"
             case dict():
                 return "{" + ", ".join(f"{key!r}: {self._literal(inner)}" for key, inner in value.items()) + "}"
             case list():
                 return "[" + ", ".join(self._literal(inner) for inner in value) + "]"
-        return self._constant(value)
+        return self.constant(value)
 
     # Skipping
 
     def _skip(self, plan: Plan) -> None:
         if self._stands_alone(plan):
-            self._line(f"i = {self._function(plan, skipped=True)}(buf, i, end, room, idle)")
+            self.line(f"i = {self._function(plan, skipped=True)}(buf, i, end, room, idle)")
         else:
             self._skip_here(plan)
 
@@ -285,12 +234,11 @@ class _Writer:
             case Scalar():
                 self._skip_scalar(plan.kind)
             case Bytes():
-                self._line(f"i += {plan.size}")
+                self.line(f"i += {plan.size}")
             case Symbols():
-                self._varint("int_more")
-                self._line(f"if b & 1 or b >= {2 * len(plan.written)}: bad_index(b)")
+                self._symbol_index(plan)
             case Items():
-                self._blocks(plan.weightless, lambda: self._inside("[]", lambda: self._pass_over(plan.item)))
+                self._blocks(plan.weightless, lambda: self._skip_inside("[]", plan.item))
             case Entries():
                 self._blocks(0, lambda: self._skip_entry(plan))
             case Branches():
@@ -299,24 +247,34 @@ class _Writer:
                 self._skip(plan.value)
             case Fields():
                 for step in plan.steps:
-                    self._inside(f".{step.name}", lambda value=step.value: self._skip(value))  # type: ignore[misc]
+                    self._skip_inside(f".{step.name}", step.value)
 
-    def _pass_over(self, plan: Plan) -> None:
-        self._line("pass")
-        self._skip(plan)
+    def _skip_inside(self, part: str, plan: Plan) -> None:
+        with self.inside(part):
+            self._skip(plan)
 
     def _skip_entry(self, plan: Entries) -> None:
-        self._skip_scalar(Kind.STRING)
-        self._inside("{}", lambda: self._pass_over(plan.value))
+        with self.inside("{}"):
+            self._skip_scalar(Kind.STRING)
+            self._skip(plan.value)
 
     def _skip_scalar(self, kind: Kind) -> None:
         match kind:
             case Kind.BOOLEAN:
-                self._line("i += 1")
+                self.line("i += 1")
             case Kind.INT | Kind.LONG:
                 self._varint(f"{kind}_more")
             case Kind.FLOAT | Kind.DOUBLE:
-                self._line(f"i += {4 if kind is Kind.FLOAT else 8}")
+                self.line(f"i += {_WIDTH[kind]}")
             case Kind.BYTES | Kind.STRING:
                 self._length()
-                self._line("i = j")
+                self.line("i = j")
+
+
+def _number_of(items: str) -> Part:
+    """How many items were done when it failed is the index of the one that did."""
+
+    def tell(known: Mapping[str, Any]) -> str:
+        return f"[{len(known[items])}]"
+
+    return tell

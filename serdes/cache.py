@@ -1,9 +1,9 @@
 """A bounded cache in which however many threads miss a key at once, one of them loads it.
 
-Rules of this file: failures are handed to all who waited and are never kept; what is kept longest unused goes first.
+Rules of this file: failures are handed to all who waited and are never kept; what was loaded longest ago goes first,
+so that a hit takes no lock.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from threading import Lock
@@ -21,7 +21,7 @@ class SharedCache(Generic[K, V]):
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._lock = Lock()
-        self._values: OrderedDict[K, V] = OrderedDict()
+        self._values: dict[K, V] = {}
         self._loading: dict[K, Future[V]] = {}
 
     def __len__(self) -> int:
@@ -29,11 +29,20 @@ class SharedCache(Generic[K, V]):
 
     def get(self, key: K, load: Callable[[], V], *, is_fresh: Callable[[V], bool] | None = None) -> V:
         """The value of a key, loaded by this call or by one already under way; a stale one is loaded again."""
+        try:
+            value = self._values[key]
+        except KeyError:
+            return self._shared_load(key, load, is_fresh)
+        if is_fresh is None or is_fresh(value):
+            return value
+        return self._shared_load(key, load, is_fresh)
+
+    def _shared_load(self, key: K, load: Callable[[], V], is_fresh: Callable[[V], bool] | None) -> V:
         with self._lock:
             if key in self._values:
-                if is_fresh is None or is_fresh(self._values[key]):
-                    self._values.move_to_end(key)
-                    return self._values[key]
+                value = self._values[key]
+                if is_fresh is None or is_fresh(value):
+                    return value
                 del self._values[key]
             future = self._loading.get(key)
             leads = future is None
@@ -69,4 +78,4 @@ class SharedCache(Generic[K, V]):
             for one in value:
                 self._values[key] = one
             while len(self._values) > self._capacity:
-                self._values.popitem(last=False)
+                del self._values[next(iter(self._values))]

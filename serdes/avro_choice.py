@@ -1,0 +1,155 @@
+"""Which branch of a union a Python value is meant for.
+
+A value may say so itself: `("name", value)` names a record, enum or fixed, a mapping may carry its record's name under
+`-type`, and what a decoder tagged as `Branch` goes where it came from. Otherwise the branch that fits best is taken,
+the first among equals: an int goes to `int` before `long` before `double`, a float to `double` before `float`, a
+datetime to a timestamp, a mapping to the record with the most of its keys.
+
+Rules of this file: it looks at values and never writes bytes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from serdes.avro_schema import MISSING, Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, describe
+from serdes.avro_values import Branch
+from serdes.errors import EncodeError
+
+__all__ = ["chooser", "fit", "takes_null"]
+
+_DEEPEST_LOOK = 20
+_BYTES = (bytes, bytearray, memoryview)
+_INT, _LONG = 2**31, 2**63
+
+# How well a value fits, from not at all upwards.
+_NO, _ROUNDED, _WIDER, _WIDE, _RIGHT, _EXACT = range(6)
+
+_LOGICAL_TYPES: dict[str, type] = {
+    "date": date,
+    "time-millis": time,
+    "time-micros": time,
+    "timestamp-millis": datetime,
+    "timestamp-micros": datetime,
+    "local-timestamp-millis": datetime,
+    "local-timestamp-micros": datetime,
+    "decimal": Decimal,
+    "uuid": UUID,
+}
+
+
+def takes_null(node: Node) -> bool:
+    """Whether None is a value of this type."""
+    branches = node.branches if isinstance(node, Union) else (node,)
+    return any(isinstance(one, Primitive) and one.kind is Kind.NULL for one in branches)
+
+
+def chooser(union: Union) -> Callable[[Any], tuple[int, Any]]:
+    """A function from a value to the position of its branch and the value itself without any hint."""
+    branches = union.branches
+    names = {
+        name: index
+        for index, one in enumerate(branches)
+        if isinstance(one, Record | Enum | Fixed)
+        for name in (one.simple_name, one.name)
+    }
+
+    def choose(value: Any) -> tuple[int, Any]:
+        if isinstance(value, Branch):
+            if 0 <= value.position < len(branches):
+                return value
+            raise EncodeError(f"the union has no branch {value.position}")
+        if type(value) is tuple and len(value) == 2 and isinstance(value[0], str) and value[0] in names:
+            return names[value[0]], value[1]
+        fits = [fit(one, value) for one in branches]
+        best = max(fits, default=_NO)
+        if best == _NO:
+            raise EncodeError(f"{describe(union)} has no branch for this {type(value).__name__}")
+        return fits.index(best), value
+
+    return choose
+
+
+def fit(node: Node, value: Any, depth: int = 0) -> int:
+    """How well a value fits a type; 0 is not at all."""
+    if depth > _DEEPEST_LOOK:
+        return _RIGHT
+    match node:
+        case Primitive():
+            return _fit_logical(node, value) or _fit_primitive(node.kind, value)
+        case Fixed():
+            if isinstance(value, _BYTES):
+                return _RIGHT if len(value) == node.size else _NO
+            return _fit_logical(node, value)
+        case Enum():
+            return _RIGHT if isinstance(value, str) and value in node.symbols else _NO
+        case Array():
+            return _fit_all(node.items, value, depth) if _is_sequence(value) else _NO
+        case Map():
+            keys = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+            return _fit_all(node.values, value.values(), depth) if keys else _NO
+        case Record():
+            return _fit_record(node, value, depth) if isinstance(value, Mapping) else _NO
+        case Union():
+            return max((fit(one, value, depth + 1) for one in node.branches), default=_NO)
+
+
+def _fit_all(node: Node, values: Any, depth: int) -> int:
+    return _RIGHT if all(fit(node, one, depth + 1) for one in values) else _NO
+
+
+def _fit_record(record: Record, value: Mapping[str, Any], depth: int) -> int:
+    """The more of the value's keys are fields, the better."""
+    stated = value.get("-type")
+    if stated is not None and stated not in (record.name, record.simple_name):
+        return _NO
+    shared = 0
+    for one in record.fields:
+        if one.name in value:
+            if fit(one.type, value[one.name], depth + 1) == _NO:
+                return _NO
+            shared += 1
+        elif one.default is MISSING and not takes_null(one.type):
+            return _NO
+    return _RIGHT + shared
+
+
+def _fit_logical(node: Primitive | Fixed, value: Any) -> int:
+    wanted = _LOGICAL_TYPES.get(node.logical.name) if node.logical is not None else None
+    if wanted is None or not isinstance(value, wanted):
+        return _NO
+    return _WIDE if wanted is date and isinstance(value, datetime) else _EXACT
+
+
+def _fit_primitive(kind: Kind, value: Any) -> int:
+    match value:
+        case None:
+            return _RIGHT if kind is Kind.NULL else _NO
+        case bool():
+            return _RIGHT if kind is Kind.BOOLEAN else _NO
+        case str():
+            return _RIGHT if kind is Kind.STRING else _NO
+        case bytes() | bytearray() | memoryview():
+            return _RIGHT if kind is Kind.BYTES else _NO
+        case float():
+            return {Kind.DOUBLE: _RIGHT, Kind.FLOAT: _ROUNDED}.get(kind, _NO)
+    return _fit_number(kind, value)
+
+
+def _fit_number(kind: Kind, value: Any) -> int:
+    if not hasattr(value, "__index__"):
+        return _ROUNDED if hasattr(value, "__float__") and kind in (Kind.FLOAT, Kind.DOUBLE) else _NO
+    number = value.__index__()
+    ranks = {
+        Kind.INT: _RIGHT if -_INT <= number < _INT else _NO,
+        Kind.LONG: _WIDE if -_LONG <= number < _LONG else _NO,
+        Kind.DOUBLE: _WIDER,
+        Kind.FLOAT: _ROUNDED,
+    }
+    return ranks.get(kind, _NO)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview)
