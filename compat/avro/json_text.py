@@ -1,0 +1,155 @@
+"""JSON as Avro Java reads and prints it (Jackson, with comments allowed).
+
+Reading keeps integers of any size, refuses NaN, lets the last of two equal keys win in the place of the first, and
+bounds length, depth and digits before the standard parser, which knows no bounds, sees the text. Comments may stand
+wherever blanks may, but not after the end.
+Printing is compact, leaves every character above the control characters as it is, and prints a number that has a
+point or an exponent as a Java double. Infinity and NaN, which JSON cannot hold, become strings.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Final, NoReturn
+
+from compat.avro.java_numbers import java_double
+from compat.avro.model import Json
+from compat.limits import Limits
+from compat.schema import SchemaParseError
+
+__all__ = ["excerpt", "in_java_order", "json_equal", "quote", "read_json", "write_json"]
+
+_STRING: Final = r'"(?:[^"\\]++|\\.)*+"?'
+_TOKENS: Final = re.compile(_STRING + r"|[\[{\]}]", re.DOTALL)
+_COMMENTS: Final = re.compile(_STRING + r"|//[^\r\n]*+|/\*(?s:.*?)\*/", re.DOTALL)
+_BLANKS: Final = re.compile(r"[ \t\r\n]*+")
+_CONTROLS: Final = "".join(map(chr, range(0x21)))  # what Java's trim() takes away
+
+_ESCAPED: Final = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_EXCERPT: Final = 200
+
+
+def read_json(text: str, limits: Limits) -> Json:
+    """Read one JSON value and nothing after it."""
+    if len(text) > limits.text:
+        raise SchemaParseError(f"The schema has {len(text)} characters, more than the {limits.text} allowed")
+    plain = _without_comments(text) if "//" in text or "/*" in text else text
+    _check_depth(plain, limits.depth)
+    decoder = _decoder_of_long_numbers(limits.number) if _may_hold_long_number(plain, limits.number) else _DECODER
+    try:
+        value, end = decoder.raw_decode(plain, _skip_blanks(plain))
+    except SchemaParseError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise SchemaParseError(f"Not valid JSON: {error}") from None
+    if text[end:].strip(_CONTROLS):
+        raise SchemaParseError(f"Dangling content after the end of the schema: {excerpt(text[end:].strip(_CONTROLS))}")
+    return value
+
+
+def write_json(value: Json) -> str:
+    """Print a JSON value as Jackson does."""
+    if value is None:
+        return "null"
+    kind = type(value)
+    if kind is str:
+        return quote(value)
+    if kind is int:
+        return str(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is float:
+        text = java_double(value)
+        return f'"{text}"' if text.endswith(("y", "N")) else text
+    if kind is list:
+        return f"[{','.join(map(write_json, value))}]"
+    return "{" + ",".join(f"{quote(key)}:{write_json(item)}" for key, item in value.items()) + "}"
+
+
+def quote(text: str) -> str:
+    """Print a JSON string.
+
+    A lone surrogate, which no UTF-8 log or response could carry, is printed as its escape.
+    """
+    return f'"{_ESCAPED.sub(_escape, text)}"' if _ESCAPED.search(text) else f'"{text}"'
+
+
+def excerpt(text: str) -> str:
+    """Shorten text for an error message."""
+    return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
+
+
+def in_java_order(texts: Iterable[str]) -> list[str]:
+    """Sort as Java compares strings: by UTF-16 units."""
+    return sorted(texts, key=_utf_16)
+
+
+def json_equal(left: Json, right: Json) -> bool:
+    """Compare as Jackson does: 1, 1.0 and true differ, so do 0.0 and -0.0; the order of keys does not count."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(json_equal(value, right[key]) for key, value in left.items())
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(json_equal, left, right))
+    if isinstance(left, float):
+        return java_double(left) == java_double(right)
+    return bool(left == right)
+
+
+def _utf_16(text: str) -> bytes | str:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    return _ESCAPES.get(character) or f"\\u{ord(character):04X}"
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise SchemaParseError(f"Not valid JSON: {text} is not a number that JSON knows")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def _decoder_of_long_numbers(digits: int) -> json.JSONDecoder:
+    def check(text: str) -> str:
+        if sum(character.isdigit() for character in text) > digits:
+            raise SchemaParseError(f"A number of more than {digits} digits: {excerpt(text)}")
+        return text
+
+    return json.JSONDecoder(
+        parse_constant=_refuse_constant,
+        parse_int=lambda text: int(check(text)),
+        parse_float=lambda text: float(check(text)),
+    )
+
+
+def _may_hold_long_number(text: str, digits: int) -> bool:
+    return len(text) > digits and re.search(rf"[0-9.eE+-]{{{digits + 1}}}", text) is not None
+
+
+def _skip_blanks(text: str) -> int:
+    found = _BLANKS.match(text)
+    return found.end() if found else 0
+
+
+def _without_comments(text: str) -> str:
+    """Blank out comments, keeping every other character where it was."""
+    return _COMMENTS.sub(lambda match: match[0] if match[0].startswith('"') else " " * len(match[0]), text)
+
+
+def _check_depth(text: str, allowed: int) -> None:
+    if text.count("{") + text.count("[") <= allowed:
+        return
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        character = token[0]
+        if character in ("{", "["):
+            depth += 1
+            if depth > allowed:
+                raise SchemaParseError(f"The schema is nested deeper than {allowed} levels")
+        elif character in ("}", "]"):
+            depth -= 1

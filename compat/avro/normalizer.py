@@ -1,0 +1,209 @@
+"""Normalize: the same schema with everything that is mere spelling brought into one order.
+
+Custom attributes and aliases are sorted, at every level of nesting, by Java's order of strings; those of a logical
+type that Avro knows come first. The default of a float or double is written as one, the keys of a default sorted.
+An empty doc of a type is dropped (a field's stays) and an error becomes a record. Nothing else is touched: this is
+not Avro's parsing canonical form.
+
+Where the reference damages a schema here, this does not: an empty namespace inside another stays, a default is never
+lost (the reference loses one that belongs to a later branch of a union, and an integer beyond 64 bits for a double).
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from compat.avro.defaults import accepts
+from compat.avro.java_numbers import java_float, to_float
+from compat.avro.json_text import in_java_order
+from compat.avro.model import (
+    ArrayType,
+    AvroSchema,
+    EnumType,
+    Field,
+    FixedType,
+    Json,
+    MapType,
+    Missing,
+    Name,
+    NamedType,
+    Names,
+    Node,
+    PrimitiveType,
+    Properties,
+    RecordType,
+    Reference,
+    UnionType,
+    resolve,
+)
+from compat.avro.printer import print_schema
+from compat.limits import DEFAULT_LIMITS, Limits
+from compat.schema import SchemaParseError
+
+__all__ = ["normalize"]
+
+_LOGICAL_TYPES: Final[Mapping[str, frozenset[str]]] = {
+    "int": frozenset({"date", "time-millis"}),
+    "long": frozenset(
+        {"time-micros"}
+        | {f"{zone}timestamp-{unit}" for zone in ("", "local-") for unit in ("millis", "micros", "nanos")}
+    ),
+    "string": frozenset({"uuid"}),
+    "bytes": frozenset({"decimal", "big-decimal"}),
+    "fixed": frozenset({"decimal", "duration", "uuid"}),
+}
+_LOGICAL_SIZES: Final = {"duration": 12, "uuid": 16}
+
+
+def normalize(schema: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
+    """The normalized text of a schema."""
+    try:
+        normalizer = _Normalizer(schema.names)
+        names = {full: normalizer.named(node) for full, node in schema.names.items()}
+        return print_schema(normalizer.node(schema.root), names, limits)
+    except RecursionError:
+        raise SchemaParseError("The schema is nested too deeply") from None
+
+
+class _Normalizer:
+    def __init__(self, names: Names):
+        self._names = names
+        self._done: dict[int, NamedType] = {}
+
+    def node(self, node: Node) -> Node:
+        """Rebuild a type in normal order."""
+        if isinstance(node, Reference):
+            return node
+        if isinstance(node, PrimitiveType):
+            return PrimitiveType(node.kind, _ordered(node)) if node.properties else node
+        if isinstance(node, UnionType):
+            return UnionType(tuple(map(self.node, node.branches)))
+        if isinstance(node, ArrayType):
+            return ArrayType(self.node(node.items), _ordered(node))
+        if isinstance(node, MapType):
+            return MapType(self.node(node.values), _ordered(node))
+        return self.named(node)
+
+    def named(self, node: NamedType) -> NamedType:
+        """Rebuild a named type, each definition once."""
+        if id(node) not in self._done:
+            self._done[id(node)] = self._rebuilt(node)
+        return self._done[id(node)]
+
+    def _rebuilt(self, node: NamedType) -> NamedType:
+        doc, aliases = node.doc or None, _sorted_names(node.aliases)
+        if isinstance(node, EnumType):
+            return EnumType(node.name, doc, aliases, node.symbols, node.default, _ordered(node))
+        if isinstance(node, FixedType):
+            return FixedType(node.name, doc, aliases, node.size, _ordered(node))
+        fields = tuple(map(self._field, node.fields))
+        return RecordType(node.name, doc, aliases, fields, is_error=False, properties=_ordered(node))
+
+    def _field(self, field: Field) -> Field:
+        default = field.default
+        if not isinstance(default, Missing):
+            default = self._typed(field.type, default)
+        aliases = tuple(in_java_order(field.aliases))
+        properties = _sorted_json(field.properties)
+        return Field(field.name, self.node(field.type), field.doc, default, field.order, aliases, properties)
+
+    def _typed(self, node: Node, value: Json) -> Json:
+        """A default as a value of its type; one that does not fit (stored schemas have such) is only sorted."""
+        node = resolve(node, self._names)
+        if isinstance(node, UnionType):
+            fitting = (branch for branch in node.branches if accepts(branch, value, self._names))
+            branch = next(fitting, None)
+            return _sorted_json(value) if branch is None else self._typed(branch, value)
+        if isinstance(node, ArrayType) and isinstance(value, list):
+            return [self._typed(node.items, item) for item in value]
+        if isinstance(node, MapType) and isinstance(value, dict):
+            return {key: self._typed(node.values, value[key]) for key in in_java_order(value)}
+        if isinstance(node, RecordType) and isinstance(value, dict):
+            types = {field.name: field.type for field in node.fields}
+            return {
+                key: self._typed(types[key], value[key]) if key in types else _sorted_json(value[key])
+                for key in in_java_order(value)
+            }
+        convert = _SCALARS.get(node.kind)
+        return convert(value) if convert else _sorted_json(value)
+
+
+def _to_double(value: Json) -> Json:
+    return _float(value) if type(value) in (int, float) else value
+
+
+def _to_single(value: Json) -> Json:
+    """Rounded to single precision, and from then on the double with the same digits."""
+    return float(java_float(to_float(_float(value)))) if type(value) in (int, float) else value
+
+
+def _float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _to_latin_1(value: Json) -> Json:
+    """Bytes are written as characters up to U+00FF; Java reads any other as a question mark."""
+    return value.encode("latin-1", "replace").decode("latin-1") if isinstance(value, str) else value
+
+
+_SCALARS: Final[Mapping[str, Callable[[Json], Json]]] = {
+    "float": _to_single,
+    "double": _to_double,
+    "bytes": _to_latin_1,
+    "fixed": _to_latin_1,
+}
+
+
+def _sorted_names(names: Iterable[Name]) -> tuple[Name, ...]:
+    by_full = {name.full: name for name in names}
+    return tuple(by_full[full] for full in in_java_order(by_full))
+
+
+def _sorted_json(value: Json) -> Json:
+    if isinstance(value, Mapping):
+        return {key: _sorted_json(value[key]) for key in in_java_order(value)}
+    if isinstance(value, list):
+        return [_sorted_json(item) for item in value]
+    return value
+
+
+def _ordered(node: PrimitiveType | ArrayType | MapType | NamedType) -> Properties:
+    """Custom attributes in order; a logical type that Avro knows, with what belongs to it, before all others."""
+    properties: Properties = _sorted_json(node.properties)
+    first = [key for key in _logical_words(node) if key in properties]
+    if not first:
+        return properties
+    return {key: properties[key] for key in (*first, *properties)}
+
+
+def _logical_words(node: PrimitiveType | ArrayType | MapType | NamedType) -> tuple[str, ...]:
+    logical = node.properties.get("logicalType")
+    if not isinstance(logical, str) or logical not in _LOGICAL_TYPES.get(node.kind, ()):
+        return ()
+    if isinstance(node, FixedType) and node.size != _LOGICAL_SIZES.get(logical, node.size):
+        return ()
+    if logical != "decimal":
+        return ("logicalType",)
+    if not _is_decimal(node):
+        return ()
+    return ("logicalType", "precision", "scale") if node.properties.get("scale") else ("logicalType", "precision")
+
+
+def _is_decimal(node: PrimitiveType | ArrayType | MapType | NamedType) -> bool:
+    precision, scale = node.properties.get("precision"), node.properties.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int:
+        return False
+    largest = _largest_precision(node.size) if isinstance(node, FixedType) else _LARGEST_INT
+    return 0 < precision <= largest and 0 <= scale <= precision
+
+
+def _largest_precision(size: int) -> int:
+    """How many decimal digits fit into this many bytes, whatever the digits are."""
+    return len(str(2 ** (8 * size - 1) - 1)) - 1 if 0 < size <= _DIGITS_MATTER else 0 if size == 0 else _LARGEST_INT
+
+
+_LARGEST_INT: Final = 2**31 - 1
+_DIGITS_MATTER: Final = 128  # bytes; Java computes in doubles, and beyond this in infinity

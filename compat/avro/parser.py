@@ -1,0 +1,333 @@
+"""From text to model, as Avro Java 1.12 reads a schema.
+
+Two ways: strict for a schema that somebody wants to register (names after the specification, defaults that fit their
+types), lenient for one that is stored already and must stay readable whatever it is called and defaults to. What no
+version of Avro could have printed (a type missing, a field twice, a union in a union) is refused either way.
+
+A definition is known from where it ends. A reference to a name not known by then is taken for a full name and looked
+up once more at the end: so a record may refer to itself, and to types defined later in the text, but a short name
+inside a namespace then means that namespace and never the null namespace.
+A name may be defined twice if both definitions say the same.
+
+References to other registered schemas (a later step) enter as a filled table of names: `_Parser.names`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+from compat.avro.defaults import DefaultCheck
+from compat.avro.equivalence import same_structure
+from compat.avro.java_numbers import parse_java_double
+from compat.avro.json_text import excerpt, read_json, write_json
+from compat.avro.model import (
+    MISSING,
+    PRIMITIVES,
+    ArrayType,
+    AvroSchema,
+    EnumType,
+    Field,
+    FixedType,
+    Json,
+    MapType,
+    Name,
+    NamedType,
+    Node,
+    PrimitiveType,
+    Properties,
+    RecordType,
+    Reference,
+    UnionType,
+)
+from compat.avro.names import make_name, name_fault, qualify
+from compat.avro.printer import print_schema
+from compat.limits import DEFAULT_LIMITS, Limits
+from compat.schema import SchemaFormat, SchemaParseError
+
+__all__ = ["parse"]
+
+_SCHEMA_WORDS: Final = frozenset(
+    {"type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size", "items", "values"}
+)
+_ENUM_WORDS: Final = _SCHEMA_WORDS | {"default"}
+_FIELD_WORDS: Final = frozenset({"type", "name", "doc", "default", "order", "aliases"})
+_ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
+_NO_PROPERTIES: Final[Properties] = {}
+_LARGEST_SIZE: Final = 2**31 - 1
+
+_Object = dict[str, Json]
+_NamedT = TypeVar("_NamedT", EnumType, FixedType, RecordType)
+
+
+def parse(text: str, *, strict: bool, limits: Limits = DEFAULT_LIMITS) -> AvroSchema:
+    """Read a schema; strict for a new one, lenient for one that is stored already."""
+    try:
+        json = read_json(text, limits)
+        parser = _Parser(limits, strict=strict)
+        root = parser.node(json, "")
+        parser.finish()
+        canonical = print_schema(root, parser.names, limits)
+    except RecursionError:
+        raise SchemaParseError("The schema is nested too deeply") from None
+    return AvroSchema(SchemaFormat.AVRO, canonical, root, parser.names)
+
+
+class _Parser:
+    def __init__(self, limits: Limits, *, strict: bool):
+        self.names: dict[str, NamedType] = {}
+        self._limits = limits
+        self._strict = strict
+        self._fields = 0
+        self._path: list[str] = []  # the fields around the place that is being read, for error messages
+        self._open: tuple[str, ...] = ()  # the records around it
+        self._forward: list[Reference] = []
+        self._unsure: list[tuple[str, Node, Json, frozenset[str]]] = []  # defaults to be checked again at the end
+
+    def finish(self) -> None:
+        """Settle what had to wait until every name was known."""
+        for reference in self._forward:
+            if reference.full not in self.names:
+                raise SchemaParseError(f"Undefined schema: {excerpt(reference.full)}")
+        for name, node, value, unfinished in self._unsure:
+            if not DefaultCheck(self.names, unfinished=unfinished).accepts(node, value):
+                raise self._invalid_default(name, node, value)
+
+    def node(self, json: Json, namespace: str) -> Node:
+        """Read a type: a name, an object or a union."""
+        if isinstance(json, str):
+            return self._reference(json, namespace)
+        if isinstance(json, dict):
+            kind = json.get("type")
+            if not isinstance(kind, str):
+                raise self._fault(f"No type: {_shown(json)}")
+            if kind in PRIMITIVES:
+                return PrimitiveType(kind, _properties(json, _SCHEMA_WORDS))
+            build = _BUILDERS.get(kind)
+            return build(self, json, namespace) if build else self._reference(kind, namespace)
+        if isinstance(json, list):
+            return self._union(json, namespace)
+        raise self._fault(f"Not a schema: {_shown(json)}")
+
+    def _reference(self, text: str, namespace: str) -> Node:
+        if text in PRIMITIVES:
+            return PrimitiveType(text, _NO_PROPERTIES)
+        full = qualify(text, namespace)
+        for known in (full, text):
+            if known in self.names:
+                return Reference(known, forward=False)
+        reference = Reference(full, forward=True)
+        self._forward.append(reference)
+        return reference
+
+    def _union(self, json: list[Json], namespace: str) -> Node:
+        if len(json) > self._limits.branches:
+            raise self._fault(f"A union of {len(json)} branches, more than the {self._limits.branches} allowed")
+        branches = tuple(self.node(branch, namespace) for branch in json)
+        seen: set[str] = set()
+        for branch in branches:
+            if isinstance(branch, UnionType):
+                raise self._fault(f"Nested union: {_shown(json)}")
+            name = _branch_name(branch)
+            if name in seen:
+                raise self._fault(f"Duplicate in union: {name}")
+            seen.add(name)
+        return UnionType(branches)
+
+    def _array(self, json: _Object, namespace: str) -> Node:
+        if "items" not in json:
+            raise self._fault(f"Array has no items type: {_shown(json)}")
+        return ArrayType(self.node(json["items"], namespace), _properties(json, _SCHEMA_WORDS))
+
+    def _map(self, json: _Object, namespace: str) -> Node:
+        if "values" not in json:
+            raise self._fault(f"Map has no values type: {_shown(json)}")
+        return MapType(self.node(json["values"], namespace), _properties(json, _SCHEMA_WORDS))
+
+    def _enum(self, json: _Object, namespace: str) -> Node:
+        name = self._type_name(json, namespace)
+        symbols = json.get("symbols")
+        if not isinstance(symbols, list):
+            raise self._fault(f"Enum has no symbols: {_shown(json)}")
+        if len(symbols) > self._limits.symbols:
+            raise self._fault(f"An enum of {len(symbols)} symbols, more than the {self._limits.symbols} allowed")
+        for symbol in symbols:
+            if not isinstance(symbol, str):
+                raise self._fault(f"Enum symbol not a string: {_shown(symbol)}")
+            self._check_name(symbol, "Enum symbol")
+        if len(set(symbols)) < len(symbols):
+            raise self._fault(f"Duplicate enum symbol: {_first_repeated(symbols)}")
+        default = _text(json, "default")
+        if default is not None and default not in symbols:
+            raise self._fault(f"The enum default {default!r} is not one of the symbols of {name.full}")
+        properties = _properties(json, _ENUM_WORDS)
+        aliases = self._type_aliases(json, name)
+        return self._define(EnumType(name, _text(json, "doc"), aliases, tuple(symbols), default, properties))
+
+    def _fixed(self, json: _Object, namespace: str) -> Node:
+        name = self._type_name(json, namespace)
+        size = json.get("size")
+        if type(size) is not int or not 0 <= size <= _LARGEST_SIZE:
+            raise self._fault(f"Invalid or no size: {_shown(json)}")
+        properties = _properties(json, _SCHEMA_WORDS)
+        return self._define(FixedType(name, _text(json, "doc"), self._type_aliases(json, name), size, properties))
+
+    def _record(self, json: _Object, namespace: str) -> Node:
+        name = self._type_name(json, namespace)
+        texts = json.get("fields")
+        if not isinstance(texts, list):
+            raise self._fault(f"Record has no fields: {_shown(json)}")
+        self._fields += len(texts)
+        if self._fields > self._limits.fields:
+            raise self._fault(f"More than the {self._limits.fields} fields allowed")
+        around, self._open = self._open, (*self._open, name.full)
+        fields = {}
+        for text in texts:
+            field = self._field(text, name)
+            if field.name in fields:
+                raise self._fault(f"Duplicate field {field.name} in record {name.full}")
+            fields[field.name] = field
+        self._open = around
+        properties = _properties(json, _SCHEMA_WORDS)
+        aliases = self._type_aliases(json, name)
+        is_error = json["type"] == "error"
+        return self._define(RecordType(name, _text(json, "doc"), aliases, tuple(fields.values()), is_error, properties))
+
+    def _field(self, json: Json, record: Name) -> Field:
+        name = _text(json, "name") if isinstance(json, dict) else None
+        if name is None:
+            raise self._fault(f"No field name: {_shown(json)}")
+        self._path.append(name)
+        if "type" not in json:
+            raise self._fault(f"No field type: {_shown(json)}")
+        node = self.node(json["type"], record.namespace)
+        order = "ascending"
+        if "order" in json:
+            order = _ORDERS.get((_text(json, "order") or "").upper(), "")
+            if not order:
+                raise self._fault(f"No such order: {_shown(json['order'])}")
+        self._check_name(name, "Field name")
+        default = self._default(name, node, json) if "default" in json else MISSING
+        properties = _properties(json, _FIELD_WORDS)
+        field = Field(name, node, _text(json, "doc"), default, order, self._alias_texts(json), properties)
+        self._path.pop()
+        return field
+
+    def _default(self, name: str, node: Node, json: _Object) -> Json:
+        value = json["default"]
+        if isinstance(node, PrimitiveType) and node.kind in ("float", "double") and isinstance(value, str):
+            number = parse_java_double(value)
+            if number is None:
+                raise self._invalid_default(name, node, value)
+            value = number
+        if self._strict:
+            check = DefaultCheck(self.names, undefined_allowed=True)
+            if not check.accepts(node, value):
+                raise self._invalid_default(name, node, value)
+            if check.undefined_seen:
+                self._unsure.append((name, node, value, frozenset(self._open)))
+        return value
+
+    def _type_name(self, json: _Object, namespace: str) -> Name:
+        text = _text(json, "name")
+        if text is None:
+            raise self._fault(f"No name in schema: {_shown(json)}")
+        space = _text(json, "namespace")
+        name = make_name(text, namespace if space is None else space)
+        self._check_name(name.simple, "Name")
+        if name.full in PRIMITIVES:
+            raise self._fault(f"Schemas may not be named after primitives: {name.full}")
+        if name.namespace:
+            for part in name.namespace.split("."):
+                self._check_name(part, "Namespace part")
+        return name
+
+    def _type_aliases(self, json: _Object, name: Name) -> tuple[Name, ...]:
+        texts = self._alias_texts(json)
+        if not texts:
+            return ()
+        aliases = {alias.full: alias for alias in (make_name(text, name.namespace) for text in texts)}
+        for alias in aliases.values():
+            self._check_name(alias.simple, "Alias")
+        return tuple(aliases.values())
+
+    def _alias_texts(self, json: _Object) -> tuple[str, ...]:
+        if "aliases" not in json:
+            return ()
+        texts = json["aliases"]
+        if not isinstance(texts, list):
+            raise self._fault(f"Aliases are not an array: {_shown(texts)}")
+        for text in texts:
+            if not isinstance(text, str):
+                raise self._fault(f"Alias not a string: {_shown(text)}")
+        return tuple(dict.fromkeys(texts))
+
+    def _define(self, node: _NamedT) -> _NamedT:
+        full = node.name.full
+        known = self.names.get(full)
+        if known is None:
+            if len(self.names) >= self._limits.types:
+                raise self._fault(f"More than the {self._limits.types} named types allowed")
+            self.names[full] = node
+        elif not same_structure(known, node, self.names):
+            raise self._fault(f"Can't redefine: {full}")
+        return node
+
+    def _check_name(self, text: str, what: str) -> None:
+        fault = name_fault(text) if self._strict else None
+        if fault:
+            raise self._fault(f"{what} {excerpt(text)!r} is invalid: {fault}")
+
+    def _fault(self, message: str) -> SchemaParseError:
+        where = f" (in field {excerpt('.'.join(self._path))})" if self._path else ""
+        return SchemaParseError(f"{message}{where}")
+
+    def _invalid_default(self, name: str, node: Node, value: Json) -> SchemaParseError:
+        """Words of the reference, which its users know and look for."""
+        try:
+            expected = print_schema(node, self.names, self._limits)
+        except KeyError:  # the type uses a name that is not defined yet
+            expected = f'"{node.full}"' if isinstance(node, Reference) else f'"{node.kind}"'
+        return SchemaParseError(f"Invalid default for field {name}: {_shown(value)} not a {excerpt(expected)}")
+
+
+_BUILDERS: Final[Mapping[str, Callable[[_Parser, _Object, str], Node]]] = {
+    "record": _Parser._record,
+    "error": _Parser._record,
+    "enum": _Parser._enum,
+    "fixed": _Parser._fixed,
+    "array": _Parser._array,
+    "map": _Parser._map,
+}
+
+
+def _properties(json: _Object, words: frozenset[str]) -> Properties:
+    """What is left when Avro's own words are taken away; most often nothing."""
+    if json.keys() <= words:
+        return _NO_PROPERTIES
+    return {key: value for key, value in json.items() if key not in words}
+
+
+def _text(json: _Object, key: str) -> str | None:
+    """A text attribute; one that is no text counts as absent."""
+    value = json.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _shown(json: Json) -> str:
+    return excerpt(write_json(json))
+
+
+def _branch_name(node: Node) -> str:
+    if isinstance(node, Reference):
+        return node.full
+    if isinstance(node, EnumType | FixedType | RecordType):
+        return node.name.full
+    return node.kind
+
+
+def _first_repeated(symbols: list[str]) -> str:
+    seen: set[str] = set()
+    for symbol in symbols:
+        if symbol in seen:
+            break
+        seen.add(symbol)
+    return symbol

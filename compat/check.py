@@ -1,0 +1,91 @@
+"""May this schema follow those versions? A level's check over the history of a subject, and what is said of it.
+
+The latest version is looked at first, and of a transitive level the older ones after it, until one is incompatible.
+The messages are the reference's to the letter. After the findings of the direction that is checked last come two
+lines on the previous version; the server adds a last line on its settings.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from compat.formats import FORMATS
+from compat.levels import LEVELS, Direction, Level
+from compat.result import Incompatibility
+from compat.schema import ParsedSchema
+
+__all__ = ["CheckResult", "Previous", "check", "explain"]
+
+_OTHER_FORMAT: Final = "Incompatible because of different schema type"
+_LONGEST_TEXT: Final = 10 * 1024  # UTF-16 units of a previous schema that a message quotes
+
+
+@dataclass(frozen=True)
+class Previous:
+    """An earlier version of the subject that still counts."""
+
+    version: int
+    schema: ParsedSchema
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The verdict, the messages as clients expect them, and the findings they were made of."""
+
+    compatible: bool
+    messages: tuple[str, ...] = ()
+    incompatibilities: tuple[Incompatibility, ...] = ()
+
+
+def check(new: ParsedSchema, previous: Sequence[Previous], level: Level) -> CheckResult:
+    """Check a new schema against the previous versions (oldest first) under a level."""
+    rule = LEVELS[level]
+    looked_at = previous if rule.transitive else previous[-1:]
+    for version in reversed(looked_at if rule.directions else ()):
+        result = _check_version(new, version, rule.directions)
+        if not result.compatible:
+            return result
+    return CheckResult(compatible=True)
+
+
+def explain(incompatibility: Incompatibility) -> str:
+    """Tell a person which rule a field breaks, and what would make it acceptable."""
+    return FORMATS[incompatibility.format].explain(incompatibility)
+
+
+def _check_version(new: ParsedSchema, previous: Previous, directions: Sequence[Direction]) -> CheckResult:
+    if new.format is not previous.schema.format:
+        return CheckResult(compatible=False, messages=(_OTHER_FORMAT,))
+    messages: list[str] = []
+    findings: list[Incompatibility] = []
+    found: Sequence[Incompatibility] = ()
+    for direction in directions:
+        found = _check_direction(new, previous, direction)
+        findings += found
+        messages += (_message(finding) for finding in found)
+    if found:
+        messages += _lines_on(previous)
+    return CheckResult(compatible=not findings, messages=tuple(messages), incompatibilities=tuple(findings))
+
+
+def _check_direction(new: ParsedSchema, previous: Previous, direction: Direction) -> list[Incompatibility]:
+    backward = direction is Direction.BACKWARD
+    reader, writer = (new, previous.schema) if backward else (previous.schema, new)
+    found = FORMATS[new.format].check(reader, writer)
+    return [replace(finding, direction=direction, version=previous.version) for finding in found]
+
+
+def _message(finding: Incompatibility) -> str:
+    reader, writer = ("new", "old") if finding.direction is Direction.BACKWARD else ("old", "new")
+    return FORMATS[finding.format].wire_message(finding, reader=reader, writer=writer)
+
+
+def _lines_on(previous: Previous) -> tuple[str, str]:
+    text = previous.schema.canonical
+    units = text.encode("utf-16-le")
+    if len(units) <= 2 * _LONGEST_TEXT:
+        line = f"{{oldSchema: '{text}'}}"
+    else:
+        start = units[: 2 * _LONGEST_TEXT].decode("utf-16-le", "ignore")
+        line = f"{{oldSchema: <truncated> '{start}...'}}"
+    return f"{{oldSchemaVersion: {previous.version}}}", line

@@ -1,0 +1,54 @@
+"""The formats, as a table: one row of functions each.
+
+A new schema language is a package beside `avro/`, a member of `SchemaFormat` and a row here. The resolved texts of a
+schema's references will become a further argument of `parse`, beside `strict`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from compat.avro import equivalence, normalizer, parser, rules, wording
+from compat.avro.model import AvroSchema
+from compat.result import Incompatibility
+from compat.schema import ParsedSchema, SchemaFormat
+
+__all__ = ["FORMATS", "Format"]
+
+
+class _Parse(Protocol):
+    def __call__(self, text: str, *, strict: bool) -> ParsedSchema: ...
+
+
+class _WireMessage(Protocol):
+    def __call__(self, finding: Incompatibility, *, reader: str, writer: str) -> str: ...
+
+
+@dataclass(frozen=True)
+class Format:
+    """What can be done with schemas of one format; each function takes only schemas of that format."""
+
+    parse: _Parse  # strict for a new schema, lenient for a stored one; raises SchemaParseError
+    normalize: Callable[[ParsedSchema], str]  # the text that normalize=true stores
+    check: Callable[[ParsedSchema, ParsedSchema], Sequence[Incompatibility]]  # reader, writer
+    equivalent: Callable[[ParsedSchema, ParsedSchema], bool]  # one version of a subject, though the texts differ
+    wire_message: _WireMessage  # a finding in the reference's words
+    explain: Callable[[Incompatibility], str]  # a finding for a person, with what would mend it
+
+
+def _avro(schema: ParsedSchema) -> AvroSchema:
+    if not isinstance(schema, AvroSchema):
+        raise TypeError(f"an Avro schema was expected, not one of format {schema.format}")
+    return schema
+
+
+FORMATS: Final[Mapping[SchemaFormat, Format]] = {
+    SchemaFormat.AVRO: Format(
+        parse=parser.parse,
+        normalize=lambda schema: normalizer.normalize(_avro(schema)),
+        check=lambda reader, writer: rules.check(_avro(reader), _avro(writer)),
+        equivalent=lambda left, right: equivalence.equivalent(_avro(left), _avro(right)),
+        wire_message=wording.wire_message,
+        explain=wording.explain,
+    ),
+}
