@@ -1,0 +1,78 @@
+"""The public call that turns a column of registry frames into values."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pyspark.sql import Column, functions
+
+from spark_udfs.paths import available_path
+from spark_udfs.plan import Mode, ReaderSource, Registry, plan, reader_type, settings_of
+
+__all__ = ["decode"]
+
+
+def decode(
+    column: Column | str,
+    *,
+    registry: Registry,
+    reader_schema: str | None = None,
+    subject: str | None = None,
+    version: int | Literal["latest"] = "latest",
+    schema_id: int | None = None,
+    mode: Literal["DEADLETTER", "PERMISSIVE", "FAILFAST"] = "DEADLETTER",
+    columns: Sequence[str] | None = None,
+    origin: Sequence[str] = (),
+) -> Column:
+    """Decode registry frames (magic byte, schema id, payload) into one reader schema.
+
+    Writer schemas are looked up by the executors as they meet their ids, also of versions registered while the query
+    runs; all are read into the one reader schema that is fixed here. To take up a newer reader schema, start the query
+    again from its checkpoint.
+
+    Args:
+        column: the binary column of frames, such as `value` of Spark's Kafka source. A null frame gives a null value.
+        registry: the registry's URL, several of the same registry, or a `serdes.client.ClientSettings` with
+            credentials, time-outs and retries.
+        reader_schema: the reader schema as a text; or
+        subject: the subject to take it from, with
+        version: the version there, a number or `latest`; or
+        schema_id: its schema id.
+        mode: what becomes of a frame that cannot be decoded.
+            `DEADLETTER`: the result is `struct<value, error: struct<reason, schema_id, frame>>`, of which one is set;
+            `split_dead_letters` makes two data frames of it.
+            `PERMISSIVE`: it gives null.
+            `FAILFAST`: the task fails.
+        columns: the fields of the reader schema to decode, in this order; the others are skipped, which is quicker.
+        origin: names of columns that a FAILFAST error tells, such as `["topic", "partition", "offset"]`.
+
+    Raises:
+        UnsupportedSchema: the reader schema has no Spark type; the error says where.
+        SchemaError: the reader schema is no Avro schema.
+        RegistryError: the registry does not have the reader schema.
+        RegistryUnavailable: the registry does not answer.
+        ValueError: the arguments do not fit each other.
+    """
+    chosen = _mode(mode)
+    decided = plan(
+        settings_of(registry),
+        ReaderSource(reader_schema, subject, version, schema_id),
+        mode=chosen,
+        columns=columns,
+        origin=_names(origin) if chosen is Mode.FAILFAST else (),
+    )
+    reader_type(decided)  # what Spark cannot express is refused here, not in a task
+    frames = functions.col(column) if isinstance(column, str) else column
+    return available_path()(decided, [frames, *map(functions.col, decided.origin)])
+
+
+def _mode(mode: str) -> Mode:
+    try:
+        return Mode(mode)
+    except ValueError:
+        raise ValueError(f"mode is {mode!r}; allowed are {', '.join(Mode)}") from None
+
+
+def _names(origin: Sequence[str]) -> Sequence[str]:
+    if isinstance(origin, str):
+        raise TypeError(f"origin is a list of column names, not the text {origin!r}")
+    return origin

@@ -1,0 +1,110 @@
+"""The ways in which a plan becomes a column, and which one this Spark offers.
+
+    arrow_udf    Spark 4.1 and later: Arrow arrays in and out, nothing else needed
+    pandas_udf   Spark 4.0: the same arrays, handed through pandas, which must be installed on the executors
+
+All give the same values of the same type. The name of the function in a query's plan tells which one it is.
+
+Rules of this file: no values and no schemas; what happens in a batch is the executor's.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, cast
+
+import pyarrow as pa
+from pyspark.sql import Column, functions
+from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
+
+from spark_udfs.executor import batch_decoder
+from spark_udfs.plan import Mode, Plan, reader_type
+
+__all__ = ["ERROR_TYPE", "Path", "arrow_path", "available_path", "output_type", "pandas_path"]
+
+Path = Callable[[Plan, Sequence[Column]], Column]
+"""The frames' column and those of their origin become the decoded column."""
+
+ERROR_TYPE = StructType(
+    [
+        StructField("reason", StringType()),
+        StructField("schema_id", IntegerType()),
+        StructField("frame", BinaryType()),
+    ]
+)
+
+_log = logging.getLogger("spark_udfs")
+
+
+def available_path() -> Path:
+    """The fastest way that the installed Spark offers."""
+    path = arrow_path if hasattr(functions, "arrow_udf") else pandas_path
+    _say(path.__name__)
+    return path
+
+
+@cache
+def _say(path: str) -> None:
+    _log.info("decoding in Python workers, by the %s", path.replace("_", " "))
+
+
+def output_type(plan: Plan) -> DataType:
+    """The type of the decoded column."""
+    value = reader_type(plan).spark
+    if plan.mode is not Mode.DEADLETTER:
+        return value
+    return StructType([StructField("value", value), StructField("error", ERROR_TYPE)])
+
+
+def arrow_path(plan: Plan, columns: Sequence[Column]) -> Column:
+    """Arrow arrays from and to the JVM."""
+
+    def decode_arrow(frames: pa.Array, *origin: pa.Array) -> pa.Array:
+        return batch_decoder(plan).decode(frames, origin)
+
+    return _once(cast("Any", functions).arrow_udf(decode_arrow, output_type(plan)), columns)
+
+
+def pandas_path(plan: Plan, columns: Sequence[Column]) -> Column:
+    """Arrow arrays in the clothes of pandas.
+
+    A data frame of results cannot say that a whole row is null, hence one more struct around the value.
+    """
+    import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+
+    def decode_pandas(frames: pd.Series, *origin: pd.Series) -> pd.DataFrame:
+        arrays = [pa.Array.from_pandas(series) for series in origin]
+        decoded = batch_decoder(plan).decode(pa.array(frames, pa.binary()), arrays)
+        return _dressed({"decoded": decoded})
+
+    wrapped = StructType([StructField("decoded", output_type(plan))])
+    return _once(cast("Any", functions).pandas_udf(decode_pandas, wrapped), columns)["decoded"]
+
+
+def _once(function: Any, columns: Sequence[Column]) -> Column:
+    """The call of a function that is not to be repeated.
+
+    Spark moves filters below what they filter on, and copies a function that always answers the same into both places:
+    every record would be decoded twice. What the registry knows changes anyway.
+    """
+    return cast("Column", function.asNondeterministic()(*columns))
+
+
+def _dressed(arrays: dict[str, pa.Array]) -> Any:
+    """A data frame over Arrow arrays that pyspark turns into those very arrays again.
+
+    Left to itself it would go through Python objects value by value, which loses instants that pandas cannot hold, and
+    takes NaN for null. It does so by `Series.apply`, and asks Arrow-backed series for their array.
+    """
+    import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+
+    class ArrowSeries(pd.Series):  # type: ignore[misc,unused-ignore]
+        def apply(self, *_: Any, **__: Any) -> "ArrowSeries":
+            return self
+
+    class ArrowFrame(pd.DataFrame):  # type: ignore[misc,unused-ignore]
+        @property
+        def _constructor_sliced(self) -> type[ArrowSeries]:
+            return ArrowSeries
+
+    return ArrowFrame({name: pd.arrays.ArrowExtensionArray(pa.chunked_array([one])) for name, one in arrays.items()})

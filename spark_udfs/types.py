@@ -1,0 +1,216 @@
+"""What a reader schema is in Spark: its Spark type, its Arrow type and how arrays of it are built, from one table.
+
+The mapping is that of Spark's own `from_avro`, so that a job can move over without a new table:
+
+    date                     date                     time-millis / time-micros   int / bigint
+    timestamp-millis, micros timestamp                timestamp-nanos             bigint
+    local-timestamp-*        timestamp_ntz            decimal                     decimal(precision, scale)
+    uuid, enum               string                   duration, fixed             binary
+    union with null          the rest, nullable       int|long, float|double      bigint, double
+    any other union          struct<member0, member1, …>, of which one member is set
+
+What Spark cannot express is refused when the plan is made, with the place and the way out.
+
+Rules of this file: schema nodes in, types out; no registry and no bytes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
+from spark_udfs.arrays import Build, instants, lists, maps, members, scalars, structs, untagged
+
+__all__ = ["Type", "UnsupportedSchema", "type_of"]
+
+MAX_PRECISION = 38
+"""Of Spark's decimals."""
+MAX_TYPES = 10_000
+"""Records inside records multiply: so many types are more than any table has columns."""
+
+_UTC = "UTC"
+
+
+class UnsupportedSchema(ValueError):
+    """The reader schema has no Spark type; the message says where, why and what to do."""
+
+    def __init__(self, path: str, why: str, way_out: str) -> None:
+        super().__init__(
+            f"no Spark type for the reader schema {f'at {path}' if path else 'as a whole'}: {why}; {way_out}"
+        )
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """One type on both sides, and the builder of its arrays."""
+
+    spark: DataType
+    arrow: pa.DataType
+    build: Build
+    nullable: bool = False
+
+
+def type_of(schema: Node) -> Type:
+    """The type of a reader schema."""
+    return _Walk().type_of(schema, "")
+
+
+def _scalar(spark: DataType, arrow: pa.DataType) -> Type:
+    return Type(spark, arrow, scalars(arrow))
+
+
+def _instant(spark: DataType, zone: str | None, unit: str) -> Type:
+    arrow = pa.timestamp("us", zone)
+    return Type(spark, arrow, instants(unit, arrow))
+
+
+_KINDS: dict[Kind, Type] = {
+    Kind.NULL: Type(NullType(), pa.null(), scalars(pa.null()), nullable=True),
+    Kind.BOOLEAN: _scalar(BooleanType(), pa.bool_()),
+    Kind.INT: _scalar(IntegerType(), pa.int32()),
+    Kind.LONG: _scalar(LongType(), pa.int64()),
+    Kind.FLOAT: _scalar(FloatType(), pa.float32()),
+    Kind.DOUBLE: _scalar(DoubleType(), pa.float64()),
+    Kind.BYTES: _scalar(BinaryType(), pa.binary()),
+    Kind.STRING: _scalar(StringType(), pa.string()),
+}
+_LOGICALS: dict[str, Type] = {
+    "date": _scalar(DateType(), pa.date32()),
+    "timestamp-millis": _instant(TimestampType(), _UTC, "ms"),
+    "timestamp-micros": _instant(TimestampType(), _UTC, "us"),
+    "local-timestamp-millis": _instant(TimestampNTZType(), None, "ms"),
+    "local-timestamp-micros": _instant(TimestampNTZType(), None, "us"),
+}
+"""A logical type that is not here is read as the type that it stands on."""
+_WIDER: dict[frozenset[Kind], Kind] = {
+    frozenset({Kind.INT, Kind.LONG}): Kind.LONG,
+    frozenset({Kind.FLOAT, Kind.DOUBLE}): Kind.DOUBLE,
+}
+"""Unions of two numbers that are one column."""
+
+
+class _Walk:
+    """One walk over a schema; it knows which records it stands in and how many types it has met."""
+
+    def __init__(self) -> None:
+        self._inside: set[int] = set()
+        self._left = MAX_TYPES
+
+    def type_of(self, node: Node, path: str) -> Type:
+        self._left -= 1
+        if self._left < 0:
+            raise UnsupportedSchema(path, f"it has more than {MAX_TYPES} types", "choose `columns`")
+        match node:
+            case Primitive():
+                return _of_logical(node.logical, _KINDS[node.kind], path)
+            case Enum():
+                return _KINDS[Kind.STRING]
+            case Fixed():
+                return _of_logical(node.logical, _KINDS[Kind.BYTES], path)
+            case Array():
+                return self._array(node, path)
+            case Map():
+                return self._map(node, path)
+            case Record():
+                return self._record(node, path)
+            case Union():
+                return self._union(node, path)
+
+    def _array(self, node: Array, path: str) -> Type:
+        item = self.type_of(node.items, f"{path}[]")
+        arrow = pa.list_(pa.field("element", item.arrow, item.nullable))
+        return Type(ArrayType(item.spark, item.nullable), arrow, lists(item.build, arrow))
+
+    def _map(self, node: Map, path: str) -> Type:
+        value = self.type_of(node.values, f"{path}{{}}")
+        arrow = pa.map_(pa.field("key", pa.string(), False), pa.field("value", value.arrow, value.nullable))
+        return Type(MapType(StringType(), value.spark, value.nullable), arrow, maps(value.build, arrow))
+
+    def _record(self, node: Record, path: str) -> Type:
+        if id(node) in self._inside:
+            raise UnsupportedSchema(
+                path,
+                f"the record {node.name} contains itself",
+                "leave the field out by `columns`, or give a reader schema without it",
+            )
+        self._inside.add(id(node))
+        named = [(one.name, self.type_of(one.type, f"{path}.{one.name}".lstrip("."))) for one in node.fields]
+        self._inside.discard(id(node))
+        return _struct(named, structs)
+
+    def _union(self, node: Union, path: str) -> Type:
+        """Null apart; what is left is one type, one wider number, or one member for each."""
+        others = [(index, one) for index, one in enumerate(node.branches) if not _is_null(one)]
+        nullable = len(others) < len(node.branches)
+        if not others:
+            return _KINDS[Kind.NULL]
+        if len(others) == 1:
+            return _as_nullable(self.type_of(others[0][1], path), nullable)
+        kinds = frozenset(one.kind for _, one in others if isinstance(one, Primitive))
+        if len(others) == 2 and kinds in _WIDER:
+            wider = _KINDS[_WIDER[kinds]]
+            return Type(wider.spark, wider.arrow, untagged(wider.build), nullable)
+        types = [self.type_of(one, f"{path}|{number}") for number, (_, one) in enumerate(others)]
+        named = [(f"member{number}", _as_nullable(one, True)) for number, one in enumerate(types)]
+        positions = [index for index, _ in others]
+        return _as_nullable(_struct(named, partial(_member_slots, positions)), nullable)
+
+
+def _struct(
+    named: Sequence[tuple[str, Type]], builder: Callable[[Sequence[tuple[str, Build]], pa.StructType], Build]
+) -> Type:
+    spark = StructType([StructField(name, one.spark, one.nullable) for name, one in named])
+    arrow = pa.struct([pa.field(name, one.arrow, one.nullable) for name, one in named])
+    return Type(spark, arrow, builder([(name, one.build) for name, one in named], arrow))
+
+
+def _member_slots(positions: Sequence[int], fields: Sequence[tuple[str, Build]], kind: pa.StructType) -> Build:
+    return members([(position, build) for position, (_, build) in zip(positions, fields, strict=True)], kind)
+
+
+def _of_logical(logical: Logical | None, underlying: Type, path: str) -> Type:
+    if logical is None:
+        return underlying
+    if logical.name == "decimal":
+        return _decimal(logical, path)
+    return _LOGICALS.get(logical.name, underlying)
+
+
+def _decimal(logical: Logical, path: str) -> Type:
+    if logical.precision > MAX_PRECISION:
+        raise UnsupportedSchema(
+            path,
+            f"a decimal of precision {logical.precision}, Spark ends at {MAX_PRECISION}",
+            "give a reader schema with a smaller precision, or without the logical type to get the bytes",
+        )
+    return _scalar(DecimalType(logical.precision, logical.scale), pa.decimal128(logical.precision, logical.scale))
+
+
+def _as_nullable(one: Type, nullable: bool) -> Type:
+    return Type(one.spark, one.arrow, one.build, one.nullable or nullable)
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Primitive) and node.kind is Kind.NULL
