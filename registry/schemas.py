@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from compat.check import CheckResult, Previous, check
 from compat.formats import FORMATS
-from compat.levels import Level
+from compat.levels import LEVELS, Level
 from compat.schema import ParsedSchema, SchemaFormat, SchemaParseError
 from registry import errors
 from storage.fingerprint import fingerprint, guid_of
@@ -91,8 +91,9 @@ def compare(candidate: Candidate, previous: Sequence[SchemaVersion], level: Leve
     Raises:
         RegistryError: 42201 when a stored version cannot be parsed, or is of a format that cannot be compared.
     """
+    looked_at = previous if LEVELS[level].transitive else previous[-1:]
     try:
-        return check(candidate.parsed, [Previous(entry.version, _stored(entry)) for entry in previous], level)
+        return check(candidate.parsed, [Previous(entry.version, _stored(entry)) for entry in looked_at], level)
     except SchemaParseError as error:
         raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
 

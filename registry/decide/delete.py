@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from registry import errors
+from registry.decide.high_water import mark_highest
 from registry.effective import mode_in_force
 from registry.writer import Decision
 from storage.log import Record
 from storage.records import (
     ConfigKey,
     DeleteSubjectKey,
-    HighWaterKey,
     ModeKey,
     SchemaKey,
     SchemaValue,
@@ -67,16 +67,9 @@ def delete_version(state: State, subject: Subject, version: int | None, *, perma
 
 
 def hard_delete(state: State, subject: Subject, entries: Iterable[SchemaVersion]) -> Iterator[Record]:
-    """Yield the tombstones of some versions, and of the subject's settings when no version is left.
-
-    When the highest id of the context goes with them, its number is put on record first: compaction will forget the
-    schema, and no id may be given twice.
-    """
+    """Yield the tombstones of some versions, and of the subject's settings when no version is left."""
     going = {entry.version: entry for entry in entries}
-    name = context_of(subject)
-    context = state.context(name)
-    if any(entry.schema.schema_id == context.high_water for entry in going.values()):
-        yield encode(HighWaterKey(name), context.high_water)
+    yield from mark_highest(state, going.values())
     for version in sorted(going, reverse=True):
         yield encode(SchemaKey(subject, version))
     if len(going) == len(state.subjects[subject]):

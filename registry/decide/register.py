@@ -7,10 +7,10 @@ weaker equality of look-ups, compatibility, explicit version, id.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compat.check import CheckResult
+from compat.check import CheckResult, explain
 from compat.levels import Level
-from compat.result import explain
 from registry import errors
+from registry.decide.high_water import mark_highest
 from registry.effective import Mode, flag_in_force, level_in_force, mode_in_force
 from registry.schemas import Candidate, SchemaRequest, compare, equivalent, parse_request
 from registry.writer import Decision
@@ -169,7 +169,9 @@ def _imported(state: State, subject: Subject, candidate: Candidate, request: Sch
     if held and known is None:
         raise errors.id_overwrite(schema_id, context)
     version = Version(request.version if request.version > 0 else state.next_version(subject))
-    return _placed(state, subject, version, schema_id, candidate, [])
+    overwritten = state.version(subject, version)
+    marks = list(mark_highest(state, [overwritten] if overwritten else []))
+    return _placed(state, subject, version, schema_id, candidate, marks)
 
 
 def _placed(
@@ -178,11 +180,11 @@ def _placed(
     version: Version,
     schema_id: SchemaId,
     candidate: Candidate,
-    replaced: list[Record],
+    before: list[Record],
 ) -> Decision[Registered]:
     value = SchemaValue(subject, version, schema_id, candidate.text, candidate.schema_type)
     schema = StoredSchema(schema_id, candidate.schema_type, candidate.text, fingerprint(candidate.text), value)
-    records = [*_new_context(state, subject), *replaced, encode(SchemaKey(subject, version), value)]
+    records = [*_new_context(state, subject), *before, encode(SchemaKey(subject, version), value)]
     return Decision(Registered(subject, version, schema), records)
 
 

@@ -1,0 +1,45 @@
+"""`python -m bench [NAME …]`: run the measurements, print their tables, keep them in docs/benchmarks.md."""
+
+import argparse
+import datetime
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib import import_module
+
+from bench.report import DOCUMENT, keep
+
+__all__ = ["main"]
+
+# Section of docs/benchmarks.md -> module with a `run` that returns its text.
+SECTIONS = {"reads": "bench.reads", "writes": "bench.writes", "spark": "bench.spark_decode"}
+
+
+def main() -> None:
+    """Run what was asked for, or everything."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SECTIONS)}; all when none is given")
+    parser.add_argument("--keep", action="store_true", help=f"write the tables into {DOCUMENT.name}")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(SECTIONS):
+        parser.error(f"no such measurement: {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    for name in arguments.names or SECTIONS:
+        print(f"\n## {name}\n", flush=True)
+        run: Callable[[], str] = import_module(SECTIONS[name]).run
+        started = time.monotonic()
+        text = f"{_conditions()}. {run()}"
+        print(text, f"\n\n({time.monotonic() - started:.0f} s)", flush=True)
+        if arguments.keep:
+            keep(name, text)
+
+
+def _conditions() -> str:
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    return (
+        f"{today}, {os.cpu_count()} cores shared with others, {platform.system()}, Python {platform.python_version()}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""A load generator for keep-alive HTTP/1.1 on loopback, light enough to leave the server the bottleneck.
+
+Every answer to one request has the same length, so after the first one an answer is complete when that many bytes
+have come: no parsing in the loop. Runs in a process of its own, bounded in time.
+"""
+
+import asyncio
+import sys
+import time
+from dataclasses import dataclass
+from statistics import quantiles
+
+import uvloop
+
+__all__ = ["Load", "main", "measure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a run of requests came to."""
+
+    requests: int
+    seconds: float
+    p50_ms: float
+    p99_ms: float
+
+    @property
+    def per_second(self) -> float:
+        """Answers a second."""
+        return self.requests / self.seconds
+
+
+class _Client(asyncio.Protocol):
+    """One connection that sends the next request when the answer to the last one is complete."""
+
+    def __init__(self, request: bytes, latencies: list[float]) -> None:
+        self._request = request
+        self._latencies = latencies
+        self._length = 0
+        self._received = 0
+        self._first = b""
+        self._sent_at = 0.0
+        self.stopped = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._send()
+
+    def _send(self) -> None:
+        self._received = 0
+        self._sent_at = time.perf_counter()
+        self._transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._length:
+            self._first += data
+            self._length = _answer_length(self._first)
+            self._received = len(self._first) - len(data)
+        self._received += len(data)
+        if self._length and self._received >= self._length:
+            self._latencies.append(time.perf_counter() - self._sent_at)
+            if not self.stopped:
+                self._send()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.stopped:
+            sys.exit(f"the server closed a connection: {exc}")
+
+
+def _answer_length(start: bytes) -> int:
+    head, end, _ = start.partition(b"\r\n\r\n")
+    if not end:
+        return 0
+    if not head.startswith(b"HTTP/1.1 200"):
+        sys.exit(f"the server answered {head.splitlines()[0].decode()}")
+    length = next(line for line in head.lower().splitlines() if line.startswith(b"content-length:"))
+    return len(head) + len(end) + int(length.split(b":")[1])
+
+
+async def _run(port: int, path: str, connections: int, seconds: float) -> Load:
+    request = f"GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: application/json\r\n\r\n".encode()
+    latencies: list[float] = []
+    clients = [_Client(request, latencies) for _ in range(connections)]
+    loop = asyncio.get_running_loop()
+    for client in clients:
+        await loop.create_connection(lambda client=client: client, "127.0.0.1", port)
+    await asyncio.sleep(seconds / 4)  # warm-up
+    latencies.clear()
+    started = time.perf_counter()
+    await asyncio.sleep(seconds)
+    elapsed = time.perf_counter() - started
+    taken = list(latencies)
+    for client in clients:
+        client.stopped = True
+    cuts = quantiles(taken, n=100)
+    return Load(len(taken), elapsed, cuts[49] * 1000, cuts[98] * 1000)
+
+
+def measure(port: int, path: str, connections: int, seconds: float) -> Load:
+    """Send GETs over some connections for some seconds."""
+    return uvloop.run(_run(port, path, connections, seconds))
+
+
+def main() -> None:
+    """Measure from a process of its own: PORT PATH CONNECTIONS SECONDS, four numbers on standard output."""
+    port, path, connections, seconds = sys.argv[1:]
+    load = measure(int(port), path, int(connections), float(seconds))
+    print(load.requests, load.seconds, load.p50_ms, load.p99_ms)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Keeps the highest id of a context on record when the schema that has it leaves the log."""
+
+from collections.abc import Iterable, Iterator
+
+from storage.log import Record
+from storage.records import HighWaterKey, context_of, encode
+from storage.state import SchemaVersion, State
+
+__all__ = ["mark_highest"]
+
+
+def mark_highest(state: State, leaving: Iterable[SchemaVersion]) -> Iterator[Record]:
+    """Yield the mark that some versions' departure calls for.
+
+    Compaction will forget their schemas, and no id may be given twice.
+    """
+    for entry in leaving:
+        name = context_of(entry.subject)
+        if entry.schema.schema_id == state.context(name).high_water:
+            yield encode(HighWaterKey(name), entry.schema.schema_id)
+            return

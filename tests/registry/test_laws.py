@@ -1,0 +1,128 @@
+"""The laws of the log, over random histories of real decisions.
+
+Live State = replayed State = State replayed after compaction, with tombstones and without; an id that the registry
+gives never names two schemas, not even after hard delete, compaction and restart; version numbers only grow.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compat.levels import Level
+from registry.decide.config import delete_config, set_config
+from registry.decide.delete import delete_subject, delete_version
+from registry.decide.mode import delete_mode, set_mode
+from registry.decide.register import Rules, register
+from registry.errors import RegistryError
+from registry.schemas import SchemaRequest
+from storage.log import Entry
+from storage.state import State
+
+SUBJECTS = st.sampled_from(["a", "b", ":.c:a"])
+SCOPES = st.sampled_from([None, "a", "b", ":.c:a", ":.c:"])
+TEXTS = st.sampled_from(
+    ['"int"', '"long"', '"string"', '{"type":"int","x":1,"y":2}', '{"type":"int","y":2,"x":1}', "{"]
+)
+VERSIONS = st.none() | st.integers(1, 4)
+IDS = st.none() | st.integers(1, 6)
+FLAGS = st.booleans()
+MODES = st.sampled_from(["READWRITE", "READONLY", "IMPORT", "IMPORT", None])
+
+
+def _register(subject, text, schema_id, version):
+    request = SchemaRequest(text, version=version or 0, schema_id=schema_id)
+    return lambda state: register(state, subject, request, Rules(Level.NONE))
+
+
+OWN_IDS = st.one_of(
+    st.builds(_register, SUBJECTS, TEXTS, st.none(), st.none()),
+    st.builds(_register, SUBJECTS, TEXTS, st.none(), st.none()),
+    st.builds(lambda s, p: lambda state: delete_subject(state, s, permanent=p), SUBJECTS, FLAGS),
+    st.builds(lambda s, v, p: lambda state: delete_version(state, s, v, permanent=p), SUBJECTS, VERSIONS, FLAGS),
+)
+COMMANDS = st.one_of(
+    OWN_IDS,
+    st.builds(_register, SUBJECTS, TEXTS, IDS, VERSIONS),
+    st.builds(
+        lambda s, level: lambda state: set_config(state, s, {"compatibility": level}),
+        SCOPES,
+        st.sampled_from(["NONE", None]),
+    ),
+    st.builds(lambda s: lambda state: delete_config(state, s, Level.NONE), SCOPES),
+    st.builds(lambda s, m, f: lambda state: set_mode(state, s, m, force=f), SCOPES, MODES, FLAGS),
+    st.builds(lambda s, f: lambda state: delete_mode(state, s, recursive=f), SCOPES, FLAGS),
+)
+# Histories in which the caller gives ids and versions, so that versions are overwritten.
+IMPORTS = st.lists(
+    st.one_of(
+        st.builds(_register, st.just("a"), TEXTS, IDS, VERSIONS),
+        st.builds(lambda p: lambda state: delete_subject(state, "a", permanent=p), FLAGS),
+        st.builds(lambda v, p: lambda state: delete_version(state, "a", v, permanent=p), VERSIONS, FLAGS),
+    ),
+    min_size=6,
+    max_size=20,
+).map(lambda rest: [lambda state: set_mode(state, "a", "IMPORT", force=True), *rest])
+HISTORIES = st.lists(COMMANDS, min_size=15, max_size=40) | IMPORTS
+
+
+def run(commands, start=None):
+    """Carry out commands as the writer does; the State after each, and the log."""
+    states, log = [start or State()], []
+    for command in commands:
+        state = states[-1]
+        try:
+            records = command(state).records
+        except RegistryError:
+            continue
+        added = [Entry(state.offset + i, 1000 + len(log), r.key, r.value) for i, r in enumerate(records, start=1)]
+        log += added
+        states.append(state.apply_all(added))
+    return states, log
+
+
+def compacted(log, *, keep_tombstones):
+    """The newest record of each key, as the broker leaves them."""
+    newest = {entry.key: entry.offset for entry in log}
+    return [e for e in log if newest[e.key] == e.offset and (keep_tombstones or e.value is not None)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(HISTORIES)
+def test_live_is_replayed_is_replayed_after_compaction(commands):
+    """Whatever was done, the State is a function of the log, and compaction changes nothing of it."""
+    states, log = run(commands)
+    live = states[-1]
+
+    assert live == State().apply_all(log)
+    for keep_tombstones in (True, False):
+        replayed = State().apply_all(compacted(log, keep_tombstones=keep_tombstones))
+        assert live == replace(replayed, offset=live.offset)
+    assert 0 == live.set_aside_count
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(OWN_IDS, min_size=10, max_size=40), st.integers(0, 40))
+def test_an_id_never_names_two_schemas(commands, restart):
+    """An id of a context stands for one content for ever, also when a compaction and a restart come in between."""
+    named = {}
+    states, log = run(commands[:restart])
+    restarted = State().apply_all(compacted(log, keep_tombstones=False))
+    later, _ = run(commands[restart:], replace(restarted, offset=states[-1].offset))
+    for state in [*states, *later]:
+        for context, ids in state.contexts.items():
+            for schema_id, entry in ids.schemas.items():
+                identity = (entry.schema.schema_type, entry.schema.fingerprint)
+                assert identity == named.setdefault((context, schema_id), identity)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(OWN_IDS, min_size=10, max_size=40))
+def test_versions_only_grow(commands):
+    """While a subject keeps its highest version, its next version never goes back."""
+    states, _ = run(commands)
+    for before, after in pairwise(states):
+        for subject, versions in before.subjects.items():
+            if after.version(subject, max(versions)):
+                assert before.next_version(subject) <= after.next_version(subject)

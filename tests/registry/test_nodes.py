@@ -1,0 +1,130 @@
+"""Several nodes over one log, as processes: what one has acknowledged, every one knows; kill -9 loses nothing."""
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import pytest
+
+from harness.registry import RegistryNode
+
+SCHEMAS, SUBJECTS, CLIENTS = 500, 50, 8
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgres", marks=pytest.mark.postgres),
+        pytest.param("kafka", marks=pytest.mark.kafka),
+    ]
+)
+def log_url(request, tmp_path):
+    """A fresh log that several processes can share."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/strata.db"
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_url")
+    return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid4().hex}"
+
+
+@pytest.fixture
+def nodes(log_url) -> Iterator[list[RegistryNode]]:
+    """Two nodes; on Kafka the first one holds the pen, since it writes first."""
+    with RegistryNode(log_url) as first, RegistryNode(log_url) as second:
+        assert 200 == call(first, "PUT", "/config", {"compatibility": "NONE"})[0]
+        yield [first, second]
+
+
+def call(node, method, path, body=None):
+    """Send one request to a node."""
+    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=30)
+    try:
+        connection.request(
+            method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"}
+        )
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def insistent(nodes, number, method, path, body=None):
+    """Send a request as a client with retries does: to one node, and to the next one when that fails."""
+    last = None
+    for attempt in range(40):
+        try:
+            status, answer = call(nodes[(number + attempt) % len(nodes)], method, path, body)
+        except OSError as error:
+            last = error
+            threading.Event().wait(0.05)
+            continue
+        if status < 500:
+            return status, answer
+        last = (status, answer)
+        threading.Event().wait(0.05)
+    raise AssertionError(f"no node answered {method} {path}: {last}")
+
+
+def text(number):
+    """The text of one of the schemas."""
+    return f'{{"type":"record","name":"R{number}","fields":[]}}'
+
+
+def register_all(nodes, *, after_each=lambda _done: None):
+    """Register every schema from concurrent clients, each reading its answer back at once from the other node."""
+    placed = {}
+
+    def register(number):
+        subject = f"s{number % SUBJECTS}"
+        status, answer = insistent(nodes, number, "POST", f"/subjects/{subject}/versions", {"schema": text(number)})
+        assert 200 == status, answer
+        placed[number] = (answer["id"], subject, answer["version"])
+        after_each(len(placed))
+        found = insistent(nodes, number + 1, "GET", f"/schemas/ids/{answer['id']}")
+        assert (200, text(number)) == (found[0], found[1].get("schema")), found
+        found = insistent(nodes, number + 1, "GET", f"/subjects/{subject}/versions/{answer['version']}")
+        assert (200, text(number)) == (found[0], found[1].get("schema")), found
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(register, range(SCHEMAS)))
+    return placed
+
+
+def check_whole(node, placed):
+    """No id twice, no version twice, no gap, and everything that was acknowledged stands on this node."""
+    assert list(range(1, SCHEMAS + 1)) == sorted(schema_id for schema_id, _, _ in placed.values())
+    for subject in {subject for _, subject, _ in placed.values()}:
+        versions = sorted(version for _, name, version in placed.values() if name == subject)
+        assert list(range(1, len(versions) + 1)) == versions
+        assert (200, versions) == call(node, "GET", f"/subjects/{subject}/versions")
+    for number, (schema_id, subject, version) in placed.items():
+        status, answer = call(node, "GET", f"/subjects/{subject}/versions/{version}")
+        assert (200, schema_id, text(number)) == (status, answer["id"], answer["schema"])
+
+
+def test_concurrent_clients_on_two_nodes(nodes):
+    """Eight clients over two nodes: ids and versions are dense, and each answer stands on the other node at once."""
+    placed = register_all(nodes)
+
+    for node in nodes:
+        check_whole(node, placed)
+
+
+def test_killed_writer_loses_nothing_acknowledged(nodes):
+    """Kill -9 of the node that holds the pen, in the middle of writes: writes go on, and no answer was a lie."""
+    killed = threading.Event()
+
+    def kill_once(done):
+        if done > SCHEMAS // 4 and not killed.is_set():
+            killed.set()
+            nodes[0].kill()
+
+    placed = register_all(nodes, after_each=kill_once)
+
+    assert killed.is_set()
+    check_whole(nodes[1], placed)
+    nodes[0].restart()
+    check_whole(nodes[0], placed)
