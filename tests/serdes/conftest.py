@@ -1,0 +1,129 @@
+"""The real registry over HTTP, and a server that answers what a test scripts."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from harness.registry import RegistryNode
+from serdes.client import RegistryClient
+
+
+@pytest.fixture(scope="session")
+def registry_url() -> Iterator[str]:
+    """The address of a registry of this test session."""
+    with RegistryNode("memory:") as node:
+        yield node.url
+
+
+@pytest.fixture
+def client(registry_url: str) -> Iterator[RegistryClient]:
+    """A client of that registry."""
+    with RegistryClient(registry_url) as one:
+        yield one
+
+
+@dataclass
+class Request:
+    """What arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+    peer: int
+
+
+@dataclass
+class Answer:
+    """What goes back: JSON, or raw bytes; with `drop` the connection is closed instead; `when` may wait first."""
+
+    status: int = 200
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    drop: bool = False
+    when: Callable[[], object] | None = None
+
+
+class ScriptedServer:
+    """Answers requests in the order of its script, and with the last answer ever after."""
+
+    def __init__(self) -> None:
+        self.script: list[Answer] = []
+        self.requests: list[Request] = []
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _next(self, request: Request) -> Answer:
+        with self._lock:
+            self.requests.append(request)
+            return self.script.pop(0) if len(self.script) > 1 else self.script[0]
+
+    def _handler(scripted) -> type[BaseHTTPRequestHandler]:  # noqa: N805 - `self` is the handler's
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            timeout = 30
+
+            def handle_one_request(self) -> None:
+                self.raw_requestline = self.rfile.readline(65537)
+                if not self.raw_requestline or not self.parse_request():
+                    self.close_connection = True
+                    return
+                raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                body = json.loads(raw) if raw else None
+                answer = scripted._next(
+                    Request(self.command, self.path, dict(self.headers), body, self.client_address[1])
+                )
+                if answer.when is not None:
+                    answer.when()
+                if answer.drop:
+                    self.close_connection = True
+                    return
+                data = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+                self.send_response(answer.status)
+                self.send_header("Content-Length", str(len(data)))
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: object) -> None:
+                """Tests look at the requests instead."""
+
+        return Handler
+
+
+@pytest.fixture
+def scripted_servers() -> Iterator[Callable[..., ScriptedServer]]:
+    """Makes servers with a script."""
+    servers: list[ScriptedServer] = []
+
+    def make(*answers: Answer) -> ScriptedServer:
+        server = ScriptedServer()
+        server.script = list(answers)
+        servers.append(server)
+        return server
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def answer() -> type[Answer]:
+    """The class of scripted answers."""
+    return Answer

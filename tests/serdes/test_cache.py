@@ -1,0 +1,96 @@
+"""The cache that loads each key once however many ask."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from serdes.cache import SharedCache
+
+
+def test_a_value_is_loaded_once():
+    """The second caller gets what the first one loaded."""
+    cache = SharedCache(10)
+
+    assert [1, 1] == [cache.get("a", lambda: 1), cache.get("a", lambda: 2)]
+
+
+def test_many_threads_cause_one_load():
+    """Whoever misses while the load is under way waits for it."""
+    cache, gate, began, calls = SharedCache(10), threading.Event(), threading.Event(), []
+
+    def load():
+        calls.append(1)
+        began.set()
+        gate.wait(30)
+        return object()
+
+    with ThreadPoolExecutor(16) as pool:
+        waiting = [pool.submit(cache.get, "a", load) for _ in range(16)]
+        began.wait(30)
+        gate.set()
+        values = {id(one.result()) for one in waiting}
+
+    assert (1, 1) == (len(values), len(calls))
+
+
+def test_a_failure_is_for_all_who_waited_and_for_nobody_after():
+    """The error reaches every waiting thread; the next caller tries anew."""
+    cache, gate, began = SharedCache(10), threading.Event(), threading.Event()
+
+    def fail():
+        began.set()
+        gate.wait(30)
+        raise OSError("down")
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(cache.get, "a", fail)
+        began.wait(30)
+        second = pool.submit(cache.get, "a", fail)
+        gate.set()
+        for one in (first, second):
+            with pytest.raises(OSError, match="down"):
+                one.result()
+
+    assert cache.get("a", lambda: 5) == 5
+
+
+def test_it_stays_within_its_capacity():
+    """What was loaded longest ago goes first."""
+    cache = SharedCache(3)
+    for key in range(10):
+        cache.get(key, lambda key=key: key)
+
+    assert len(cache) == 3
+    assert [7, 8, 9] == [cache.get(key, lambda: None) for key in (7, 8, 9)]
+    assert cache.get(0, lambda: "again") == "again"
+
+
+def test_a_stale_value_is_loaded_again():
+    """The caller says what is fresh."""
+    cache = SharedCache(3)
+    cache.get("a", lambda: 1)
+
+    assert cache.get("a", lambda: 2, is_fresh=lambda value: value > 1) == 2
+    assert cache.get("a", lambda: 3, is_fresh=lambda value: value > 1) == 2
+
+
+def test_discarded_keys_are_forgotten_even_while_they_load():
+    """A load that began before the discard is not kept after it."""
+    cache, gate, started = SharedCache(10), threading.Event(), threading.Event()
+    cache.get("b", lambda: 1)
+
+    def load():
+        started.set()
+        gate.wait(30)
+        return "old"
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(cache.get, "a", load)
+        started.wait(30)
+        cache.discard(lambda key: key in "ab")
+        gate.set()
+
+        assert slow.result() == "old"
+    assert cache.get("a", lambda: "new") == "new"
+    assert cache.get("b", lambda: 2) == 2
