@@ -77,8 +77,17 @@ class RegistryNode:
 
     def terminate(self, *, grace_s: float = 20) -> int:
         """Ask the node to stop (SIGTERM), wait for it and return its exit code."""
+        self.send(signal.SIGTERM)
+        return self.wait(grace_s=grace_s)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send the node a signal."""
         assert self._process
-        self._process.send_signal(signal.SIGTERM)
+        self._process.send_signal(number)
+
+    def wait(self, *, grace_s: float = 20) -> int:
+        """Wait for the node's end and return its exit code."""
+        assert self._process
         return self._process.wait(grace_s)
 
     def stop(self) -> None:

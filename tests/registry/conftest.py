@@ -71,6 +71,12 @@ class Api:
         return answer["id"], answer["version"]
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Asynchronous tests run on asyncio, as the service does."""
+    return "asyncio"
+
+
 @pytest.fixture
 def api() -> Iterator[Api]:
     """A fresh registry."""

@@ -1,0 +1,89 @@
+"""The OpenAPI document tells the truth: every route is in it, and answers are of the shape it promises."""
+
+import json
+
+import pytest
+from pydantic import TypeAdapter
+
+from registry.wire import (
+    CompatibilityAnswer,
+    ConfigAnswer,
+    ErrorAnswer,
+    ModeAnswer,
+    RegisteredAnswer,
+    SchemaAnswer,
+    SchemaStringAnswer,
+    SubjectVersionAnswer,
+)
+
+SCHEMA = {"schema": '"int"'}
+
+# method, path as documented, path, body, model of the answer
+ANSWERS = [
+    ("GET", "/", "/", None, dict[str, str]),
+    ("POST", "/", "/", {}, dict[str, str]),
+    ("GET", "/schemas/types", "/schemas/types", None, list[str]),
+    ("GET", "/schemas/ids/{schema_id}", "/schemas/ids/1", None, SchemaStringAnswer),
+    ("GET", "/schemas/ids/{schema_id}", "/schemas/ids/1?subject=s&fetchMaxId=true", None, SchemaStringAnswer),
+    ("GET", "/schemas/ids/{schema_id}/schema", "/schemas/ids/1/schema", None, str),
+    ("GET", "/schemas/ids/{schema_id}/subjects", "/schemas/ids/1/subjects", None, list[str]),
+    ("GET", "/schemas/ids/{schema_id}/versions", "/schemas/ids/1/versions", None, list[SubjectVersionAnswer]),
+    ("GET", "/subjects", "/subjects", None, list[str]),
+    ("POST", "/subjects/{subject}", "/subjects/s", SCHEMA, SchemaAnswer),
+    ("DELETE", "/subjects/{subject}", "/subjects/s", None, list[int]),
+    ("GET", "/subjects/{subject}/versions", "/subjects/s/versions", None, list[int]),
+    ("POST", "/subjects/{subject}/versions", "/subjects/s/versions", SCHEMA, RegisteredAnswer),
+    ("POST", "/subjects/{subject}/versions", "/subjects/new/versions", SCHEMA, RegisteredAnswer),
+    ("GET", "/subjects/{subject}/versions/{version}", "/subjects/s/versions/1", None, SchemaAnswer),
+    ("GET", "/subjects/{subject}/versions/{version}/schema", "/subjects/s/versions/latest/schema", None, str),
+    ("DELETE", "/subjects/{subject}/versions/{version}", "/subjects/s/versions/1", None, int),
+    ("POST", "/compatibility/subjects/{subject}/versions",
+     "/compatibility/subjects/s/versions", SCHEMA, CompatibilityAnswer),
+    ("POST", "/compatibility/subjects/{subject}/versions/{version}",
+     "/compatibility/subjects/s/versions/1?verbose=true", SCHEMA, CompatibilityAnswer),
+    ("GET", "/config", "/config", None, ConfigAnswer),
+    ("PUT", "/config", "/config", {"compatibility": "FULL"}, dict[str, str]),
+    ("DELETE", "/config", "/config", None, ConfigAnswer),
+    ("GET", "/config/{subject}", "/config/s?defaultToGlobal=true", None, ConfigAnswer),
+    ("GET", "/config/{subject}", "/config/x", None, ErrorAnswer),
+    ("PUT", "/config/{subject}", "/config/s", {"compatibility": "FULL"}, dict[str, str]),
+    ("DELETE", "/config/{subject}", "/config/t", None, ConfigAnswer),
+    ("GET", "/mode", "/mode", None, ModeAnswer),
+    ("PUT", "/mode", "/mode", {"mode": "READONLY"}, ModeAnswer),
+    ("DELETE", "/mode", "/mode", None, ModeAnswer),
+    ("GET", "/mode/{subject}", "/mode/s?defaultToGlobal=true", None, ModeAnswer),
+    ("PUT", "/mode/{subject}", "/mode/s", {"mode": "READONLY"}, ModeAnswer),
+    ("DELETE", "/mode/{subject}", "/mode/m", None, ModeAnswer),
+    ("GET", "/v1/metadata/id", "/v1/metadata/id", None, dict[str, dict[str, object]]),
+    ("GET", "/v1/metadata/version", "/v1/metadata/version", None, dict[str, str]),
+    ("GET", "/v1/metadata/deployment", "/v1/metadata/deployment", None, dict[str, list[str]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "documented", "path", "body", "model"), ANSWERS)
+def test_answer_is_of_the_documented_shape(api, method, documented, path, body, model):
+    """Each route answers what the document says it answers: no property more, none of another type, nothing null."""
+    api.placed("s", '"int"')
+    api.put("/config/t", {"compatibility": "NONE"})
+    api.put("/mode/m", {"mode": "READONLY"})
+    status, answer = api.call(method, path, body)
+    operation = api.get("/openapi.json")[1]["paths"][documented][method.lower()]
+
+    TypeAdapter(model).validate_python(answer)
+    assert str(status) in operation["responses"]
+    assert "null" not in json.dumps(answer)
+
+
+def test_every_route_is_documented_and_tried(api):
+    """The table above leaves no documented route out."""
+    paths = api.get("/openapi.json")[1]["paths"]
+
+    assert {(method.upper(), path) for path, methods in paths.items() for method in methods} == {
+        (method, path) for method, path, *_ in ANSWERS
+    }
+
+
+def test_pages_of_the_document(api):
+    """The document's own page is served as HTML."""
+    assert 200 == api.get("/docs", Accept="text/html")[0]
+    assert api.headers["content-type"].startswith("text/html")

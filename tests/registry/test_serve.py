@@ -1,0 +1,143 @@
+"""`strata serve` as a process: settings, start, persistence, and a clean end."""
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.registry import RegistryNode
+from registry.settings import Settings
+
+STRATA = str(Path(sys.executable).with_name("strata"))
+
+
+def strata(*arguments, **environment):
+    """Run the command to its end."""
+    return subprocess.run(
+        [STRATA, *arguments], capture_output=True, text=True, timeout=60, env={"PATH": "", **environment}, check=False
+    )
+
+
+def call(node, method, path, body=None):
+    """Send one request to a node."""
+    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=30)
+    connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    answer = response.status, json.loads(response.read())
+    connection.close()
+    return answer
+
+
+def test_sigterm_ends_it_cleanly_and_nothing_is_lost(tmp_path):
+    """SIGTERM: exit code 0 and a last word; a restart finds what was written."""
+    with RegistryNode(f"sqlite:///{tmp_path}/strata.db") as node:
+        call(node, "POST", "/subjects/s/versions", {"schema": '"int"'})
+
+        assert 0 == node.terminate()
+        assert "stopped" in node.output
+        node.restart()
+        assert (200, ["s"]) == call(node, "GET", "/subjects")
+
+
+def test_sigterm_lets_a_request_in_flight_finish(tmp_path):
+    """A request that was being sent when the signal came is still answered."""
+    with RegistryNode(f"sqlite:///{tmp_path}/strata.db") as node:
+        body = json.dumps({"schema": '"int"'}).encode()
+        with socket.create_connection(("127.0.0.1", node.port), 10) as wire:
+            head = f"POST /subjects/s/versions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            wire.sendall(head.encode() + body[:5])
+            call(node, "GET", "/")  # by now the server has seen the first part
+            node.send(signal.SIGTERM)
+            wire.sendall(body[5:])
+
+            assert wire.recv(100).startswith(b"HTTP/1.1 200")
+        assert 0 == node.wait()
+
+
+def test_help_names_every_setting():
+    """`--help` lists each flag with its variable."""
+    text = strata("serve", "--help").stdout
+
+    for name in Settings.model_fields:
+        assert f"--{name.replace('_', '-')}" in text
+        assert f"STRATA_{name.upper()}" in text
+
+
+# name, arguments, environment, what the message must hold
+BAD_SETTINGS = [
+    ("no port", ["--listen=here"], {}, ["--listen", "STRATA_LISTEN", "'here'", "HOST:PORT"]),
+    ("a port beyond", ["--listen=127.0.0.1:70000"], {}, ["--listen", "70000"]),
+    ("no log", ["--log=redis://x"], {}, ["--log", "STRATA_LOG", "redis", "sqlite:///FILE", "kafka://"]),
+    (
+        "no level",
+        [],
+        {"STRATA_COMPATIBILITY_LEVEL": "SIDEWAYS"},
+        ["STRATA_COMPATIBILITY_LEVEL", "SIDEWAYS", "BACKWARD"],
+    ),
+    ("no reads", ["--reads=stale"], {}, ["--reads", "'stale'", "linearizable", "local"]),
+    ("no number", [], {"STRATA_MAX_BODY": "much"}, ["STRATA_MAX_BODY", "'much'", "integer"]),
+    ("a number below", [], {"STRATA_MAX_BODY": "0"}, ["STRATA_MAX_BODY", "greater than 0"]),
+    ("no URL", ["--advertised-url=me"], {}, ["--advertised-url", "'me'", "http://"]),
+    ("no file", ["--kafka-config=/nowhere"], {}, ["--kafka-config", "/nowhere", "NAME=VALUE"]),
+    ("two at once", ["--listen=x", "--reads=y"], {}, ["--listen", "--reads"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "words"), [row[1:] for row in BAD_SETTINGS], ids=[row[0] for row in BAD_SETTINGS]
+)
+def test_bad_setting_says_which_why_and_what_is_allowed(arguments, environment, words):
+    """A setting that cannot be used ends the start with a sentence, not a traceback."""
+    ended = strata("serve", *arguments, **environment)
+
+    assert ended.returncode in (1, 2)
+    assert "Traceback" not in ended.stderr
+    for word in words:
+        assert word in ended.stderr
+
+
+def test_flag_wins_over_its_variable(tmp_path):
+    """STRATA_LISTEN is used, and --listen wins over it."""
+    ended = strata("serve", "--listen=nonsense", f"--log=sqlite:///{tmp_path}/s.db", STRATA_LISTEN="127.0.0.1:0")
+
+    assert "nonsense" in ended.stderr
+
+
+def test_taken_port_is_told():
+    """A port in use: which one, and what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = strata("serve", f"--listen=127.0.0.1:{taken.getsockname()[1]}", "--log=memory:")
+
+    assert 1 == ended.returncode
+    assert "--listen" in ended.stderr
+
+
+def test_log_that_cannot_be_opened_is_told_without_its_password(tmp_path):
+    """An unreachable database: a sentence, no traceback, no password."""
+    ended = strata("serve", "--log=postgresql+psycopg://user:hunter2@127.0.0.1:1/db", "--listen=127.0.0.1:0")
+
+    assert 1 == ended.returncode
+    assert "hunter2" not in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_json_log_lines(tmp_path):
+    """`--log-format=json` logs one object a line."""
+    with RegistryNode(f"sqlite:///{tmp_path}/strata.db", "--log-format=json") as node:
+        lines = [json.loads(line) for line in node.output.splitlines()]
+
+    assert {"time", "level", "logger", "message"} <= set(lines[0])
+
+
+def test_access_log_names_method_path_and_status(tmp_path):
+    """`--access-log` logs each request."""
+    with RegistryNode(f"sqlite:///{tmp_path}/strata.db", "--access-log") as node:
+        call(node, "GET", "/subjects/x/versions")
+        node.terminate()
+
+        assert "GET /subjects/x/versions 404" in node.output

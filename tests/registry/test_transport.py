@@ -1,0 +1,113 @@
+"""What stands in front of the routes: media types, limits, paths, and that no failure leaves the app."""
+
+import http.client
+import json
+
+import pytest
+
+from registry.front import Front
+
+V1 = "application/vnd.schemaregistry.v1+json"
+V0 = "application/vnd.schemaregistry+json"
+PLAIN = "application/json"
+
+# Accept, media type of the answer (None: 406)
+ACCEPTS = [
+    ("", V1),
+    ("*/*", V1),
+    (V1, V1),
+    (V0, V0),
+    (PLAIN, PLAIN),
+    ("application/json, application/*+json", PLAIN),
+    ("application/json, text/plain, */*", PLAIN),
+    (f"{V1}, {V0}, {PLAIN}; q=0.5", V1),
+    ("APPLICATION/JSON", PLAIN),
+    ("text/html", None),
+    ("text/html;q=0.9, image/png", None),
+]
+
+
+@pytest.mark.parametrize(("accept", "expected"), ACCEPTS)
+@pytest.mark.parametrize("path", ["/subjects", "/schemas/ids/1"])
+def test_media_type_of_the_answer(api, path, accept, expected):
+    """The answer is of the most preferred type that the client takes; of none, 406."""
+    api.placed("s", '"int"')
+    for _ in range(2):  # the second answer to the id comes from memory
+        status, answer = api.get(path, Accept=accept)
+        if expected is None:
+            assert (406, 406) == (status, answer["error_code"])
+        else:
+            assert (200, expected) == (status, api.headers["content-type"])
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [("", 200), (V1, 200), (V0, 200), (PLAIN, 200), ("application/json; charset=utf-8", 200),
+     ("application/octet-stream", 200), ("text/plain", 415), ("application/xml", 415)],
+)  # fmt: skip
+def test_media_type_of_the_request(api, content_type, status):
+    """The registry's types, JSON, bytes and none at all are taken, others are 415."""
+    got, answer = api.call("POST", "/subjects/s/versions", json.dumps({"schema": '"int"'}), Content_Type=content_type)
+
+    assert status == got
+    if status == 415:
+        assert {"error_code": 415, "message": "HTTP 415 Unsupported Media Type"} == answer
+
+
+def test_body_beyond_the_limit_is_refused(api):
+    """A body over 1 MiB is 413, whether its length was told or not."""
+    told = api.register("s", '"int"' + " " * (1 << 20))
+    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=30)
+    connection.request(
+        "POST", "/subjects/s/versions", iter([b" " * 65536] * 20), {"Transfer-Encoding": "chunked"}, encode_chunked=True
+    )
+    untold = connection.getresponse()
+
+    assert (413, 413) == (told[0], told[1]["error_code"])
+    assert (413, 413) == (untold.status, json.loads(untold.read())["error_code"])
+    connection.close()
+
+
+def test_path_beyond_reason_is_refused(api):
+    """A path of many kilobytes is 414."""
+    assert 414 == api.get("/subjects/" + "x" * 9000)[1]["error_code"]
+
+
+def test_hostile_schema_texts_are_refused(api):
+    """Deep nesting, huge numbers and wide unions are refused as schemas, and the registry goes on."""
+    for text in (
+        "[" * 100_000,
+        '{"type":' * 50_000,
+        "[" + ",".join(['"int"'] * 50_000) + "]",
+        '{"type":"fixed","name":"F","size":' + "9" * 50_000 + "}",
+    ):
+        assert (422, 42201) == (lambda status, answer: (status, answer["error_code"]))(*api.register("s", text))
+    assert (1, 1) == api.placed("s", '"int"')
+
+
+def test_double_slashes_mean_nothing(api):
+    """A base URL that ends in a slash still works."""
+    assert (200, []) == api.get("//subjects")
+
+
+async def test_failure_in_the_app_becomes_a_500(caplog):
+    """An exception never reaches the server: it is logged, and answered as JSON."""
+
+    async def broken(_scope, _receive, _send):
+        raise RuntimeError("planted")
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    front = Front(broken, removals=lambda: 0, max_body=10, access_log=False)
+    scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": []}
+    await front(scope, receive, send)
+
+    assert 500 == sent[0]["status"]
+    assert {"error_code": 500, "message": "Internal Server Error"} == json.loads(sent[1]["body"])
+    assert "planted" in caplog.text

@@ -1,0 +1,200 @@
+"""The one door: groups, lost races, and logs that fail."""
+
+import asyncio
+import threading
+
+import pytest
+
+from registry.errors import RegistryError
+from registry.writer import Decision, Writer
+from storage.log import Conflict, LogError, LogTimeout, Record, RecordTooLarge
+from storage.memory_log import MemoryLog
+from storage.records import ModeKey, encode
+
+
+class ScriptedLog(MemoryLog):
+    """A memory log whose next appends fail as told, and which records how many records each append brought."""
+
+    def __init__(self, *failures):
+        super().__init__()
+        self.failures = list(failures)
+        self.appends = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def append(self, after, records):
+        """Append, or fail as told."""
+        self.gate.wait(10)
+        self.appends.append(len(records))
+        failure = self.failures.pop(0) if self.failures else None
+        if callable(failure):
+            failure = failure(records)
+        if failure:
+            raise failure
+        return super().append(after, records)
+
+
+def put(subject, mode="READONLY"):
+    """A decision that writes one mode and answers how many the State held before."""
+    return lambda state: Decision(len(state.modes), [encode(ModeKey(subject), mode)])
+
+
+async def test_write_appends_applies_and_answers():
+    """The answer comes when the records stand in the log and in State."""
+    writer = Writer(MemoryLog())
+
+    assert 0 == await writer.write(put("a"))
+    assert {"a": "READONLY"} == dict(writer.state.modes)
+    assert 1 == len(list(writer.log.read(-1)))
+
+
+async def test_waiting_writes_are_one_append_each_decided_on_the_last():
+    """What waits while an append is under way is committed together, and each decision sees the ones before it."""
+    log = ScriptedLog()
+    writer = Writer(log)
+    log.gate.clear()
+    first = asyncio.create_task(writer.write(put("first")))
+    await asyncio.sleep(0.05)
+    others = [asyncio.create_task(writer.write(put(f"s{n}"))) for n in range(5)]
+    await asyncio.sleep(0.05)
+    log.gate.set()
+
+    assert 0 == await first
+    assert [1, 2, 3, 4, 5] == list(await asyncio.gather(*others))
+    assert [1, 5] == log.appends
+
+
+async def test_decision_without_records_appends_nothing():
+    """An answer that stands already costs no append."""
+    log = ScriptedLog()
+    writer = Writer(log)
+
+    assert "there" == await writer.write(lambda _state: Decision("there"))
+    assert [] == log.appends
+
+
+async def test_lost_race_is_decided_again_on_the_newer_state():
+    """After a Conflict the decision is made anew, on what the winner wrote."""
+    log = MemoryLog()
+    writer = Writer(log)
+    raced = []
+
+    def decide(state):
+        if not raced:
+            raced.append(True)
+            record = encode(ModeKey("rival"), "READONLY")
+            log.append(log.end(), [record])
+        return Decision(sorted(filter(None, state.modes)), [encode(ModeKey("mine"), "READONLY")])
+
+    assert ["rival"] == await writer.write(decide)
+    assert {"rival", "mine"} == set(writer.state.modes)
+
+
+async def test_refused_request_does_not_touch_its_neighbours():
+    """In a group, one that raises gets its error and the others their answers."""
+    log = ScriptedLog()
+    writer = Writer(log)
+    log.gate.clear()
+    first = asyncio.create_task(writer.write(put("first")))
+    await asyncio.sleep(0.05)
+
+    def refuse(_state):
+        raise RegistryError(42205, "no")
+
+    results = asyncio.gather(
+        writer.write(put("a")), writer.write(refuse), writer.write(put("b")), return_exceptions=True
+    )
+    await asyncio.sleep(0.05)
+    log.gate.set()
+    await first
+    one, refused, two = await results
+
+    assert (1, 42205, 2) == (one, refused.code, two)
+
+
+async def test_too_large_a_record_is_found_in_its_group():
+    """The log refuses a group for one record: its request gets 42209, the others are written."""
+
+    def fussy(records):
+        return RecordTooLarge("too large") if any(len(record.value or b"") > 1000 for record in records) else None
+
+    log = ScriptedLog(None, *[fussy] * 10)
+    writer = Writer(log)
+    log.gate.clear()
+    first = asyncio.create_task(writer.write(put("first")))
+    await asyncio.sleep(0.05)
+    results = asyncio.gather(
+        writer.write(put("a")), writer.write(put("b", "x" * 2000)), writer.write(put("c")), return_exceptions=True
+    )
+    await asyncio.sleep(0.05)
+    log.gate.set()
+    await first
+    one, refused, two = await results
+
+    assert (1, 42209, 2) == (one, refused.code, two)
+    assert {"first", "a", "c"} == set(writer.state.modes)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"), [(LogTimeout("slow"), 50002), (LogError("broken"), 50001), (RuntimeError("bug"), 500)]
+)
+async def test_failing_log_is_answered_truthfully(failure, code):
+    """A log that fails gives the error of its kind, and the next write works."""
+    writer = Writer(ScriptedLog(failure))
+
+    with pytest.raises(RegistryError) as caught:
+        await writer.write(put("a"))
+    assert code == caught.value.code
+    assert 0 == await writer.write(put("b"))
+
+
+async def test_races_without_end_are_given_up():
+    """A writer that loses every race answers 50002 in the end."""
+    writer = Writer(ScriptedLog(*[Conflict()] * 1000))
+
+    with pytest.raises(RegistryError) as caught:
+        await writer.write(put("a"))
+    assert 50002 == caught.value.code
+
+
+async def test_catch_up_that_begins_later_sees_more():
+    """A read that asks while another one is under way gets one that began after it asked."""
+
+    class SlowLog(MemoryLog):
+        """Reads what stood when the read began, and takes a while."""
+
+        reads = 0
+
+        def read(self, after):
+            self.reads += 1
+            entries = list(super().read(after))
+            gate.wait(10)
+            return iter(entries)
+
+    gate, log = threading.Event(), SlowLog()
+    writer = Writer(log)
+    early = asyncio.create_task(writer.catch_up())
+    await asyncio.sleep(0.05)
+    record = encode(ModeKey("a"), "READONLY")
+    log.append(-1, [Record(record.key, record.value)])
+    late = [asyncio.create_task(writer.catch_up()) for _ in range(5)]
+    await asyncio.sleep(0.05)
+    gate.set()
+    await early
+
+    assert [{"a"}] * 5 == [set((await task).modes) for task in late]
+    assert 2 == log.reads
+
+
+async def test_read_from_a_failing_log_is_50001():
+    """A log that cannot be read makes the answer 50001, not a stale one."""
+
+    class Broken(MemoryLog):
+        """Cannot be read."""
+
+        def read(self, after):
+            raise LogError("no broker")
+
+    with pytest.raises(RegistryError) as caught:
+        await Writer(Broken()).catch_up()
+    assert 50001 == caught.value.code
