@@ -17,11 +17,11 @@ from compat.avro.model import Json
 from compat.limits import Limits
 from compat.schema import SchemaParseError
 
-__all__ = ["excerpt", "in_java_order", "json_equal", "quote", "read_json", "write_json"]
+__all__ = ["check_bounds", "excerpt", "in_java_order", "json_equal", "quote", "read_json", "write_json"]
 
 _STRING: Final = r'"(?:[^"\\]++|\\.)*+"?'
 _TOKENS: Final = re.compile(_STRING + r"|[\[{\]}]", re.DOTALL)
-_COMMENTS: Final = re.compile(_STRING + r"|//[^\r\n]*+|/\*(?s:.*?)\*/", re.DOTALL)
+_COMMENTS: Final = re.compile(_STRING + r"|//[^\r\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _BLANKS: Final = re.compile(r"[ \t\r\n]*+")
 _CONTROLS: Final = "".join(map(chr, range(0x21)))  # what Java's trim() takes away
 
@@ -32,10 +32,8 @@ _EXCERPT: Final = 200
 
 def read_json(text: str, limits: Limits) -> Json:
     """Read one JSON value and nothing after it."""
-    if len(text) > limits.text:
-        raise SchemaParseError(f"The schema has {len(text)} characters, more than the {limits.text} allowed")
     plain = _without_comments(text) if "//" in text or "/*" in text else text
-    _check_depth(plain, limits.depth)
+    check_bounds(plain, limits)
     decoder = _decoder_of_long_numbers(limits.number) if _may_hold_long_number(plain, limits.number) else _DECODER
     try:
         value, end = decoder.raw_decode(plain, _skip_blanks(plain))
@@ -46,6 +44,23 @@ def read_json(text: str, limits: Limits) -> Json:
     if text[end:].strip(_CONTROLS):
         raise SchemaParseError(f"Dangling content after the end of the schema: {excerpt(text[end:].strip(_CONTROLS))}")
     return value
+
+
+def check_bounds(text: str, limits: Limits) -> None:
+    """Refuse JSON text that is too long or nested too deeply."""
+    if len(text) > limits.text:
+        raise SchemaParseError(f"The schema has {len(text)} characters, more than the {limits.text} allowed")
+    if text.count("{") + text.count("[") <= limits.depth:
+        return
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        character = token[0]
+        if character in ("{", "["):
+            depth += 1
+            if depth > limits.depth:
+                raise SchemaParseError(f"The schema is nested deeper than {limits.depth} levels")
+        elif character in ("}", "]"):
+            depth -= 1
 
 
 def write_json(value: Json) -> str:
@@ -128,7 +143,7 @@ def _decoder_of_long_numbers(digits: int) -> json.JSONDecoder:
 
 
 def _may_hold_long_number(text: str, digits: int) -> bool:
-    return len(text) > digits and re.search(rf"[0-9.eE+-]{{{digits + 1}}}", text) is not None
+    return len(text) > digits and re.search(rf"(?<![0-9.eE+-])[0-9.eE+-]{{{digits + 1}}}", text) is not None
 
 
 def _skip_blanks(text: str) -> int:
@@ -139,17 +154,3 @@ def _skip_blanks(text: str) -> int:
 def _without_comments(text: str) -> str:
     """Blank out comments, keeping every other character where it was."""
     return _COMMENTS.sub(lambda match: match[0] if match[0].startswith('"') else " " * len(match[0]), text)
-
-
-def _check_depth(text: str, allowed: int) -> None:
-    if text.count("{") + text.count("[") <= allowed:
-        return
-    depth = 0
-    for token in _TOKENS.finditer(text):
-        character = token[0]
-        if character in ("{", "["):
-            depth += 1
-            if depth > allowed:
-                raise SchemaParseError(f"The schema is nested deeper than {allowed} levels")
-        elif character in ("}", "]"):
-            depth -= 1

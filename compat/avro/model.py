@@ -8,7 +8,7 @@ and what they remember includes the place where a pair was first met.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from compat.schema import ParsedSchema
@@ -160,12 +160,12 @@ Node: TypeAlias = PrimitiveType | ArrayType | MapType | UnionType | EnumType | F
 Names: TypeAlias = Mapping[str, NamedType]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AvroSchema(ParsedSchema):
-    """A parsed Avro schema: its tree, and the named types that references lead to."""
+    """A parsed Avro schema: its tree, and the named types that references lead to; equal by its canonical text."""
 
-    root: Node
-    names: Names
+    root: Node = field(repr=False)
+    names: Names = field(repr=False)
 
 
 def resolve(node: Node, names: Names) -> Node:

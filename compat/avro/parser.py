@@ -272,8 +272,7 @@ class _Parser:
         return node
 
     def _check_name(self, text: str, what: str) -> None:
-        fault = name_fault(text) if self._strict else None
-        if fault:
+        if self._strict and (fault := name_fault(text)):
             raise self._fault(f"{what} {excerpt(text)!r} is invalid: {fault}")
 
     def _fault(self, message: str) -> SchemaParseError:
@@ -284,7 +283,7 @@ class _Parser:
         """Words of the reference, which its users know and look for."""
         try:
             expected = print_schema(node, self.names, self._limits)
-        except KeyError:  # the type uses a name that is not defined yet
+        except (KeyError, SchemaParseError):  # it uses a name that is not defined yet, or is too deep alone
             expected = f'"{node.full}"' if isinstance(node, Reference) else f'"{node.kind}"'
         return SchemaParseError(f"Invalid default for field {name}: {_shown(value)} not a {excerpt(expected)}")
 

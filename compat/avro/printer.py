@@ -5,11 +5,12 @@ Attributes come in a fixed order, custom ones after them in input order; a primi
 which for a forward reference is the place of the reference, and named from then on.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from compat.avro.json_text import quote, write_json
+from compat.avro.json_text import check_bounds, quote, write_json
 from compat.avro.model import (
+    PRIMITIVES,
     ArrayType,
     EnumType,
     Field,
@@ -17,13 +18,14 @@ from compat.avro.model import (
     MapType,
     Missing,
     Name,
+    NamedType,
     Names,
     Node,
     PrimitiveType,
     Properties,
     RecordType,
+    Reference,
     UnionType,
-    resolve,
 )
 from compat.avro.names import printed
 from compat.limits import Limits
@@ -33,10 +35,12 @@ __all__ = ["print_schema"]
 
 
 def print_schema(root: Node, names: Names, limits: Limits) -> str:
-    """Print a schema."""
+    """Print a schema; the text keeps to the bounds under which it will be read again."""
     printer = _Printer(names, limits)
-    printer.put(root, "", 1)
-    return "".join(printer.parts)
+    printer.put(root, "", 0)
+    text = "".join(printer.parts)
+    check_bounds(text, limits)
+    return text
 
 
 class _Printer:
@@ -47,30 +51,33 @@ class _Printer:
         self._deepest = limits.depth
 
     def put(self, node: Node, namespace: str, depth: int) -> None:
-        """Append a type; depth is how deep in JSON brackets it stands, which forward references can make large."""
-        if depth > self._deepest:
-            raise SchemaParseError(f"The schema is nested deeper than {self._deepest} levels")
-        node = resolve(node, self._names)
-        if isinstance(node, PrimitiveType):
-            self._put_primitive(node)
-        elif isinstance(node, UnionType):
-            self._put_union(node, namespace, depth)
-        elif isinstance(node, ArrayType):
-            self._put_container('{"type":"array","items":', node.items, node.properties, namespace, depth)
-        elif isinstance(node, MapType):
-            self._put_container('{"type":"map","values":', node.values, node.properties, namespace, depth)
-        elif isinstance(node, EnumType | FixedType | RecordType):
-            if node.name.full in self._defined:
-                self.parts.append(quote(printed(node.name, namespace)))
-            else:
-                self._defined.add(node.name.full)
-                _DEFINITIONS[type(node)](self, node, namespace, depth)
+        """Append a type that stands inside so many JSON brackets, which forward references can make many."""
+        _PUT[type(node)](self, node, namespace, depth)
 
-    def _put_primitive(self, node: PrimitiveType) -> None:
+    def _put_reference(self, node: Reference, namespace: str, depth: int) -> None:
+        self._put_named(self._names[node.full], namespace, depth)
+
+    def _put_named(self, node: NamedType, namespace: str, depth: int) -> None:
+        """Define a type where it is first met, name it from then on."""
+        full = node.name.full
+        if full in self._defined:
+            self.parts.append(quote(printed(node.name, namespace)))
+            return
+        if depth >= self._deepest:
+            raise SchemaParseError(f"The schema is nested deeper than {self._deepest} levels")
+        self._defined.add(full)
+        if isinstance(node, RecordType):
+            self._put_record(node, namespace, depth)
+        elif isinstance(node, EnumType):
+            self._put_enum(node, namespace)
+        else:
+            self._put_fixed(node, namespace)
+
+    def _put_primitive(self, node: PrimitiveType, _namespace: str, _depth: int) -> None:
         if node.properties:
             self.parts.append(f'{{"type":"{node.kind}"{_properties(node.properties)}}}')
         else:
-            self.parts.append(f'"{node.kind}"')
+            self.parts.append(_BARE[node.kind])
 
     def _put_union(self, node: UnionType, namespace: str, depth: int) -> None:
         separator = "["
@@ -80,12 +87,17 @@ class _Printer:
             separator = ","
         self.parts.append("]" if node.branches else "[]")
 
-    def _put_container(self, head: str, inner: Node, properties: Properties, namespace: str, depth: int) -> None:
-        self.parts.append(head)
-        self.put(inner, namespace, depth + 1)
-        self.parts.append(f"{_properties(properties)}}}")
+    def _put_array(self, node: ArrayType, namespace: str, depth: int) -> None:
+        self.parts.append('{"type":"array","items":')
+        self.put(node.items, namespace, depth + 1)
+        self.parts.append(f"{_properties(node.properties)}}}")
 
-    def _put_enum(self, node: EnumType, namespace: str, _depth: int) -> None:
+    def _put_map(self, node: MapType, namespace: str, depth: int) -> None:
+        self.parts.append('{"type":"map","values":')
+        self.put(node.values, namespace, depth + 1)
+        self.parts.append(f"{_properties(node.properties)}}}")
+
+    def _put_enum(self, node: EnumType, namespace: str) -> None:
         symbols = ",".join(map(quote, node.symbols))
         default = f',"default":{quote(node.default)}' if node.default is not None else ""
         self.parts.append(
@@ -93,7 +105,7 @@ class _Printer:
             f"{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}"
         )
 
-    def _put_fixed(self, node: FixedType, namespace: str, _depth: int) -> None:
+    def _put_fixed(self, node: FixedType, namespace: str) -> None:
         self.parts.append(
             f'{{"type":"fixed"{_name(node.name, namespace)}{_doc(node.doc)},"size":{node.size}'
             f"{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}"
@@ -109,17 +121,28 @@ class _Printer:
         self.parts.append(f"]{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}")
 
 
-_DEFINITIONS: Final[dict[type, Callable[..., None]]] = {
-    EnumType: _Printer._put_enum,
-    FixedType: _Printer._put_fixed,
-    RecordType: _Printer._put_record,
+_PUT: Final[Mapping[type, Callable[..., None]]] = {
+    PrimitiveType: _Printer._put_primitive,
+    Reference: _Printer._put_reference,
+    UnionType: _Printer._put_union,
+    ArrayType: _Printer._put_array,
+    MapType: _Printer._put_map,
+    EnumType: _Printer._put_named,
+    FixedType: _Printer._put_named,
+    RecordType: _Printer._put_named,
 }
+_BARE: Final = {kind: f'"{kind}"' for kind in PRIMITIVES}
 
 
 def _after_type(field: Field) -> str:
-    default = "" if isinstance(field.default, Missing) else f',"default":{write_json(field.default)}'
-    order = "" if field.order == "ascending" else f',"order":"{field.order}"'
-    return f"{_doc(field.doc)}{default}{order}{_alias_list(field.aliases)}{_properties(field.properties)}}}"
+    text = "" if field.doc is None else _doc(field.doc)
+    if not isinstance(field.default, Missing):
+        text += f',"default":{write_json(field.default)}'
+    if field.order != "ascending":
+        text += f',"order":"{field.order}"'
+    if field.aliases:
+        text += _alias_list(field.aliases)
+    return f"{text}{_properties(field.properties)}}}"
 
 
 def _name(name: Name, namespace: str) -> str:

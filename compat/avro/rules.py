@@ -17,7 +17,7 @@ All memory is local to one check: another check never sees a half-finished answe
 from collections.abc import Generator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from compat.avro.json_text import in_java_order
+from compat.avro.findings import Findings, Note, Place, report, start
 from compat.avro.model import (
     ArrayType,
     AvroSchema,
@@ -26,7 +26,6 @@ from compat.avro.model import (
     FixedType,
     MapType,
     Missing,
-    Name,
     NamedType,
     Names,
     Node,
@@ -37,20 +36,12 @@ from compat.avro.model import (
 )
 from compat.avro.printer import print_schema
 from compat.avro.promotions import PROMOTED_FROM
-from compat.avro.wording import Kind, describe
+from compat.avro.wording import Kind
 from compat.limits import DEFAULT_LIMITS, Limits
 from compat.result import Incompatibility
-from compat.schema import SchemaFormat
+from compat.schema import SchemaParseError
 
 __all__ = ["check"]
-
-
-class _Place(NamedTuple):
-    """Where the check stands: a step down from another place. A step without a token starts a new path."""
-
-    above: "_Place | None"
-    token: str | None
-    label: str
 
 
 class _Pair(NamedTuple):
@@ -58,26 +49,29 @@ class _Pair(NamedTuple):
 
     reader: Node
     writer: Node
-    place: _Place
+    place: Place
 
 
-_Findings: TypeAlias = tuple[Incompatibility, ...]
-_Judging: TypeAlias = Generator[_Pair, _Findings, _Findings]
-_NONE: Final[_Findings] = ()
+_Judging: TypeAlias = Generator[_Pair, Findings, Findings]
+_Key: TypeAlias = tuple[int, int]
+_NONE: Final[Findings] = ()
 
 
 class _GaveUp(Exception):
-    def __init__(self, finding: Incompatibility):
-        super().__init__(finding.message)
-        self.finding = finding
+    """The check cannot go on; its one note replaces all others."""
+
+    def __init__(self, note: Note):
+        super().__init__(note.word)
+        self.note = note
 
 
 def check(reader: AvroSchema, writer: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> Sequence[Incompatibility]:
     """Every reason why the reader schema cannot read what the writer schema writes."""
     try:
-        return _Check(reader.names, writer.names, limits).run(reader.root, writer.root)
+        notes = _Check(reader.names, writer.names, limits).run(reader.root, writer.root)
     except _GaveUp as gave_up:
-        return (gave_up.finding,)
+        notes = (gave_up.note,)
+    return tuple(map(report, notes))
 
 
 class _Check:
@@ -85,13 +79,13 @@ class _Check:
         self._reader_names = reader_names
         self._writer_names = writer_names
         self._limits = limits
-        self._judged: dict[tuple[int, int], _Findings | None] = {}  # None while a pair is being judged
+        self._judged: dict[_Key, Findings | None] = {}  # None while a pair is being judged
         self._fields: dict[int, dict[str, Field]] = {}
 
-    def run(self, reader: Node, writer: Node) -> _Findings:
+    def run(self, reader: Node, writer: Node) -> Findings:
         """Judge a pair, and on the way every pair that its judging asks for."""
-        stack: list[tuple[tuple[int, int], _Judging]] = []
-        answer = self._ask(_Pair(reader, writer, _root(None)), stack)
+        stack: list[tuple[_Key, _Judging]] = []
+        answer = self._ask(_Pair(reader, writer, start(None)), stack)
         while stack:
             key, judging = stack[-1]
             try:
@@ -103,7 +97,7 @@ class _Check:
                 answer = self._ask(wanted, stack)
         return answer if answer is not None else _NONE
 
-    def _ask(self, pair: _Pair, stack: list[tuple[tuple[int, int], _Judging]]) -> _Findings | None:
+    def _ask(self, pair: _Pair, stack: list[tuple[_Key, _Judging]]) -> Findings | None:
         """Answer at once what is simple or known already; else put the judging on the stack."""
         reader = resolve(pair.reader, self._reader_names)
         writer = resolve(pair.writer, self._writer_names)
@@ -113,70 +107,70 @@ class _Check:
         if key in self._judged:
             return self._judged[key] or _NONE
         if len(self._judged) >= self._limits.comparisons:
-            limit = f"more than {self._limits.comparisons} pairs of types to compare"
-            raise _GaveUp(_finding(Kind.TOO_COMPLEX, pair.place, limit, reader, writer))
+            word = f"more than {self._limits.comparisons} pairs of types to compare"
+            raise _GaveUp(Note(Kind.TOO_COMPLEX, pair.place, reader, writer, word))
+        judging = self._judging(reader, writer, pair.place)
+        if judging is None:
+            answer = self._judged[key] = _leaves(reader, writer, pair.place)
+            return answer
         self._judged[key] = None
-        stack.append((key, self._judge(reader, writer, pair.place)))
+        stack.append((key, judging))
         return None
 
-    def _judge(self, reader: Node, writer: Node, place: _Place) -> _Judging:
-        """One case for each combination of kinds."""
+    def _judging(self, reader: Node, writer: Node, place: Place) -> _Judging | None:
+        """How to judge a pair of types that hold others; None for one that needs no further question."""
         if isinstance(writer, UnionType):
             return self._branches(reader, writer, place)
         if isinstance(reader, UnionType):
             return self._any_branch(reader, writer, place)
-        if isinstance(reader, ArrayType) and isinstance(writer, ArrayType):
-            return _inside(reader.items, writer.items, _Place(place, "items", "[]"))
-        if isinstance(reader, MapType) and isinstance(writer, MapType):
-            return _inside(reader.values, writer.values, _Place(place, "values", "{}"))
-        if isinstance(reader, FixedType) and isinstance(writer, FixedType):
-            return _finished(_names(reader, writer, place) + _sizes(reader, writer, place))
-        if isinstance(reader, EnumType) and isinstance(writer, EnumType):
-            return _finished(_names(reader, writer, place) + _symbols(reader, writer, place))
         if isinstance(reader, RecordType) and isinstance(writer, RecordType):
             return self._records(reader, writer, place)
-        return _finished(_mismatch(reader, writer, place))
+        if isinstance(reader, ArrayType) and isinstance(writer, ArrayType):
+            return _inside(reader.items, writer.items, Place(place, "items", "[]"))
+        if isinstance(reader, MapType) and isinstance(writer, MapType):
+            return _inside(reader.values, writer.values, Place(place, "values", "{}"))
+        return None
 
-    def _branches(self, reader: Node, writer: UnionType, place: _Place) -> _Judging:
+    def _branches(self, reader: Node, writer: UnionType, place: Place) -> _Judging:
         """The reader must read every branch that the writer may write."""
-        findings: list[Incompatibility] = []
+        notes: list[Note] = []
         for position, branch in enumerate(writer.branches):
-            step = _Place(place, str(position), "")
+            step = Place(place, str(position), "")
             if not isinstance(reader, UnionType):
-                findings += yield _Pair(reader, branch, step)
-            elif (yield _Pair(reader, branch, _root(step))):
-                findings.append(self._lacking(reader, resolve(branch, self._writer_names), step))
-        return tuple(findings)
+                notes += yield _Pair(reader, branch, step)
+            elif (yield _Pair(reader, branch, start(step))):
+                lacking = resolve(branch, self._writer_names)
+                notes.append(Note(Kind.MISSING_UNION_BRANCH, step, reader, lacking))
+        return tuple(notes)
 
-    def _any_branch(self, reader: UnionType, writer: Node, place: _Place) -> _Judging:
+    def _any_branch(self, reader: UnionType, writer: Node, place: Place) -> _Judging:
         """One branch of the reader that reads the writer's type is enough."""
+        step = start(place)
         for branch in reader.branches:
-            if not (yield _Pair(branch, writer, _root(place))):
+            if not (yield _Pair(branch, writer, step)):
                 return _NONE
-        return (self._lacking(reader, writer, place),)
+        return (Note(Kind.MISSING_UNION_BRANCH, place, reader, writer),)
 
-    def _lacking(self, reader: Node, writer: Node, place: _Place) -> Incompatibility:
-        detail = f"reader union lacking writer type: {writer.kind.upper()}"
-        return _finding(Kind.MISSING_UNION_BRANCH, place, detail, reader, writer)
-
-    def _records(self, reader: RecordType, writer: RecordType, place: _Place) -> _Judging:
+    def _records(self, reader: RecordType, writer: RecordType, place: Place) -> _Judging:
         """Every field of the reader must come from the writer, under its name or an alias, or have a default."""
-        findings = list(_names(reader, writer, place))
+        notes = list(_names(reader, writer, place))
+        fields = Place(place, "fields", "")
         for position, field in enumerate(reader.fields):
-            step = _Place(_Place(place, "fields", ""), str(position), f".{field.name}")
+            step = Place(fields, str(position), f".{field.name}")
             source = self._source(field, writer, position, step)
             node = resolve(field.type, self._reader_names)
             if source is not None:
-                findings += yield _Pair(field.type, source.type, _Place(step, "type", ""))
+                notes += yield _Pair(node, source.type, Place(step, "type", ""))
             elif not isinstance(field.default, Missing):
                 continue
             elif isinstance(node, EnumType) and node.default is not None:
-                findings += yield _Pair(field.type, writer, _Place(step, "type", ""))
+                # Avro Java puts the enum against the writer's record, which no enum reads.
+                notes += yield _Pair(node, writer, Place(step, "type", ""))
             else:
-                findings.append(_finding(Kind.READER_FIELD_MISSING_DEFAULT_VALUE, step, field.name, reader, writer))
-        return tuple(findings)
+                notes.append(Note(Kind.READER_FIELD_MISSING_DEFAULT_VALUE, step, reader, writer, field.name))
+        return tuple(notes)
 
-    def _source(self, field: Field, writer: RecordType, position: int, place: _Place) -> Field | None:
+    def _source(self, field: Field, writer: RecordType, position: int, place: Place) -> Field | None:
         """The writer's field that fills the reader's field."""
         fields = self._fields.get(id(writer))
         if fields is None:
@@ -185,90 +179,48 @@ class _Check:
         if len(found) <= 1:
             return found[0] if found else None
         node = resolve(field.type, self._reader_names)
-        text = print_schema(writer, self._writer_names, self._limits)
-        detail = (
+        try:
+            text = print_schema(writer, self._writer_names, self._limits)
+        except SchemaParseError:  # too deep when printed alone
+            text = f'"{writer.name.full}"'
+        word = (
             f"Reader record field {field.name} type:{node.kind.upper()} pos:{position} "
             f"matches multiple fields in writer record schema {text}"
         )
-        raise _GaveUp(_finding(Kind.AMBIGUOUS_FIELD, place, detail, node, writer))
+        raise _GaveUp(Note(Kind.AMBIGUOUS_FIELD, place, node, writer, word))
 
 
-def _inside(reader: Node, writer: Node, place: _Place) -> _Judging:
+def _inside(reader: Node, writer: Node, place: Place) -> _Judging:
     return (yield _Pair(reader, writer, place))
 
 
-def _finished(findings: _Findings) -> _Judging:
-    return findings
-    yield  # makes this a generator like the others
+def _leaves(reader: Node, writer: Node, place: Place) -> Findings:
+    if isinstance(reader, EnumType) and isinstance(writer, EnumType):
+        return _names(reader, writer, place) + _symbols(reader, writer, place)
+    if isinstance(reader, FixedType) and isinstance(writer, FixedType):
+        return _names(reader, writer, place) + _sizes(reader, writer, place)
+    return (Note(Kind.TYPE_MISMATCH, place, reader, writer),)
 
 
-def _primitives(reader: PrimitiveType, writer: PrimitiveType, place: _Place) -> _Findings:
+def _primitives(reader: PrimitiveType, writer: PrimitiveType, place: Place) -> Findings:
     if reader.kind == writer.kind or writer.kind in PROMOTED_FROM.get(reader.kind, ()):
         return _NONE
-    return _mismatch(reader, writer, place)
+    return (Note(Kind.TYPE_MISMATCH, place, reader, writer),)
 
 
-def _mismatch(reader: Node, writer: Node, place: _Place) -> _Findings:
-    detail = f"reader type: {reader.kind.upper()} not compatible with writer type: {writer.kind.upper()}"
-    return (_finding(Kind.TYPE_MISMATCH, place, detail, reader, writer),)
-
-
-def _names(reader: NamedType, writer: NamedType, place: _Place) -> _Findings:
-    full = writer.name.full
-    if reader.name.simple == writer.name.simple or any(alias.full == full for alias in reader.aliases):
+def _names(reader: NamedType, writer: NamedType, place: Place) -> Findings:
+    if reader.name.simple == writer.name.simple or any(alias.full == writer.name.full for alias in reader.aliases):
         return _NONE
-    return (_finding(Kind.NAME_MISMATCH, _Place(place, "name", ""), f"expected: {full}", reader, writer),)
+    return (Note(Kind.NAME_MISMATCH, Place(place, "name", ""), reader, writer),)
 
 
-def _sizes(reader: FixedType, writer: FixedType, place: _Place) -> _Findings:
+def _sizes(reader: FixedType, writer: FixedType, place: Place) -> Findings:
     if reader.size == writer.size:
         return _NONE
-    detail = f"expected: {writer.size}, found: {reader.size}"
-    return (_finding(Kind.FIXED_SIZE_MISMATCH, _Place(place, "size", ""), detail, reader, writer),)
+    return (Note(Kind.FIXED_SIZE_MISMATCH, Place(place, "size", ""), reader, writer),)
 
 
-def _symbols(reader: EnumType, writer: EnumType, place: _Place) -> _Findings:
-    missing = set(writer.symbols).difference(reader.symbols)
-    if not missing or reader.default is not None:
+def _symbols(reader: EnumType, writer: EnumType, place: Place) -> Findings:
+    if reader.default is not None or set(writer.symbols).issubset(reader.symbols):
         return _NONE
-    detail = f"[{', '.join(in_java_order(missing))}]"
-    return (_finding(Kind.MISSING_ENUM_SYMBOLS, _Place(place, "symbols", ""), detail, reader, writer),)
-
-
-def _root(above: _Place | None) -> _Place:
-    return _Place(above, None, "")
-
-
-def _finding(kind: Kind, place: _Place, detail: str, reader: Node, writer: Node) -> Incompatibility:
-    path, where = _told(place)
-    return Incompatibility(
-        format=SchemaFormat.AVRO,
-        kind=kind,
-        path=path,
-        message=describe(kind, path, detail),
-        detail=detail,
-        where=where,
-        reader=_type_name(reader),
-        writer=_type_name(writer),
-    )
-
-
-def _told(place: _Place) -> tuple[str, str]:
-    """The pointer that the wire carries, and the same place by field names, across unions too."""
-    tokens: list[str] = []
-    labels: list[str] = []
-    pointing = True
-    here: _Place | None = place
-    while here is not None:
-        labels.append(here.label)
-        if here.token is None:
-            pointing = False
-        elif pointing:
-            tokens.append(here.token)
-        here = here.above
-    return "/" + "/".join(reversed(tokens)), "".join(reversed(labels)).removeprefix(".")
-
-
-def _type_name(node: Node) -> str:
-    name: Name | None = getattr(node, "name", None)
-    return f"{node.kind} {name.full}" if name is not None else node.kind
+    return (Note(Kind.MISSING_ENUM_SYMBOLS, Place(place, "symbols", ""), reader, writer),)

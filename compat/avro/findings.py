@@ -1,0 +1,110 @@
+"""Findings of a check, as short as the rules make them, and as full as they are handed out.
+
+Most findings are never reported: a branch of a union that does not fit is no news as long as another one does. So
+the rules note only what was met where, and text is made of what is reported in the end.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from compat.avro.json_text import in_java_order
+from compat.avro.model import EnumType, FixedType, Node
+from compat.avro.wording import Kind, describe
+from compat.result import Incompatibility
+from compat.schema import SchemaFormat
+
+__all__ = ["Findings", "Note", "Place", "report", "start"]
+
+
+class Place(NamedTuple):
+    """Where a check stands: a step down from another place. A step without a token starts a new path."""
+
+    above: "Place | None"
+    token: str | None
+    label: str
+
+
+class Note(NamedTuple):
+    """What was met: the kind of finding, the place, the two types, and a word that they do not tell."""
+
+    kind: Kind
+    place: Place
+    reader: Node
+    writer: Node
+    word: str = ""
+
+
+Findings: TypeAlias = tuple[Note, ...]
+
+
+def start(above: Place | None) -> Place:
+    """A place that counts as a root, though it may lie somewhere."""
+    return Place(above, None, "")
+
+
+def report(note: Note) -> Incompatibility:
+    """Make a full finding of a note."""
+    path, where = _told(note.place)
+    detail = _DETAILS[note.kind](note)
+    return Incompatibility(
+        format=SchemaFormat.AVRO,
+        kind=note.kind,
+        path=path,
+        message=describe(note.kind, path, detail),
+        detail=detail,
+        where=where,
+        reader=_type_name(note.reader),
+        writer=_type_name(note.writer),
+    )
+
+
+def _told(place: Place) -> tuple[str, str]:
+    """The pointer that the wire carries, and the same place by field names, across unions too."""
+    tokens: list[str] = []
+    labels: list[str] = []
+    pointing = True
+    here: Place | None = place
+    while here is not None:
+        labels.append(here.label)
+        if here.token is None:
+            pointing = False
+        elif pointing:
+            tokens.append(here.token)
+        here = here.above
+    return "/" + "/".join(reversed(tokens)), "".join(reversed(labels)).removeprefix(".")
+
+
+def _type_name(node: Node) -> str:
+    return f"{node.kind} {_full_name(node)}" if hasattr(node, "name") else node.kind
+
+
+def _full_name(node: Node) -> str:
+    name = getattr(node, "name", None)
+    return name.full if name is not None else ""
+
+
+def _missing_symbols(note: Note) -> str:
+    missing: set[str] = set()
+    if isinstance(note.reader, EnumType) and isinstance(note.writer, EnumType):
+        missing = set(note.writer.symbols).difference(note.reader.symbols)
+    return f"[{', '.join(in_java_order(missing))}]"
+
+
+def _sizes(note: Note) -> str:
+    sizes = [node.size if isinstance(node, FixedType) else 0 for node in (note.writer, note.reader)]
+    return "expected: {}, found: {}".format(*sizes)
+
+
+_DETAILS: Final[Mapping[Kind, Callable[[Note], str]]] = {
+    Kind.NAME_MISMATCH: lambda note: f"expected: {_full_name(note.writer)}",
+    Kind.FIXED_SIZE_MISMATCH: _sizes,
+    Kind.MISSING_ENUM_SYMBOLS: _missing_symbols,
+    Kind.READER_FIELD_MISSING_DEFAULT_VALUE: lambda note: note.word,
+    Kind.TYPE_MISMATCH: lambda note: (
+        f"reader type: {note.reader.kind.upper()} not compatible with writer type: {note.writer.kind.upper()}"
+    ),
+    Kind.MISSING_UNION_BRANCH: lambda note: f"reader union lacking writer type: {note.writer.kind.upper()}",
+    Kind.AMBIGUOUS_FIELD: lambda note: note.word,
+    Kind.TOO_COMPLEX: lambda note: note.word,
+}
+"""What the wire calls additionalInfo."""
