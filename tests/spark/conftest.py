@@ -48,7 +48,7 @@ class ScriptedRegistry:
     Attributes:
         asked: how often each schema id was asked for.
         status: when set, what every request is answered with.
-        passwords: the Authorization headers that came.
+        authorizations: the Authorization headers that came.
     """
 
     def __init__(self) -> None:
@@ -65,11 +65,14 @@ class ScriptedRegistry:
         """Where it listens."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
-    def add(self, schema: Any, *, format: str = "AVRO") -> int:
-        """Make a schema known under the next id."""
+    def add(self, schema: Any) -> int:
+        """Make an Avro schema known under the next id."""
+        return self.add_text(json.dumps(schema), {})
+
+    def add_text(self, text: str, properties: dict[str, Any]) -> int:
+        """Make any schema text known under the next id."""
         schema_id = len(self._schemas) + 1
-        text = schema if isinstance(schema, str) and format != "AVRO" else json.dumps(schema)
-        self._schemas[schema_id] = {"schema": text} | ({} if format == "AVRO" else {"schemaType": format})
+        self._schemas[schema_id] = {"schema": text, **properties}
         return schema_id
 
     def close(self) -> None:

@@ -1,0 +1,118 @@
+"""The recorded answers over REST: what the pure replay judges in `compat`, judged here as a client sees it.
+
+`make test` takes every seventh case, `make test-all` all of them.
+"""
+
+import gzip
+import http.client
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import uvicorn
+
+from registry.app import create_app
+from registry.settings import Settings
+from storage.memory_log import MemoryLog
+
+FOLDER = Path(__file__).parent
+NAMES = ("avro_canonical", "avro_compat", "avro_deviations", "avro_history", "avro_parse")
+SAMPLE = 7
+
+
+@pytest.fixture(scope="module")
+def call():
+    """A function that sends a request to a registry over one connection."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create_app(MemoryLog(), Settings(log="memory:")), log_config=None))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.005)
+    connection = http.client.HTTPConnection(*listener.getsockname()[:2], timeout=60)
+
+    def send(method, path, body=None):
+        connection.request(method, path, None if body is None else json.dumps(body))
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    yield send
+    connection.close()
+    server.should_exit = True
+    thread.join()
+    listener.close()
+
+
+def cases(name):
+    """The cases of a file that need no references."""
+    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
+        found = [json.loads(line) for line in lines]
+    return [case for case in found if not case.get("references") and not case["new"].get("references")]
+
+
+def registered(call, subject, case, schema, query=""):
+    """Register a schema that must be accepted, and read it back."""
+    path = f"/subjects/{quote(subject, safe='')}/versions"
+    status, answer = call("POST", f"{path}{query}", {"schemaType": case["type"], **schema})
+    assert 200 == status, answer
+    return call("GET", f"{path}/{answer['version']}")[1]
+
+
+def wrong_verdict(call, case):
+    """What is wrong with the verdict on a case, None when it is right."""
+    subject = case["id"]
+    call("PUT", f"/config/{subject}", {"compatibility": "NONE"})
+    for previous in case["previous"]:
+        registered(call, subject, case, previous)
+    call("PUT", f"/config/{subject}", {"compatibility": case["level"]})
+    version = "/latest" if case["kind"] == "compat" else ""
+    path = f"/compatibility/subjects/{subject}/versions{version}?verbose=true"
+    _, answer = call("POST", path, {"schemaType": case["type"], **case["new"]})
+    right = answer["is_compatible"] == case["compatible"] and Counter(answer["messages"]) == Counter(case["messages"])
+    return None if right else answer
+
+
+def wrong_texts(call, case):
+    """What is wrong with the stored texts and GUIDs of a case, None when they are right."""
+    plain = registered(call, case["id"], case, case["new"])
+    normalized = registered(call, f"{case['id']}-n", case, case["new"], "?normalize=true")
+    found = (plain["schema"], plain["guid"], normalized["schema"], normalized["guid"])
+    recorded = (case["canonical"], case["guid"], case["normalized"], case["guid_normalized"])
+    return None if recorded == found else found
+
+
+def wrong_acceptance(call, case):
+    """What is wrong with the acceptance of a case, None when it is right."""
+    status, answer = call("POST", f"/subjects/{case['id']}/versions", {"schemaType": case["type"], **case["new"]})
+    return None if status == (200 if case["accepted"] else 422) else answer
+
+
+JUDGES = {"compat": wrong_verdict, "history": wrong_verdict, "canonical": wrong_texts, "parse": wrong_acceptance}
+
+
+def judge(call, chosen):
+    """The cases that are answered wrongly, with the answers."""
+    found = {case["id"]: JUDGES[case["kind"]](call, case) for case in chosen}
+    return {case_id: answer for case_id, answer in found.items() if answer is not None}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sample_of_the_recorded_answers(call, name):
+    """Every seventh recorded case is answered as recorded."""
+    chosen = cases(name)[::SAMPLE]
+
+    assert chosen
+    assert {} == judge(call, chosen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_all_recorded_answers(call, name):
+    """Every recorded case is answered as recorded."""
+    assert {} == judge(call, cases(name))

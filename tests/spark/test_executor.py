@@ -1,0 +1,239 @@
+"""What a worker makes of batches, and how it deals with its registry; no Spark session is needed."""
+
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from serdes.client import ClientSettings
+from serdes.errors import RegistryUnavailable
+from spark_udfs.executor import BatchDecoder, FrameRefused, RegistryNotUsable, batch_decoder
+from spark_udfs.plan import Mode, Plan, ReaderSource, plan, settings_of
+
+MakeFrame = Callable[[int, Any, Any], bytes]
+
+NUMBER = {"type": "record", "name": "Number", "fields": [{"name": "n", "type": "int"}]}
+WIDER = {"type": "record", "name": "Number", "fields": [{"name": "n", "type": "long"}]}
+INSTANT = {
+    "type": "record",
+    "name": "Event",
+    "fields": [{"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}],
+}
+
+
+def _decoder(registry: Any, reader: Any, *, mode: Mode = Mode.DEADLETTER, **options: Any) -> BatchDecoder:
+    settings = settings_of(registry) if isinstance(registry, ClientSettings) else _impatient(registry.url)
+    return batch_decoder(plan(settings, ReaderSource(json.dumps(reader)), mode=mode, **options))
+
+
+def _impatient(url: str, **options: Any) -> ClientSettings:
+    return ClientSettings.of(url, **{"retries": 1, "backoff": 0.01, "timeout": 5.0, **options})
+
+
+def _binary(frames: list[bytes | None]) -> pa.Array:
+    return pa.array(frames, pa.binary())
+
+
+def test_one_request_for_each_id(scripted_registry: Any, frame: MakeFrame) -> None:
+    """However many frames and batches there are, a process asks once for an id, known or not."""
+    known = scripted_registry.add(NUMBER)
+    frames = [frame(known, NUMBER, {"n": 1}), frame(99, NUMBER, {"n": 1})] * 700
+    decoder = _decoder(scripted_registry, NUMBER)
+
+    for _ in range(3):
+        decoder.decode(_binary(frames))
+
+    assert {known: 1, 99: 1} == dict(scripted_registry.asked)
+
+
+def test_equal_plans_share_decoders(scripted_registry: Any) -> None:
+    """A plan that arrives pickled anew finds what the process has learned under the one before."""
+    decided = plan(_impatient(scripted_registry.url), ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
+
+    assert batch_decoder(decided) is batch_decoder(pickle.loads(pickle.dumps(decided)))
+
+
+def test_places_over_many_parts(scripted_registry: Any, frame: MakeFrame) -> None:
+    """In a batch of many parts every value and every error stays at the place of its frame."""
+    schema_id = scripted_registry.add(NUMBER)
+    damaged = {3, 255, 256, 700, 999}
+    frames = [b"\0" if n in damaged else frame(schema_id, NUMBER, {"n": n}) for n in range(1000)]
+
+    decoded = _decoder(scripted_registry, NUMBER).decode(_binary(frames))
+
+    assert [None if n in damaged else {"n": n} for n in range(1000)] == decoded.field("value").to_pylist()
+    assert damaged == {n for n, error in enumerate(decoded.field("error").to_pylist()) if error is not None}
+
+
+def test_empty_batch(scripted_registry: Any) -> None:
+    """No frames give no values, of the right type."""
+    decoded = _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE).decode(_binary([]))
+
+    assert pa.array([], pa.struct([pa.field("n", pa.int32(), nullable=False)])) == decoded
+
+
+def test_large_binary(scripted_registry: Any, frame: MakeFrame) -> None:
+    """Spark hands over long binaries when `useLargeVarTypes` is on."""
+    schema_id = scripted_registry.add(NUMBER)
+    frames = pa.array([frame(schema_id, NUMBER, {"n": 1})], pa.large_binary())
+
+    assert [{"n": 1}] == _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE).decode(frames).to_pylist()
+
+
+def test_column_that_is_not_binary(scripted_registry: Any) -> None:
+    """A text column is refused: its bytes are no frames any more."""
+    with pytest.raises(TypeError, match="the column to decode is string"):
+        _decoder(scripted_registry, NUMBER).decode(pa.array(["a"]))
+
+
+def test_value_that_spark_cannot_hold(scripted_registry: Any, frame: MakeFrame) -> None:
+    """An instant beyond Spark's microseconds is a dead letter of its own; its neighbours are decoded."""
+    schema_id = scripted_registry.add(INSTANT)
+    raw = {**INSTANT, "fields": [{"name": "at", "type": "long"}]}
+    frames = [frame(schema_id, raw, {"at": at}) for at in (1000, 2**62, 2000)]
+
+    decoded = _decoder(scripted_registry, INSTANT).decode(_binary(frames))
+
+    assert [False, True, False] == [one is None for one in decoded.field("value").to_pylist()]
+    assert [
+        None,
+        {"reason": "out of range", "schema_id": schema_id, "frame": frames[1]},
+        None,
+    ] == decoded.field("error").to_pylist()
+
+
+# name, what the registry has under the id, reason
+UNUSABLE: list[tuple[str, str, dict[str, Any], str]] = [
+    ("another format", 'syntax = "proto3";', {"schemaType": "PROTOBUF"}, "writer schema is PROTOBUF"),
+    ("no schema", '{"type": "nonsense"}', {}, "unusable writer schema"),
+    (
+        "a schema that does not fit",
+        '"string"',
+        {},
+        "resolution: the reader schema has record Number where the writer schema has string",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "properties", "reason"), [row[1:] for row in UNUSABLE], ids=[row[0] for row in UNUSABLE]
+)
+def test_unusable_writer_schema(scripted_registry: Any, text: str, properties: dict[str, Any], reason: str) -> None:
+    """A writer schema that cannot be read with the reader schema makes dead letters, and is asked for once."""
+    schema_id = scripted_registry.add_text(text, properties)
+    frames: list[bytes | None] = [b"\0" + schema_id.to_bytes(4, "big") + b"\2a"] * 3
+
+    decoded = _decoder(scripted_registry, NUMBER).decode(_binary(frames))
+
+    assert [reason] * 3 == [error["reason"] for error in decoded.field("error").to_pylist()]
+    assert 1 == scripted_registry.asked[schema_id]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
+def test_registry_that_refuses(scripted_registry: Any, frame: MakeFrame, status: int) -> None:
+    """Any answer but `no such id` fails the task: nothing is known about the record."""
+    schema_id = scripted_registry.add(NUMBER)
+    scripted_registry.status = status
+
+    with pytest.raises(RegistryNotUsable, match=f"schema id {schema_id} could not be looked up: .*out of order"):
+        _decoder(scripted_registry, NUMBER).decode(_binary([frame(schema_id, NUMBER, {"n": 1})]))
+
+
+def test_registry_that_is_down(scripted_registry: Any, frame: MakeFrame) -> None:
+    """A registry that does not answer fails the task after a bounded number of attempts; what is known still decodes."""
+    known = scripted_registry.add(NUMBER)
+    unknown = scripted_registry.add(WIDER)
+    decoder = _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE)
+    decoder.decode(_binary([frame(known, NUMBER, {"n": 1})]))
+    scripted_registry.close()
+
+    assert [{"n": 2}] == decoder.decode(_binary([frame(known, NUMBER, {"n": 2})])).to_pylist()
+    with pytest.raises(RegistryNotUsable, match=f"schema id {unknown} could not be looked up: .*does not answer"):
+        decoder.decode(_binary([frame(unknown, WIDER, {"n": 1})]))
+
+
+def test_registry_that_comes_back(scripted_registry: Any, frame: MakeFrame) -> None:
+    """A failed look-up is not remembered: the task that runs again decodes."""
+    schema_id = scripted_registry.add(NUMBER)
+    frames = _binary([frame(schema_id, NUMBER, {"n": 1})])
+    decoder = _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE)
+    scripted_registry.status = 503
+    with pytest.raises(RegistryNotUsable):
+        decoder.decode(frames)
+    scripted_registry.status = None
+
+    assert [{"n": 1}] == decoder.decode(frames).to_pylist()
+
+
+def test_unknown_id_that_appears(scripted_registry: Any, frame: MakeFrame) -> None:
+    """An id that the registry did not know is asked for again after a while."""
+    settings = _impatient(scripted_registry.url, missing_ttl=0)
+    frames = _binary([frame(1, NUMBER, {"n": 1})])
+    decoder = _decoder(settings, NUMBER, mode=Mode.PERMISSIVE)
+
+    assert [None] == decoder.decode(frames).to_pylist()
+
+    scripted_registry.add(NUMBER)
+
+    assert [{"n": 1}] == decoder.decode(frames).to_pylist()
+
+
+def test_failfast_names_the_record(scripted_registry: Any, frame: MakeFrame) -> None:
+    """A FAILFAST error tells the origin, the schema id, the reason and the field."""
+    schema_id = scripted_registry.add(NUMBER)
+    frames = [frame(schema_id, NUMBER, {"n": 1}), frame(schema_id, NUMBER, {"n": 1})[:-1]]
+    decoder = _decoder(scripted_registry, NUMBER, mode=Mode.FAILFAST, origin=["topic", "offset"])
+
+    with pytest.raises(FrameRefused) as caught:
+        decoder.decode(_binary(frames), [pa.array(["orders", "orders"]), pa.array([41, 42])])
+
+    expected = f"a frame cannot be decoded (schema id {schema_id}, topic orders, offset 42): truncated (at field n"
+    assert str(caught.value).startswith(expected)
+
+
+def test_credentials_are_sent_and_hidden(scripted_registry: Any, frame: MakeFrame) -> None:
+    """The password in a URL goes to the registry, and is not shown by the plan that carries it."""
+    schema_id = scripted_registry.add(NUMBER)
+    settings = settings_of(scripted_registry.url.replace("http://", "http://ann:s3cret@"))
+    decided = plan(settings, ReaderSource(schema_id=schema_id), mode=Mode.PERMISSIVE)
+
+    batch_decoder(decided).decode(_binary([frame(schema_id, NUMBER, {"n": 1})]))
+
+    assert {"Basic YW5uOnMzY3JldA=="} == scripted_registry.authorizations
+    assert "s3cret" not in repr(decided)
+    assert isinstance(decided, Plan)
+
+
+def test_reader_schema_when_registry_is_down(scripted_registry: Any) -> None:
+    """A reader schema that has to be asked for is not to be had without a registry, and the error says so."""
+    scripted_registry.close()
+
+    with pytest.raises(RegistryUnavailable):
+        plan(_impatient(scripted_registry.url), ReaderSource(schema_id=1), mode=Mode.PERMISSIVE)
+
+
+def test_reader_schema_of_another_format(scripted_registry: Any) -> None:
+    """A reader schema that is not Avro is refused by name of its format."""
+    schema_id = scripted_registry.add_text('syntax = "proto3";', {"schemaType": "PROTOBUF"})
+
+    with pytest.raises(ValueError, match="the reader schema is a PROTOBUF schema"):
+        plan(_impatient(scripted_registry.url), ReaderSource(schema_id=schema_id), mode=Mode.PERMISSIVE)
+
+
+# name, arguments
+CONTRADICTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("none", {}),
+    ("text and subject", {"text": '"int"', "subject": "s"}),
+    ("subject and id", {"subject": "s", "schema_id": 1}),
+    ("version without subject", {"text": '"int"', "version": 2}),
+]
+
+
+@pytest.mark.parametrize("arguments", [row[1] for row in CONTRADICTIONS], ids=[row[0] for row in CONTRADICTIONS])
+def test_reader_source_refuses(arguments: dict[str, Any]) -> None:
+    """A reader schema is named in exactly one way."""
+    with pytest.raises(ValueError, match="reader schema|version counts"):
+        ReaderSource(**arguments)
