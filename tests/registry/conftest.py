@@ -67,7 +67,7 @@ class Api:
     def placed(self, subject, schema, query="", **body):
         """Register a schema that must be accepted, and return its id and version."""
         status, answer = self.register(subject, schema, query, **body)
-        assert status == 200, answer
+        assert 200 == status, answer
         return answer["id"], answer["version"]
 
 

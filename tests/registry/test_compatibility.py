@@ -25,8 +25,8 @@ def test_verdict_without_reasons(api):
     """Without `verbose` there is the verdict alone."""
     api.placed("s", record(A))
 
-    assert check(api, record(A, B_DEFAULT), query="") == (200, {"is_compatible": True})
-    assert check(api, record(A, B), query="") == (200, {"is_compatible": False})
+    assert (200, {"is_compatible": True}) == check(api, record(A, B_DEFAULT), query="")
+    assert (200, {"is_compatible": False}) == check(api, record(A, B), query="")
 
 
 def test_verdict_with_reasons(api):
@@ -34,11 +34,11 @@ def test_verdict_with_reasons(api):
     api.placed("s", record(A))
     good, bad = check(api, record(A, B_DEFAULT))[1], check(api, record(A, B))[1]
 
-    assert good == {"is_compatible": True, "messages": []}
-    assert (
+    assert {"is_compatible": True, "messages": []} == good
+    assert (False, "{validateFields: 'false', compatibility: 'BACKWARD'}") == (
         bad["is_compatible"],
         bad["messages"][-1],
-    ) == (False, "{validateFields: 'false', compatibility: 'BACKWARD'}")
+    )
 
 
 def test_latest_looks_at_one_version_even_when_transitive(api):
@@ -59,13 +59,13 @@ def test_latest_looks_at_one_version_even_when_transitive(api):
 @pytest.mark.parametrize("version", ["/latest", ""])
 def test_unknown_subject_accepts_anything(api, version):
     """Nothing to break: true."""
-    assert check(api, record(A), version, subject="x") == (200, {"is_compatible": True, "messages": []})
+    assert (200, {"is_compatible": True, "messages": []}) == check(api, record(A), version, subject="x")
 
 
 def test_unknown_versions(api):
     """A number that is not there is 40402, no number 42202."""
-    assert check(api, record(A), "/1", subject="x")[1]["error_code"] == 40402
-    assert check(api, record(A), "/x")[1]["error_code"] == 42202
+    assert 40402 == check(api, record(A), "/1", subject="x")[1]["error_code"]
+    assert 42202 == check(api, record(A), "/x")[1]["error_code"]
 
 
 def test_soft_deleted_versions_do_not_count(api):
@@ -74,15 +74,15 @@ def test_soft_deleted_versions_do_not_count(api):
     api.delete("/subjects/s/versions/1")
 
     assert True is check(api, record(B))[1]["is_compatible"]
-    assert check(api, record(B), "/1")[1]["error_code"] == 40402
+    assert 40402 == check(api, record(B), "/1")[1]["error_code"]
 
 
 def test_invalid_schema(api):
     """Not a schema: 42201, and with `verbose` a verdict that says so."""
     verbose = check(api, "{")
 
-    assert (lambda status, answer: (status, answer["error_code"]))(*check(api, "{", query="")) == (422, 42201)
-    assert (verbose[0], verbose[1]["is_compatible"]) == (200, False)
+    assert (422, 42201) == (lambda status, answer: (status, answer["error_code"]))(*check(api, "{", query=""))
+    assert (200, False) == (verbose[0], verbose[1]["is_compatible"])
     assert verbose[1]["messages"][0].startswith("Invalid schema")
 
 
@@ -91,4 +91,4 @@ def test_verdict_changes_nothing(api):
     api.placed("s", record(A))
     check(api, record(A, C_DEFAULT))
 
-    assert api.get("/subjects/s/versions")[1] == [1]
+    assert [1] == api.get("/subjects/s/versions")[1]

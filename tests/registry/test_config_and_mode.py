@@ -12,15 +12,15 @@ def code(answer):
 
 def test_default_configuration(api):
     """Nobody set anything: BACKWARD for the registry, 40408 for a subject."""
-    assert api.get("/config") == (200, {"compatibilityLevel": "BACKWARD"})
-    assert code(api.get("/config/s")) == 40408
-    assert api.get("/config/s?defaultToGlobal=true")[1] == {"compatibilityLevel": "BACKWARD"}
+    assert (200, {"compatibilityLevel": "BACKWARD"}) == api.get("/config")
+    assert 40408 == code(api.get("/config/s"))
+    assert {"compatibilityLevel": "BACKWARD"} == api.get("/config/s?defaultToGlobal=true")[1]
 
 
 def test_change_answers_its_own_shape_and_read_another(api):
     """PUT speaks of `compatibility`, GET of `compatibilityLevel`; the level is taken in any case."""
-    assert api.put("/config", {"compatibility": "full"}) == (200, {"compatibility": "FULL"})
-    assert api.get("/config")[1] == {"compatibilityLevel": "FULL"}
+    assert (200, {"compatibility": "FULL"}) == api.put("/config", {"compatibility": "full"})
+    assert {"compatibilityLevel": "FULL"} == api.get("/config")[1]
 
 
 def test_change_is_a_merge(api):
@@ -29,9 +29,9 @@ def test_change_is_a_merge(api):
     kept = api.put("/config/s", {})[1]
     cleared = api.put("/config/s", {"normalize": None})[1]
 
-    assert kept == {"normalize": True, "compatibility": "NONE"}
-    assert cleared == {"compatibility": "NONE"}
-    assert api.get("/config/s")[1] == {"compatibilityLevel": "NONE"}
+    assert {"normalize": True, "compatibility": "NONE"} == kept
+    assert {"compatibility": "NONE"} == cleared
+    assert {"compatibilityLevel": "NONE"} == api.get("/config/s")[1]
 
 
 def test_subject_inherits_flags_but_not_the_level(api):
@@ -39,12 +39,12 @@ def test_subject_inherits_flags_but_not_the_level(api):
     api.put("/config", {"compatibility": "FULL", "normalize": True})
     api.put("/config/s", {"validateNewSchemas": True})
 
-    assert api.get("/config/s?defaultToGlobal=true")[1] == {
+    assert {
         "validateNewSchemas": True,
         "normalize": True,
         "compatibilityLevel": "BACKWARD",
-    }
-    assert api.get("/config/t?defaultToGlobal=true")[1] == {"compatibilityLevel": "FULL", "normalize": True}
+    } == api.get("/config/s?defaultToGlobal=true")[1]
+    assert {"compatibilityLevel": "FULL", "normalize": True} == api.get("/config/t?defaultToGlobal=true")[1]
 
 
 def test_configuration_is_deleted(api):
@@ -52,19 +52,19 @@ def test_configuration_is_deleted(api):
     api.put("/config", {"compatibility": "FULL"})
     api.put("/config/s", {"compatibility": "NONE"})
 
-    assert api.delete("/config/s") == (200, {"compatibilityLevel": "NONE"})
-    assert code(api.delete("/config/s")) == 40401
-    assert api.delete("/config") == (200, {"compatibilityLevel": "FULL"})
-    assert api.get("/config")[1] == {"compatibilityLevel": "BACKWARD"}
+    assert (200, {"compatibilityLevel": "NONE"}) == api.delete("/config/s")
+    assert 40401 == code(api.delete("/config/s"))
+    assert (200, {"compatibilityLevel": "FULL"}) == api.delete("/config")
+    assert {"compatibilityLevel": "BACKWARD"} == api.get("/config")[1]
 
 
 def test_level_rules_registrations(api):
     """Incompatible under BACKWARD, welcome under NONE; the subject's level wins over the registry's."""
     api.placed("s", STRING)
 
-    assert code(api.register("s", INT)) == 40901
+    assert 40901 == code(api.register("s", INT))
     api.put("/config/s", {"compatibility": "NONE"})
-    assert api.placed("s", INT) == (2, 2)
+    assert (2, 2) == api.placed("s", INT)
 
 
 def test_flags_rule_registrations(api):
@@ -73,9 +73,9 @@ def test_flags_rule_registrations(api):
     api.put("/config/t", {"validateNewSchemas": False})
     api.placed("s", '{"type":"int","y":1,"x":2}')
 
-    assert api.get("/subjects/s/versions/1")[1]["schema"] == '{"type":"int","x":2,"y":1}'
-    assert api.register("t", '{"type":"enum","name":"no-name!","symbols":["a"]}')[0] == 200
-    assert code(api.register("u", '{"type":"enum","name":"no-name!","symbols":["a"]}')) == 42201
+    assert '{"type":"int","x":2,"y":1}' == api.get("/subjects/s/versions/1")[1]["schema"]
+    assert 200 == api.register("t", '{"type":"enum","name":"no-name!","symbols":["a"]}')[0]
+    assert 42201 == code(api.register("u", '{"type":"enum","name":"no-name!","symbols":["a"]}'))
 
 
 REFUSED_CONFIGS = [
@@ -95,23 +95,23 @@ def test_bad_configurations_are_refused(api, body, status, error_code):
     got, answer = api.put("/config/s", body)
 
     assert (status, error_code) == (got, answer["error_code"])
-    assert code(api.get("/config/s")) == 40408
+    assert 40408 == code(api.get("/config/s"))
 
 
 def test_default_mode(api):
     """Nobody set anything: READWRITE for the registry, 40409 for a subject."""
-    assert api.get("/mode") == (200, {"mode": "READWRITE"})
-    assert code(api.get("/mode/s")) == 40409
-    assert api.get("/mode/s?defaultToGlobal=true")[1] == {"mode": "READWRITE"}
+    assert (200, {"mode": "READWRITE"}) == api.get("/mode")
+    assert 40409 == code(api.get("/mode/s"))
+    assert {"mode": "READWRITE"} == api.get("/mode/s?defaultToGlobal=true")[1]
 
 
 def test_mode_is_set_and_deleted(api):
     """PUT echoes, DELETE answers the mode that goes."""
-    assert api.put("/mode/s", {"mode": "READONLY"}) == (200, {"mode": "READONLY"})
-    assert api.get("/mode/s")[1] == {"mode": "READONLY"}
-    assert api.delete("/mode/s") == (200, {"mode": "READONLY"})
-    assert code(api.delete("/mode/s")) == 40401
-    assert api.delete("/mode/s?recursive=true") == (200, {})
+    assert (200, {"mode": "READONLY"}) == api.put("/mode/s", {"mode": "READONLY"})
+    assert {"mode": "READONLY"} == api.get("/mode/s")[1]
+    assert (200, {"mode": "READONLY"}) == api.delete("/mode/s")
+    assert 40401 == code(api.delete("/mode/s"))
+    assert (200, {}) == api.delete("/mode/s?recursive=true")
 
 
 def test_read_only_refuses_writes_but_finds_what_stands(api):
@@ -119,14 +119,14 @@ def test_read_only_refuses_writes_but_finds_what_stands(api):
     api.placed("s", INT)
     api.put("/mode", {"mode": "READONLY"})
 
-    assert api.placed("s", INT) == (1, 1)
-    assert code(api.register("s", '"long"')) == 42205
-    assert api.register("s", '"long"')[1]["message"] == "Subject s in context . is in read-only mode"
-    assert code(api.delete("/subjects/s")) == 42205
-    assert code(api.delete("/subjects/s/versions/1")) == 42205
-    assert code(api.put("/config", {"compatibility": "NONE"})) == 42205
+    assert (1, 1) == api.placed("s", INT)
+    assert 42205 == code(api.register("s", '"long"'))
+    assert "Subject s in context . is in read-only mode" == api.register("s", '"long"')[1]["message"]
+    assert 42205 == code(api.delete("/subjects/s"))
+    assert 42205 == code(api.delete("/subjects/s/versions/1"))
+    assert 42205 == code(api.put("/config", {"compatibility": "NONE"}))
     api.put("/mode", {"mode": "READWRITE"})
-    assert api.placed("s", '"long"') == (2, 2)
+    assert (2, 2) == api.placed("s", '"long"')
 
 
 def test_subjects_mode_wins_over_the_registrys(api):
@@ -134,21 +134,21 @@ def test_subjects_mode_wins_over_the_registrys(api):
     api.put("/mode", {"mode": "READONLY"})
     api.put("/mode/s", {"mode": "READWRITE"})
 
-    assert api.placed("s", INT) == (1, 1)
+    assert (1, 1) == api.placed("s", INT)
     api.put("/mode", {"mode": "READONLY_OVERRIDE"})
-    assert code(api.register("s", '"long"')) == 42205
+    assert 42205 == code(api.register("s", '"long"'))
 
 
 def test_import_mode_takes_ids_from_the_caller(api):
     """In IMPORT the caller says id and version, nothing is checked for compatibility, and ids are not overwritten."""
     api.put("/mode/s", {"mode": "IMPORT"})
 
-    assert api.placed("s", STRING, id=40, version=7) == (40, 7)
-    assert api.placed("s", INT, id=41) == (41, 8)
-    assert code(api.register("s", '"long"', id=40)) == 42205
-    assert code(api.register("s", STRING, id=50)) == 42207
-    assert code(api.register("s", '"long"')) == 42205
-    assert api.placed("t", '"long"') == (42, 1)
+    assert (40, 7) == api.placed("s", STRING, id=40, version=7)
+    assert (41, 8) == api.placed("s", INT, id=41)
+    assert 42205 == code(api.register("s", '"long"', id=40))
+    assert 42207 == code(api.register("s", STRING, id=50))
+    assert 42205 == code(api.register("s", '"long"'))
+    assert (42, 1) == api.placed("t", '"long"')
 
 
 def test_import_mode_wants_an_empty_scope(api):
@@ -157,10 +157,10 @@ def test_import_mode_wants_an_empty_scope(api):
     api.placed("gone", STRING)
     api.delete("/subjects/gone")
 
-    assert code(api.put("/mode/s", {"mode": "IMPORT"})) == 42205
-    assert api.put("/mode/s?force=true", {"mode": "IMPORT"})[0] == 200
-    assert api.put("/mode/gone", {"mode": "IMPORT"})[0] == 200
-    assert api.get("/subjects?deleted=true")[1] == ["s"]
+    assert 42205 == code(api.put("/mode/s", {"mode": "IMPORT"}))
+    assert 200 == api.put("/mode/s?force=true", {"mode": "IMPORT"})[0]
+    assert 200 == api.put("/mode/gone", {"mode": "IMPORT"})[0]
+    assert ["s"] == api.get("/subjects?deleted=true")[1]
 
 
 REFUSED_MODES = [
@@ -176,4 +176,4 @@ REFUSED_MODES = [
 def test_bad_modes_are_refused(api, path, body, error_code):
     """A mode that cannot be used changes nothing."""
     assert error_code == code(api.put(path, body))
-    assert api.get("/mode")[1] == {"mode": "READWRITE"}
+    assert {"mode": "READWRITE"} == api.get("/mode")[1]

@@ -28,14 +28,14 @@ def test_registration_answers_id_first(api):
     """A new schema gets id 1 and version 1; the answer holds them, its GUID, type and text, `id` first."""
     status, answer = api.register("s", '{"type": "int"}')
 
-    assert status == 200
-    assert list(answer) == ["id", "version", "guid", "schemaType", "schema"]
-    assert {name: value for name, value in answer.items() if name != "guid"} == {
+    assert 200 == status
+    assert ["id", "version", "guid", "schemaType", "schema"] == list(answer)
+    assert {
         "id": 1,
         "version": 1,
         "schemaType": "AVRO",
         "schema": INT,
-    }
+    } == {name: value for name, value in answer.items() if name != "guid"}
     assert len("00010203-0405-0607-0809-0a0b0c0d0e0f") == len(answer["guid"])
 
 
@@ -44,16 +44,16 @@ def test_registering_again_answers_the_old_place(api):
     api.placed("s", INT)
     status, answer = api.register("s", ' { "type" : "int" } ')
 
-    assert (status, answer["id"], answer["version"], answer["deleted"]) == (200, 1, 1, False)
+    assert (200, 1, 1, False) == (status, answer["id"], answer["version"], answer["deleted"])
     assert answer["ts"] > 0
 
 
 def test_one_schema_in_two_subjects_has_one_id(api):
     """An id stands for a content, whichever subjects hold it."""
-    assert api.placed("a", INT) == (1, 1)
-    assert api.placed("b", INT) == (1, 1)
-    assert api.get("/schemas/ids/1/subjects") == (200, ["a", "b"])
-    assert api.get("/schemas/ids/1/versions")[1] == [{"subject": "a", "version": 1}, {"subject": "b", "version": 1}]
+    assert (1, 1) == api.placed("a", INT)
+    assert (1, 1) == api.placed("b", INT)
+    assert (200, ["a", "b"]) == api.get("/schemas/ids/1/subjects")
+    assert [{"subject": "a", "version": 1}, {"subject": "b", "version": 1}] == api.get("/schemas/ids/1/versions")[1]
 
 
 def test_incompatible_schema_is_refused_with_advice(api):
@@ -61,7 +61,7 @@ def test_incompatible_schema_is_refused_with_advice(api):
     api.placed("s", record(A))
     status, answer = api.register("s", record(A, B))
 
-    assert (status, answer["error_code"]) == (409, 40901)
+    assert (409, 40901) == (status, answer["error_code"])
     assert answer["message"].startswith(
         'Schema being registered is incompatible with an earlier schema for subject "s", details: '
         "[{errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', description:'The field 'b' at path '/fields/1' in the new "
@@ -69,14 +69,14 @@ def test_incompatible_schema_is_refused_with_advice(api):
     )
     assert "{validateFields: 'false', compatibility: 'BACKWARD'}]" in answer["message"]
     assert "default" in answer["message"].rpartition("}]")[2]
-    assert api.get("/subjects/s/versions") == (200, [1])
+    assert (200, [1]) == api.get("/subjects/s/versions")
 
 
 def test_force_skips_the_check(api):
     """`force=true` registers against the level."""
     api.placed("s", record(A))
 
-    assert api.placed("s", record(A, B), "?force=true") == (2, 2)
+    assert (2, 2) == api.placed("s", record(A, B), "?force=true")
 
 
 def test_soft_deleted_schema_comes_back_as_a_new_version(api):
@@ -84,15 +84,15 @@ def test_soft_deleted_schema_comes_back_as_a_new_version(api):
     api.placed("s", record(A))
     api.delete("/subjects/s/versions/1")
 
-    assert api.placed("s", record(A)) == (1, 2)
-    assert api.get("/subjects/s/versions?deleted=true") == (200, [2])
+    assert (1, 2) == api.placed("s", record(A))
+    assert (200, [2]) == api.get("/subjects/s/versions?deleted=true")
 
 
 def test_earlier_live_schema_answers_its_old_version(api):
     """A, B, A: the third registration is the first one again."""
     api.put("/config/s", {"compatibility": "NONE"})
 
-    assert [api.placed("s", text) for text in (INT, STRING, INT)] == [(1, 1), (2, 2), (1, 1)]
+    assert [(1, 1), (2, 2), (1, 1)] == [api.placed("s", text) for text in (INT, STRING, INT)]
 
 
 def test_weaker_equality_within_a_subject(api):
@@ -100,29 +100,29 @@ def test_weaker_equality_within_a_subject(api):
     one = '{"type":"int","x":1,"y":2}'
     other = '{"type":"int","y":2,"x":1}'
 
-    assert api.placed("s", one) == (1, 1)
-    assert api.placed("s", other) == (1, 1)
-    assert api.placed("t", other) == (2, 1)
+    assert (1, 1) == api.placed("s", one)
+    assert (1, 1) == api.placed("s", other)
+    assert (2, 1) == api.placed("t", other)
 
 
 def test_normalize_stores_the_normalised_text(api):
     """`normalize=true` makes texts equal that differ in the order of attributes."""
-    assert api.placed("s", '{"type":"int","y":2,"x":1}', "?normalize=true") == (1, 1)
-    assert api.placed("t", '{"type":"int","x":1,"y":2}', "?normalize=True") == (1, 1)
+    assert (1, 1) == api.placed("s", '{"type":"int","y":2,"x":1}', "?normalize=true")
+    assert (1, 1) == api.placed("t", '{"type":"int","x":1,"y":2}', "?normalize=True")
 
 
 def test_blank_schema_stands_for_the_latest(api):
     """A blank text answers the latest version, 42201 where there is none."""
-    assert code(api.register("s", " ")) == 42201
+    assert 42201 == code(api.register("s", " "))
     api.placed("s", INT)
 
-    assert api.placed("s", "") == (1, 1)
+    assert (1, 1) == api.placed("s", "")
 
 
 def test_explicit_version_must_be_the_next(api):
     """A version in the body is the one it gets, or 42201."""
-    assert code(api.register("s", INT, version=2)) == 42201
-    assert api.placed("s", INT, version=1) == (1, 1)
+    assert 42201 == code(api.register("s", INT, version=2))
+    assert (1, 1) == api.placed("s", INT, version=1)
 
 
 def test_ids_and_versions_are_not_given_twice(api):
@@ -132,8 +132,8 @@ def test_ids_and_versions_are_not_given_twice(api):
     api.delete("/subjects/s")
     api.delete("/subjects/s?permanent=true")
 
-    assert code(api.get("/schemas/ids/2")) == 40403
-    assert api.placed("s", LONG) == (3, 1)
+    assert 40403 == code(api.get("/schemas/ids/2"))
+    assert (3, 1) == api.placed("s", LONG)
 
 
 # name, method, path, body, status, error code
@@ -236,12 +236,12 @@ def test_any_subject_comes_back_as_it_was(api, subject):
     """A percent-encoded subject is decoded once: slashes, blanks and unicode survive every route."""
     path = f"/subjects/{quote(subject, safe='')}"
 
-    assert api.placed(subject, INT) == (1, 1)
+    assert (1, 1) == api.placed(subject, INT)
     assert [subject] == api.get("/subjects")[1]
-    assert api.get(f"{path}/versions")[1] == [1]
+    assert [1] == api.get(f"{path}/versions")[1]
     assert subject == api.get(f"{path}/versions/latest")[1]["subject"]
     assert subject == api.post(path, {"schema": INT})[1]["subject"]
-    assert api.delete(path) == (200, [1])
+    assert (200, [1]) == api.delete(path)
 
 
 def test_reading_a_version(api):
@@ -250,18 +250,18 @@ def test_reading_a_version(api):
     api.placed("s", LONG)
     status, answer = api.get("/subjects/s/versions/2")
 
-    assert status == 200
-    assert tuple(answer[name] for name in ("subject", "version", "id", "schemaType", "schema", "deleted")) == (
+    assert 200 == status
+    assert (
         "s",
         2,
         2,
         "AVRO",
         LONG,
         False,
-    )
+    ) == tuple(answer[name] for name in ("subject", "version", "id", "schemaType", "schema", "deleted"))
     assert [answer] * 3 == [api.get(f"/subjects/s/versions/{v}")[1] for v in ("latest", "LATEST", "-1")]
-    assert api.get("/subjects/s/versions/2/schema") == (200, "long")
-    assert api.headers["content-type"] == "application/vnd.schemaregistry.v1+json"
+    assert (200, "long") == api.get("/subjects/s/versions/2/schema")
+    assert "application/vnd.schemaregistry.v1+json" == api.headers["content-type"]
 
 
 def test_reading_an_id(api):
@@ -271,11 +271,11 @@ def test_reading_an_id(api):
     plain = api.get("/schemas/ids/1")[1]
     named = api.get("/schemas/ids/1?subject=b")[1]
 
-    assert list(plain) == ["guid", "schemaType", "schema", "ts", "deleted"]
-    assert (named["subject"], named["version"], named["schema"]) == ("b", 1, INT)
-    assert api.get("/schemas/ids/1?subject=stranger")[1]["schema"] == INT
-    assert api.get("/schemas/ids/1?fetchMaxId=true")[1]["maxId"] == 1
-    assert api.get("/schemas/ids/1/schema") == (200, "int")
+    assert ["guid", "schemaType", "schema", "ts", "deleted"] == list(plain)
+    assert ("b", 1, INT) == (named["subject"], named["version"], named["schema"])
+    assert INT == api.get("/schemas/ids/1?subject=stranger")[1]["schema"]
+    assert 1 == api.get("/schemas/ids/1?fetchMaxId=true")[1]["maxId"]
+    assert (200, "int") == api.get("/schemas/ids/1/schema")
 
 
 def test_look_up(api):
@@ -284,9 +284,9 @@ def test_look_up(api):
     same = api.post("/subjects/s", {"schema": '{"type":"int","x":1,"y":2}'})[1]
     alike = api.post("/subjects/s", {"schema": '{"type":"int","y":2,"x":1}'})[1]
 
-    assert (same["id"], same["version"], same["schema"]) == (1, 1, '{"type":"int","x":1,"y":2}')
+    assert (1, 1, '{"type":"int","x":1,"y":2}') == (same["id"], same["version"], same["schema"])
     assert "ts" not in same
-    assert alike["schema"] == '{"type":"int","x":1,"y":2}'
+    assert '{"type":"int","x":1,"y":2}' == alike["schema"]
     assert alike["ts"] > 0
 
 
@@ -295,8 +295,8 @@ def test_look_up_sees_soft_deleted_ones_when_asked(api):
     api.placed("s", INT)
     api.delete("/subjects/s")
 
-    assert code(api.post("/subjects/s", {"schema": INT})) == 40401
-    assert api.post("/subjects/s?deleted=true", {"schema": INT})[1]["version"] == 1
+    assert 40401 == code(api.post("/subjects/s", {"schema": INT}))
+    assert 1 == api.post("/subjects/s?deleted=true", {"schema": INT})[1]["version"]
 
 
 def test_soft_and_hard_deletes(api):
@@ -304,21 +304,21 @@ def test_soft_and_hard_deletes(api):
     for text in (INT, LONG):
         api.placed("s", text)
 
-    assert api.delete("/subjects/s/versions/1") == (200, 1)
-    assert api.get("/subjects/s/versions")[1] == [2]
-    assert api.get("/subjects/s/versions?deleted=true")[1] == [1, 2]
-    assert api.get("/subjects/s/versions?deletedOnly=true")[1] == [1]
-    assert api.get("/subjects/s/versions?deletedAsNegative=true")[1] == [-1, 2]
+    assert (200, 1) == api.delete("/subjects/s/versions/1")
+    assert [2] == api.get("/subjects/s/versions")[1]
+    assert [1, 2] == api.get("/subjects/s/versions?deleted=true")[1]
+    assert [1] == api.get("/subjects/s/versions?deletedOnly=true")[1]
+    assert [-1, 2] == api.get("/subjects/s/versions?deletedAsNegative=true")[1]
     assert True is api.get("/subjects/s/versions/1?deleted=true")[1]["deleted"]
-    assert api.get("/schemas/ids/1")[0] == 200
-    assert api.delete("/subjects/s/versions/1?permanent=true") == (200, 1)
-    assert code(api.get("/schemas/ids/1")) == 40403
-    assert api.delete("/subjects/s") == (200, [2])
-    assert api.get("/subjects")[1] == []
-    assert api.get("/subjects?deleted=true")[1] == ["s"]
-    assert api.get("/subjects?deletedOnly=true")[1] == ["s"]
-    assert api.delete("/subjects/s?permanent=true") == (200, [2])
-    assert api.get("/subjects?deleted=true")[1] == []
+    assert 200 == api.get("/schemas/ids/1")[0]
+    assert (200, 1) == api.delete("/subjects/s/versions/1?permanent=true")
+    assert 40403 == code(api.get("/schemas/ids/1"))
+    assert (200, [2]) == api.delete("/subjects/s")
+    assert [] == api.get("/subjects")[1]
+    assert ["s"] == api.get("/subjects?deleted=true")[1]
+    assert ["s"] == api.get("/subjects?deletedOnly=true")[1]
+    assert (200, [2]) == api.delete("/subjects/s?permanent=true")
+    assert [] == api.get("/subjects?deleted=true")[1]
 
 
 def test_hard_delete_takes_the_subjects_settings(api):
@@ -329,7 +329,7 @@ def test_hard_delete_takes_the_subjects_settings(api):
     api.delete("/subjects/s/versions/latest")
     api.delete("/subjects/s/versions/1?permanent=true")
 
-    assert (code(api.get("/config/s")), code(api.get("/mode/s"))) == (40408, 40409)
+    assert (40408, 40409) == (code(api.get("/config/s")), code(api.get("/mode/s")))
 
 
 def test_listing_subjects(api):
@@ -337,12 +337,12 @@ def test_listing_subjects(api):
     for name in ("b", "a1", "a2", ":.c:a3"):
         api.placed(name, INT)
 
-    assert api.get("/subjects")[1] == [":.c:a3", "a1", "a2", "b"]
-    assert api.get("/subjects?subjectPrefix=")[1] == ["a1", "a2", "b"]
-    assert api.get("/subjects?subjectPrefix=a")[1] == ["a1", "a2"]
-    assert api.get("/subjects?subjectPrefix=%3A*%3Aa")[1] == [":.c:a3", "a1", "a2"]
-    assert api.get("/subjects?offset=1&limit=1")[1] == ["a1"]
-    assert len(api.get("/subjects?offset=0&limit=-1&unknown=1&&")[1]) == 4
+    assert [":.c:a3", "a1", "a2", "b"] == api.get("/subjects")[1]
+    assert ["a1", "a2", "b"] == api.get("/subjects?subjectPrefix=")[1]
+    assert ["a1", "a2"] == api.get("/subjects?subjectPrefix=a")[1]
+    assert [":.c:a3", "a1", "a2"] == api.get("/subjects?subjectPrefix=%3A*%3Aa")[1]
+    assert ["a1"] == api.get("/subjects?offset=1&limit=1")[1]
+    assert 4 == len(api.get("/subjects?offset=0&limit=-1&unknown=1&&")[1])
 
 
 def test_flags_are_lenient(api):
@@ -350,16 +350,16 @@ def test_flags_are_lenient(api):
     api.placed("s", INT)
     api.delete("/subjects/s")
 
-    assert api.get("/subjects?deleted=True")[1] == ["s"]
-    assert api.get("/subjects?deleted=foo")[1] == []
+    assert ["s"] == api.get("/subjects?deleted=True")[1]
+    assert [] == api.get("/subjects?deleted=foo")[1]
 
 
 def test_trailing_slashes_mean_nothing(api):
     """A client that ends its paths with a slash is answered without a redirect."""
     api.placed("s", INT)
 
-    assert api.get("/subjects/s/versions/") == (200, [1])
-    assert api.get("/config/") == (200, {"compatibilityLevel": "BACKWARD"})
+    assert (200, [1]) == api.get("/subjects/s/versions/")
+    assert (200, {"compatibilityLevel": "BACKWARD"}) == api.get("/config/")
 
 
 def test_kept_answers_forget_what_was_deleted(api):
@@ -371,8 +371,8 @@ def test_kept_answers_forget_what_was_deleted(api):
     api.delete("/subjects/s?permanent=true")
 
     assert before[:2] == before[2:]
-    assert code(soft) == 40401
-    assert code(api.get("/schemas/ids/1")) == 40403
+    assert 40401 == code(soft)
+    assert 40403 == code(api.get("/schemas/ids/1"))
 
 
 def test_concurrent_registrations_get_distinct_ids_and_versions(api):
@@ -407,4 +407,4 @@ def test_two_schemas_that_fit_version_1_but_not_each_other_cannot_both_land(api)
     for thread in threads:
         thread.join()
 
-    assert sorted(answers) == [200, 409]
+    assert [200, 409] == sorted(answers)
