@@ -87,6 +87,9 @@ def _guarded(namespace: dict[str, Any], paths: dict[int, tuple[Part, ...]], limi
             located = locate(error, namespace, paths)
             if located is None:
                 raise
-            raise located from None
+            try:
+                raise located from None
+            finally:
+                located = None  # an error that holds its own frame would keep the payload until the collector comes
 
     return decode

@@ -209,9 +209,8 @@ class _EncoderWriter(SourceWriter):
             return
         self.line(f"u, {name} = {self.constant(chooser(node))}({name})")
         self._number("u << 1")
-        for index, branch in enumerate(node.branches):
-            with self.block(f"{'elif' if index else 'if'} u == {index}:"):
-                self._write(branch, name)
+        positions = range(len(node.branches))
+        self.cases("u", positions, lambda u: self._write(node.branches[u], name), otherwise="pass")
 
     def _write_nullable(self, node: Union, name: str) -> bool:
         """Null or one other type, which cannot be given in another way: no choice is to be made."""

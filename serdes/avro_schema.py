@@ -155,7 +155,8 @@ _LOGICAL_BASES: dict[str, frozenset[Kind]] = {
 }
 _PRIMITIVES = frozenset(Kind)
 _UUID_SIZE = 16
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*+")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\\?\Z))|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)', re.DOTALL)
+"""A string, kept, or a comment. What is left open ends with the text, so that no part of it is looked at twice."""
 
 
 def parse(text: str) -> Node:

@@ -190,10 +190,7 @@ class _DecoderWriter(SourceWriter):
 
     def _choose(self, plan: Branches, each: Callable[[Plan], None]) -> None:
         self._varint("int_more")
-        for index, branch in enumerate(plan.plans):
-            with self.block(f"{'elif' if index else 'if'} b == {2 * index}:"):
-                each(branch)
-        self.line("else: bad_index(b)" if plan.plans else "bad_index(b)")
+        self.cases("b", range(0, 2 * len(plan.plans), 2), lambda b: each(plan.plans[b // 2]), otherwise="bad_index(b)")
 
     def _read_fields(self, plan: Fields, into: str) -> None:
         names = {target: self.variable() for target in plan.targets if target not in plan.defaults}

@@ -18,6 +18,7 @@ Part = str | Callable[[Mapping[str, Any]], str]
 """A piece of a path: as it is, or told by the local variables of the frame that failed."""
 
 _LONGEST_PATH = 100
+_LONGEST_CHAIN = 8
 
 
 @dataclass(slots=True)
@@ -75,6 +76,20 @@ class SourceWriter:
         if len(self.listing.lines) == before:
             self.line("pass")
         self.indent -= 1
+
+    def cases(self, name: str, values: range, write: Callable[[int], None], *, otherwise: str) -> None:
+        """Lines for each value of a variable, found by halving: a long chain of `elif` is more than Python compiles."""
+        if len(values) > _LONGEST_CHAIN:
+            half = len(values) // 2
+            with self.block(f"if {name} < {values[half]}:"):
+                self.cases(name, values[:half], write, otherwise=otherwise)
+            with self.block("else:"):
+                self.cases(name, values[half:], write, otherwise=otherwise)
+            return
+        for value in values:
+            with self.block(f"{'if' if value == values[0] else 'elif'} {name} == {value}:"):
+                write(value)
+        self.line(f"else: {otherwise}" if values else otherwise)
 
     @contextmanager
     def inside(self, part: Part) -> Iterator[None]:

@@ -10,11 +10,11 @@ Rules of this file: no retry and no JSON text here, that is the transport's; no 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 from serdes.cache import SharedCache
-from serdes.errors import RegistryError
+from serdes.errors import RegistryError, SerdeError
 from serdes.model import CompatibilityResult, Reference, RegisteredSchema, Schema
 from serdes.settings import ClientSettings
 from serdes.transport import Transport
@@ -27,6 +27,8 @@ __all__ = [
     "RegistryClient",
     "Schema",
 ]
+
+T = TypeVar("T")
 
 LATEST: Literal["latest"] = "latest"
 _UNKNOWN_SCHEMA = 40403
@@ -77,6 +79,14 @@ class RegistryClient:
         """Close the connections; a later call opens new ones."""
         self._transport.close()
 
+    def _ask(self, read: Callable[[Any], T], method: str, path: str, **more: Any) -> T:
+        """One request, its answer read by a function that may trip over what it did not expect."""
+        answer = self._transport.request(method, path, **more)
+        try:
+            return read(answer)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise SerdeError(f"the answer to {method} {path} is not understood; is it a schema registry?") from None
+
     # Schemas
 
     def get_schema(self, schema_id: int, *, subject: str | None = None) -> Schema:
@@ -93,7 +103,7 @@ class RegistryClient:
     def _fetch(self, schema_id: int, subject: str | None) -> "Schema | _Missing":
         query = {} if subject is None else {"subject": subject}
         try:
-            return Schema.from_answer(self._transport.request("GET", f"/schemas/ids/{schema_id}", query=query))
+            return self._ask(Schema.from_answer, "GET", f"/schemas/ids/{schema_id}", query=query)
         except RegistryError as error:
             if error.error_code != _UNKNOWN_SCHEMA:
                 raise
@@ -113,43 +123,51 @@ class RegistryClient:
         path = _subject(subject, "versions") if verb == "register" else _subject(subject)
 
         def ask() -> RegisteredSchema:
-            answer = self._transport.request("POST", path, query=_flags(normalize=normalize), body=sent.to_request())
-            return RegisteredSchema.from_answer(answer, subject, sent)
+            query, body = _flags(normalize=normalize), sent.to_request()
+            return self._ask(
+                lambda it: RegisteredSchema.from_answer(it, subject, sent), "POST", path, query=query, body=body
+            )
 
         return self._registrations.get((verb, subject, sent, normalize), ask)
+
+    def get_schema_versions(self, schema_id: int) -> list[tuple[str, int]]:
+        """The subjects and versions that hold the schema with an id."""
+        return self._ask(
+            lambda it: [(str(one["subject"]), int(one["version"])) for one in it],
+            "GET",
+            f"/schemas/ids/{schema_id}/versions",
+        )
 
     # Subjects and versions
 
     def get_subjects(self, *, deleted: bool = False) -> list[str]:
         """The names of all subjects; `deleted` adds the soft-deleted ones."""
-        return [str(name) for name in self._transport.request("GET", "/subjects", query=_flags(deleted=deleted))]
+        return self._ask(_strings, "GET", "/subjects", query=_flags(deleted=deleted))
 
     def get_versions(self, subject: str, *, deleted: bool = False) -> list[int]:
         """The versions of a subject, ascending."""
-        answer = self._transport.request("GET", _subject(subject, "versions"), query=_flags(deleted=deleted))
-        return [int(version) for version in answer]
+        return self._ask(_numbers, "GET", _subject(subject, "versions"), query=_flags(deleted=deleted))
 
     def get_version(
         self, subject: str, version: int | Literal["latest"] = LATEST, *, deleted: bool = False
     ) -> RegisteredSchema:
         """One version of a subject."""
         path = _subject(subject, "versions", str(version))
-        return RegisteredSchema.from_answer(
-            self._transport.request("GET", path, query=_flags(deleted=deleted)), subject
-        )
+        query = _flags(deleted=deleted)
+        return self._ask(lambda it: RegisteredSchema.from_answer(it, subject), "GET", path, query=query)
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
         """Delete a subject, softly first; answers the versions that went."""
-        answer = self._transport.request("DELETE", _subject(subject), query=_flags(permanent=permanent))
+        versions = self._ask(_numbers, "DELETE", _subject(subject), query=_flags(permanent=permanent))
         self._registrations.discard(lambda key: key[1] == subject)
-        return [int(version) for version in answer]
+        return versions
 
     def delete_version(self, subject: str, version: int | Literal["latest"], *, permanent: bool = False) -> int:
         """Delete one version, softly first; answers its number."""
         path = _subject(subject, "versions", str(version))
-        answer = self._transport.request("DELETE", path, query=_flags(permanent=permanent))
+        number = self._ask(int, "DELETE", path, query=_flags(permanent=permanent))
         self._registrations.discard(lambda key: key[1] == subject)
-        return int(answer)
+        return number
 
     def test_compatibility(
         self,
@@ -163,45 +181,44 @@ class RegistryClient:
         """Whether a schema fits one version, or with None all that a registration would be held against."""
         sent = Schema(schema) if isinstance(schema, str) else schema
         tail = ["versions"] if version is None else ["versions", str(version)]
-        answer = self._transport.request(
+        return self._ask(
+            CompatibilityResult.from_answer,
             "POST",
             "/compatibility" + _subject(subject, *tail),
             query=_flags(normalize=normalize, verbose=verbose),
             body=sent.to_request(),
         )
-        messages = tuple(str(message) for message in answer.get("messages") or ())
-        return CompatibilityResult(bool(answer["is_compatible"]), messages)
 
     # Config and mode
 
     def get_config(self, subject: str | None = None, *, default_to_global: bool = False) -> dict[str, Any]:
         """The config of a subject, or the global one; its level is under `compatibilityLevel`."""
         query = _flags(defaultToGlobal=default_to_global)
-        return dict(self._transport.request("GET", _scope("config", subject), query=query))
+        return self._ask(_properties, "GET", _scope("config", subject), query=query)
 
     def set_config(self, compatibility: str | None = None, subject: str | None = None, **others: Any) -> dict[str, Any]:
         """Set the compatibility level, and other properties under their names on the wire; the rest is kept."""
         body = others if compatibility is None else {"compatibility": compatibility, **others}
-        return dict(self._transport.request("PUT", _scope("config", subject), body=body))
+        return self._ask(_properties, "PUT", _scope("config", subject), body=body)
 
     def delete_config(self, subject: str | None = None) -> dict[str, Any]:
         """Forget the config of a subject, or the global one; answers what it was."""
-        return dict(self._transport.request("DELETE", _scope("config", subject)))
+        return self._ask(_properties, "DELETE", _scope("config", subject))
 
     def get_mode(self, subject: str | None = None, *, default_to_global: bool = False) -> str:
         """The mode of a subject, or the global one."""
         query = _flags(defaultToGlobal=default_to_global)
-        return str(self._transport.request("GET", _scope("mode", subject), query=query)["mode"])
+        return self._ask(lambda it: str(it["mode"]), "GET", _scope("mode", subject), query=query)
 
     def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> str:
         """Set the mode of a subject, or the global one."""
         query = _flags(force=force)
-        return str(self._transport.request("PUT", _scope("mode", subject), query=query, body={"mode": mode})["mode"])
+        return self._ask(lambda it: str(it["mode"]), "PUT", _scope("mode", subject), query=query, body={"mode": mode})
 
     def delete_mode(self, subject: str | None = None) -> str | None:
         """Forget the mode of a subject, or the global one; answers what it was."""
-        answer = self._transport.request("DELETE", _scope("mode", subject)) or {}
-        return None if answer.get("mode") is None else str(answer["mode"])
+        mode = self._ask(lambda it: it.get("mode"), "DELETE", _scope("mode", subject))
+        return None if mode is None else str(mode)
 
 
 _Registration = tuple[str, str, Schema, bool]
@@ -215,6 +232,18 @@ class _Missing:
     error_code: int
     message: str
     until: float
+
+
+def _strings(answer: Any) -> list[str]:
+    return [str(one) for one in answer]
+
+
+def _numbers(answer: Any) -> list[int]:
+    return [int(one) for one in answer]
+
+
+def _properties(answer: Any) -> dict[str, Any]:
+    return dict(answer)
 
 
 def _flags(**flags: bool) -> dict[str, str]:

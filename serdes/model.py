@@ -82,5 +82,10 @@ class CompatibilityResult:
     is_compatible: bool
     messages: tuple[str, ...] = ()
 
+    @classmethod
+    def from_answer(cls, answer: Mapping[str, Any]) -> "CompatibilityResult":
+        """Read an answer; without `verbose` it has no messages."""
+        return cls(bool(answer["is_compatible"]), tuple(str(one) for one in answer.get("messages") or ()))
+
     def __bool__(self) -> bool:
         return self.is_compatible

@@ -1,10 +1,12 @@
 """Bytes that mean harm, or are merely damaged: each is an error with a reason, at small cost."""
 
 # ruff: noqa: E501 - a row of a table is a line
+import gc
 import json
 import subprocess
 import sys
 import tracemalloc
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -159,6 +161,21 @@ def test_a_refusal_takes_little_memory():
     tracemalloc.stop()
 
     assert peak < 1_000_000
+
+
+def test_errors_hold_nothing_once_they_are_gone():
+    """Millions of damaged records must not wait for the garbage collector, payloads and all."""
+    decode = compile_decoder('"int"')
+    gc.disable()
+    try:
+        with pytest.raises(DecodeError) as caught:
+            decode(b"")
+        watched = weakref.ref(caught.value)
+        del caught
+
+        assert watched() is None
+    finally:
+        gc.enable()
 
 
 def test_the_place_of_damage_is_told():

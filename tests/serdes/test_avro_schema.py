@@ -81,6 +81,27 @@ def test_unusable_schemas_are_refused(text, says):
             compile_one(text)
 
 
+@pytest.mark.parametrize(
+    "text", ["/*" * 100_000, '"\\"' * 100_000, '"' + '\\"' * 100_000, "//" * 100_000, "/" * 200_000]
+)
+def test_endless_comments_take_no_time(text):
+    """A text that is neither JSON nor commented JSON is read once, not once a character."""
+    with pytest.raises(SchemaError, match="not JSON"):
+        compile_decoder(text)
+
+
+def test_unions_of_thousands():
+    """A union may have more branches than Python chains."""
+    names = [f"R{number}" for number in range(1000)]
+    union = [{"type": "record", "name": name, "fields": [{"name": name, "type": "int"}]} for name in names]
+    text = json.dumps(union)
+    encode, decode = compile_encoder(text), compile_decoder(text)
+
+    for position in (0, 7, 8, 500, 999):
+        value = {names[position]: position}
+        assert value == decode(encode((names[position], value)))
+
+
 def test_types_that_multiply_without_bytes_are_refused():
     """Records of records of nothing would be endless values out of no bytes at all."""
     schema: object = "null"

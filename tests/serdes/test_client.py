@@ -38,6 +38,7 @@ def test_register_look_up_and_read_back(client):
     found = client.lookup("life-value", Schema(USER))
     assert (registered.schema_id, registered.version) == (found.schema_id, found.version)
     assert client.get_versions("life-value") == [1]
+    assert ("life-value", 1) in client.get_schema_versions(registered.schema_id)
     assert "life-value" in client.get_subjects()
 
 
@@ -431,6 +432,23 @@ def test_an_answer_that_is_no_json(scripted_servers, answer, body):
 
     with pytest.raises(SerdeError, match="is it a schema registry"):
         patient(server.url).get_subjects()
+
+
+@pytest.mark.parametrize("body", [{}, [], 5, "text", None, {"id": "x"}, {"schema": None, "references": 5}])
+def test_an_answer_that_is_not_understood(scripted_servers, answer, body):
+    """JSON that is not what the route answers is an error of its own, not a KeyError."""
+    client = patient(scripted_servers(answer(body=body)).url)
+    calls = [
+        lambda: client.get_schema(1),
+        lambda: client.register("s", USER),
+        lambda: client.get_version("s"),
+        lambda: client.test_compatibility("s", USER),
+        client.get_mode,
+    ]
+
+    for call in calls:
+        with pytest.raises(SerdeError, match="is not understood"):
+            call()
 
 
 def test_an_endless_answer_is_not_read(scripted_servers, answer):
