@@ -1,0 +1,129 @@
+"""The Spark job: the topic in, two tables of Parquet files out.
+
+    flights         decoded into the reader schema, with the place in Kafka and the writer's schema id
+    dead-letters    what could not be decoded: place, schema id where it can be read, reason, and the bytes as they came
+
+Each batch is decoded once and writes both tables into folders that are named by its number. A batch that fails half
+way is repeated by Spark with the same offsets under the same number, and overwrites what the first try left: nothing is
+lost, nothing is there twice.
+
+Rules of this file: the job is what anyone would write with `spark_udfs`; only starting and watching it is the demo's.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from harness.jars import spark_kafka_jars
+from spark_udfs import decode, split_dead_letters
+
+__all__ = ["FlightStream", "start_spark"]
+
+_RECORDS_PER_BATCH: Final = 60_000
+_CAUSE_LINES: Final = 4
+_PLACE: Final = ("topic", "partition", "offset")
+# Loopback only, no web pages; a stop that hangs becomes an error.
+_SPARK: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stopTimeout": "60s",
+}
+
+
+def start_spark(folder: Path) -> SparkSession:
+    """A session on two cores of this machine, with Spark's own Kafka source; `folder` takes what it leaves lying."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers run where this process's libraries are
+    builder = SparkSession.builder.master("local[2]").appName("flights")
+    settings = {
+        **_SPARK,
+        "spark.jars": ",".join(map(str, spark_kafka_jars())),
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+class FlightStream:
+    """The running job; `with` starts and stops it."""
+
+    def __init__(
+        self, spark: SparkSession, *, bootstrap: str, topic: str, registry: str, reader_schema: str, output: Path
+    ) -> None:
+        self.flights = output / "flights"
+        self.dead_letters = output / "dead-letters"
+        self._checkpoint = output / "checkpoint"
+        self._records = _decoded(spark, bootstrap, topic, registry, reader_schema)
+        self._query: StreamingQuery | None = None
+
+    def __enter__(self) -> Self:
+        writer = self._records.writeStream.foreachBatch(self._write)
+        self._query = writer.option("checkpointLocation", str(self._checkpoint)).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._query is not None:
+            self._query.stop()
+
+    @property
+    def position(self) -> int:
+        """How many records of the topic are in the tables.
+
+        Raises:
+            RuntimeError: the job has ended.
+        """
+        if self._query is None or not self._query.isActive:
+            raise RuntimeError(f"The Spark job ended: {_cause(self._query)}")
+        progress = self._query.lastProgress
+        sources = json.loads(progress.json)["sources"] if progress else []
+        return sum(sum(partitions.values()) for one in sources for partitions in (one["endOffset"] or {}).values())
+
+    def _write(self, batch: DataFrame, number: int) -> None:
+        batch.persist()
+        try:
+            good, dead = split_dead_letters(batch)
+            flights = good.select(*_PLACE, f.col("writer_id").alias("schema_id"), "decoded.*")
+            letters = dead.select(*_PLACE, "schema_id", "reason", "frame").coalesce(1)
+            for table, folder in ((flights, self.flights), (letters, self.dead_letters)):
+                table.write.mode("overwrite").parquet(str(folder / f"batch={number}"))
+        finally:
+            batch.unpersist()
+
+
+def _decoded(spark: SparkSession, bootstrap: str, topic: str, registry: str, reader_schema: str) -> DataFrame:
+    source = spark.readStream.format("kafka").options(
+        **{
+            "kafka.bootstrap.servers": bootstrap,
+            "subscribe": topic,
+            "startingOffsets": "earliest",
+            "maxOffsetsPerTrigger": str(_RECORDS_PER_BATCH),
+            "failOnDataLoss": "true",
+        }
+    )
+    # The writer's schema id stands in the frame after the magic byte, as four bytes big-endian.
+    writer_id = f.conv(f.hex(f.substring("value", 2, 4)), 16, 10).cast("int")
+    return source.load().select(
+        *_PLACE,
+        writer_id.alias("writer_id"),
+        decode("value", registry=registry, reader_schema=reader_schema, mode="DEADLETTER").alias("decoded"),
+    )
+
+
+def _cause(query: StreamingQuery | None) -> str:
+    """The last lines of the error: above them stand long traces, below them the plan; both are in the log."""
+    text = str(query.exception() if query is not None else "") or "nobody knows why"
+    lines = [line for line in text.partition("=== Streaming Query ===")[0].splitlines() if line.strip()]
+    return "\n".join(lines[-_CAUSE_LINES:])

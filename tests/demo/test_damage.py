@@ -1,0 +1,86 @@
+"""Twenty-five damaged records, and that each is damaged as its kind says."""
+
+import csv
+from collections import Counter
+
+import pytest
+
+from demo.damage import DAMAGES, Kind
+from demo.flights import READER_SCHEMA, ROWS, VERSIONS
+from serdes.avro import compile_decoder, compile_encoder
+from serdes.errors import DecodeError, FrameError
+from serdes.framing import join, split
+
+(LINE,) = csv.reader(["2013,1,1,517,515,2,830,819,11,UA,1545,N14228,EWR,IAH,227,1400,5,15,2013-01-01T10:00:00Z"])
+
+
+def reason(frame, version):
+    """Why a frame cannot be decoded by someone who knows this one version only."""
+    try:
+        schema_id, payload = split(frame)
+        if schema_id != version.number:
+            return Kind.UNKNOWN_ID
+        return f"none, it is {compile_decoder(version.schema, READER_SCHEMA)(payload)}"
+    except (FrameError, DecodeError) as error:
+        return str(error.reason)
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: f"version {version.number}")
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: f"{damage.kind}-{damage.variant}")
+def test_damage_is_what_its_kind_says(damage, version):
+    """The frame is refused for the reason of its kind, whatever version it was made from."""
+    (row,) = version.parse([LINE])
+    encode = compile_encoder(version.schema)
+
+    frame = damage.frame(row, lambda value: join(version.number, encode(value)))
+
+    assert reason(frame, version).startswith(damage.kind)
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: f"{damage.kind}-{damage.variant}")
+def test_schema_id_is_the_frames(damage):
+    """What is expected as schema id is what the frame says, and nothing where it says nothing."""
+    version = VERSIONS[0]
+    (row,) = version.parse([LINE])
+    encode = compile_encoder(version.schema)
+    frame = damage.frame(row, lambda value: join(7, encode(value)))
+
+    try:
+        found = split(frame)[0]
+    except FrameError:
+        found = None
+
+    assert damage.schema_id(7) == found
+
+
+def test_five_of_each_kind():
+    """Five kinds, five of each, no two alike."""
+    assert dict.fromkeys(Kind, 5) == Counter(damage.kind for damage in DAMAGES)
+    assert len(DAMAGES) == len({(damage.kind, damage.variant) for damage in DAMAGES})
+
+
+def test_spread_over_the_whole_run():
+    """Damage comes in order, with every version, and not all of a kind with one."""
+    rows = [damage.row for damage in DAMAGES]
+    by_kind = {
+        kind: {
+            version.number
+            for version in VERSIONS
+            for damage in DAMAGES
+            if damage.kind is kind and version.first_row <= damage.row < version.end_row
+        }
+        for kind in Kind
+    }
+
+    assert sorted(set(rows)) == rows
+    assert 0 <= rows[0] < ROWS // 25
+    assert ROWS - ROWS // 25 <= rows[-1] < ROWS
+    assert {kind: {1, 2, 3} for kind in Kind} == by_kind
+
+
+def test_marker_must_be_found_once():
+    """Where the text to damage cannot be told from other bytes, nothing is sent that might be whole."""
+    damage = next(one for one in DAMAGES if one.kind is Kind.INVALID_UTF8)
+
+    with pytest.raises(ValueError, match="once"):
+        damage.frame({}, lambda row: row["tailnum"].encode() * 2)
