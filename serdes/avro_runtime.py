@@ -21,29 +21,35 @@ _MAX_LONG = 0xFFFFFFFFFFFFFFFF
 
 
 def _long_more(buf: bytes, i: int, number: int) -> tuple[int, int]:
-    """The rest of a number whose first byte says that there is more."""
-    number &= 0x7F
-    for shift in range(7, 70, 7):
-        byte = buf[i]
+    """The rest of a number whose first byte says that there is more; two bytes are by far the most common."""
+    byte = buf[i]
+    if byte < 128:
+        return number & 0x7F | byte << 7, i + 1
+    number = number & 0x7F | (byte & 0x7F) << 7
+    for shift in range(14, 70, 7):
         i += 1
+        byte = buf[i]
         number |= (byte & 0x7F) << shift
         if byte < 128:
             if number > _MAX_LONG:
                 break
-            return number, i
+            return number, i + 1
     raise DecodeError(DecodeReason.OUT_OF_RANGE, "a number of more than 64 bits")
 
 
 def _int_more(buf: bytes, i: int, number: int) -> tuple[int, int]:
-    number &= 0x7F
-    for shift in range(7, 35, 7):
-        byte = buf[i]
+    byte = buf[i]
+    if byte < 128:
+        return number & 0x7F | byte << 7, i + 1
+    number = number & 0x7F | (byte & 0x7F) << 7
+    for shift in range(14, 35, 7):
         i += 1
+        byte = buf[i]
         number |= (byte & 0x7F) << shift
         if byte < 128:
             if number > _MAX_INT:
                 break
-            return number, i
+            return number, i + 1
     raise DecodeError(DecodeReason.OUT_OF_RANGE, "an int of more than 32 bits")
 
 
