@@ -31,6 +31,8 @@ _ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("f
 
 _AVRO = "AVRO"
 _MAX_DECODERS = 1000
+_PART = 256
+"""How many records stand as Python objects at once: few enough to be in the processor's cache when columns are made."""
 _UNKNOWN_SCHEMA = 40403
 _OUT_OF_RANGE = str(DecodeReason.OUT_OF_RANGE)
 
@@ -85,15 +87,25 @@ class BatchDecoder:
         if not (pa.types.is_binary(frames.type) or pa.types.is_large_binary(frames.type)):
             raise TypeError(f"frames are binary; the column to decode is {frames.type}")
         raw = frames.to_pylist()
-        values, refusals = self._values(raw)
-        array, unfit = self._array(values)
-        for index, message in unfit.items():
-            refusals[index] = _Refusal(_OUT_OF_RANGE, _schema_id(raw[index]), message)
+        parts: list[pa.Array] = []
+        refusals: dict[int, _Refusal] = {}
+        for start in range(0, len(raw), _PART):
+            part, refused = self._part(raw[start : start + _PART])
+            parts.append(part)
+            refusals.update((start + index, refusal) for index, refusal in refused.items())
         if refusals and self._plan.mode is Mode.FAILFAST:
             self._fail(refusals, origin)
+        values = pa.concat_arrays(parts or [self._type.build([])])
         if self._plan.mode is not Mode.DEADLETTER:
-            return array
-        return pa.StructArray.from_arrays([array, _errors(raw, refusals)], names=["value", "error"])
+            return values
+        return pa.StructArray.from_arrays([values, _errors(raw, refusals)], names=["value", "error"])
+
+    def _part(self, frames: list[bytes | None]) -> tuple[pa.Array, dict[int, _Refusal]]:
+        values, refusals = self._values(frames)
+        array, unfit = self._array(values)
+        for index, message in unfit.items():
+            refusals[index] = _Refusal(_OUT_OF_RANGE, _schema_id(frames[index] or b""), message)
+        return array, refusals
 
     def _values(self, frames: list[bytes | None]) -> tuple[list[Any], dict[int, _Refusal]]:
         values: list[Any] = []

@@ -43,7 +43,8 @@ class _Writer:
     def tree(self, node: Node) -> Any:
         match node:
             case Primitive():
-                return {"type": str(node.kind), **_logical(node.logical)} if node.logical else str(node.kind)
+                logical = _logical(node.logical)
+                return {"type": str(node.kind), **logical} if logical else str(node.kind)
             case Array():
                 return {"type": "array", "items": self.tree(node.items)}
             case Map():

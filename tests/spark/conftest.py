@@ -8,12 +8,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
 from pyspark.sql import SparkSession
+
+from harness.registry import RegistryNode
+from serdes.client import RegistryClient
 
 Frame = Callable[[int, Any, Any], bytes]
 
@@ -29,9 +31,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.adaptive.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "local"))
@@ -40,6 +44,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[RegistryClient]:
+    """A client of a real registry."""
+    with RegistryNode("memory:") as node, RegistryClient(node.url) as client:
+        yield client
 
 
 class ScriptedRegistry:
@@ -125,9 +136,3 @@ def frame() -> Frame:
         return b"\0" + schema_id.to_bytes(4, "big") + payload.getvalue()
 
     return make
-
-
-@pytest.fixture
-def checkpoints(tmp_path: Path) -> Path:
-    """A folder for the checkpoints of a test's queries."""
-    return tmp_path / "checkpoints"

@@ -143,7 +143,7 @@ def test_registry_that_refuses(scripted_registry: Any, frame: MakeFrame, status:
 
 
 def test_registry_that_is_down(scripted_registry: Any, frame: MakeFrame) -> None:
-    """A registry that does not answer fails the task after a bounded number of attempts; what is known still decodes."""
+    """A registry that does not answer fails the task after some attempts; what is known still decodes."""
     known = scripted_registry.add(NUMBER)
     unknown = scripted_registry.add(WIDER)
     decoder = _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE)
@@ -235,5 +235,5 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("arguments", [row[1] for row in CONTRADICTIONS], ids=[row[0] for row in CONTRADICTIONS])
 def test_reader_source_refuses(arguments: dict[str, Any]) -> None:
     """A reader schema is named in exactly one way."""
-    with pytest.raises(ValueError, match="reader schema|version counts"):
+    with pytest.raises(ValueError, match=r"reader schema|version counts"):
         ReaderSource(**arguments)

@@ -1,0 +1,443 @@
+"""`decode` in a Spark session, against a real registry, on every path that Spark offers."""
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, Row, SparkSession, functions
+
+from serdes.client import RegistryClient
+from serdes.errors import RegistryError, SchemaError
+from spark_udfs import decode
+from spark_udfs.paths import arrow_path, pandas_path
+from spark_udfs.types import UnsupportedSchema
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+]
+
+MakeFrame = Callable[[int, Any, Any], bytes]
+
+
+def _record(name: str, *fields: tuple[Any, ...]) -> dict[str, Any]:
+    """A record of fields (name, type) or (name, type, default)."""
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [dict(zip(("name", "type", "default"), one, strict=False)) for one in fields],
+    }
+
+
+def _logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name, **more}
+
+
+FLIGHT_1 = _record("Flight", ("carrier", "string"), ("delay", "int"), ("old", "string"))
+FLIGHT_2 = _record(
+    "Flight", ("carrier", "string"), ("delay", "long"), ("old", "string"), ("gate", ["null", "string"], None)
+)
+FLIGHT_3 = _record("Flight", ("carrier", "string"), ("delay", "long"), ("gate", ["null", "string"], None))
+
+
+@pytest.fixture(params=[arrow_path, pandas_path], ids=["arrow", "pandas"])
+def each_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs on each path, whichever this Spark would choose."""
+    if request.param is pandas_path:
+        pytest.importorskip("pandas")
+    monkeypatch.setattr("spark_udfs.columns.available_path", lambda: request.param)
+
+
+def _frames(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
+    """A data frame as from Kafka, in two partitions."""
+    size = len(frames)
+    columns = {
+        "topic": pa.array(["flights"] * size),
+        "partition": pa.array([0] * size),
+        "offset": pa.array(range(size)),
+        "value": pa.array(frames, pa.binary()),
+    }
+    return spark.createDataFrame(pa.table(columns))
+
+
+def _decoded(df: DataFrame, **options: Any) -> DataFrame:
+    return df.select("offset", decode("value", **options).alias("decoded"))
+
+
+EVERYTHING = _record(
+    "Everything",
+    ("i", "int"),
+    ("l", "long"),
+    ("f", "float"),
+    ("d", "double"),
+    ("t", "boolean"),
+    ("s", "string"),
+    ("b", "bytes"),
+    ("e", {"type": "enum", "name": "E", "symbols": ["A", "B"]}),
+    ("x", {"type": "fixed", "name": "X", "size": 2}),
+    ("opt", ["null", "string"]),
+    ("money", _logical("bytes", "decimal", precision=20, scale=2)),
+    ("big", {"type": "fixed", "name": "Big", "size": 16, "logicalType": "decimal", "precision": 38, "scale": 4}),
+    ("day", _logical("int", "date")),
+    ("ms", _logical("int", "time-millis")),
+    ("us", _logical("long", "time-micros")),
+    ("at", _logical("long", "timestamp-millis")),
+    ("at_us", _logical("long", "timestamp-micros")),
+    ("at_ns", _logical("long", "timestamp-nanos")),
+    ("local", _logical("long", "local-timestamp-millis")),
+    ("uuid", _logical("string", "uuid")),
+    ("il", ["int", "long"]),
+    ("u", ["null", "int", "string", "X"]),
+    ("tags", {"type": "array", "items": ["null", "string"]}),
+    ("by", {"type": "map", "values": _record("Point", ("x", "double"), ("y", ["null", "double"]))}),
+    ("points", {"type": "array", "items": "Point"}),
+    ("nested", ["null", _record("Nested", ("at", ["null", _logical("long", "timestamp-micros")]))]),
+)
+FIRST = {
+    "i": -1,
+    "l": 2**40,
+    "f": 0.5,
+    "d": float("nan"),
+    "t": True,
+    "s": "zürich",
+    "b": b"\0\xff",
+    "e": "B",
+    "x": b"xy",
+    "opt": None,
+    "money": Decimal("-123456789012345678.90"),
+    "big": Decimal("1.5"),
+    "day": date(1900, 1, 1),
+    "ms": 1,
+    "us": 2,
+    "at": datetime(1, 1, 1, tzinfo=UTC),
+    "at_us": datetime(2026, 3, 1, 12, 0, 0, 5, UTC),
+    "at_ns": 3,
+    "local": datetime(2500, 1, 1),  # noqa: DTZ001 - a local timestamp has no zone
+    "uuid": "a-b",
+    "il": 5,
+    "u": "text",
+    "tags": ["a", None],
+    "by": {"k": {"x": float("inf"), "y": None}},
+    "points": [{"x": 1.0, "y": 2.0}],
+    "nested": None,
+}
+SECOND = {
+    **FIRST,
+    "opt": "o",
+    "u": None,
+    "tags": [],
+    "by": {},
+    "points": [],
+    "nested": {"at": datetime(9999, 12, 31, tzinfo=UTC)},
+}
+IN_SPARK = {
+    "i": -1,
+    "l": 2**40,
+    "f": 0.5,
+    "d": "NaN",
+    "t": True,
+    "s": "zürich",
+    "b": "AP8=",
+    "e": "B",
+    "x": "eHk=",
+    "money": -123456789012345678.90,
+    "big": 1.5,
+    "day": "1900-01-01",
+    "ms": 1,
+    "us": 2,
+    "at": "0001-01-01T00:00:00.000000Z",
+    "at_us": "2026-03-01T12:00:00.000005Z",
+    "at_ns": 3,
+    "local": "2500-01-01T00:00:00.000000",
+    "uuid": "a-b",
+    "il": 5,
+}
+"""What `to_json` makes of the fields that both have."""
+JSON_FORMATS = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+@pytest.mark.usefixtures("each_path")
+def test_every_type(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """Every Avro type arrives as its Spark type, with its value, for Spark's own functions to read."""
+    schema_id = registry.register("everything", json.dumps(EVERYTHING)).schema_id
+    frames = _frames(spark, [frame(schema_id, EVERYTHING, FIRST), frame(schema_id, EVERYTHING, SECOND), None])
+
+    decoded = _decoded(frames, registry=registry.settings, subject="everything", mode="PERMISSIVE")
+
+    assert (
+        "struct<i:int,l:bigint,f:float,d:double,t:boolean,s:string,b:binary,e:string,x:binary,opt:string,"
+        "money:decimal(20,2),big:decimal(38,4),day:date,ms:int,us:bigint,at:timestamp,at_us:timestamp,at_ns:bigint,"
+        "local:timestamp_ntz,uuid:string,il:bigint,u:struct<member0:int,member1:string,member2:binary>,"
+        "tags:array<string>,by:map<string,struct<x:double,y:double>>,points:array<struct<x:double,y:double>>,"
+        "nested:struct<at:timestamp>>"
+    ) == decoded.schema["decoded"].dataType.simpleString()
+    texts = [row[0] for row in decoded.select(functions.to_json("decoded", JSON_FORMATS)).collect()]
+    points = {"by": {"k": {"x": "Infinity"}}, "points": [{"x": 1.0, "y": 2.0}]}
+    assert [
+        IN_SPARK | {"u": {"member1": "text"}, "tags": ["a", None], **points},
+        IN_SPARK | {"opt": "o", "tags": [], "by": {}, "points": [], "nested": {"at": "9999-12-31T00:00:00.000000Z"}},
+        None,
+    ] == [None if text is None else json.loads(text) for text in texts]
+    assert '"money":-123456789012345678.90,"big":1.5000' in texts[0]
+
+
+# name, schema, value, Spark type, value in Spark
+WHOLE: list[tuple[str, Any, Any, str, Any]] = [
+    ("string", "string", "text", "string", "text"),
+    ("bytes", "bytes", None, "binary", bytearray(b"\1\2")),
+    ("double", "double", float("inf"), "double", float("inf")),
+    ("nullable int", ["null", "int"], None, "int", None),
+    ("array", {"type": "array", "items": "int"}, [1, 2], "array<int>", [1, 2]),
+    ("map", {"type": "map", "values": "long"}, {"a": 1}, "map<string,bigint>", {"a": 1}),
+    ("enum", {"type": "enum", "name": "E", "symbols": ["A"]}, "A", "string", "A"),
+    ("union", ["int", "string"], "a", "struct<member0:int,member1:string>", Row(member0=None, member1="a")),
+]
+
+
+@pytest.mark.usefixtures("each_path")
+def test_top_level_types(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """A schema that is no record is a column of its type; several columns are decoded side by side."""
+    frames, columns = {}, []
+    for name, schema, value, _, _ in WHOLE:
+        schema_id = registry.register(f"whole {name}", json.dumps(schema)).schema_id
+        # Registry clients write top-level bytes without a length.
+        bare = b"\0" + schema_id.to_bytes(4, "big") + b"\1\2"
+        frames[name] = pa.array([bare if schema == "bytes" else frame(schema_id, schema, value)], pa.binary())
+        column = functions.col(f"`{name}`")
+        columns.append(decode(column, registry=registry.settings, schema_id=schema_id, mode="FAILFAST").alias(name))
+
+    decoded = spark.createDataFrame(pa.table(frames)).select(*columns)
+
+    assert [(name, kind) for name, _, _, kind, _ in WHOLE] == [
+        (one.name, one.dataType.simpleString()) for one in decoded.schema
+    ]
+    assert {name: expected for name, *_, expected in WHOLE} == decoded.first().asDict()  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("each_path")
+def test_evolution(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """Rows of three writer schemas in one column are all read into the one reader schema."""
+    ids = [registry.register("flights", json.dumps(one)).schema_id for one in (FLIGHT_1, FLIGHT_2, FLIGHT_3)]
+    first = frame(ids[0], FLIGHT_1, {"carrier": "UA", "delay": 2, "old": "x"})
+    second = frame(ids[1], FLIGHT_2, {"carrier": "AA", "delay": 2**40, "old": "x", "gate": "B7"})
+    third = frame(ids[2], FLIGHT_3, {"carrier": "B6", "delay": -1, "gate": None})
+    frames = _frames(spark, [third, first, second, first])
+
+    decoded = _decoded(frames, registry=registry.settings.urls[0], subject="flights", version=3, mode="FAILFAST")
+
+    assert ["carrier", "delay", "gate"] == decoded.select("decoded.*").columns
+    assert [("B6", -1, None), ("UA", 2, None), ("AA", 2**40, "B7"), ("UA", 2, None)] == [
+        tuple(row) for row in decoded.select("decoded.*").collect()
+    ]
+
+
+DAMAGED: list[tuple[str, Callable[[bytes], bytes], str, bool]] = [
+    ("wrong magic byte", lambda good: b"\x01" + good[1:], "wrong magic byte 0x01", False),
+    ("empty", lambda good: b"", "frame too short", False),
+    ("too short", lambda good: good[:4], "frame too short", False),
+    ("unknown id", lambda good: b"\0\x7f\xff\xff\xff" + good[5:], "unknown schema id", False),
+    (
+        "id beyond 31 bits",
+        lambda good: b"\0\xff\xff\xff\xff" + good[5:],
+        "schema id 4294967295 is outside 0 to 2147483647",
+        False,
+    ),
+    ("truncated", lambda good: good[:-1], "truncated", True),
+    ("header alone", lambda good: good[:5], "truncated", True),
+    ("trailing bytes", lambda good: good + b"\0", "trailing bytes", True),
+    ("invalid UTF-8", lambda good: good.replace(b"UA", b"\xc3\x28"), "invalid utf-8", True),
+    ("negative length", lambda good: good[:5] + b"\x03" + good[6:], "negative length", True),
+    ("union index", lambda good: good[:-4] + b"\x08" + good[-3:], "invalid index", True),
+]
+"""Name, what happens to a frame, the reason, and whether its schema id is that of the good frame."""
+
+
+@pytest.fixture
+def damaged_flights(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> tuple[DataFrame, int, bytes]:
+    """Good frames with a damaged one after each, the schema id, and the good frame."""
+    schema_id = registry.register("damaged", json.dumps(FLIGHT_3)).schema_id
+    good = frame(schema_id, FLIGHT_3, {"carrier": "UA", "delay": 1, "gate": "B7"})
+    frames = [one for _, damage, _, _ in DAMAGED for one in (good, damage(good))]
+    return _frames(spark, frames), schema_id, good
+
+
+@pytest.mark.usefixtures("each_path")
+def test_damaged_frames_in_deadletter(damaged_flights: tuple[DataFrame, int, bytes], registry: RegistryClient) -> None:
+    """Each damaged frame has its reason, its id where readable and its bytes; its neighbours have their values."""
+    frames, schema_id, good = damaged_flights
+
+    rows = _decoded(frames, registry=registry.settings, subject="damaged").collect()
+
+    assert [(Row(carrier="UA", delay=1, gate="B7"), None)] * len(DAMAGED) == [
+        tuple(row["decoded"]) for row in rows[::2]
+    ]
+    assert [(name, None) for name, *_ in DAMAGED] == [
+        (case[0], row["decoded"]["value"]) for case, row in zip(DAMAGED, rows[1::2], strict=True)
+    ]
+    unknown = {"unknown id": 2**31 - 1}
+    expected = [
+        (name, reason, schema_id if is_known else unknown.get(name), damage(good))
+        for name, damage, reason, is_known in DAMAGED
+    ]
+    assert expected == [
+        (case[0], error["reason"], error["schema_id"], bytes(error["frame"]))
+        for case, error in zip(DAMAGED, (row["decoded"]["error"] for row in rows[1::2]), strict=True)
+    ]
+
+
+@pytest.mark.usefixtures("each_path")
+def test_damaged_frames_in_permissive(damaged_flights: tuple[DataFrame, int, bytes], registry: RegistryClient) -> None:
+    """Each damaged frame is NULL, and not a struct of nulls."""
+    frames, _, _ = damaged_flights
+
+    decoded = _decoded(frames, registry=registry.settings, subject="damaged", mode="PERMISSIVE")
+
+    is_null = [row[0] for row in decoded.select(functions.col("decoded").isNull()).collect()]
+    assert [False, True] * len(DAMAGED) == is_null
+
+
+@pytest.mark.usefixtures("each_path")
+def test_damaged_frame_in_failfast(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """The query ends with an error that tells where the frame came from, its id, the reason and the field."""
+    schema_id = registry.register("failing", json.dumps(FLIGHT_3)).schema_id
+    good = frame(schema_id, FLIGHT_3, {"carrier": "UA", "delay": 1, "gate": "B7"})
+    origin = ["topic", "partition", "offset"]
+
+    decoded = _decoded(
+        _frames(spark, [good, good, good[:-1]]),
+        registry=registry.settings,
+        schema_id=schema_id,
+        mode="FAILFAST",
+        origin=origin,
+    )
+
+    expected = rf"\(schema id {schema_id}, topic flights, partition 0, offset 2\): truncated \(at field gate"
+    with pytest.raises(PythonException, match=expected):
+        decoded.collect()
+
+
+@pytest.mark.usefixtures("each_path")
+def test_null_frames(spark: SparkSession, registry: RegistryClient) -> None:
+    """A null frame, such as a tombstone, is a null value and no error."""
+    decoded = _decoded(_frames(spark, [None, None]), registry=registry.settings, reader_schema=json.dumps(FLIGHT_1))
+
+    assert [(None, None), (None, None)] == [tuple(row["decoded"]) for row in decoded.collect()]
+
+
+@pytest.mark.usefixtures("each_path")
+def test_columns(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """With columns chosen the value has those alone, in their order; the other fields need not even be decodable."""
+    schema_id = registry.register("chosen", json.dumps(FLIGHT_1)).schema_id
+    broken = frame(schema_id, FLIGHT_1, {"carrier": "UA", "delay": 7, "old": "AA"}).replace(b"UA", b"\xc3\x28")
+
+    decoded = _decoded(
+        _frames(spark, [broken]),
+        registry=registry.settings,
+        subject="chosen",
+        columns=["old", "delay"],
+        mode="FAILFAST",
+    )
+
+    assert [Row(old="AA", delay=7)] == [row["decoded"] for row in decoded.collect()]
+
+
+def test_recursive_schema_by_columns(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """A schema that Spark cannot express is refused before anything runs; without the field at fault it decodes."""
+    node = _record("Node", ("value", "int"), ("next", ["null", "Node"], None))
+    schema_id = registry.register("nodes", json.dumps(node)).schema_id
+    frames = _frames(spark, [frame(schema_id, node, {"value": 1, "next": {"value": 2, "next": None}})])
+
+    with pytest.raises(UnsupportedSchema, match="at next: the record Node contains itself"):
+        decode("value", registry=registry.settings, subject="nodes")
+
+    decoded = _decoded(frames, registry=registry.settings, subject="nodes", columns=["value"], mode="PERMISSIVE")
+    assert [Row(value=1)] == [row["decoded"] for row in decoded.collect()]
+
+
+# name, arguments, the error, what it says
+REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
+    ("no reader schema", {}, ValueError, "name the reader schema by exactly one of"),
+    (
+        "unknown mode",
+        {"reader_schema": '"int"', "mode": "DROPMALFORMED"},
+        ValueError,
+        "allowed are DEADLETTER, PERMISSIVE, FAILFAST",
+    ),
+    ("damaged schema", {"reader_schema": "{"}, SchemaError, "not JSON"),
+    ("unknown subject", {"subject": "nobody"}, RegistryError, "Subject 'nobody' not found"),
+    ("unknown id", {"schema_id": 10**6}, RegistryError, "Schema 1000000 not found"),
+    ("unknown column", {"reader_schema": json.dumps(FLIGHT_1), "columns": ["gat"]}, ValueError, "no column gat"),
+    (
+        "origin as a text",
+        {"reader_schema": '"int"', "mode": "FAILFAST", "origin": "offset"},
+        TypeError,
+        "a list of column names",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_refused_at_plan_time(
+    registry: RegistryClient, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    """What cannot work is refused by the call itself."""
+    with pytest.raises(error, match=message):
+        decode("value", registry=registry.settings, **arguments)
+
+
+def test_explain_tells_the_path_and_no_secret(
+    spark: SparkSession, registry: RegistryClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The query's plan names the function of the path, and shows neither password nor user."""
+    url = registry.settings.urls[0].replace("http://", "http://ann:s3cret@")
+    decoded = _decoded(_frames(spark, [None]), registry=url, reader_schema=json.dumps(FLIGHT_1))
+
+    decoded.explain(extended=True)
+
+    shown = capsys.readouterr().out
+    assert "decode_arrow(value" in shown
+    assert "s3cret" not in shown
+    assert "ann" not in shown
+
+
+def test_path_is_logged_once(registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
+    """A process says once which path its decodes take."""
+    from spark_udfs.paths import _say
+
+    _say.cache_clear()
+    with caplog.at_level(logging.INFO, logger="spark_udfs"):
+        for _ in range(2):
+            decode("value", registry=registry.settings, reader_schema='"int"')
+
+    assert ["decoding in Python workers, by the arrow path"] == caplog.messages
+
+
+def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
+    """A registry that cannot be reached fails the query and makes no dead letters."""
+    frames = _frames(spark, [frame(1, FLIGHT_1, {"carrier": "UA", "delay": 7, "old": "AA"})])
+    scripted_registry.status = 503
+    impatient = RegistryClient(scripted_registry.url, retries=1, backoff=0.01).settings
+
+    decoded = _decoded(frames, registry=impatient, reader_schema=json.dumps(FLIGHT_1))
+
+    with pytest.raises(PythonException, match="schema id 1 could not be looked up: the registry keeps answering"):
+        decoded.collect()
+
+
+def test_text_column(spark: SparkSession, registry: RegistryClient) -> None:
+    """A column that is not binary fails the query with what it is."""
+    df = spark.range(1).selectExpr("'a' AS value", "id AS offset")
+
+    with pytest.raises(PythonException, match="the column to decode is string"):
+        _decoded(df, registry=registry.settings, reader_schema='"int"').collect()
