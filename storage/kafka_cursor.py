@@ -1,0 +1,173 @@
+"""A place in the topic, and reading on from it up to a known end.
+
+The end is the *last stable offset*: everything below it is decided, committed or aborted. It is asked of the
+partition's leader by a client of its own (a consumer's connection is busy with a fetch that waits for records).
+
+Knowing that everything below the end has been seen is the hard part, since a transaction's marker takes an offset
+and is never delivered. In this order:
+- the record just below the end has been delivered;
+- the record before that was the last one of a transaction (our records say so in a header): what follows a
+  committed transaction's last record, and lies alone before the end, is its marker;
+- the consumer reports the end of the partition, which it does when a fetch comes back empty, up to
+  `fetch.wait.max.ms` later. Needed only behind aborted transactions and foreign ones.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from storage.log import START, LogError
+
+__all__ = ["APPEND_HEADER", "LAST_MARK", "Cursor", "Place", "header", "offset_of"]
+
+_logger = logging.getLogger(__name__)
+
+APPEND_HEADER = "strata-append"
+"""The header that says whose append a record belongs to: a token, and on a transaction's last record `LAST_MARK`."""
+
+LAST_MARK = b";last"
+
+_BATCH = 5_000
+_RECENT = 256
+_POLL_S = 0.5
+_HOPELESS = {
+    KafkaError._AUTO_OFFSET_RESET: "the topic no longer has the offset to read on from: was it created anew?",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic is gone",
+    KafkaError._UNKNOWN_TOPIC: "the topic is gone",
+    KafkaError._UNKNOWN_PARTITION: "the topic is gone",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "reading the topic is not allowed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a cursor has got: every record below `following` has been delivered, `last` is the last of them."""
+
+    last: int
+    following: int
+    is_record: bool
+    """False as long as `last` is only the offset after which reading began."""
+
+
+class Cursor:
+    """Reads the records of the topic's one partition that are committed. Not for several threads at once."""
+
+    def __init__(self, config: Mapping[str, Any], topic: str) -> None:
+        self._topic = topic
+        self._consumer = Consumer(
+            {
+                "group.id": "strata",  # the client wants one; no group is joined and nothing is stored under it
+                "fetch.wait.max.ms": 100,
+                "fetch.error.backoff.ms": 50,
+                "check.crcs": True,
+                **config,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                # By default a lost place would quietly become the end of the topic.
+                "auto.offset.reset": "error",
+            }
+        )
+        self._pending: deque[Message] = deque()
+        self._recent: deque[Message] = deque(maxlen=_RECENT)
+        self._place: Place | None = None
+
+    @property
+    def place(self) -> Place | None:
+        """How far the cursor has got; may be asked from any thread."""
+        return self._place
+
+    def take(self, after: int, end: int, timeout_s: float) -> list[Message]:
+        """Return the next records after one offset and below another; none when there are no more.
+
+        Continues where the cursor stands when it can: records up to `after` that still come are skipped, and a
+        second reader that is a little behind gets what was delivered lately.
+        """
+        if self._place is None or self._place.last > after:
+            if self._recent and offset_of(self._recent[0]) <= after + 1:
+                return [message for message in self._recent if after < offset_of(message) < end]
+            self._go(after)
+        deadline = time.monotonic() + timeout_s
+        taken: list[Message] = []
+        while not taken and self._following() < end:
+            self._fetch(deadline)
+            taken = [message for message in self._drain(end) if offset_of(message) > after]
+        return taken
+
+    def close(self) -> None:
+        """Give up the connection."""
+        self._pending.clear()
+        self._consumer.close()
+
+    def _following(self) -> int:
+        return self._place.following if self._place else 0
+
+    def _go(self, after: int) -> None:
+        self._pending.clear()
+        self._recent.clear()
+        # A number, even for the beginning: a symbolic offset costs the client half a second.
+        self._consumer.assign([TopicPartition(self._topic, 0, after + 1)])
+        self._place = Place(after, after + 1, is_record=after == START)
+
+    def _fetch(self, deadline: float) -> None:
+        while not self._pending:
+            # `consume` with a time-out waits for a full batch; so first what is there, then whatever comes.
+            self._pending.extend(self._consumer.consume(_BATCH, 0))
+            if not self._pending:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise LogError(f"Topic {self._topic} could not be read on from offset {self._following()} in time")
+                message = self._consumer.poll(min(_POLL_S, left))
+                if message is not None:
+                    self._pending.append(message)
+
+    def _drain(self, end: int) -> list[Message]:
+        """Move what is below the end out of the pending messages, and the cursor with it."""
+        place = self._place or Place(START, 0, is_record=True)
+        drained: list[Message] = []
+        following = place.following
+        while self._pending:
+            message = self._pending[0]
+            error, offset = message.error(), offset_of(message)
+            if error is not None:
+                following = max(following, self._event(error, offset))
+            elif offset >= end:
+                following = end
+                break
+            else:
+                drained.append(message)
+                following = offset + 1
+            self._pending.popleft()
+        if drained:
+            if following == end - 1 and (header(drained[-1], APPEND_HEADER) or b"").endswith(LAST_MARK):
+                following = end
+            self._recent.extend(drained)
+            place = Place(offset_of(drained[-1]), following, is_record=True)
+        self._place = replace(place, following=following)
+        return drained
+
+    def _event(self, error: KafkaError, offset: int) -> int:
+        """Return the offset up to which an event says that there are no records."""
+        if error.code() == KafkaError._PARTITION_EOF:
+            return offset
+        if reason := _HOPELESS.get(error.code()):
+            self._place = None
+            raise LogError(f"Topic {self._topic}: {reason} ({error.str()})")
+        _logger.debug("Reading topic %s: %s", self._topic, error.str())
+        return 0
+
+
+def offset_of(message: Message) -> int:
+    """Return where a record is; what a consumer delivers has a place."""
+    return cast("int", message.offset())
+
+
+def header(message: Message, name: str) -> bytes | None:
+    """Return the value of a record's header, None when it has none of this name."""
+    headers = cast("list[tuple[str, bytes | None]] | None", message.headers())
+    return next((value or b"" for key, value in headers or () if key == name), None)

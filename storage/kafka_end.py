@@ -1,0 +1,102 @@
+"""Where the topic ends, asked of its leader, and which record is the last.
+
+The end is the last stable offset: what lies below it is decided. It is asked by a client of its own, since a
+consumer's connection is mostly busy with a fetch that waits for records, and a question would wait behind it.
+"""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import closing
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from storage.kafka_cursor import Cursor, offset_of
+from storage.log import START, LogError, LogTimeout
+
+__all__ = ["End"]
+
+_LATEST, _EARLIEST = OffsetSpec.latest(), OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_RETRY_S = 0.05
+_PAUSES_S = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02)
+_SCAN = 16
+
+
+class End:
+    """Answers questions about the end of the topic's one partition; for any number of threads."""
+
+    def __init__(self, admin: AdminClient, config: Mapping[str, Any], topic: str) -> None:
+        self._admin, self._config, self._topic = admin, config, topic
+
+    def now(self, deadline: float) -> int:
+        """Return the offset below which everything is decided."""
+        return self._ask(_LATEST, deadline)
+
+    def first(self, deadline: float) -> int:
+        """Return the offset at which the topic begins."""
+        return self._ask(_EARLIEST, deadline)
+
+    def beyond_read(self, after: int, deadline: float) -> int:
+        """Return the end, which lies beyond what was read: else the log has lost records."""
+        while True:
+            end = self.now(deadline)
+            if end > after:
+                return end
+            # A new leader may know for a moment less than the one before it had acknowledged.
+            if time.monotonic() > deadline:
+                raise LogError(
+                    f"Topic {self._topic} ends at offset {end}, before {after}, up to which it was read: "
+                    "it has lost records or was created anew, and this node must be restarted"
+                )
+            time.sleep(_RETRY_S)
+
+    def once_beyond(self, offset: int, deadline: float) -> int:
+        """Wait until a record is below the end, for all to read, and return the end."""
+        for attempt in range(1_000_000):
+            try:
+                end = self.now(deadline)
+            except LogError as error:
+                raise LogTimeout(f"Written at offset {offset}, but not seen to be readable: {error}") from error
+            if end > offset:
+                return end
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
+        raise LogTimeout(f"Topic {self._topic}: offset {offset} was written but is not readable yet")
+
+    def last_record(self, end: int, timeout_s: float) -> int:
+        """Search backwards from an end for the last record before it, and return its offset."""
+        first, span = self.first(time.monotonic() + timeout_s), _SCAN
+        while end > first:
+            found = self.last_between(max(first, end - span), end, timeout_s)
+            if found is not None:
+                return offset_of(found)
+            if end - span <= first:
+                break
+            span *= _SCAN
+        return START
+
+    def last_between(self, start: int, end: int, timeout_s: float) -> Message | None:
+        """Return the last record from one offset on and below another."""
+        found: Message | None = None
+        with closing(Cursor(self._config, self._topic)) as cursor:
+            while more := cursor.take(start - 1, end, timeout_s):
+                found, start = more[-1], offset_of(more[-1]) + 1
+        return found
+
+    def _ask(self, which: OffsetSpec, deadline: float) -> int:
+        partition = TopicPartition(self._topic, 0)
+        while True:
+            left = max(0.1, deadline - time.monotonic())
+            asked = self._admin.list_offsets(
+                {partition: which}, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=left
+            )
+            try:
+                return int(asked[partition].result(left + 1).offset)
+            except (KafkaException, FutureTimeoutError) as error:
+                if time.monotonic() > deadline:
+                    reason = error.args[0].str() if isinstance(error, KafkaException) else "no answer in time"
+                    raise LogError(f"The end of topic {self._topic} is not known: {reason}") from error
+                time.sleep(_RETRY_S)

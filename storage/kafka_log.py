@@ -1,0 +1,331 @@
+"""The log in a Kafka topic: one partition, compacted, record for record the reference's `_schemas`.
+
+A topic cannot refuse an append, so two things together make compare-and-append of it:
+- *the pen* (`kafka_pen.py`): only one Strata node can write; a node that has lost the pen learns it before anything
+  of its append is visible;
+- *the place*: records are staged in a transaction, and committed only when they lie exactly where the log ended.
+  A gap means that somebody without the pen, such as another product's registry, wrote in between: the staged
+  records are taken back, and the caller reads on and decides again.
+
+An append has succeeded when the last stable offset has passed it (a commit is answered before its marker is in the
+topic): every read that begins later, on any node, asks for that offset and so finds the append.
+
+Reads and appends do not wait for each other: reads have a consumer and a lock of their own, and the end is asked
+of a third client.
+"""
+
+import logging
+import re
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Message
+from confluent_kafka.admin import AdminClient
+
+from storage.fencing import Fencing
+from storage.kafka_cursor import APPEND_HEADER, Cursor, header, offset_of
+from storage.kafka_end import End
+from storage.kafka_pen import Fenced, Pen, Placed
+from storage.kafka_topic import prepare_topic
+from storage.log import START, Conflict, Entry, LogError, LogTimeout, Record
+from storage.records import NoopKey, encode
+
+__all__ = ["Fencing", "KafkaLog", "Timeouts"]
+
+_logger = logging.getLogger(__name__)
+
+_URL_HEADER = "strata-url"
+_URL = re.compile(rb"https?://[\x21-\x7e]{1,2000}")
+_NOOP = encode(NoopKey())
+_WARN_EVERY_S = 60.0
+# From a transaction's last record to what follows it: the record and the transaction's marker.
+_MARKED = 2
+_CLIENT: Mapping[str, Any] = {
+    "client.id": "strata",
+    "socket.keepalive.enable": True,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 1_000,
+    "logger": logging.getLogger(f"{__name__}.librdkafka"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long the steps of a call may take, in seconds, before it fails."""
+
+    start: float = 15.0
+    take_pen: float = 60.0
+    read: float = 10.0
+    write: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How the log ends: nothing that a State must know lies between `last` and `following`."""
+
+    last: int
+    following: int
+
+    def allows(self, after: int) -> bool:
+        return self.last <= after < self.following
+
+
+class KafkaLog:
+    """The log in one topic, seen from one node.
+
+    Args:
+        bootstrap: the brokers to ask first, `HOST:PORT[,…]`.
+        topic: created when it is not there, else checked.
+        advertised_url: where other nodes reach this one; they find it in the record by which this one takes the pen.
+        fencing: what keeps a second writer out.
+        config: further settings of librdkafka, for example for TLS and SASL.
+        timeouts: how long the steps of a call may take.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        advertised_url: str | None,
+        fencing: Fencing = Fencing.PEN,
+        config: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        self._topic = topic
+        self._url = (advertised_url or "").encode()
+        self._fencing = fencing
+        self._timeouts = timeouts or Timeouts()
+        self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
+        admin = AdminClient(self._client)
+        prepare_topic(admin, topic, self._timeouts.start)
+        self._end = End(admin, self._client, topic)
+        self._reader = Cursor(self._client, topic)
+        self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
+        self._pen: Pen | None = None
+        self._pen_offset = START
+        self._ending: _Ending | None = None
+        self._newest_noop: tuple[int, bytes] = (START, b"")
+        self._warned = -_WARN_EVERY_S
+        self._closed = False
+        if fencing is Fencing.NONE:
+            _logger.warning(
+                "Writes to topic %s are not fenced: a second node that writes at the same time damages the log. "
+                "Run one writing node only",
+                topic,
+            )
+
+    def read(self, after: int) -> Iterator[Entry]:
+        """Yield the records after an offset; see `Log.read`."""
+        self._check_open()
+        deadline = self._by(self._timeouts.read)
+        end = self._end.beyond_read(after, deadline)
+        if after == START:
+            after = self._end.first(deadline) - 1
+        while messages := self._take(after, end):
+            for message in messages:
+                yield self._entry(message)
+            after = offset_of(messages[-1])
+
+    def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
+        """Append all records or none; see `Log.append`."""
+        if not records:
+            raise ValueError("An append needs at least one record")
+        with self._holding(self._write_lock, self._timeouts.write):
+            return self._append(
+                self._pen if self._pen is not None and self._has_pen() else self._take_pen(), after, records
+            )
+
+    def end(self) -> int:
+        """Return the offset of the last record, `START` when there is none."""
+        self._check_open()
+        return self._last_before(self._end.now(self._by(self._timeouts.read)))
+
+    def holder(self) -> str | None:
+        """Return the URL of the other node that took the pen last, as far as this one has read."""
+        _, url = self._newest_noop
+        return None if self._has_pen() or url in {b"", self._url} else url.decode()
+
+    def close(self) -> None:
+        """Give up the connections; a second call does nothing."""
+        with self._write_lock, self._read_lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._reader.close()
+            if self._pen is not None:
+                self._pen.close()
+            self._pen = None
+
+    # --- reading
+
+    def _take(self, after: int, end: int) -> list[Message]:
+        with self._holding(self._read_lock, self._timeouts.read):
+            return self._reader.take(after, end, self._timeouts.read)
+
+    def _entry(self, message: Message) -> Entry:
+        entry = Entry(offset_of(message), message.timestamp()[1], message.key(), message.value())
+        if entry.key == _NOOP.key and entry.offset > self._newest_noop[0]:
+            url = header(message, _URL_HEADER)
+            if url is not None:
+                self._newest_noop = (entry.offset, url if _URL.fullmatch(url) else b"")
+        if self._pen is not None and entry.offset > self._pen_offset and header(message, APPEND_HEADER) is None:
+            self._warn_of_foreign(entry.offset)
+        return entry
+
+    def _last_before(self, end: int) -> int:
+        # The reader knows it when it has just read to the end, as a writer does; otherwise it is searched for.
+        place = self._reader.place
+        if place is not None and place.is_record and place.following == end:
+            return place.last
+        return self._end.last_record(end, self._timeouts.read)
+
+    # --- writing
+
+    def _has_pen(self) -> bool:
+        """Whether this node may write, as far as it knows: it has not read of another that took the pen later."""
+        return self._pen is not None and self._pen.usable and self._newest_noop[0] <= self._pen_offset
+
+    def _take_pen(self) -> Pen:
+        """Become the one who may write, and say so in the topic.
+
+        Taking the pen has settled every earlier transaction, so what lies before our own record is all that an
+        append must have been decided on.
+        """
+        if self._pen is not None:
+            self._pen.close()
+        self._pen, self._ending = None, None
+        pen = Pen(self._client, self._topic, self._fencing, self._timeouts.take_pen)
+        try:
+            if pen.transactional:
+                self._sign(pen)
+        except BaseException:
+            pen.close()
+            raise
+        self._pen = pen
+        return pen
+
+    def _sign(self, pen: Pen) -> None:
+        deadline = self._by(self._timeouts.write)
+        try:
+            (signed,) = pen.stage([_NOOP], _token(), deadline, {_URL_HEADER: self._url})
+            pen.commit(deadline)
+            end = self._end.once_beyond(signed.offset, deadline)
+        except Fenced as error:
+            raise Conflict from error
+        except LogTimeout as error:
+            raise LogError(f"{error}; of the append itself nothing was written") from error
+        self._pen_offset = signed.offset
+        if end == signed.offset + _MARKED:
+            self._ending = _Ending(self._last_before(signed.offset), end)
+
+    def _append(self, pen: Pen, after: int, records: Sequence[Record]) -> Sequence[Entry]:
+        deadline = self._by(self._timeouts.write)
+        ending = self._known_ending(pen, after, deadline)
+        if not ending.allows(after):
+            raise Conflict
+        # Until the append has succeeded, it is not known how the log ends.
+        self._ending = None
+        token = _token()
+        try:
+            placed = pen.stage(records, token, deadline)
+        except Fenced as error:
+            raise Conflict from error
+        self._check_place(pen, ending, placed)
+        try:
+            pen.commit(deadline)
+        except (Fenced, LogTimeout) as error:
+            self._settle(error, placed, token)
+            end = None
+        else:
+            end = self._end.once_beyond(placed[-1].offset, deadline)
+        if end == placed[-1].offset + (_MARKED if pen.transactional else 1):
+            self._ending = _Ending(placed[-1].offset, end)
+        return [
+            Entry(place.offset, place.timestamp, record.key, record.value)
+            for place, record in zip(placed, records, strict=True)
+        ]
+
+    def _known_ending(self, pen: Pen, after: int, deadline: float) -> _Ending:
+        """How the log ends: while this node has the pen it knows, unless the writer has read further."""
+        if self._ending is not None and pen.transactional and after < self._ending.following:
+            return self._ending
+        end = self._end.now(deadline)
+        if self._ending is not None and self._ending.following == end:
+            return self._ending
+        return _Ending(self._last_before(end), end)
+
+    def _check_place(self, pen: Pen, ending: _Ending, placed: Sequence[Placed]) -> None:
+        """The records must lie next to each other, where the log ended: else somebody wrote in between."""
+        if [place.offset for place in placed] == list(range(ending.following, ending.following + len(placed))):
+            return
+        self._warn_of_foreign(placed[-1].offset)
+        if not pen.transactional:
+            raise LogTimeout(
+                f"Topic {self._topic}: another writer wrote at the same time, and nothing fences it; the records are "
+                f"written at offset {placed[0].offset}, but were decided without knowing what lies before"
+            )
+        pen.abort()
+        raise Conflict
+
+    def _settle(self, error: Exception, placed: Sequence[Placed], token: bytes) -> None:
+        """Find out whether a commit took place; returns when it did.
+
+        Raises:
+            Conflict: it did not, and never will.
+            LogTimeout: it cannot be found out now.
+        """
+        deadline = self._by(self._timeouts.write)
+        first, last = placed[0].offset, placed[-1].offset
+        try:
+            if not isinstance(error, Fenced):
+                # Whoever takes the pen makes the broker finish or abort what its predecessor left.
+                self._take_pen()
+            self._end.once_beyond(last, deadline)
+            found = self._end.last_between(first, last + 1, self._timeouts.read)
+        except (LogError, Conflict) as failure:
+            raise LogTimeout(f"Topic {self._topic}: the fate of an append is unknown: {failure}") from failure
+        mark = header(found, APPEND_HEADER) if found is not None and offset_of(found) == last else None
+        if mark is None or not mark.startswith(token):
+            raise Conflict from error
+
+    # --- both
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogError(f"Topic {self._topic}: the log is closed")
+
+    @contextmanager
+    def _holding(self, lock: threading.Lock, timeout_s: float) -> Iterator[None]:
+        if not lock.acquire(timeout=timeout_s):
+            raise LogError(f"Topic {self._topic}: others kept this call waiting for {timeout_s:g} s; it did nothing")
+        try:
+            self._check_open()
+            yield
+        finally:
+            lock.release()
+
+    @staticmethod
+    def _by(timeout_s: float) -> float:
+        return time.monotonic() + timeout_s
+
+    def _warn_of_foreign(self, offset: int) -> None:
+        now = time.monotonic()
+        if now - self._warned < _WARN_EVERY_S:
+            return
+        self._warned = now
+        _logger.warning(
+            "ANOTHER PRODUCT WRITES TO TOPIC %s (near offset %d) while this node has the right to write. It cannot be "
+            "kept out, and may give the same schema id or version twice. Stop it, or make it read-only",
+            self._topic,
+            offset,
+        )
+
+
+def _token() -> bytes:
+    return uuid.uuid4().hex.encode()

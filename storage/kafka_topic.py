@@ -1,0 +1,126 @@
+"""The topic of a Kafka log: found and checked, or created, before anything is read from it.
+
+A topic that would lose or reorder records is refused with what to do about it: more than one partition (no order
+between them), another clean-up policy than compaction (records would expire).
+"""
+
+import logging
+import time
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    TopicDescription,
+)
+
+from storage.log import LogError
+
+__all__ = ["prepare_topic"]
+
+_logger = logging.getLogger(__name__)
+
+_REPLICAS = 3
+_PAUSE_S = 0.05
+
+
+def prepare_topic(admin: AdminClient, topic: str, timeout_s: float) -> None:
+    """Make sure that the topic is there and fit to hold the log."""
+    deadline = time.monotonic() + timeout_s
+    brokers = _brokers(admin, timeout_s)
+    description = _describe(admin, topic, deadline)
+    if description is None:
+        _create(admin, topic, brokers, deadline)
+        description = _await_topic(admin, topic, deadline)
+    _check_partitions(topic, description, brokers)
+    _check_policy(admin, topic, deadline)
+
+
+def _brokers(admin: AdminClient, timeout_s: float) -> int:
+    try:
+        return len(admin.list_topics(timeout=timeout_s).brokers)
+    except KafkaException as error:
+        raise LogError(f"Kafka did not answer within {timeout_s:g} s: {_reason(error)}") from error
+
+
+def _describe(admin: AdminClient, topic: str, deadline: float) -> TopicDescription | None:
+    """Look the topic up; asking in this way never makes a broker create it."""
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=_left(deadline))
+    try:
+        description: TopicDescription = asked[topic].result(_left(deadline))
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise LogError(f"Topic {topic} cannot be looked up: {_reason(error)}") from error
+    return description
+
+
+def _create(admin: AdminClient, topic: str, brokers: int, deadline: float) -> None:
+    replicas = min(_REPLICAS, brokers)
+    config = {"cleanup.policy": "compact"}
+    if replicas == _REPLICAS:
+        # One replica may be away; an acknowledged record is then still on two.
+        config["min.insync.replicas"] = "2"
+    new = NewTopic(topic, num_partitions=1, replication_factor=replicas, config=config)
+    created: Future[None] = admin.create_topics([new], request_timeout=_left(deadline))[topic]
+    try:
+        created.result(_left(deadline))
+    except KafkaException as error:
+        # Another node that starts at the same moment may have been first.
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise LogError(f"Topic {topic} is not there and cannot be created: {_reason(error)}") from error
+
+
+def _await_topic(admin: AdminClient, topic: str, deadline: float) -> TopicDescription:
+    while True:
+        description = _describe(admin, topic, deadline)
+        if description is not None and all(partition.leader for partition in description.partitions):
+            return description
+        if time.monotonic() > deadline:
+            raise LogError(f"Topic {topic} was created but has no leader yet")
+        time.sleep(_PAUSE_S)
+
+
+def _check_partitions(topic: str, description: TopicDescription, brokers: int) -> None:
+    count = len(description.partitions)
+    if count != 1:
+        raise LogError(
+            f"Topic {topic} has {count} partitions; the log needs a topic with exactly one, which keeps its order. "
+            "Partitions cannot be taken away: name another topic, and copy the records if there are any"
+        )
+    replicas = len(description.partitions[0].replicas)
+    if replicas < _REPLICAS:
+        _logger.warning(
+            "Topic %s has %d replica(s) on %d broker(s); at least %d keep it safe from the loss of a broker",
+            topic,
+            replicas,
+            brokers,
+            _REPLICAS,
+        )
+
+
+def _check_policy(admin: AdminClient, topic: str, deadline: float) -> None:
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    asked: Future[dict[str, Any]] = admin.describe_configs([resource], request_timeout=_left(deadline))[resource]
+    try:
+        policy = asked.result(_left(deadline))["cleanup.policy"].value
+    except KafkaException as error:
+        _logger.warning("The clean-up policy of topic %s cannot be checked: %s", topic, _reason(error))
+        return
+    if policy != "compact":
+        raise LogError(
+            f"Topic {topic} has cleanup.policy={policy}; the log needs compact, or Kafka deletes schemas when they "
+            f"get old. Set it: kafka-configs.sh --bootstrap-server … --entity-type topics --entity-name {topic} "
+            "--alter --add-config cleanup.policy=compact"
+        )
+
+
+def _left(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())
+
+
+def _reason(error: KafkaException) -> str:
+    return str(error.args[0].str())
