@@ -14,7 +14,7 @@ Rules of this file: pure data from pure data. Records may refer to themselves; a
 from dataclasses import dataclass, field
 from typing import Any
 
-from serdes.avro_schema import MISSING, Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, describe
+from serdes.avro_schema import MISSING, Array, Enum, Field, Fixed, Kind, Map, Node, Primitive, Record, Union, describe
 from serdes.avro_values import Convert, Shape, converter, default_value, is_tagged, promotion
 from serdes.errors import SchemaError
 
@@ -113,11 +113,16 @@ class Fail:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """A field in the writer's order; `target` is the reader's field, None for one that is skipped."""
+    """A field in the writer's order.
+
+    `target` is the reader's field, None for one that is skipped; `again` reads the bytes of the step before once more,
+    for a second field of the reader that has the writer's field as an alias.
+    """
 
     name: str
     value: "Plan"
     target: str | None
+    again: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -265,7 +270,7 @@ class _Resolver:
         sources = _sources(writer, reader)
         found = Fields(targets=tuple(one.name for one in reader.fields))
         for one in reader.fields:
-            if one.name in sources.values():
+            if one.name in sources:
                 continue
             if one.default is MISSING:
                 return Fail(
@@ -278,12 +283,17 @@ class _Resolver:
         return found
 
     def _fill(self, found: Fields, writer: Record, reader: Record) -> None:
+        targets: dict[str, list[Field]] = {}
         sources = _sources(writer, reader)
-        types = {one.name: one.type for one in reader.fields}
+        for one in reader.fields:
+            if one.name in sources:
+                targets.setdefault(sources[one.name], []).append(one)
         for one in writer.fields:
-            target = sources.get(one.name)
-            value = self.resolve(one.type, one.type if target is None else types[target])
-            found.steps.append(Step(one.name, value, target))
+            if one.name not in targets:
+                found.steps.append(Step(one.name, self.resolve(one.type, one.type), None))
+            for target in targets.get(one.name, ()):
+                again = target is not targets[one.name][0]
+                found.steps.append(Step(one.name, self.resolve(one.type, target.type), target.name, again))
 
     def _weight(self, node: Node) -> int:
         """How many values a type holds that takes no bytes; 0 when it takes some, as a record inside itself would."""
@@ -302,13 +312,18 @@ class _Resolver:
 
 
 def _sources(writer: Record, reader: Record) -> dict[str, str]:
-    """Which field of the writer feeds which of the reader: the same name before an alias, each at most once."""
+    """Which field of the writer feeds each field of the reader: the one of the same name, else one of its aliases.
+
+    A field that only has an alias in common with one already taken keeps its default, and shares when it has none.
+    """
     written = {one.name for one in writer.fields}
     sources = {one.name: one.name for one in reader.fields if one.name in written}
     for one in reader.fields:
         if one.name not in written:
-            free = [alias for alias in one.aliases if alias in written and alias not in sources]
-            sources.update(dict.fromkeys(free[:1], one.name))
+            known = [alias for alias in one.aliases if alias in written]
+            free = [alias for alias in known if alias not in sources.values()]
+            if free or (known and one.default is MISSING):
+                sources[one.name] = (free or known)[0]
     return sources
 
 

@@ -220,11 +220,10 @@ class _Parser:
             raise SchemaError(f"a {shell.__name__.lower()} without a name")
         stated = tree.get("namespace")
         full = _full_name(name, stated if isinstance(stated, str) else outer)
-        if full in self._named:
-            raise SchemaError(f"the type {full} is defined twice")
         namespace = full.rpartition(".")[0]
         aliases = tuple(_full_name(alias, namespace) for alias in _aliases(tree))
-        self._named[full] = self._shells[id(tree)] = shell(full, aliases)
+        self._shells[id(tree)] = shell(full, aliases)
+        self._named.setdefault(full, self._shells[id(tree)])  # equal definitions may be repeated
         return namespace
 
     def _build(self, tree: Any, namespace: str) -> Node:

@@ -13,6 +13,7 @@ The variables of the code are
 Rules of this file: it writes text and runs nothing. What the source calls is in `serdes.avro_runtime`.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -193,9 +194,15 @@ class _DecoderWriter(SourceWriter):
         self.cases("b", range(0, 2 * len(plan.plans), 2), lambda b: each(plan.plans[b // 2]), otherwise="bad_index(b)")
 
     def _read_fields(self, plan: Fields, into: str) -> None:
+        start = ""
         names = {target: self.variable() for target in plan.targets if target not in plan.defaults}
-        for step in plan.steps:
+        for step, following in itertools.zip_longest(plan.steps, plan.steps[1:]):
             with self.inside(f".{step.name}"):
+                if step.again:
+                    self.line(f"i = {start}")
+                elif following is not None and following.again:
+                    start = self.variable()
+                    self.line(f"{start} = i")
                 if step.target is None:
                     self._skip(step.value)
                 else:

@@ -180,7 +180,7 @@ def _decimal(reader: Logical, writer: Logical) -> Convert:
         if unscaled.bit_length() <= most_bits:  # a hostile length must not reach the arithmetic
             unscaled, rest = divmod(unscaled * up, down)
             if rest:
-                raise DecodeError(DecodeReason.RESOLUTION, f"a decimal does not fit the reader's scale {reader.scale}")
+                raise ValueError(f"a decimal has more than {reader.scale} digits after the point")
             if -bound < unscaled < bound:
                 return Decimal(unscaled).scaleb(-reader.scale, _EXACT)
         raise ValueError(f"a decimal has more than {reader.precision} digits")
@@ -240,7 +240,10 @@ class _Defaults:
 
     def _logical(self, logical: Logical | None, raw: Any) -> Any:
         convert = converter(None, logical, self._shape)
-        return raw if convert is None else convert(raw)
+        try:
+            return raw if convert is None else convert(raw)
+        except DecodeError as error:
+            raise ValueError(str(error)) from None
 
 
 def _primitive(kind: Kind, written: Any) -> Any:

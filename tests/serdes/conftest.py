@@ -1,6 +1,7 @@
 """The real registry over HTTP, and a server that answers what a test scripts."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -52,15 +53,18 @@ class Answer:
 class ScriptedServer:
     """Answers requests in the order of its script, and with the last answer ever after."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.script: list[Answer] = []
         self.requests: list[Request] = []
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
+        self._server.handle_error = lambda *_: None  # a client that goes away is part of the tests
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_address[1]}"
 
     def close(self) -> None:
         """Stop listening."""
@@ -112,8 +116,8 @@ def scripted_servers() -> Iterator[Callable[..., ScriptedServer]]:
     """Makes servers with a script."""
     servers: list[ScriptedServer] = []
 
-    def make(*answers: Answer) -> ScriptedServer:
-        server = ScriptedServer()
+    def make(*answers: Answer, tls: ssl.SSLContext | None = None) -> ScriptedServer:
+        server = ScriptedServer(tls)
         server.script = list(answers)
         servers.append(server)
         return server

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - a row of a table is a line
 import json
+from uuid import UUID
 
 import pytest
 
@@ -33,6 +34,18 @@ READABLE = [
         {"a": b"1", "b": b"2"},
         b"12",
     ),
+    (
+        "a definition repeated",
+        '{"type":"record","name":"R","fields":[{"name":"a","type":{"type":"enum","name":"E","symbols":["A"]}},{"name":"b","type":{"type":"enum","name":"E","symbols":["A"]}}]}',
+        {"a": "A", "b": "A"},
+        b"\x00\x00",
+    ),
+    (
+        "a default that is no uuid",
+        '{"type":"record","name":"R","fields":[{"name":"a","type":{"type":"string","logicalType":"uuid"},"default":"x"}]}',
+        {"a": UUID(int=0)},
+        b"\x4800000000-0000-0000-0000-000000000000",
+    ),
     ("comments", '// one\n{"type": /* two */ "string", "doc": "// none \\" /* */"}', "a", b"\x02a"),
     ("a type inside a type", '{"type": {"type": {"type": "int"}}}', 5, b"\x0a"),
     ("aliases as a string", '{"type":"fixed","name":"F","size":1,"aliases":"G"}', b"a", b"a"),
@@ -63,7 +76,6 @@ UNREADABLE = [
     ("field without a type", '{"type":"record","name":"R","fields":[{"name":"a"}]}', "a field of the record R has no name or no type"),
     ("field that is no object", '{"type":"record","name":"R","fields":["a"]}', "a field of the record R has no name or no type"),
     ("a field twice", '{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}', "the record R has two fields a"),
-    ("a type twice", '[{"type":"fixed","name":"F","size":1},{"type":"fixed","name":"F","size":1}]', "the type F is defined twice"),
     ("enum without symbols", '{"type":"enum","name":"E"}', "the enum E has no list of symbols"),
     ("fixed of negative size", '{"type":"fixed","name":"F","size":-1}', "the fixed F has no valid size"),
     ("array without items", '{"type":"array"}', "the array has no items"),

@@ -2,10 +2,17 @@
 
 import base64
 import pickle
+import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from harness.processes import free_port
 from serdes.client import ClientSettings, Reference, RegistryClient, Schema
@@ -209,6 +216,63 @@ def test_connections_are_used_again(scripted_servers, answer):
             client.get_subjects()
 
     assert len({request.peer for request in server.requests}) == 1
+
+
+def test_a_forked_process_opens_connections_of_its_own(scripted_servers, answer):
+    """Two processes on one connection would read each other's answers."""
+    server = scripted_servers(answer(body=[]))
+    with RegistryClient(server.url) as client:
+        client.get_subjects()
+        client._transport._process = -1
+        client.get_subjects()
+
+    assert len({request.peer for request in server.requests}) == 2
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """Files with a certificate for 127.0.0.1 and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "registry")])
+    now = datetime.now(UTC)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    cert_file, key_file = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert_file.write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    key_file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return str(cert_file), str(key_file)
+
+
+def test_https(scripted_servers, answer, certificate):
+    """A registry behind https is asked when its certificate is trusted, and only then."""
+    cert_file, key_file = certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert_file, key_file)
+    context.load_verify_locations(cert_file)
+    context.verify_mode = ssl.CERT_REQUIRED
+    server = scripted_servers(answer(body=["s"]), tls=context)
+
+    trusting = patient(server.url, retries=0, ca_file=cert_file, cert_file=cert_file, key_file=key_file)
+    anonymous = patient(server.url, retries=0, ca_file=cert_file)
+    doubting = patient(server.url, retries=0)
+
+    assert trusting.get_subjects() == ["s"]
+    for client in (anonymous, doubting):
+        with pytest.raises(RegistryUnavailable, match="does not answer"):
+            client.get_subjects()
+    assert len(server.requests) == 1
 
 
 # What is remembered
