@@ -1,6 +1,6 @@
 """The identity hash of a schema: an MD5 digest whose 16 bytes, printed as a UUID, are its GUID.
 
-The bytes that enter it, and their order, are fixed by what the reference computes (docs/log-format.md): the schema
+The bytes that enter it, and their order, are fixed by what the reference computes (storage/README.md): the schema
 text, each reference, then metadata and rule set where present. The schema type is no part of it. MD5 serves here as
 a name, not as a safeguard.
 """
