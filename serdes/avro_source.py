@@ -1,8 +1,9 @@
 """A plan as Python source: a straight line of statements for one pair of schemas.
 
 Per record there is no look at the schema, no call for a field and no object but the values themselves: that is what
-makes it quicker than a general decoder in C that is called once a byte. Names from schemas appear in the source only as
-string literals (`repr`), everything else as a constant handed in beside it, so no text of a schema is ever code.
+makes it quicker than a general decoder in C that fetches each piece by a Python call. Names from schemas appear in the
+source only as string literals (`repr`), everything else as a constant handed in beside it, so no text of a schema is
+ever code.
 
 The variables of the code are
 
