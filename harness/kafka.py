@@ -143,7 +143,8 @@ class KafkaBroker:
     def _format(self, node: _Node, cluster_id: str) -> subprocess.Popen[bytes]:
         node.folder.mkdir()
         node.settings.write_text("".join(f"{key}={value}\n" for key, value in self._settings(node).items()))
-        options = ["format", "--cluster-id", cluster_id, "--config", str(node.settings)]
+        # One id in 64 begins with a dash: as a word of its own it would be taken for an option.
+        options = ["format", f"--cluster-id={cluster_id}", "--config", str(node.settings)]
         return start_tied(self._java("kafka.tools.StorageTool", *options), log=node.log)
 
     def _launch(self, node: _Node) -> None:
