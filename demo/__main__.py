@@ -203,9 +203,7 @@ def _published(
 
 
 def _comparison(publication: Publication, stream: FlightStream) -> list[summary.Check]:
-    flights = summary.load(
-        stream.flights, ["topic", "partition", "offset", "schema_id", *summary.SUMMED, *summary.NULLABLE]
-    )
+    flights = summary.load(stream.flights, summary.COUNTED)
     letters = summary.load(stream.dead_letters, list(summary.DeadLetter.__dataclass_fields__))
     return summary.compare(
         summary.expect(read_table(), VERSIONS, publication.ids),

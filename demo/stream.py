@@ -29,12 +29,15 @@ __all__ = ["FlightStream", "start_spark"]
 _RECORDS_PER_BATCH: Final = 60_000
 _CAUSE_LINES: Final = 4
 _PLACE: Final = ("topic", "partition", "offset")
-# Loopback only, no web pages; a stop that hangs becomes an error.
+# Loopback only, no web pages; a stop that hangs becomes an error. The optimising compiler would cost a third of all the
+# time of so short a run.
 _SPARK: Final = {
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stopTimeout": "60s",
 }
