@@ -52,7 +52,7 @@ _ENUM_WORDS: Final = _SCHEMA_WORDS | {"default"}
 _FIELD_WORDS: Final = frozenset({"type", "name", "doc", "default", "order", "aliases"})
 _ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
 _NO_PROPERTIES: Final[Properties] = {}
-_LARGEST_SIZE: Final = 2**31 - 1
+_LARGEST_SIZE: Final = 2**31 - 9  # the longest array of the JVM
 
 _Object = dict[str, Json]
 _NamedT = TypeVar("_NamedT", EnumType, FixedType, RecordType)

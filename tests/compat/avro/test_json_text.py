@@ -1,0 +1,116 @@
+"""The JSON dialect of Avro Java."""
+
+import pytest
+
+from compat.avro.json_text import in_java_order, json_equal, quote, read_json, write_json
+from compat.limits import Limits
+from compat.schema import SchemaParseError
+
+SMALL = Limits(text=2000, depth=4, number=1000)
+READ = [
+    ("comment before", '/* a */ // b\n"int"', "int"),
+    ("comments between", '{"a"/**/:/**/1/**/,/**/"b":[1//x\r,2]}', {"a": 1, "b": [1, 2]}),
+    ("no comment in a string", '["/* a */", "// b"]', ["/* a */", "// b"]),
+    ("escaped quote before slashes", r'["\"", "//"]', ['"', "//"]),
+    ("control characters after the end", '"int"\x01\x1f \n', "int"),
+    ("integer beyond 64 bits", "[100000000000000000000]", [100000000000000000000]),
+    ("integer of the longest length", "9" * 1000, int("9" * 1000)),
+    ("negative zero is zero", "[-0]", [0]),
+    ("last of two equal keys, in the place of the first", '{"a":1,"b":2,"a":3}', {"a": 3, "b": 2}),
+    ("escapes", r'"\u0041\/\b\f\n\r\t\\"', "A/\b\f\n\r\t\\"),
+]
+REFUSED = [
+    ("empty", ""),
+    ("blank", "  \n"),
+    ("comment after the end", '"int" /* x */'),
+    ("two values", '"int" "int"'),
+    ("a bracket too many", "[]]"),
+    ("byte order mark", '\ufeff"int"'),
+    ("no-break space after the end", '"int"\xa0'),
+    ("unterminated comment", "[1 /* x"),
+    ("one slash", "[1/]"),
+    ("comment inside a word", "[tr/**/ue]"),
+    ("comment instead of a comma", "[1/**/2]"),
+    ("hash comment", "[1 # x\n]"),
+    ("NaN", "[NaN]"),
+    ("Infinity", "[-Infinity]"),
+    ("leading zero", "[01]"),
+    ("point without digits", "[1.]"),
+    ("plus sign", "[+1]"),
+    ("trailing comma", "[1,]"),
+    ("single quotes", "['a']"),
+    ("bare key", "{a:1}"),
+    ("tab in a string", '["a\tb"]'),
+    ("unknown escape", r'["\x41"]'),
+    ("integer too long", "9" * 1001),
+    ("fraction too long", "0." + "9" * 1001),
+    ("too deep", "[[[[[]]]]]"),
+    ("too long", " " * 2001),
+]
+WRITTEN = [
+    ("null", None, "null"),
+    ("booleans are no numbers", [True, False, 1, 0], "[true,false,1,0]"),
+    ("integer", 10**25, "1" + "0" * 25),
+    ("float", [1e5, 1.10, 3.4e38, -0.0], "[100000.0,1.1,3.4E38,-0.0]"),
+    ("no number in JSON", [float("inf"), float("-inf"), float("nan")], '["Infinity","-Infinity","NaN"]'),
+    ("compact", {"b": [1, {"a": "x"}], "a": {}}, '{"b":[1,{"a":"x"}],"a":{}}'),
+    ("short escapes", '"\\\b\f\n\r\t/', r'"\"\\\b\f\n\r\t/"'),
+    ("control characters in capitals", "\x00\x1f\x0b", r'"\u0000\u001F\u000B"'),
+    ("everything else as it is", "é\x7f\u2028😀", '"é\x7f\u2028😀"'),
+    ("lone surrogate as its escape", "\ud83d", r'"\uD83D"'),
+]
+DIFFERENT = [(1, 1.0), (1, True), (0, False), (0.0, -0.0), ("1", 1), (None, False), ([1], [1, 1]), ({"a": 1}, {"b": 1})]
+EQUAL = [
+    ({"a": 1, "b": [1.5]}, {"b": [1.5], "a": 1}),
+    (float("nan"), float("nan")),
+    ([None, True, "x"], [None, True, "x"]),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), [row[1:] for row in READ], ids=[row[0] for row in READ])
+def test_read(text, expected):
+    """What Jackson reads is read to the same value."""
+    value = read_json(text, SMALL)
+
+    assert expected == value
+    assert repr(expected) == repr(value)
+
+
+@pytest.mark.parametrize("text", [row[1] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_refused(text):
+    """What Jackson refuses, and what is out of bounds, is an error that says so."""
+    with pytest.raises(SchemaParseError):
+        read_json(text, SMALL)
+
+
+def test_depth_counts_no_brackets_in_strings():
+    """Only real brackets nest."""
+    assert ["[[[[[[", '\\"{{{{{'] == read_json('["[[[[[[", "\\\\\\"{{{{{"]', SMALL)
+
+
+@pytest.mark.parametrize(("value", "expected"), [row[1:] for row in WRITTEN], ids=[row[0] for row in WRITTEN])
+def test_written(value, expected):
+    """Values are printed as Jackson prints them."""
+    assert expected == write_json(value)
+
+
+def test_quoted_text_fits_into_utf_8():
+    """Whatever was read can be encoded again."""
+    assert b'"a\\uDC00"' == quote("a\udc00").encode()
+
+
+@pytest.mark.parametrize(("left", "right"), DIFFERENT, ids=repr)
+def test_different(left, right):
+    """Values of different JSON types, and the two zeros, differ."""
+    assert not json_equal(left, right)
+
+
+@pytest.mark.parametrize(("left", "right"), EQUAL, ids=repr)
+def test_equal(left, right):
+    """The order of keys does not count, and NaN equals itself."""
+    assert json_equal(left, right)
+
+
+def test_java_order():
+    """Java compares UTF-16 units: what lies beyond them comes before the last ones."""
+    assert ["Z", "a", "é", "😀", "\uffee"] == in_java_order(["\uffee", "😀", "é", "a", "Z"])
