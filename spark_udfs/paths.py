@@ -73,9 +73,9 @@ def pandas_path(plan: Plan, columns: Sequence[Column]) -> Column:
     import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 
     def decode_pandas(frames: pd.Series, *origin: pd.Series) -> pd.DataFrame:
-        arrays = [pa.Array.from_pandas(series) for series in origin]
-        decoded = batch_decoder(plan).decode(pa.array(frames, pa.binary()), arrays)
-        return _dressed({"decoded": decoded})
+        given, *others = (pa.Array.from_pandas(series) for series in (frames, *origin))
+        binary = given.cast(pa.binary()) if pa.types.is_null(given.type) else given
+        return _dressed({"decoded": batch_decoder(plan).decode(binary, others)})
 
     wrapped = StructType([StructField("decoded", output_type(plan))])
     return _once(cast("Any", functions).pandas_udf(decode_pandas, wrapped), columns)["decoded"]

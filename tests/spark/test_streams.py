@@ -1,0 +1,245 @@
+"""Dead letters apart from good rows, and decodes in running streams."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from harness.registry import RegistryNode
+from serdes.client import RegistryClient
+from spark_udfs import decode, split_dead_letters
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+]
+
+MakeFrame = Callable[[int, Any, Any], bytes]
+
+NUMBER = {"type": "record", "name": "Number", "fields": [{"name": "n", "type": "long"}]}
+NAMED = {
+    "type": "record",
+    "name": "Number",
+    "fields": [{"name": "n", "type": "long"}, {"name": "label", "type": ["null", "string"], "default": None}],
+}
+
+
+class Topic:
+    """A folder of Parquet files that a stream reads like a topic."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.folder = folder
+        self._spark = spark
+        self._files = count()
+        self._offsets = count()
+        folder.mkdir()
+
+    def produce(self, *frames: bytes | None) -> None:
+        """Add frames, which makes a micro-batch."""
+        offsets = [next(self._offsets) for _ in frames]
+        table = pa.table({"offset": pa.array(offsets, pa.int64()), "value": pa.array(frames, pa.binary())})
+        unfinished = self.folder / ".unfinished"
+        pq.write_table(table, unfinished)
+        unfinished.rename(self.folder / f"{next(self._files):04}.parquet")
+
+    def stream(self) -> DataFrame:
+        """What comes, file by file."""
+        reader = self._spark.readStream.schema("offset long, value binary").option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(self.folder))
+
+
+@pytest.fixture
+def topic(spark: SparkSession, tmp_path: Path) -> Topic:
+    """An empty topic."""
+    return Topic(spark, tmp_path / "topic")
+
+
+@contextmanager
+def _running(df: DataFrame, sink: Path) -> Iterator[StreamingQuery]:
+    """A query that writes Parquet, with its checkpoint beside."""
+    writer = df.writeStream.format("parquet").option("checkpointLocation", f"{sink}.checkpoint")
+    query = writer.start(str(sink))
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+def _written(spark: SparkSession, sink: Path) -> list[Row]:
+    return spark.read.parquet(str(sink)).sort("offset").collect()
+
+
+def _batch(spark: SparkSession, frames: list[bytes | None], **more: pa.Array) -> DataFrame:
+    columns = {"offset": pa.array(range(len(frames))), "value": pa.array(frames, pa.binary()), **more}
+    return spark.createDataFrame(pa.table(columns))
+
+
+def test_split(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """Good rows have the value under the name of the column, nulls too; dead letters have all that was beside."""
+    schema_id = registry.register("split", json.dumps(NUMBER)).schema_id
+    good = frame(schema_id, NUMBER, {"n": 7})
+    frames = _batch(spark, [good, b"\1", None], **{"kafka.topic": pa.array(["a", "b", "c"])})
+    decoded = frames.withColumn("decoded", decode("value", registry=registry.settings, subject="split")).drop("value")
+
+    values, dead = split_dead_letters(decoded)
+
+    assert [Row(n=7), None] == [row["decoded"] for row in values.collect()]
+    assert ["offset", "kafka.topic", "decoded"] == values.columns
+    assert ["offset", "kafka.topic", "reason", "schema_id", "frame"] == dead.columns
+    assert [(1, "b", "frame too short", None, bytearray(b"\1"))] == [tuple(row) for row in dead.collect()]
+
+
+def test_split_under_another_name(spark: SparkSession, registry: RegistryClient) -> None:
+    """The column may have any name, dots included; a column called `value` does not disturb."""
+    frames = _batch(spark, [b"\1"])
+    decoded = frames.withColumn("the.order", decode("value", registry=registry.settings, reader_schema='"int"'))
+
+    values, dead = split_dead_letters(decoded, "the.order")
+
+    assert [("the.order", "int")] == values.select("`the.order`").dtypes
+    assert [bytearray(b"\1")] == [row["value"] for row in dead.collect()]
+
+
+# name, columns of the data frame as SQL, column to split, message
+REFUSED: list[tuple[str, list[str], str, str]] = [
+    ("no such column", ["1 AS a"], "decoded", "there is no column decoded; there are a"),
+    ("no dead letters", ["1 AS decoded"], "decoded", "not the result of decode"),
+    (
+        "a struct of something else",
+        ["struct(1 AS value, 2 AS error) AS decoded"],
+        "decoded",
+        "not the result of decode",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("columns", "column", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
+def test_split_refuses(spark: SparkSession, columns: list[str], column: str, message: str) -> None:
+    """A column that was not decoded in mode DEADLETTER cannot be split."""
+    with pytest.raises(ValueError, match=message):
+        split_dead_letters(spark.range(1).selectExpr(*columns), column)
+
+
+def test_split_refuses_taken_names(spark: SparkSession, registry: RegistryClient) -> None:
+    """A column with the name of a dead letter's own is not silently doubled."""
+    frames = spark.range(1).selectExpr("X'00' AS value", "1 AS Reason")
+    decoded = frames.withColumn("decoded", decode("value", registry=registry.settings, reader_schema='"int"'))
+
+    with pytest.raises(ValueError, match="rename Reason first"):
+        split_dead_letters(decoded)
+
+
+def test_each_record_is_decoded_once(
+    spark: SparkSession, registry: RegistryClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever is filtered on and taken out, a query decodes in one place."""
+    frames = _batch(spark, [b"\1"])
+    decoded = frames.withColumn(
+        "decoded", decode("value", registry=registry.settings, reader_schema=json.dumps(NUMBER))
+    )
+    values, dead = split_dead_letters(decoded)
+
+    for df in (values.where("decoded.n > 1").select("decoded.n", "offset"), dead.select("reason", "frame")):
+        df.explain()
+        assert 1 == capsys.readouterr().out.count("ArrowEvalPython")
+
+
+def test_version_registered_while_the_query_runs(
+    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, tmp_path: Path
+) -> None:
+    """A query decodes the frames of a version that was registered after it started, without a restart."""
+    first = registry.register("growing", json.dumps(NUMBER)).schema_id
+    decoded = topic.stream().withColumn("decoded", decode("value", registry=registry.settings, subject="growing"))
+    values, _ = split_dead_letters(decoded)
+
+    with _running(values.select("offset", "decoded.*"), tmp_path / "values") as query:
+        topic.produce(frame(first, NUMBER, {"n": 1}))
+        query.processAllAvailable()
+        second = registry.register("growing", json.dumps(NAMED)).schema_id
+        topic.produce(frame(second, NAMED, {"n": 2, "label": "new"}), frame(first, NUMBER, {"n": 3}))
+        query.processAllAvailable()
+
+        assert query.exception() is None
+
+    assert first != second
+    assert [(0, 1), (1, 2), (2, 3)] == [tuple(row) for row in _written(spark, tmp_path / "values")]
+
+
+def test_two_sinks(
+    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, tmp_path: Path
+) -> None:
+    """Good rows and dead letters of one stream go to two sinks, each frame to exactly one of them."""
+    schema_id = registry.register("sinks", json.dumps(NUMBER)).schema_id
+    decoded = topic.stream().withColumn("decoded", decode("value", registry=registry.settings, subject="sinks"))
+    values, dead = split_dead_letters(decoded.drop("value"))
+    good = frame(schema_id, NUMBER, {"n": 7})
+    topic.produce(good, good + b"\0")
+    topic.produce(good[:-1], good)
+
+    with _running(values, tmp_path / "values") as one, _running(dead, tmp_path / "dead") as other:
+        one.processAllAvailable()
+        other.processAllAvailable()
+
+    assert [(0, Row(n=7)), (3, Row(n=7))] == [tuple(row) for row in _written(spark, tmp_path / "values")]
+    assert [
+        (1, "trailing bytes", schema_id, bytearray(good + b"\0")),
+        (2, "truncated", schema_id, bytearray(good[:-1])),
+    ] == [tuple(row) for row in _written(spark, tmp_path / "dead")]
+
+
+def test_for_each_batch(spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic) -> None:
+    """In foreachBatch a persisted batch is split into both."""
+    schema_id = registry.register("batches", json.dumps(NUMBER)).schema_id
+    decoded = topic.stream().withColumn("decoded", decode("value", registry=registry.settings, subject="batches"))
+    topic.produce(frame(schema_id, NUMBER, {"n": 7}), b"\1")
+    seen: list[tuple[str, int]] = []
+
+    def take(batch: DataFrame, _: int) -> None:
+        batch.persist()
+        values, dead = split_dead_letters(batch)
+        seen.extend(("good", row["decoded"]["n"]) for row in values.collect())
+        seen.extend((row["reason"], row["offset"]) for row in dead.collect())
+        batch.unpersist()
+
+    query = decoded.writeStream.foreachBatch(take).start()
+    query.processAllAvailable()
+    query.stop()
+
+    assert [("good", 7), ("frame too short", 1)] == seen
+
+
+def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path) -> None:
+    """While the registry is away a new id stops the query; started again from its checkpoint, it has lost nothing."""
+    with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
+        client = RegistryClient(node.url, retries=1, backoff=0.01)
+        first = client.register("outage", json.dumps(NUMBER)).schema_id
+        second = client.register("outage", json.dumps(NAMED)).schema_id
+        decoded = topic.stream().withColumn(
+            "decoded", decode("value", registry=client.settings, subject="outage", version=1)
+        )
+        values, dead = split_dead_letters(decoded)
+        sink = tmp_path / "values"
+        with _running(values.select("offset", "decoded.*"), sink) as query:
+            topic.produce(frame(first, NUMBER, {"n": 1}))
+            query.processAllAvailable()
+            node.kill()
+            topic.produce(frame(first, NUMBER, {"n": 2}), frame(second, NAMED, {"n": 3, "label": None}))
+            with pytest.raises(StreamingQueryException, match=r"schema id \d could not be looked up"):
+                query.processAllAvailable()
+        node.restart()
+        with _running(values.select("offset", "decoded.*"), sink) as query:
+            query.processAllAvailable()
+
+    assert [(0, 1), (1, 2), (2, 3)] == [tuple(row) for row in _written(spark, sink)]
+    assert dead.isStreaming
