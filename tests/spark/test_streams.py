@@ -64,7 +64,17 @@ def topic(spark: SparkSession, tmp_path: Path) -> Topic:
 
 
 @contextmanager
-def _running(df: DataFrame, sink: Path) -> Iterator[StreamingQuery]:
+def _running(df: DataFrame, table: str) -> Iterator[StreamingQuery]:
+    """A query that fills a table in memory."""
+    query = df.writeStream.format("memory").queryName(table).start()
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+@contextmanager
+def _writing(df: DataFrame, sink: Path) -> Iterator[StreamingQuery]:
     """A query that writes Parquet, with its checkpoint beside."""
     writer = df.writeStream.format("parquet").option("checkpointLocation", f"{sink}.checkpoint")
     query = writer.start(str(sink))
@@ -74,8 +84,8 @@ def _running(df: DataFrame, sink: Path) -> Iterator[StreamingQuery]:
         query.stop()
 
 
-def _written(spark: SparkSession, sink: Path) -> list[Row]:
-    return spark.read.parquet(str(sink)).sort("offset").collect()
+def _in_order(df: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in df.collect())
 
 
 def _batch(spark: SparkSession, frames: list[bytes | None], **more: pa.Array) -> DataFrame:
@@ -156,14 +166,14 @@ def test_each_record_is_decoded_once(
 
 
 def test_version_registered_while_the_query_runs(
-    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, tmp_path: Path
+    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic
 ) -> None:
     """A query decodes the frames of a version that was registered after it started, without a restart."""
     first = registry.register("growing", json.dumps(NUMBER)).schema_id
     decoded = topic.stream().withColumn("decoded", decode("value", registry=registry.settings, subject="growing"))
     values, _ = split_dead_letters(decoded)
 
-    with _running(values.select("offset", "decoded.*"), tmp_path / "values") as query:
+    with _running(values.select("offset", "decoded.*"), "growing") as query:
         topic.produce(frame(first, NUMBER, {"n": 1}))
         query.processAllAvailable()
         second = registry.register("growing", json.dumps(NAMED)).schema_id
@@ -173,12 +183,10 @@ def test_version_registered_while_the_query_runs(
         assert query.exception() is None
 
     assert first != second
-    assert [(0, 1), (1, 2), (2, 3)] == [tuple(row) for row in _written(spark, tmp_path / "values")]
+    assert [(0, 1), (1, 2), (2, 3)] == _in_order(spark.table("growing"))
 
 
-def test_two_sinks(
-    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, tmp_path: Path
-) -> None:
+def test_two_sinks(spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic) -> None:
     """Good rows and dead letters of one stream go to two sinks, each frame to exactly one of them."""
     schema_id = registry.register("sinks", json.dumps(NUMBER)).schema_id
     decoded = topic.stream().withColumn("decoded", decode("value", registry=registry.settings, subject="sinks"))
@@ -187,15 +195,15 @@ def test_two_sinks(
     topic.produce(good, good + b"\0")
     topic.produce(good[:-1], good)
 
-    with _running(values, tmp_path / "values") as one, _running(dead, tmp_path / "dead") as other:
+    with _running(values, "values_sink") as one, _running(dead, "dead_sink") as other:
         one.processAllAvailable()
         other.processAllAvailable()
 
-    assert [(0, Row(n=7)), (3, Row(n=7))] == [tuple(row) for row in _written(spark, tmp_path / "values")]
+    assert [(0, Row(n=7)), (3, Row(n=7))] == _in_order(spark.table("values_sink"))
     assert [
         (1, "trailing bytes", schema_id, bytearray(good + b"\0")),
         (2, "truncated", schema_id, bytearray(good[:-1])),
-    ] == [tuple(row) for row in _written(spark, tmp_path / "dead")]
+    ] == _in_order(spark.table("dead_sink"))
 
 
 def test_for_each_batch(spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic) -> None:
@@ -230,7 +238,7 @@ def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tm
         )
         values, dead = split_dead_letters(decoded)
         sink = tmp_path / "values"
-        with _running(values.select("offset", "decoded.*"), sink) as query:
+        with _writing(values.select("offset", "decoded.*"), sink) as query:
             topic.produce(frame(first, NUMBER, {"n": 1}))
             query.processAllAvailable()
             node.kill()
@@ -238,8 +246,8 @@ def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tm
             with pytest.raises(StreamingQueryException, match=r"schema id \d could not be looked up"):
                 query.processAllAvailable()
         node.restart()
-        with _running(values.select("offset", "decoded.*"), sink) as query:
+        with _writing(values.select("offset", "decoded.*"), sink) as query:
             query.processAllAvailable()
 
-    assert [(0, 1), (1, 2), (2, 3)] == [tuple(row) for row in _written(spark, sink)]
+    assert [(0, 1), (1, 2), (2, 3)] == _in_order(spark.read.parquet(str(sink)))
     assert dead.isStreaming
