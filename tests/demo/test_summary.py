@@ -107,9 +107,7 @@ def test_changed_row(change, expected):
 )
 def test_dead_letter_that_is_not_as_sent(change):
     """A dead letter counts only with the bytes, the place and the id that were sent."""
-    assert {"dead letters exactly as sent"} == off(
-        decoded(), dead=[replace(FOUND[0], **change), FOUND[1]]
-    )
+    assert {"dead letters exactly as sent"} == off(decoded(), dead=[replace(FOUND[0], **change), FOUND[1]])
 
 
 def test_dead_letter_for_another_reason():
