@@ -103,7 +103,7 @@ class KafkaLog:
         self._timeouts = timeouts or Timeouts()
         self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
         admin = AdminClient(self._client)
-        prepare_topic(admin, topic, self._timeouts.start)
+        self._max_bytes = prepare_topic(admin, topic, self._timeouts.start)
         self._end = End(admin, self._client, topic)
         self._reader = Cursor(self._client, topic)
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
@@ -200,7 +200,9 @@ class KafkaLog:
         if self._pen is not None:
             self._pen.close()
         self._pen, self._ending = None, None
-        pen = Pen(self._client, self._topic, self._fencing, self._timeouts.take_pen)
+        pen = Pen(
+            self._client, self._topic, self._fencing, max_bytes=self._max_bytes, timeout_s=self._timeouts.take_pen
+        )
         try:
             if pen.transactional:
                 self._sign(pen)
@@ -243,7 +245,7 @@ class KafkaLog:
             self._settle(error, placed, token)
             end = None
         else:
-            end = self._end.once_beyond(placed[-1].offset, deadline)
+            end = self._end.once_beyond(placed[-1].offset, self._by(self._timeouts.write))
         if end == placed[-1].offset + (_MARKED if pen.transactional else 1):
             self._ending = _Ending(placed[-1].offset, end)
         return [
