@@ -95,6 +95,7 @@ def test_a_broker_that_falls_silent(own_broker: KafkaBroker, topic_on: Callable[
     assert [key for key in _keys(topic.node()) if key != b"lost"] == [b"a", b"b"]
 
 
+@pytest.mark.slow
 def test_a_leader_that_dies(topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
     """In a cluster of three the death of the topic's leader costs time, and no acknowledged record."""
     with KafkaBroker(3) as cluster:

@@ -317,6 +317,18 @@ def test_without_fencing_a_second_writer_is_noticed(topic: "Topic", monkeypatch:
     assert _keys(node) == [b"a", b"rival", b"b"]
 
 
+def test_without_fencing_after_fencing(topic: "Topic") -> None:
+    """What the topic says about an earlier holder of the pen does not concern a writer without one."""
+    topic.node("http://one:8081").append(START, [_record("a")])
+    node = topic.node("http://two:8081", fencing=Fencing.NONE)
+    first = node.append(_end(node), [_record("b")])
+    producer = node._pen
+    node.append(_end(node), [_record("c")])
+    assert node._pen is producer
+    assert node.holder() is None
+    assert [entry.key for entry in node.read(first[0].offset - 1)] == [b"b", b"c"]
+
+
 def test_without_fencing_too_large(topic: "Topic") -> None:
     """A record that the broker refuses is refused in the same way."""
     node = topic.node(fencing=Fencing.NONE)

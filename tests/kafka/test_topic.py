@@ -1,7 +1,6 @@
 """The topic of a Kafka log: created, adopted, refused; and reading what others left in it."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
-from harness.kafka import KafkaBroker
 from harness.processes import free_port
 from storage.kafka_log import KafkaLog, Timeouts
 from storage.kafka_pen import Pen
@@ -183,30 +181,27 @@ def test_the_broker_refuses_a_size(topic: "Topic") -> None:
     assert node.end() == written[0].offset
 
 
-def test_compaction(topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
+def test_compaction(topic: "Topic") -> None:
     """After Kafka has compacted the topic the newest record of every key is there, and who held the pen last."""
-    settings = {"log.cleaner.backoff.ms": "100", "log.segment.delete.delay.ms": "0"}
-    with KafkaBroker(config=settings) as broker:
-        topic = topic_on(broker)
-        _create(topic, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.001")
-        node = topic.node("http://one:8081")
-        newest: dict[bytes | None, bytes | None] = {}
-        end = START
-        for i in range(30):
-            record = Record(f"key {i % 3}".encode(), str(i).encode())
-            end, newest[record.key] = node.append(end, [record])[-1].offset, record.value
-            time.sleep(0.02)
-        deadline = time.monotonic() + _WAIT_S
-        while len(topic.keys_in_the_topic()) > 20 and time.monotonic() < deadline:
-            # A segment is closed when the next record arrives.
-            end, newest[b"key 0"] = node.append(end, [Record(b"key 0", b"30")])[-1].offset, b"30"
-            time.sleep(0.2)
-        fresh = topic.node("http://two:8081")
-        entries = list(fresh.read(START))
-        assert len(entries) <= 20
-        replayed = {entry.key: entry.value for entry in entries if b"NOOP" not in (entry.key or b"")}
-        assert replayed == newest
-        assert fresh.holder() == "http://one:8081"
-        assert fresh.end() == end
-        fresh.append(end, [Record(b"key 1", b"31")])
-        assert list(node.read(end))[-1].value == b"31"
+    _create(topic, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.001")
+    node = topic.node("http://one:8081")
+    newest: dict[bytes | None, bytes | None] = {}
+    end = START
+    for i in range(30):
+        record = Record(f"key {i % 3}".encode(), str(i).encode())
+        end, newest[record.key] = node.append(end, [record])[-1].offset, record.value
+        time.sleep(0.02)
+    deadline = time.monotonic() + _WAIT_S
+    while len(topic.keys_in_the_topic()) > 20 and time.monotonic() < deadline:
+        # A segment is closed when the next record arrives.
+        end, newest[b"key 0"] = node.append(end, [Record(b"key 0", b"30")])[-1].offset, b"30"
+        time.sleep(0.2)
+    fresh = topic.node("http://two:8081")
+    entries = list(fresh.read(START))
+    assert len(entries) <= 20
+    replayed = {entry.key: entry.value for entry in entries if b"NOOP" not in (entry.key or b"")}
+    assert replayed == newest
+    assert fresh.holder() == "http://one:8081"
+    assert fresh.end() == end
+    fresh.append(end, [Record(b"key 1", b"31")])
+    assert list(node.read(end))[-1].value == b"31"
