@@ -96,7 +96,9 @@ class Cursor:
         taken: list[Message] = []
         while not taken and self._following() < end:
             self._fetch(deadline)
-            taken = [message for message in self._drain(end) if offset_of(message) > after]
+            taken = self._drain(end)
+            if taken and offset_of(taken[0]) <= after:
+                taken = [message for message in taken if offset_of(message) > after]
         return taken
 
     def close(self) -> None:
