@@ -26,7 +26,7 @@ from serdes.client import RegistryClient
 from serdes.errors import RegistryError
 from serdes.strategies import Context
 
-__all__ = ["Cancelled", "Publication", "Refusal", "publish"]
+__all__ = ["Cancelled", "Publication", "Refusal", "publish", "told", "try_incompatible"]
 
 _CHUNK: Final = 500
 _FLUSH_S: Final = 60.0
@@ -114,8 +114,8 @@ def publish(
         rows = enumerate(version.parse(islice(lines, version.rows)), version.first_row)
         if version.number == _TRIES_IN_VERSION:
             sender.send(islice(rows, version.rows // 2), encode, registered.schema_id)
-            publication.refusal = _try_incompatible(client, subject)
-            say(_told(publication.refusal, subject))
+            publication.refusal = try_incompatible(client, subject)
+            say(told(publication.refusal, subject))
         sender.send(rows, encode, registered.schema_id)
     sender.flush()
     if publication.sent != ROWS + len(DAMAGES):
@@ -134,7 +134,7 @@ def _encoder(serializer: AvroSerializer, topic: str) -> Encode:
     return encode
 
 
-def _try_incompatible(client: RegistryClient, subject: str) -> Refusal:
+def try_incompatible(client: RegistryClient, subject: str) -> Refusal:
     """Try the change that must be refused, and see that nothing is left of it."""
     before = client.get_versions(subject)
     try:
@@ -154,7 +154,7 @@ def _try_incompatible(client: RegistryClient, subject: str) -> Refusal:
     return refusal
 
 
-def _told(refusal: Refusal, subject: str) -> str:
+def told(refusal: Refusal, subject: str) -> str:
     """The refusal on a screen; only the long quotation of the previous schema is cut out."""
     message = re.sub(r"\{oldSchema: '\{.*?\}'\}", "{oldSchema: '...'}", refusal.message)
     lines = textwrap.wrap(message, 110, break_long_words=False, break_on_hyphens=False)

@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, TextIO
 
@@ -129,23 +129,18 @@ def open_screen(file: TextIO) -> Screen:
     return PlainScreen(file)
 
 
-@contextlib.contextmanager
-def quiet(log: Path) -> Iterator[TextIO]:
-    """Point both standard streams to a file, and give the old standard output."""
+def quiet(log: Path) -> TextIO:
+    """Point both standard streams to a file for good, and give the old standard output.
+
+    For good, since what libraries leave behind writes until the very end.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
-    saved = [os.dup(number) for number in (1, 2)]
-    with log.open("ab") as file, os.fdopen(os.dup(1), "w", encoding="utf-8") as screen:
+    screen = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    with log.open("ab") as file:
         for number in (1, 2):
             os.dup2(file.fileno(), number)
-        try:
-            yield screen
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            for number, old in zip((1, 2), saved, strict=True):
-                os.dup2(old, number)
-                os.close(old)
+    return screen
 
 
 def _cells(check: Check) -> tuple[str, str, str, str]:

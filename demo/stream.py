@@ -12,10 +12,14 @@ Rules of this file: the job is what anyone would write with `spark_udfs`; only s
 
 import json
 import os
+import signal
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -24,10 +28,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from harness.jars import spark_kafka_jars
 from spark_udfs import decode, split_dead_letters
 
-__all__ = ["FlightStream", "start_spark"]
+__all__ = ["FlightStream", "running_spark"]
 
 _RECORDS_PER_BATCH: Final = 60_000
-_CAUSE_LINES: Final = 4
+_ENDED_S: Final = 30.0
 _PLACE: Final = ("topic", "partition", "offset")
 # Loopback only, no web pages; a stop that hangs becomes an error. The optimising compiler would cost a third of all the
 # time of so short a run.
@@ -43,8 +47,12 @@ _SPARK: Final = {
 }
 
 
-def start_spark(folder: Path) -> SparkSession:
-    """A session on two cores of this machine, with Spark's own Kafka source; `folder` takes what it leaves lying."""
+@contextmanager
+def running_spark(folder: Path) -> Iterator[SparkSession]:
+    """A session on two cores of this machine, with Spark's own Kafka source; `folder` takes what it leaves lying.
+
+    When all went well it is asked to stop, otherwise it is ended: a job that hangs would not hear it.
+    """
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers run where this process's libraries are
     builder = SparkSession.builder.master("local[2]").appName("flights")
     settings = {
@@ -55,11 +63,30 @@ def start_spark(folder: Path) -> SparkSession:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    before = _children()
+    try:
+        spark = builder.getOrCreate()
+    except BaseException:
+        for pid in _children() - before:  # a JVM that nobody has hold of yet
+            os.kill(pid, signal.SIGKILL)
+        raise
+    process = cast("Any", spark.sparkContext)._gateway.proc
+    try:
+        yield spark
+        spark.stop()
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        process.stdin.close()  # on which it ends
+        try:
+            process.wait(_ENDED_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 class FlightStream:
-    """The running job; `with` starts and stops it."""
+    """The running job; `with` starts it, and stops it when all went well: otherwise Spark itself is ended."""
 
     def __init__(
         self, spark: SparkSession, *, bootstrap: str, topic: str, registry: str, reader_schema: str, output: Path
@@ -78,7 +105,7 @@ class FlightStream:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._query is not None:
+        if self._query is not None and kind is None:
             self._query.stop()
 
     @property
@@ -126,7 +153,12 @@ def _decoded(spark: SparkSession, bootstrap: str, topic: str, registry: str, rea
 
 
 def _cause(query: StreamingQuery | None) -> str:
-    """The last lines of the error: above them stand long traces, below them the plan; both are in the log."""
-    text = str(query.exception() if query is not None else "") or "nobody knows why"
-    lines = [line for line in text.partition("=== Streaming Query ===")[0].splitlines() if line.strip()]
-    return "\n".join(lines[-_CAUSE_LINES:])
+    """The last line that says something: above it stand long traces, below it the plan; both are in the log."""
+    text = str(query.exception() if query is not None else "").partition("=== Streaming Query ===")[0]
+    lines = [line for line in text.splitlines() if line.strip() and not line[0].isspace()]
+    return lines[-1] if lines else "nobody knows why"
+
+
+def _children() -> set[int]:
+    """The processes that this one has started; on other systems than Linux, none that can be seen."""
+    return {int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}

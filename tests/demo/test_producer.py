@@ -1,0 +1,58 @@
+"""The attempt that must fail: what counts as a proper refusal."""
+
+import pytest
+
+from demo import producer
+from serdes.errors import RegistryError
+from serdes.model import RegisteredSchema, Schema
+
+REASONS = (
+    "{errorType:'TYPE_MISMATCH', …}, {errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', …}, {oldSchema: '{\"a\": []}'}, "
+    "{validateFields: 'false', compatibility: 'BACKWARD'}] Field 'distance' is int in the new schema, … "
+    "Add a default to field 'gate'."
+)
+
+
+class Registry:
+    """Refuses as it is told, or does not."""
+
+    def __init__(self, refusal, *, registers=False):
+        self._refusal = refusal
+        self._registers = registers
+        self._versions = [1, 2]
+
+    def get_versions(self, subject):
+        """The versions so far."""
+        return list(self._versions)
+
+    def register(self, subject, schema):
+        """Answer as told."""
+        if self._registers:
+            self._versions.append(3)
+        if self._refusal:
+            raise self._refusal
+        return RegisteredSchema(subject, 3, 3, None, Schema(schema))
+
+
+def test_proper_refusal():
+    """An incompatible schema is refused as such, with reasons, and leaves nothing."""
+    refusal = producer.try_incompatible(Registry(RegistryError(409, 40901, REASONS)), "s")
+
+    assert producer.Refusal(409, 40901, REASONS) == refusal
+    assert "{oldSchema: '...'}" in producer.told(refusal, "s")
+
+
+@pytest.mark.parametrize(
+    ("registry", "problem"),
+    [
+        (Registry(None), "took the incompatible change as schema id 3"),
+        (Registry(RegistryError(422, 42201, REASONS)), "another reason"),
+        (Registry(RegistryError(409, 40901, REASONS), registers=True), "yet the versions are"),
+        (Registry(RegistryError(409, 40901, "incompatible")), "does not say"),
+    ],
+    ids=["taken", "other error", "registered all the same", "no reasons"],
+)
+def test_refusal_that_does_not_count(registry, problem):
+    """No refusal, one for another reason, one that leaves something, and one without reasons end the run."""
+    with pytest.raises(RuntimeError, match=problem):
+        producer.try_incompatible(registry, "s")
