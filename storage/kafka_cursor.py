@@ -59,20 +59,19 @@ class Cursor:
 
     def __init__(self, config: Mapping[str, Any], topic: str) -> None:
         self._topic = topic
-        self._consumer = Consumer(
-            {
-                "group.id": "strata",  # the client wants one; no group is joined and nothing is stored under it
-                "fetch.wait.max.ms": 100,
-                "fetch.error.backoff.ms": 50,
-                "check.crcs": True,
-                **config,
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                # By default a lost place would quietly become the end of the topic.
-                "auto.offset.reset": "error",
-            }
-        )
+        self._config = {
+            "group.id": "strata",  # the client wants one; no group is joined and nothing is stored under it
+            "fetch.wait.max.ms": 100,
+            "fetch.error.backoff.ms": 50,
+            "check.crcs": True,
+            **config,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            # By default a lost place would quietly become the end of the topic.
+            "auto.offset.reset": "error",
+        }
+        self._consumer: Consumer | None = None
         self._pending: deque[Message] = deque()
         self._recent: deque[Message] = deque(maxlen=_RECENT)
         self._place: Place | None = None
@@ -104,7 +103,8 @@ class Cursor:
     def close(self) -> None:
         """Give up the connection."""
         self._pending.clear()
-        self._consumer.close()
+        if self._consumer is not None:
+            self._consumer.close()
 
     def _following(self) -> int:
         return self._place.following if self._place else 0
@@ -112,12 +112,15 @@ class Cursor:
     def _go(self, after: int) -> None:
         self._pending.clear()
         self._recent.clear()
+        # A client that is started without anything to read may take a second to begin when it is told to.
+        if self._consumer is None:
+            self._consumer = Consumer(self._config)
         # A number, even for the beginning: a symbolic offset costs the client half a second.
         self._consumer.assign([TopicPartition(self._topic, 0, after + 1)])
         self._place = Place(after, after + 1, is_record=after == START)
 
     def _fetch(self, deadline: float) -> None:
-        while not self._pending:
+        while self._consumer is not None and not self._pending:
             # `consume` with a time-out waits for a full batch; so first what is there, then whatever comes.
             self._pending.extend(self._consumer.consume(_BATCH, 0))
             if not self._pending:
