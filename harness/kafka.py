@@ -175,6 +175,8 @@ class KafkaBroker:
             "transaction.state.log.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
             "log.cleaner.dedupe.buffer.size": "8388608",
+            # How soon a topic is compacted is then up to the topic's own settings.
+            "log.cleaner.backoff.ms": "500",
             **self._config,
         }
 

@@ -7,7 +7,8 @@ consumer's connection is mostly busy with a fetch that waits for records, and a 
 import time
 from collections.abc import Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import closing
+from contextlib import closing, suppress
+from itertools import chain, repeat
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaException, Message, TopicPartition
@@ -20,6 +21,7 @@ __all__ = ["End"]
 
 _LATEST, _EARLIEST = OffsetSpec.latest(), OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _RETRY_S = 0.05
+_ATTEMPT_S = 3.0
 _PAUSES_S = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02)
 _SCAN = 16
 
@@ -54,7 +56,7 @@ class End:
 
     def once_beyond(self, offset: int, deadline: float) -> int:
         """Wait until a record is below the end, for all to read, and return the end."""
-        for attempt in range(1_000_000):
+        for pause in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
             try:
                 end = self.now(deadline)
             except LogError as error:
@@ -63,7 +65,7 @@ class End:
                 return end
             if time.monotonic() > deadline:
                 break
-            time.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
+            time.sleep(pause)
         raise LogTimeout(f"Topic {self._topic}: offset {offset} was written but is not readable yet")
 
     def last_record(self, end: int, timeout_s: float) -> int:
@@ -87,16 +89,30 @@ class End:
         return found
 
     def _ask(self, which: OffsetSpec, deadline: float) -> int:
-        partition = TopicPartition(self._topic, 0)
+        reason = "no answer in time"
         while True:
-            left = max(0.1, deadline - time.monotonic())
-            asked = self._admin.list_offsets(
-                {partition: which}, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=left
-            )
+            left = min(_ATTEMPT_S, max(0.1, deadline - time.monotonic()))
             try:
-                return int(asked[partition].result(left + 1).offset)
-            except (KafkaException, FutureTimeoutError) as error:
-                if time.monotonic() > deadline:
-                    reason = error.args[0].str() if isinstance(error, KafkaException) else "no answer in time"
-                    raise LogError(f"The end of topic {self._topic} is not known: {reason}") from error
-                time.sleep(_RETRY_S)
+                offset = self._ask_once(which, left)
+            except KafkaException as error:
+                reason = error.args[0].str()
+            else:
+                # A request that was never answered comes back as a success, with a negative offset.
+                if offset >= 0:
+                    return offset
+            if time.monotonic() > deadline:
+                raise LogError(f"The end of topic {self._topic} is not known: {reason}")
+            # The client would go on asking the leader it knows, by the epoch it knows, for minutes.
+            with suppress(KafkaException):
+                self._admin.list_topics(timeout=left)
+            time.sleep(_RETRY_S)
+
+    def _ask_once(self, which: OffsetSpec, timeout_s: float) -> int:
+        partition = TopicPartition(self._topic, 0)
+        asked = self._admin.list_offsets(
+            {partition: which}, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=timeout_s
+        )
+        try:
+            return int(asked[partition].result(timeout_s + 1).offset)
+        except FutureTimeoutError:
+            return -1

@@ -20,7 +20,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +103,7 @@ class KafkaLog:
         self._timeouts = timeouts or Timeouts()
         self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
         admin = AdminClient(self._client)
-        prepare_topic(admin, topic, self._timeouts.start)
+        self._max_bytes = prepare_topic(admin, topic, self._timeouts.start)
         self._end = End(admin, self._client, topic)
         self._reader = Cursor(self._client, topic)
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
@@ -148,6 +148,8 @@ class KafkaLog:
 
     def holder(self) -> str | None:
         """Return the URL of the other node that took the pen last, as far as this one has read."""
+        if self._fencing is Fencing.NONE:
+            return None
         _, url = self._newest_noop
         return None if self._has_pen() or url in {b"", self._url} else url.decode()
 
@@ -189,7 +191,9 @@ class KafkaLog:
 
     def _has_pen(self) -> bool:
         """Whether this node may write, as far as it knows: it has not read of another that took the pen later."""
-        return self._pen is not None and self._pen.usable and self._newest_noop[0] <= self._pen_offset
+        if self._pen is None or not self._pen.usable:
+            return False
+        return not self._pen.transactional or self._newest_noop[0] <= self._pen_offset
 
     def _take_pen(self) -> Pen:
         """Become the one who may write, and say so in the topic.
@@ -200,7 +204,9 @@ class KafkaLog:
         if self._pen is not None:
             self._pen.close()
         self._pen, self._ending = None, None
-        pen = Pen(self._client, self._topic, self._fencing, self._timeouts.take_pen)
+        pen = Pen(
+            self._client, self._topic, self._fencing, max_bytes=self._max_bytes, timeout_s=self._timeouts.take_pen
+        )
         try:
             if pen.transactional:
                 self._sign(pen)
@@ -243,7 +249,7 @@ class KafkaLog:
             self._settle(error, placed, token)
             end = None
         else:
-            end = self._end.once_beyond(placed[-1].offset, deadline)
+            end = self._end.once_beyond(placed[-1].offset, self._by(self._timeouts.write))
         if end == placed[-1].offset + (_MARKED if pen.transactional else 1):
             self._ending = _Ending(placed[-1].offset, end)
         return [
@@ -285,10 +291,12 @@ class KafkaLog:
         try:
             if not isinstance(error, Fenced):
                 # Whoever takes the pen makes the broker finish or abort what its predecessor left.
-                self._take_pen()
+                # Another node that has taken it meanwhile has done the same.
+                with suppress(Conflict):
+                    self._take_pen()
             self._end.once_beyond(last, deadline)
             found = self._end.last_between(first, last + 1, self._timeouts.read)
-        except (LogError, Conflict) as failure:
+        except LogError as failure:
             raise LogTimeout(f"Topic {self._topic}: the fate of an append is unknown: {failure}") from failure
         mark = header(found, APPEND_HEADER) if found is not None and offset_of(found) == last else None
         if mark is None or not mark.startswith(token):

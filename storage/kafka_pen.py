@@ -23,7 +23,8 @@ from storage.log import LogError, LogTimeout, Record, RecordTooLarge
 __all__ = ["Fenced", "Pen", "Placed"]
 
 _TRANSACTION_MS = 10_000
-_MAX_MESSAGE = 100_000_000
+_BATCH, _BATCH_OVERHEAD = 1_000_000, 1_000
+_CLIENT_LIMIT = 1_000_000_000
 _ABORT_S = 2.0
 _POLL_S = 0.1
 # Another producer has taken the pen, or the broker has given up on a transaction that took too long.
@@ -61,15 +62,18 @@ _Outcome = tuple[KafkaError | None, Message | None]
 class Pen:
     """A producer that may write. Not for several threads at once; once `usable` is false another is needed."""
 
-    def __init__(self, config: Mapping[str, Any], topic: str, fencing: Fencing, timeout_s: float) -> None:
-        self._topic = topic
+    def __init__(
+        self, config: Mapping[str, Any], topic: str, fencing: Fencing, *, max_bytes: int, timeout_s: float
+    ) -> None:
+        self._topic, self._max_bytes = topic, max_bytes
         self.transactional = fencing is Fencing.PEN
         self.usable = True
         settings: dict[str, Any] = {
             "linger.ms": 0,
-            # The broker decides what is too large, not the client.
-            "message.max.bytes": _MAX_MESSAGE,
+            # The topic's limit is for a batch: without this the client would put more into one than the broker takes.
+            "batch.size": max(1, min(_BATCH, max_bytes - _BATCH_OVERHEAD)),
             **config,
+            "message.max.bytes": _CLIENT_LIMIT,
             "acks": "all",
             "enable.idempotence": True,
         }
@@ -91,6 +95,10 @@ class Pen:
             LogTimeout: without transactions only: the records may or may not be visible.
             LogError: the broker does not answer, or refuses; as above, nothing is or becomes visible.
         """
+        # Refused here, a record costs nothing; refused by the broker, it costs the pen.
+        largest = max(len(record.key) + len(record.value or b"") for record in records)
+        if largest > self._max_bytes - _BATCH_OVERHEAD:
+            raise RecordTooLarge(f"A record of {largest} bytes; topic {self._topic} takes {self._max_bytes}")
         outcomes: list[_Outcome] = [(None, None)] * len(records)
         try:
             with _fatal_errors_as_they_are():
@@ -193,8 +201,9 @@ class Pen:
             self.close()
             return LogTimeout(f"Topic {self._topic}: records may or may not have been written: {text}")
         aborted = self.abort()
+        # After a record that could not be delivered the client's numbering has a hole, from which it rarely recovers.
+        self.usable = False
         if code in _FENCED or (aborted is not None and aborted.code() in _FENCED):
-            self.usable = False
             return Fenced()
         if code in _TOO_LARGE:
             return RecordTooLarge(f"Topic {self._topic} refuses a record: {text}")

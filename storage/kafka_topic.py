@@ -25,10 +25,15 @@ _logger = logging.getLogger(__name__)
 
 _REPLICAS = 3
 _PAUSE_S = 0.05
+_DEFAULT_LIMIT = 1_000_000
 
 
-def prepare_topic(admin: AdminClient, topic: str, timeout_s: float) -> None:
-    """Make sure that the topic is there and fit to hold the log."""
+def prepare_topic(admin: AdminClient, topic: str, timeout_s: float) -> int:
+    """Make sure that the topic is there and fit to hold the log; return how many bytes a record may have.
+
+    Raises:
+        LogError: Kafka does not answer, or the topic is not fit; the message says what to do.
+    """
     deadline = time.monotonic() + timeout_s
     brokers = _brokers(admin, timeout_s)
     description = _describe(admin, topic, deadline)
@@ -36,7 +41,9 @@ def prepare_topic(admin: AdminClient, topic: str, timeout_s: float) -> None:
         _create(admin, topic, brokers, deadline)
         description = _await_topic(admin, topic, deadline)
     _check_partitions(topic, description, brokers)
-    _check_policy(admin, topic, deadline)
+    config = _config(admin, topic, deadline)
+    _check_policy(topic, config)
+    return int(config.get("max.message.bytes", _DEFAULT_LIMIT))
 
 
 def _brokers(admin: AdminClient, timeout_s: float) -> int:
@@ -102,14 +109,22 @@ def _check_partitions(topic: str, description: TopicDescription, brokers: int) -
         )
 
 
-def _check_policy(admin: AdminClient, topic: str, deadline: float) -> None:
+def _config(admin: AdminClient, topic: str, deadline: float) -> dict[str, str]:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    asked: Future[dict[str, Any]] = admin.describe_configs([resource], request_timeout=_left(deadline))[resource]
-    try:
-        policy = asked.result(_left(deadline))["cleanup.policy"].value
-    except KafkaException as error:
-        _logger.warning("The clean-up policy of topic %s cannot be checked: %s", topic, _reason(error))
-        return
+    while True:
+        asked: Future[dict[str, Any]] = admin.describe_configs([resource], request_timeout=_left(deadline))[resource]
+        try:
+            return {name: entry.value for name, entry in asked.result(_left(deadline)).items()}
+        except KafkaException as error:
+            # A broker may not have heard yet of a topic that was created a moment ago.
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
+                _logger.warning("The settings of topic %s cannot be checked: %s", topic, _reason(error))
+                return {}
+            time.sleep(_PAUSE_S)
+
+
+def _check_policy(topic: str, config: dict[str, str]) -> None:
+    policy = config.get("cleanup.policy", "compact")
     if policy != "compact":
         raise LogError(
             f"Topic {topic} has cleanup.policy={policy}; the log needs compact, or Kafka deletes schemas when they "

@@ -1,0 +1,114 @@
+"""Brokers that go away, in the middle of reads and writes."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from harness.kafka import KafkaBroker
+from storage.kafka_log import KafkaLog, Timeouts
+from storage.log import START, Conflict, Entry, LogError, Record
+
+if TYPE_CHECKING:
+    from tests.kafka.conftest import Topic
+
+pytestmark = pytest.mark.kafka
+
+_WAIT_S = 30
+_SHORT = Timeouts(start=_WAIT_S, take_pen=_WAIT_S, read=1.0, write=2.0)
+
+
+@pytest.fixture(scope="module")
+def own_broker() -> Iterator[KafkaBroker]:
+    """A broker that these tests may kill."""
+    with KafkaBroker() as broker:
+        yield broker
+
+
+def _keys(log: KafkaLog) -> list[bytes | None]:
+    return [entry.key for entry in log.read(START) if b"NOOP" not in (entry.key or b"")]
+
+
+def _append_at_end(log: KafkaLog, key: str, *, patience: threading.Event) -> list[Entry]:
+    """Append as a persistent client: after every failure look whether the record is there, then try again."""
+    for _ in range(300):
+        with suppress(Conflict, LogError):
+            entries = list(log.read(START))
+            if found := [entry for entry in entries if entry.key == key.encode()]:
+                return found
+            return list(log.append(entries[-1].offset if entries else START, [Record(key.encode(), b"v")]))
+        patience.wait(0.1)
+    raise AssertionError(f"{key} could not be written")
+
+
+def test_a_broker_that_restarts(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
+    """Records survive, the same node reads and writes on afterwards, and nothing is there twice."""
+    topic = topic_on(own_broker)
+    node, other = topic.node(), topic.node()
+    written = [*node.append(START, [Record(b"a", b"1")])]
+    own_broker.restart()
+    assert [entry for entry in other.read(START) if b"NOOP" not in (entry.key or b"")] == written
+    patience = threading.Event()
+    written += _append_at_end(node, "b", patience=patience)
+    written += _append_at_end(other, "c", patience=patience)
+    assert _keys(node) == _keys(other) == [b"a", b"b", b"c"]
+
+
+def test_calls_while_the_broker_is_away(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
+    """Every call fails in bounded time; what was refused is not written later, behind everybody's back."""
+    topic = topic_on(own_broker)
+    node = topic.node(timeouts=_SHORT)
+    last = node.append(START, [Record(b"a", b"1")])[-1].offset
+    own_broker.kill()
+    try:
+        for call in (
+            lambda: list(node.read(last)),
+            node.end,
+            lambda: node.append(last, [Record(b"lost", b"1")]),
+        ):
+            with pytest.raises(LogError):
+                call()
+    finally:
+        own_broker.restart()
+    _append_at_end(node, "b", patience=threading.Event())
+    assert _keys(topic.node()) == [b"a", b"b"]
+
+
+def test_a_broker_that_falls_silent(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
+    """A broker that holds its connections and says nothing is an error in bounded time as well."""
+    topic = topic_on(own_broker)
+    node = topic.node(timeouts=_SHORT)
+    last = node.append(START, [Record(b"a", b"1")])[-1].offset
+    own_broker.pause()
+    try:
+        with pytest.raises(LogError):
+            list(node.read(last))
+        with pytest.raises(LogError):
+            node.append(last, [Record(b"lost", b"1")])
+    finally:
+        own_broker.resume()
+    _append_at_end(node, "b", patience=threading.Event())
+    assert [key for key in _keys(topic.node()) if key != b"lost"] == [b"a", b"b"]
+
+
+@pytest.mark.slow
+def test_a_leader_that_dies(topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
+    """In a cluster of three the death of the topic's leader costs time, and no acknowledged record."""
+    with KafkaBroker(3) as cluster:
+        topic = topic_on(cluster)
+        nodes = [topic.node(timeouts=_SHORT), topic.node(timeouts=_SHORT)]
+        written = list(nodes[0].append(START, [Record(b"0", b"v")]))
+        admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+        description = admin.describe_topics(TopicCollection([topic.name]))[topic.name].result(_WAIT_S)
+        partition = description.partitions[0]
+        assert len(partition.replicas) == 3
+        cluster.kill(partition.leader.id - 1)
+        patience = threading.Event()
+        for i in range(1, 4):
+            written += _append_at_end(nodes[i % 2], str(i), patience=patience)
+        assert [entry.key for entry in written] == [b"0", b"1", b"2", b"3"]
+        assert _keys(nodes[0]) == _keys(nodes[1]) == [b"0", b"1", b"2", b"3"]

@@ -1,0 +1,337 @@
+"""Who may write to the topic: taking the pen, losing it, and writes whose fate is unknown."""
+
+import logging
+import multiprocessing
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+
+from storage.fencing import Fencing
+from storage.kafka_log import KafkaLog, Timeouts
+from storage.kafka_pen import Fenced, Pen
+from storage.log import START, Conflict, Entry, LogError, LogTimeout, Record, RecordTooLarge
+
+if TYPE_CHECKING:
+    from tests.kafka.conftest import Topic
+
+pytestmark = pytest.mark.kafka
+
+_WAIT_S = 30
+
+
+def _record(name: str, size: int = 10) -> Record:
+    return Record(name.encode(), b"v" * size)
+
+
+def _keys(log: KafkaLog) -> list[bytes | None]:
+    return [entry.key for entry in log.read(START) if b"NOOP" not in (entry.key or b"")]
+
+
+def _end(log: KafkaLog) -> int:
+    return max((entry.offset for entry in log.read(START)), default=START)
+
+
+# --- taking and losing
+
+
+def test_the_old_holder_is_fenced(topic: "Topic") -> None:
+    """After a take-over the old holder's next append conflicts, and no byte of it reaches the topic."""
+    old, new = topic.node(), topic.node()
+    held = old.append(START, [_record("old")])
+    new.append(_end(new), [_record("new")])
+    with pytest.raises(Conflict):
+        old.append(held[-1].offset, [_record("late a"), _record("late b")])
+    assert _keys(old) == [b"old", b"new"]
+    assert not {b"late a", b"late b"} & set(topic.keys_in_the_topic())
+
+
+def test_the_old_holder_takes_the_pen_back(topic: "Topic") -> None:
+    """A fenced node reads on and appends again; nothing of either node is lost."""
+    one, two = topic.node(), topic.node()
+    one.append(START, [_record("1")])
+    two.append(_end(two), [_record("2")])
+    one.append(_end(one), [_record("3")])
+    two.append(_end(two), [_record("4")])
+    assert _keys(one) == [b"1", b"2", b"3", b"4"]
+
+
+def test_holder_hints(topic: "Topic") -> None:
+    """Each node knows from the topic where the pen is, once it has read of it."""
+    one, two = topic.node("http://one:8081"), topic.node("http://two:8081")
+    assert (one.holder(), two.holder()) == (None, None)
+    one.append(START, [_record("1")])
+    _end(two)
+    assert (one.holder(), two.holder()) == (None, "http://one:8081")
+    two.append(_end(two), [_record("2")])
+    _end(one)
+    assert (one.holder(), two.holder()) == ("http://two:8081", None)
+    late = topic.node("http://late:8081")
+    _end(late)
+    assert late.holder() == "http://two:8081"
+
+
+def test_a_restarted_holder_is_not_sent_to_itself(topic: "Topic") -> None:
+    """A node that finds its own URL in the topic writes itself."""
+    topic.node("http://one:8081").append(START, [_record("1")])
+    again = topic.node("http://one:8081")
+    _end(again)
+    assert again.holder() is None
+
+
+@pytest.mark.parametrize("url", [b"", b"javascript:alert(1)", b"http://", b"http://a b/", b"\xff\xfe"])
+def test_a_holder_without_a_usable_url(topic: "Topic", url: bytes) -> None:
+    """A URL that nobody could be sent to is no hint."""
+    node = topic.node("http://one:8081")
+    topic.write_plainly(b'{"keytype":"NOOP","magic":0}', None, strata_url=url)
+    _end(node)
+    assert node.holder() is None
+
+
+def test_a_dead_holder_with_an_open_transaction(topic: "Topic") -> None:
+    """What a dead writer left open never becomes visible, and holds up the next one only briefly."""
+    reader, writer = topic.node(), topic.node()
+    dead = Producer({"bootstrap.servers": topic.bootstrap, "transactional.id": f"strata-pen-{topic.name}"})
+    dead.init_transactions(_WAIT_S)
+    dead.begin_transaction()
+    dead.produce(topic.name, b"v", b"never committed", 0)
+    assert dead.flush(_WAIT_S) == 0
+    assert list(reader.read(START)) == []
+    writer.append(START, [_record("next")])
+    assert _keys(reader) == [b"next"]
+    assert b"never committed" in topic.keys_in_the_topic()
+
+
+def _append_until_killed(bootstrap: str, topic: str, acknowledged: Connection) -> None:
+    with closing(KafkaLog(bootstrap, topic, advertised_url="http://victim:8081")) as log:
+        end = START
+        for i in range(1_000_000):
+            end = log.append(end, [_record(f"{i}a"), _record(f"{i}b")])[-1].offset
+            acknowledged.send((i, end))
+
+
+def test_a_holder_killed_in_the_middle_of_writes(topic: "Topic") -> None:
+    """Nothing acknowledged is lost, no append is there by half, and another node goes on at once."""
+    survivor = topic.node("http://survivor:8081")
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    victim = context.Process(target=_append_until_killed, args=(topic.bootstrap, topic.name, sender))
+    victim.start()
+    acknowledged = [receiver.recv() for _ in range(20)]
+    victim.kill()
+    victim.join(_WAIT_S)
+    while receiver.poll():
+        acknowledged.append(receiver.recv())
+    survivor.append(_end(survivor), [_record("on we go")])
+    entries = [entry for entry in survivor.read(START) if b"NOOP" not in (entry.key or b"")]
+    appends = (len(entries) - 1) // 2
+    expected = [f"{i}{half}".encode() for i in range(appends) for half in "ab"]
+    assert [entry.key for entry in entries] == [*expected, b"on we go"]
+    at = {entry.key: entry.offset for entry in entries}
+    assert {i: at[f"{i}b".encode()] for i, _ in acknowledged} == dict(acknowledged)
+
+
+# --- unknown fates
+
+
+def _commit_and_lose_the_answer(error: Exception) -> Callable[[Pen, float], None]:
+    def commit(pen: Pen, deadline: float) -> None:
+        pen._producer.commit_transaction(_WAIT_S)
+        pen.usable = False
+        raise error
+
+    return commit
+
+
+def _lose_the_commit(error: Exception) -> Callable[[Pen, float], None]:
+    def commit(pen: Pen, deadline: float) -> None:
+        pen.usable = False
+        raise error
+
+    return commit
+
+
+def _once(
+    monkeypatch: pytest.MonkeyPatch, commit: Callable[[Pen, float], None], *, taken_by: KafkaLog | None = None
+) -> None:
+    """Replace the next commit; another node takes the pen right after it."""
+    original = Pen.commit
+
+    def replaced(pen: Pen, deadline: float) -> None:
+        monkeypatch.setattr(Pen, "commit", original)
+        try:
+            commit(pen, deadline)
+        finally:
+            if taken_by is not None:
+                taken_by._take_pen()
+
+    monkeypatch.setattr(Pen, "commit", replaced)
+
+
+@pytest.mark.parametrize("kind", ["no answer", "fenced"])
+def test_a_commit_that_took_place_unheard(topic: "Topic", monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """An append whose commit took place succeeds, though its answer was lost, and its records are there once."""
+    node, other = topic.node(), topic.node()
+    first = node.append(START, [_record("a")])
+    error, taker = (LogTimeout("lost"), None) if kind == "no answer" else (Fenced(), other)
+    _once(monkeypatch, _commit_and_lose_the_answer(error), taken_by=taker)
+    written = node.append(first[-1].offset, [_record("b"), _record("c")])
+    assert [entry for entry in other.read(first[-1].offset) if entry.key in {b"b", b"c"}] == list(written)
+    assert _keys(other) == [b"a", b"b", b"c"]
+    node.append(_end(node), [_record("d")])
+    assert _keys(other) == [b"a", b"b", b"c", b"d"]
+
+
+@pytest.mark.parametrize("kind", ["no answer", "fenced"])
+def test_a_commit_that_never_took_place(topic: "Topic", monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """An append whose commit was lost conflicts, none of its records is visible, and the next try works."""
+    node, other = topic.node(), topic.node()
+    first = node.append(START, [_record("a")])
+    error, taker = (LogTimeout("lost"), None) if kind == "no answer" else (Fenced(), other)
+    _once(monkeypatch, _lose_the_commit(error), taken_by=taker)
+    with pytest.raises(Conflict):
+        node.append(first[-1].offset, [_record("b"), _record("c")])
+    assert _keys(other) == [b"a"]
+    node.append(_end(node), [_record("b"), _record("c")])
+    assert _keys(other) == [b"a", b"b", b"c"]
+
+
+# --- others in the topic
+
+
+def test_a_foreign_write_makes_us_decide_again(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
+    """A record from outside, written while we hold the pen, is not overlooked: the append conflicts, and says why."""
+    node = topic.node()
+    first = node.append(START, [_record("a")])
+    topic.write_plainly(b"foreign", b"v")
+    with caplog.at_level(logging.WARNING), pytest.raises(Conflict):
+        node.append(first[-1].offset, [_record("b")])
+    assert "ANOTHER PRODUCT WRITES" in caplog.text
+    assert _keys(node) == [b"a", b"foreign"]
+    node.append(_end(node), [_record("b")])
+    assert _keys(node) == [b"a", b"foreign", b"b"]
+
+
+def test_a_foreign_write_is_reported_when_it_is_read(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
+    """Reading a record that is not ours, while we hold the pen, is enough for the warning; once is enough."""
+    node = topic.node()
+    node.append(START, [_record("a")])
+    topic.write_plainly(b"foreign 1", b"v")
+    topic.write_plainly(b"foreign 2", b"v")
+    with caplog.at_level(logging.WARNING):
+        _end(node)
+    assert caplog.text.count("ANOTHER PRODUCT WRITES") == 1
+
+
+# --- refusals and limits
+
+
+def test_a_record_too_large(topic: "Topic") -> None:
+    """A record that the broker refuses is refused with its whole append; the pen stays in hand."""
+    node = topic.node()
+    first = node.append(START, [_record("a")])
+    with pytest.raises(RecordTooLarge):
+        node.append(first[-1].offset, [_record("small"), _record("large", 2_000_000)])
+    assert _keys(node) == [b"a"]
+    node.append(first[-1].offset, [_record("b")])
+    assert _keys(node) == [b"a", b"b"]
+
+
+def test_an_append_larger_than_a_batch(topic: "Topic") -> None:
+    """Only single records have a limit: many that are together larger than a broker's batch are one append."""
+    node = topic.node()
+    node.append(START, [_record(str(i), 400_000) for i in range(8)])
+    assert _keys(node) == [str(i).encode() for i in range(8)]
+
+
+def test_reads_and_appends_do_not_wait_for_each_other(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
+    """While an append hangs, reads answer; a second append gives up in time."""
+    node = topic.node(timeouts=Timeouts(write=1.0))
+    first = node.append(START, [_record("a")])
+    reached, go_on, original = threading.Event(), threading.Event(), Pen.commit
+
+    def hanging(pen: Pen, deadline: float) -> None:
+        reached.set()
+        assert go_on.wait(_WAIT_S)
+        original(pen, deadline + _WAIT_S)
+
+    monkeypatch.setattr(Pen, "commit", hanging)
+    with ThreadPoolExecutor(1) as pool:
+        appending = pool.submit(node.append, first[-1].offset, [_record("b")])
+        assert reached.wait(_WAIT_S)
+        try:
+            assert _keys(node) == [b"a"]
+            assert node.end() == first[-1].offset
+            with pytest.raises(LogError, match="waiting"):
+                node.append(first[-1].offset, [_record("c")])
+        finally:
+            go_on.set()
+        assert [entry.key for entry in appending.result(_WAIT_S)] == [b"b"]
+
+
+def test_a_closed_log_refuses(topic: "Topic") -> None:
+    """A closed log neither reads nor writes."""
+    node = topic.node()
+    node.close()
+    for call in (lambda: list(node.read(START)), lambda: node.append(START, [_record("a")]), node.end):
+        with pytest.raises(LogError, match="closed"):
+            call()
+
+
+# --- without fencing
+
+
+def test_without_fencing(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
+    """A single writer works without transactions, its records lie side by side, and the log warns aloud."""
+    with caplog.at_level(logging.WARNING):
+        node = topic.node("http://one:8081", fencing=Fencing.NONE)
+    assert "not fenced" in caplog.text
+    written: list[Entry] = []
+    for names in (["a"], ["b", "c"], ["d"]):
+        written += node.append(written[-1].offset if written else START, [_record(name) for name in names])
+    assert list(topic.node(fencing=Fencing.NONE).read(START)) == written
+    assert [entry.offset for entry in written] == [0, 1, 2, 3]
+    with pytest.raises(Conflict):
+        node.append(written[0].offset, [_record("stale")])
+    assert node.holder() is None
+
+
+def test_without_fencing_a_second_writer_is_noticed(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that raced with another is no success: it was decided without knowing the other."""
+    node = topic.node(fencing=Fencing.NONE)
+    first = node.append(START, [_record("a")])
+    original = Pen.stage
+
+    def raced(pen: Pen, *arguments: object) -> object:
+        topic.write_plainly(b"rival", b"v")
+        return original(pen, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Pen, "stage", raced)
+    with pytest.raises(LogTimeout, match="another writer"):
+        node.append(first[-1].offset, [_record("b")])
+    assert _keys(node) == [b"a", b"rival", b"b"]
+
+
+def test_without_fencing_after_fencing(topic: "Topic") -> None:
+    """What the topic says about an earlier holder of the pen does not concern a writer without one."""
+    topic.node("http://one:8081").append(START, [_record("a")])
+    node = topic.node("http://two:8081", fencing=Fencing.NONE)
+    first = node.append(_end(node), [_record("b")])
+    producer = node._pen
+    node.append(_end(node), [_record("c")])
+    assert node._pen is producer
+    assert node.holder() is None
+    assert [entry.key for entry in node.read(first[0].offset - 1)] == [b"b", b"c"]
+
+
+def test_without_fencing_too_large(topic: "Topic") -> None:
+    """A record that the broker refuses is refused in the same way."""
+    node = topic.node(fencing=Fencing.NONE)
+    with pytest.raises(RecordTooLarge):
+        node.append(START, [_record("large", 2_000_000)])
+    assert [entry.key for entry in node.append(START, [_record("a")])] == [b"a"]

@@ -1,0 +1,207 @@
+"""The topic of a Kafka log: created, adopted, refused; and reading what others left in it."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+)
+
+from harness.processes import free_port
+from storage.kafka_log import KafkaLog, Timeouts
+from storage.kafka_pen import Pen
+from storage.log import START, Conflict, LogError, Record, RecordTooLarge
+
+if TYPE_CHECKING:
+    from tests.kafka.conftest import Topic
+
+pytestmark = pytest.mark.kafka
+
+_WAIT_S = 30
+
+
+def _create(topic: "Topic", partitions: int = 1, **config: str) -> None:
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+    settings = {name.replace("_", "."): value for name, value in config.items()}
+    new = NewTopic(topic.name, num_partitions=partitions, replication_factor=1, config=settings)
+    admin.create_topics([new])[topic.name].result(_WAIT_S)
+
+
+def _config(topic: "Topic") -> dict[str, str]:
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic.name)
+    found = admin.describe_configs([resource])[resource].result(_WAIT_S)
+    return {name: entry.value for name, entry in found.items()}
+
+
+def _alter(topic: "Topic", name: str, value: str) -> None:
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic.name, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(_WAIT_S)
+
+
+# --- found or created
+
+
+def test_a_missing_topic_is_created(topic: "Topic") -> None:
+    """The topic that is created has one partition and is compacted."""
+    topic.node()
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+    description = admin.describe_topics(TopicCollection([topic.name]))[topic.name].result(_WAIT_S)
+    assert len(description.partitions) == 1
+    assert _config(topic)["cleanup.policy"] == "compact"
+
+
+def test_nodes_that_start_at_once_share_the_topic(topic: "Topic") -> None:
+    """Several nodes find no topic, one creates it, and all work on it."""
+    with ThreadPoolExecutor(4) as pool:
+        nodes = list(pool.map(lambda _: topic.node(), range(4)))
+    nodes[0].append(START, [Record(b"a", b"1")])
+    assert [[entry.key for entry in node.read(START)][-1] for node in nodes] == [b"a"] * 4
+
+
+def test_a_topic_with_two_partitions_is_refused(topic: "Topic") -> None:
+    """Two partitions have no order between them: the error says what to do."""
+    _create(topic, partitions=2, cleanup_policy="compact")
+    with pytest.raises(LogError, match=r"has 2 partitions; .*exactly one.*name another topic"):
+        topic.node()
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_a_topic_that_forgets_is_refused(topic: "Topic", policy: str) -> None:
+    """A topic whose records expire is refused with the command that sets it right."""
+    _create(topic, cleanup_policy=policy)
+    with pytest.raises(LogError, match=r"cleanup.policy=.*delete.*kafka-configs.sh"):
+        topic.node()
+
+
+def test_an_unreachable_broker_is_a_bounded_failure() -> None:
+    """Without Kafka the start fails in time and says so."""
+    with pytest.raises(LogError, match="Kafka did not answer"):
+        KafkaLog(f"127.0.0.1:{free_port()}", "schemas", advertised_url=None, timeouts=Timeouts(start=0.5))
+
+
+# --- what others left
+
+
+def test_an_existing_topic_is_adopted(topic: "Topic") -> None:
+    """Records of another product are read as they are, null and junk included, and ours go after them."""
+    _create(topic, cleanup_policy="compact")
+    # The broker refuses a record without a key in a compacted topic; one from before it was compacted stays.
+    _alter(topic, "cleanup.policy", "delete")
+    left: list[tuple[bytes | None, bytes | None]] = [
+        (b'{"keytype":"NOOP","magic":0}', None),
+        (b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', b'{"subject":"s","version":1,"id":1}'),
+        (None, b"no key"),
+        (b"\xff\x00junk", b"\x80"),
+        (b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', None),
+    ]
+    for key, value in left:
+        topic.write_plainly(key, value)
+    _alter(topic, "cleanup.policy", "compact")
+    node = topic.node("http://one:8081")
+    adopted = list(node.read(START))
+    assert [(entry.key, entry.value) for entry in adopted] == left
+    assert node.holder() is None
+    assert node.end() == adopted[-1].offset
+    written = node.append(adopted[-1].offset, [Record(b"a", b"1")])
+    assert list(topic.node().read(written[0].offset - 1)) == list(written)
+
+
+def test_aborted_records_are_gaps(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Aborted transactions in the middle and at the end hide their records and hold up no reader."""
+    node, other = topic.node(), topic.node()
+    end = node.append(START, [Record(b"a", b"1")])[-1].offset
+
+    def abort() -> None:
+        pen = node._pen
+        assert isinstance(pen, Pen)
+        pen.stage([Record(b"aborted", b"1")] * 3, b"token", time.monotonic() + _WAIT_S)
+        assert pen.abort() is None
+        node._ending = None
+
+    abort()
+    assert list(other.read(end)) == []
+    assert other.end() == end
+    written = node.append(end, [Record(b"b", b"2")])
+    abort()
+    abort()
+    assert list(other.read(end)) == list(written)
+    assert other.end() == node.end() == written[0].offset
+    assert list(topic.node().read(written[0].offset)) == []
+
+
+def test_reading_from_every_place(topic: "Topic") -> None:
+    """From any offset, a marker's included, a read yields exactly the records behind it, forwards and back."""
+    node, reader = topic.node(), topic.node()
+    for i in range(5):
+        node.append(node.end(), [Record(f"{i}{half}".encode(), b"v") for half in "ab"])
+    entries = list(reader.read(START))
+    last = entries[-1].offset
+    for after in [*range(last + 1), *reversed(range(last + 1)), START]:
+        assert list(reader.read(after)) == [entry for entry in entries if entry.offset > after]
+
+
+def test_an_append_after_a_marker(topic: "Topic") -> None:
+    """Whoever has read to the end may say so with any offset behind the last record."""
+    node = topic.node()
+    last = node.append(START, [Record(b"a", b"1")])[-1].offset
+    node.append(last + 1, [Record(b"b", b"2")])
+    with pytest.raises(Conflict):
+        node.append(last + 1, [Record(b"c", b"3")])
+
+
+def test_a_log_that_lost_records_is_an_error(topic: "Topic") -> None:
+    """A topic that was created anew under a running node is not taken for an empty one."""
+    node = topic.node(timeouts=Timeouts(read=0.5))
+    last = node.append(START, [Record(str(i).encode(), b"v") for i in range(5)])[-1].offset
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+    admin.delete_topics([topic.name])[topic.name].result(_WAIT_S)
+    with pytest.raises(LogError):
+        list(node.read(last))
+
+
+def test_the_broker_refuses_a_size(topic: "Topic") -> None:
+    """A limit that was lowered after the start is the broker's to enforce; the node then goes on."""
+    node = topic.node()
+    last = node.append(START, [Record(b"a", b"1")])[-1].offset
+    _alter(topic, "max.message.bytes", "2000")
+    with pytest.raises(RecordTooLarge):
+        node.append(last, [Record(b"large", b"v" * 10_000)])
+    written = node.append(last, [Record(b"b", b"2")])
+    assert [entry.key for entry in topic.node().read(last) if b"NOOP" not in (entry.key or b"")] == [b"b"]
+    assert node.end() == written[0].offset
+
+
+def test_compaction(topic: "Topic") -> None:
+    """After Kafka has compacted the topic the newest record of every key is there, and who held the pen last."""
+    _create(topic, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.001")
+    node = topic.node("http://one:8081")
+    newest: dict[bytes | None, bytes | None] = {}
+    end = START
+    for i in range(30):
+        record = Record(f"key {i % 3}".encode(), str(i).encode())
+        end, newest[record.key] = node.append(end, [record])[-1].offset, record.value
+        time.sleep(0.02)
+    deadline = time.monotonic() + _WAIT_S
+    while len(topic.keys_in_the_topic()) > 20 and time.monotonic() < deadline:
+        # A segment is closed when the next record arrives.
+        end, newest[b"key 0"] = node.append(end, [Record(b"key 0", b"30")])[-1].offset, b"30"
+        time.sleep(0.2)
+    fresh = topic.node("http://two:8081")
+    entries = list(fresh.read(START))
+    assert len(entries) <= 20
+    replayed = {entry.key: entry.value for entry in entries if b"NOOP" not in (entry.key or b"")}
+    assert replayed == newest
+    assert fresh.holder() == "http://one:8081"
+    assert fresh.end() == end
+    fresh.append(end, [Record(b"key 1", b"31")])
+    assert list(node.read(end))[-1].value == b"31"
