@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from compat.formats import FORMATS
-from compat.levels import LEVELS, Direction, Level
+from compat.levels import LEVELS, Direction, Level, Policy
 from compat.result import Incompatibility
 from compat.schema import ParsedSchema
 
@@ -37,12 +37,12 @@ class CheckResult:
     incompatibilities: tuple[Incompatibility, ...] = ()
 
 
-def check(new: ParsedSchema, previous: Sequence[Previous], level: Level) -> CheckResult:
+def check(new: ParsedSchema, previous: Sequence[Previous], level: Level, policy: Policy = Policy.STRICT) -> CheckResult:
     """Check a new schema against the previous versions (oldest first) under a level."""
     rule = LEVELS[level]
     looked_at = previous if rule.transitive else previous[-1:]
     for version in reversed(looked_at if rule.directions else ()):
-        result = _check_version(new, version, rule.directions)
+        result = _check_version(new, version, rule.directions, policy)
         if not result.compatible:
             return result
     return CheckResult(compatible=True)
@@ -53,14 +53,16 @@ def explain(incompatibility: Incompatibility) -> str:
     return FORMATS[incompatibility.format].explain(incompatibility)
 
 
-def _check_version(new: ParsedSchema, previous: Previous, directions: Sequence[Direction]) -> CheckResult:
+def _check_version(
+    new: ParsedSchema, previous: Previous, directions: Sequence[Direction], policy: Policy
+) -> CheckResult:
     if new.format is not previous.schema.format:
         return CheckResult(compatible=False, messages=(_OTHER_FORMAT,))
     messages: list[str] = []
     findings: list[Incompatibility] = []
     found: Sequence[Incompatibility] = ()
     for direction in directions:
-        found = _check_direction(new, previous, direction)
+        found = _check_direction(new, previous, direction, policy)
         findings += found
         messages += (_message(finding) for finding in found)
     if found:
@@ -68,10 +70,12 @@ def _check_version(new: ParsedSchema, previous: Previous, directions: Sequence[D
     return CheckResult(compatible=not findings, messages=tuple(messages), incompatibilities=tuple(findings))
 
 
-def _check_direction(new: ParsedSchema, previous: Previous, direction: Direction) -> list[Incompatibility]:
+def _check_direction(
+    new: ParsedSchema, previous: Previous, direction: Direction, policy: Policy
+) -> list[Incompatibility]:
     backward = direction is Direction.BACKWARD
     reader, writer = (new, previous.schema) if backward else (previous.schema, new)
-    found = FORMATS[new.format].check(reader, writer)
+    found = FORMATS[new.format].check(reader, writer, policy=policy)
     return [replace(finding, direction=direction, version=previous.version) for finding in found]
 
 

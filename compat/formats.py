@@ -1,7 +1,6 @@
 """The formats, as a table: one row of functions each.
 
-A new schema language is a package beside `avro/`, a member of `SchemaFormat` and a row here. The resolved texts of a
-schema's references will become a further argument of `parse`, beside `strict`.
+A new schema language is a package beside `avro/`, a member of `SchemaFormat` and a row here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,14 +9,21 @@ from typing import Final, Protocol
 
 from compat.avro import equivalence, normalizer, parser, rules, wording
 from compat.avro.model import AvroSchema
+from compat.levels import Policy
 from compat.result import Incompatibility
-from compat.schema import ParsedSchema, SchemaFormat
+from compat.schema import ParsedSchema, ResolvedReference, SchemaFormat
 
 __all__ = ["FORMATS", "Format"]
 
 
 class _Parse(Protocol):
-    def __call__(self, text: str, *, strict: bool) -> ParsedSchema: ...
+    def __call__(self, text: str, *, strict: bool, references: Sequence[ResolvedReference] = ()) -> ParsedSchema: ...
+
+
+class _Check(Protocol):
+    def __call__(
+        self, reader: ParsedSchema, writer: ParsedSchema, *, policy: Policy = Policy.STRICT
+    ) -> Sequence[Incompatibility]: ...
 
 
 class _WireMessage(Protocol):
@@ -30,7 +36,7 @@ class Format:
 
     parse: _Parse  # strict for a new schema, lenient for a stored one; raises SchemaParseError
     normalize: Callable[[ParsedSchema], str]  # the text that normalize=true stores
-    check: Callable[[ParsedSchema, ParsedSchema], Sequence[Incompatibility]]  # reader, writer
+    check: _Check
     equivalent: Callable[[ParsedSchema, ParsedSchema], bool]  # one version of a subject, though the texts differ
     wire_message: _WireMessage  # a finding in the reference's words
     explain: Callable[[Incompatibility], str]  # a finding for a person, with what would mend it
@@ -42,11 +48,20 @@ def _avro(schema: ParsedSchema) -> AvroSchema:
     return schema
 
 
+def _check_avro(
+    reader: ParsedSchema,
+    writer: ParsedSchema,
+    *,
+    policy: Policy = Policy.STRICT,  # noqa: ARG001 - Avro's rules know no policy
+) -> Sequence[Incompatibility]:
+    return rules.check(_avro(reader), _avro(writer))
+
+
 FORMATS: Final[Mapping[SchemaFormat, Format]] = {
     SchemaFormat.AVRO: Format(
         parse=parser.parse,
         normalize=lambda schema: normalizer.normalize(_avro(schema)),
-        check=lambda reader, writer: rules.check(_avro(reader), _avro(writer)),
+        check=_check_avro,
         equivalent=lambda left, right: equivalence.equivalent(_avro(left), _avro(right)),
         wire_message=wording.wire_message,
         explain=wording.explain,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["LEVELS", "Direction", "Level", "Rule"]
+__all__ = ["LEVELS", "Direction", "Level", "Policy", "Rule"]
 
 
 class Level(StrEnum):
@@ -17,6 +17,14 @@ class Level(StrEnum):
     FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
     FULL = "FULL"
     FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+
+class Policy(StrEnum):
+    """How strictly differences count, spelled as `compatibilityPolicy` on the wire; matters to JSON Schema alone."""
+
+    STRICT = "STRICT"
+    LENIENT = "LENIENT"
+    LOGICAL = "LOGICAL"
 
 
 class Direction(StrEnum):

@@ -6,7 +6,7 @@ A format stands in `SchemaFormat` only together with its implementation, so the 
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["ParsedSchema", "SchemaFormat", "SchemaParseError"]
+__all__ = ["ParsedSchema", "ResolvedReference", "SchemaFormat", "SchemaParseError"]
 
 
 class SchemaFormat(StrEnum):
@@ -17,6 +17,19 @@ class SchemaFormat(StrEnum):
 
 class SchemaParseError(ValueError):
     """The text is no schema of its format; the message says what is wrong, and where."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedReference:
+    """A schema that another one refers to by a name.
+
+    What a reference itself refers to comes before it in a sequence of these, and each stands there once.
+    """
+
+    name: str  # how the referring schema names it: an Avro type, a JSON Schema URI, a Protobuf import
+    text: str  # its schema text as stored
+    identity: str = ""  # equal for two references if, and only if, they lead to the same registered version
+    direct: bool = True  # named by the schema itself, not only by one of its references
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ __all__ = [
     "media_type",
     "missing_body",
     "mode_not_found",
+    "no_such_reference",
     "not_acceptable",
     "not_found",
     "not_import_mode",
@@ -33,6 +34,7 @@ __all__ = [
     "not_the_writer",
     "operation_not_permitted",
     "read_only",
+    "referenced",
     "schema_id_mismatch",
     "schema_not_found",
     "schema_too_large",
@@ -178,6 +180,11 @@ def invalid_schema(reason: str) -> RegistryError:
     return RegistryError(42201, reason)
 
 
+def no_such_reference(subject: str, version: int) -> RegistryError:
+    """A reference that leads nowhere, or to a soft-deleted version."""
+    return RegistryError(42201, f'No schema reference found for subject "{subject}" and version {version}')
+
+
 def empty_schema() -> RegistryError:
     """A blank schema, and no previous version to copy."""
     return RegistryError(42201, "Empty schema")
@@ -244,6 +251,14 @@ def id_overwrite(schema_id: int, context: str) -> RegistryError:
 def import_with_subjects() -> RegistryError:
     """IMPORT asked for where live schemas stand."""
     return operation_not_permitted("Cannot import since found existing subjects")
+
+
+def referenced(subject: str, version: int) -> RegistryError:
+    """A deletion of what another schema refers to."""
+    return RegistryError(
+        42206,
+        f"One or more references exist to the schema {{magic=1,keytype=SCHEMA,subject={subject},version={version}}}.",
+    )
 
 
 def schema_id_mismatch(schema_id: int, stored: int) -> RegistryError:

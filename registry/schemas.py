@@ -10,11 +10,12 @@ from functools import lru_cache
 from compat.check import CheckResult, Previous, check
 from compat.formats import FORMATS
 from compat.levels import LEVELS, Level
-from compat.schema import ParsedSchema, SchemaFormat, SchemaParseError
+from compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
 from registry import errors
+from registry.references import pinned, resolved
 from storage.fingerprint import fingerprint, guid_of
 from storage.records import Reference
-from storage.state import SchemaVersion
+from storage.state import SchemaVersion, State
 
 __all__ = ["Candidate", "SchemaRequest", "compare", "equivalent", "parse_request", "schema_types"]
 
@@ -39,6 +40,7 @@ class Candidate:
     parsed: ParsedSchema
     text: str
     digest: bytes
+    references: tuple[Reference, ...] = ()
 
     @property
     def schema_type(self) -> str:
@@ -51,41 +53,46 @@ def schema_types() -> list[str]:
     return [schema_format.value for schema_format in FORMATS]
 
 
-def parse_request(subject: str, request: SchemaRequest, *, strict: bool, normalize: bool) -> Candidate:
+def parse_request(state: State, subject: str, request: SchemaRequest, *, strict: bool, normalize: bool) -> Candidate:
     """Parse a request's schema.
 
     Raises:
-        RegistryError: 42201 for an unknown format, references, or a text that is no schema.
+        RegistryError: 42201 for an unknown format, a reference that leads nowhere, or a text that is no schema.
     """
     if request.schema_type not in schema_types():
         raise errors.invalid_schema(
             f"Invalid schema type {request.schema_type}: this registry takes {', '.join(schema_types())}"
         )
-    if request.references:
-        raise errors.invalid_schema(
-            "This registry does not take schema references yet: write the referenced types out in the schema"
-        )
+    references = pinned(state, subject, request.references)
+    if normalize:
+        references = tuple(sorted(set(references), key=lambda r: (r.name, r.subject, r.version)))
     try:
         request.text.encode()
-        parsed = _parse(request.schema_type, request.text, strict)
+        parsed = _parse(request.schema_type, request.text, strict, resolved(state, subject, references))
         text = FORMATS[parsed.format].normalize(parsed) if normalize else parsed.canonical
     except (SchemaParseError, UnicodeEncodeError) as error:
         raise errors.invalid_schema(_invalid(subject, request, str(error))) from None
-    return Candidate(parsed, text, fingerprint(text))
+    digest = fingerprint(text, [(r.name, r.subject, r.version) for r in references])
+    return Candidate(parsed, text, digest, references)
 
 
-def equivalent(candidate: Candidate, entry: SchemaVersion) -> bool:
-    """Tell whether a version holds the candidate under the weaker equality of look-ups."""
-    if entry.schema.schema_type != candidate.schema_type or entry.schema.value.references:
+def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool:
+    """Tell whether a version holds the candidate under the weaker equality of look-ups.
+
+    References written out in the text equal references by name; by name they must be the same ones.
+    """
+    if entry.schema.schema_type != candidate.schema_type:
+        return False
+    if candidate.references and set(candidate.references) != set(entry.schema.value.references):
         return False
     try:
-        stored = _stored(entry)
-    except SchemaParseError:
+        stored = _stored(state, entry)
+    except (SchemaParseError, errors.RegistryError):
         return False
     return FORMATS[candidate.parsed.format].equivalent(candidate.parsed, stored)
 
 
-def compare(candidate: Candidate, previous: Sequence[SchemaVersion], level: Level) -> CheckResult:
+def compare(state: State, candidate: Candidate, previous: Sequence[SchemaVersion], level: Level) -> CheckResult:
     """Check a candidate against some versions, oldest first.
 
     Raises:
@@ -93,30 +100,35 @@ def compare(candidate: Candidate, previous: Sequence[SchemaVersion], level: Leve
     """
     looked_at = previous if LEVELS[level].transitive else previous[-1:]
     try:
-        return check(candidate.parsed, [Previous(entry.version, _stored(entry)) for entry in looked_at], level)
+        return check(candidate.parsed, [Previous(entry.version, _stored(state, entry)) for entry in looked_at], level)
     except SchemaParseError as error:
         raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
 
 
-def _stored(entry: SchemaVersion) -> ParsedSchema:
-    return _parse(entry.schema.schema_type, entry.schema.text, False)
+def _stored(state: State, entry: SchemaVersion) -> ParsedSchema:
+    references = resolved(state, entry.subject, entry.schema.value.references)
+    return _parse(entry.schema.schema_type, entry.schema.text, False, references)
 
 
 @lru_cache(_CACHED_SCHEMAS)
-def _parse(schema_type: str, text: str, strict: bool) -> ParsedSchema:
+def _parse(schema_type: str, text: str, strict: bool, references: tuple[ResolvedReference, ...]) -> ParsedSchema:
     try:
         schema_format = FORMATS[SchemaFormat(schema_type)]
     except (KeyError, ValueError):
         raise SchemaParseError(f"schemas of type {schema_type} are not supported") from None
-    return schema_format.parse(text, strict=strict)
+    return schema_format.parse(text, strict=strict, references=references)
 
 
 def _invalid(subject: str, request: SchemaRequest, details: str) -> str:
     text = request.text.encode(errors="replace").decode()
-    guid = guid_of(fingerprint(text))
+    guid = guid_of(fingerprint(text, [(r.name, r.subject, r.version) for r in request.references]))
+    references = ", ".join(
+        f"{{name='{r.name}', subject='{r.subject}', version={r.version}}}" for r in request.references
+    )
     return (
         f"Invalid schema {{subject={subject},version={request.version or 'null'},"
         f"id={-1 if request.schema_id is None else request.schema_id},guid={guid},"
-        f"schemaType={request.schema_type},references=[],metadata=null,ruleSet=null,schema={text},"
-        f"schemaTags=null,ts=null,deleted=null}} with refs [] of type {request.schema_type}, details: {details}"
+        f"schemaType={request.schema_type},references=[{references}],metadata=null,ruleSet=null,schema={text},"
+        f"schemaTags=null,ts=null,deleted=null}} with refs [{references}] of type {request.schema_type}, "
+        f"details: {details}"
     )

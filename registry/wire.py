@@ -17,7 +17,7 @@ from registry import errors
 from registry.decide.register import Registered
 from registry.schemas import SchemaRequest
 from storage.records import Reference
-from storage.state import SchemaVersion
+from storage.state import SchemaVersion, StoredSchema
 
 __all__ = [
     "MEDIA_TYPES",
@@ -123,6 +123,14 @@ class ErrorAnswer(_Answer):
     message: str
 
 
+class ReferenceAnswer(_Answer):
+    """A name inside the schema, and the subject and version it stands for."""
+
+    name: str
+    subject: str
+    version: int
+
+
 class RegisteredAnswer(_Answer):
     """Where a schema stands now; `ts` and `deleted` when it stood there before."""
 
@@ -130,6 +138,7 @@ class RegisteredAnswer(_Answer):
     version: int
     guid: str
     schema_type: str = Field(alias="schemaType")
+    references: list[ReferenceAnswer] | None = None
     text: str = Field(alias="schema")
     ts: int | None = None
     deleted: bool | None = None
@@ -143,6 +152,7 @@ class SchemaAnswer(_Answer):
     id: int
     guid: str
     schema_type: str = Field(alias="schemaType")
+    references: list[ReferenceAnswer] | None = None
     text: str = Field(alias="schema")
     ts: int | None = None
     deleted: bool | None = None
@@ -155,6 +165,7 @@ class SchemaStringAnswer(_Answer):
     version: int | None = None
     guid: str
     schema_type: str = Field(alias="schemaType")
+    references: list[ReferenceAnswer] | None = None
     text: str = Field(alias="schema")
     max_id: int | None = Field(None, alias="maxId")
     ts: int
@@ -220,32 +231,31 @@ def text_answer(text: str) -> Response:
 def schema_version(entry: SchemaVersion, *, stored: bool = True) -> dict[str, Any]:
     """Return a version of a subject; not `stored`: as the echo of a look-up, without what only the log knows."""
     content = {"subject": entry.subject, "version": entry.version, "id": entry.schema.schema_id}
-    return content | _content(entry) | (_log_facts(entry) if stored else {})
+    return content | _content(entry.schema) | (_log_facts(entry) if stored else {})
 
 
 def registered(place: Registered) -> dict[str, Any]:
     """Return the answer to a registration, `id` first."""
-    content = {"id": place.schema.schema_id, "version": place.version, "guid": place.schema.guid}
-    content |= {"schemaType": place.schema.schema_type, "schema": place.schema.text}
-    return content | (_log_facts(place.existing) if place.existing else {})
+    content: dict[str, Any] = {"id": place.schema.schema_id, "version": place.version}
+    return content | _content(place.schema) | (_log_facts(place.existing) if place.existing else {})
 
 
 def schema_string(shown: SchemaVersion, *, subject: str, max_id: int | None) -> dict[str, Any]:
     """Return what an id names."""
     content: dict[str, Any] = {"subject": shown.subject, "version": shown.version} if subject else {}
-    content |= _content(shown)
+    content |= _content(shown.schema)
     if max_id is not None:
         content["maxId"] = max_id
     return content | _log_facts(shown)
 
 
-def _content(entry: SchemaVersion) -> dict[str, Any]:
-    value = entry.schema.value
-    content: dict[str, Any] = {"guid": entry.schema.guid, "schemaType": entry.schema.schema_type}
+def _content(schema: StoredSchema) -> dict[str, Any]:
+    value = schema.value
+    content: dict[str, Any] = {"guid": schema.guid, "schemaType": schema.schema_type}
     if value.references:
         content["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in value.references]
     content |= _present({"metadata": value.metadata})
-    content["schema"] = entry.schema.text
+    content["schema"] = schema.text
     return content | _present({"ruleSet": value.rule_set})
 
 

@@ -42,6 +42,7 @@ __all__ = [
     "decode_key",
     "decode_value",
     "encode",
+    "qualified",
 ]
 
 SchemaId = NewType("SchemaId", int)
@@ -194,6 +195,14 @@ def context_of(subject: str) -> str:
     if subject.startswith(":.") and (end := subject.find(":", 2)) > 0:
         return subject[1:end]
     return DEFAULT_CONTEXT
+
+
+def qualified(subject: str, context: str) -> str:
+    """Return a subject as seen from a context: a plain one belongs there, `:.:s` to the default one."""
+    if subject.startswith(":.:"):
+        return subject.removeprefix(":.:")
+    plain = context == DEFAULT_CONTEXT or context_of(subject) != DEFAULT_CONTEXT
+    return subject if plain else f":{context}:{subject}"
 
 
 # --- to bytes

@@ -38,6 +38,7 @@ from storage.records import (
     context_of,
     decode_key,
     decode_value,
+    qualified,
 )
 
 __all__ = ["ContextState", "SchemaVersion", "SetAside", "State", "StoredSchema"]
@@ -77,7 +78,7 @@ class IdEntry:
     """A schema and the versions that use it, in the order in which they came."""
 
     schema: StoredSchema
-    used_by: tuple[tuple[Subject, Version], ...]
+    used_by: "tuple[Place, ...]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ class SetAside:
     reason: str
 
 
+Place = tuple[Subject, Version]
 _NO_VERSIONS: Mapping[Version, SchemaVersion] = {}
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -112,6 +114,7 @@ class State:
     contexts: "Map[str, ContextState]" = field(default_factory=lambda: Map({DEFAULT_CONTEXT: ContextState()}))
     configs: "Map[Subject | None, ConfigValue]" = field(default_factory=Map)
     modes: "Map[Subject | None, str]" = field(default_factory=Map)
+    referrers: "Map[Place, frozenset[Place]]" = field(default_factory=Map)
     removals: int = field(default=0, compare=False)
     set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
     set_aside_count: int = field(default=0, compare=False)
@@ -178,8 +181,12 @@ class State:
         version = SchemaVersion(value.subject, value.version, schema, timestamp, value.deleted)
         versions = {**before.subjects.get(value.subject, _NO_VERSIONS), value.version: version}
         linked = before._linked(context_name, schema, place)
-        removals = self.removals + (before is not self)
-        return replace(linked, subjects=linked.subjects.set(value.subject, versions), removals=removals)
+        return replace(
+            linked,
+            subjects=linked.subjects.set(value.subject, versions),
+            referrers=_referring(before.referrers, value, place),
+            removals=self.removals + (before is not self),
+        )
 
     def _without(self, subject: Subject, version: Version) -> "State":
         after = replace(self._unlinked(subject, version), removals=self.removals + 1)
@@ -221,6 +228,13 @@ class State:
         old = self.subjects.get(subject, _NO_VERSIONS).get(version)
         if old is None:
             return self
+        if old.schema.value.references:
+            referrers = _referring_no_more(self.referrers, old.schema.value, (subject, version))
+            return replace(self, referrers=referrers)._off_its_id(old)
+        return self._off_its_id(old)
+
+    def _off_its_id(self, old: SchemaVersion) -> "State":
+        subject, version = old.subject, old.version
         name = context_of(subject)
         context = self.context(name)
         schema_id = old.schema.schema_id
@@ -276,6 +290,11 @@ class State:
         """Return the id under which a context holds a schema of this type and fingerprint."""
         return self.context(context).ids.get((schema_type, digest))
 
+    def referred_by(self, subject: str, version: int) -> list[SchemaVersion]:
+        """Return the versions that refer to a version, soft-deleted ones included, by subject and version."""
+        places = self.referrers.get((Subject(subject), Version(version)), frozenset())
+        return [self.subjects[name][number] for name, number in sorted(places)]
+
     def subject_names(self) -> Iterator[Subject]:
         """Return the names of all subjects, in no order."""
         return iter(self.subjects)
@@ -288,6 +307,29 @@ def _stored(value: SchemaValue) -> StoredSchema:
     except (AttributeError, TypeError, ValueError) as error:
         raise RecordError(f"the schema's identity cannot be computed: {error}") from None
     return StoredSchema(value.schema_id, value.schema_type, value.text, digest, value)
+
+
+def _referring(
+    referrers: "Map[Place, frozenset[Place]]", value: SchemaValue, place: Place
+) -> "Map[Place, frozenset[Place]]":
+    for target in _targets(value):
+        referrers = referrers.set(target, referrers.get(target, frozenset()) | {place})
+    return referrers
+
+
+def _referring_no_more(
+    referrers: "Map[Place, frozenset[Place]]", value: SchemaValue, place: Place
+) -> "Map[Place, frozenset[Place]]":
+    for target in _targets(value):
+        left = referrers.get(target, frozenset()) - {place}
+        referrers = referrers.set(target, left) if left else _dropped(referrers, target)
+    return referrers
+
+
+def _targets(value: SchemaValue) -> Iterator[Place]:
+    """The versions that a schema refers to; a plain subject is one of the schema's own context."""
+    for reference in value.references:
+        yield Subject(qualified(reference.subject, context_of(value.subject))), Version(reference.version)
 
 
 def _identity(schema: StoredSchema) -> tuple[str, bytes]:

@@ -166,6 +166,7 @@ class AvroSchema(ParsedSchema):
 
     root: Node = field(repr=False)
     names: Names = field(repr=False)
+    external: frozenset[str] = frozenset()  # what references are schemas of: printed as names, defined elsewhere
 
 
 def resolve(node: Node, names: Names) -> Node:

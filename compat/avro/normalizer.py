@@ -60,7 +60,7 @@ def normalize(schema: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     try:
         normalizer = _Normalizer(schema.names)
         names = {full: normalizer.named(node) for full, node in schema.names.items()}
-        return print_schema(normalizer.node(schema.root), names, limits)
+        return print_schema(normalizer.node(schema.root), names, limits, external=schema.external)
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
 

@@ -9,10 +9,10 @@ up once more at the end: so a record may refer to itself, and to types defined l
 inside a namespace then means that namespace and never the null namespace.
 A name may be defined twice if both definitions say the same.
 
-References to other registered schemas (a later step) enter as a filled table of names: `_Parser.names`.
+The types of referenced schemas are known from the start. They are read leniently: they are stored already.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from compat.avro.defaults import DefaultCheck
@@ -41,7 +41,7 @@ from compat.avro.model import (
 from compat.avro.names import make_name, name_fault, qualify
 from compat.avro.printer import print_schema
 from compat.limits import DEFAULT_LIMITS, Limits
-from compat.schema import SchemaFormat, SchemaParseError
+from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 __all__ = ["parse"]
 
@@ -58,22 +58,32 @@ _Object = dict[str, Json]
 _NamedT = TypeVar("_NamedT", EnumType, FixedType, RecordType)
 
 
-def parse(text: str, *, strict: bool, limits: Limits = DEFAULT_LIMITS) -> AvroSchema:
+def parse(
+    text: str, *, strict: bool, references: Sequence[ResolvedReference] = (), limits: Limits = DEFAULT_LIMITS
+) -> AvroSchema:
     """Read a schema; strict for a new one, lenient for one that is stored already."""
+    names: dict[str, NamedType] = {}
     try:
-        json = read_json(text, limits)
-        parser = _Parser(limits, strict=strict)
-        root = parser.node(json, "")
-        parser.finish()
-        canonical = print_schema(root, parser.names, limits)
+        roots = [_read(reference.text, names, limits, strict=False) for reference in references]
+        external = frozenset(root.name.full for root in roots if isinstance(root, EnumType | FixedType | RecordType))
+        root = _read(text, names, limits, strict=strict)
+        canonical = print_schema(root, names, limits, external=external)
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
-    return AvroSchema(SchemaFormat.AVRO, canonical, root, parser.names)
+    return AvroSchema(SchemaFormat.AVRO, canonical, root, names, external)
+
+
+def _read(text: str, names: dict[str, NamedType], limits: Limits, *, strict: bool) -> Node:
+    """Read one text, and add the types that it defines to those known."""
+    parser = _Parser(names, limits, strict=strict)
+    root = parser.node(read_json(text, limits), "")
+    parser.finish()
+    return root
 
 
 class _Parser:
-    def __init__(self, limits: Limits, *, strict: bool):
-        self.names: dict[str, NamedType] = {}
+    def __init__(self, names: dict[str, NamedType], limits: Limits, *, strict: bool):
+        self.names = names
         self._limits = limits
         self._strict = strict
         self._fields = 0

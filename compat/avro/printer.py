@@ -5,7 +5,7 @@ Attributes come in a fixed order, custom ones after them in input order; a primi
 which for a forward reference is the place of the reference, and named from then on.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Final
 
 from compat.avro.json_text import check_bounds, quote, write_json
@@ -34,9 +34,12 @@ from compat.schema import SchemaParseError
 __all__ = ["print_schema"]
 
 
-def print_schema(root: Node, names: Names, limits: Limits) -> str:
-    """Print a schema; the text keeps to the bounds under which it will be read again."""
-    printer = _Printer(names, limits)
+def print_schema(root: Node, names: Names, limits: Limits, *, external: Set[str] = frozenset()) -> str:
+    """Print a schema; the text keeps to the bounds under which it will be read again.
+
+    Types of the `external` names are not defined in the text.
+    """
+    printer = _Printer(names, limits, external)
     printer.put(root, "", 0)
     text = "".join(printer.parts)
     check_bounds(text, limits)
@@ -44,10 +47,10 @@ def print_schema(root: Node, names: Names, limits: Limits) -> str:
 
 
 class _Printer:
-    def __init__(self, names: Names, limits: Limits):
+    def __init__(self, names: Names, limits: Limits, external: Set[str]):
         self.parts: list[str] = []
         self._names = names
-        self._defined: set[str] = set()
+        self._defined: set[str] = set(external)
         self._deepest = limits.depth
 
     def put(self, node: Node, namespace: str, depth: int) -> None:

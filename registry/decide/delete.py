@@ -20,20 +20,21 @@ from storage.records import (
 )
 from storage.state import SchemaVersion, State
 
-__all__ = ["delete_subject", "delete_version", "hard_delete"]
+__all__ = ["check_unreferenced", "delete_subject", "delete_version", "hard_delete"]
 
 
 def delete_subject(state: State, subject: Subject, *, permanent: bool) -> Decision[list[Version]]:
     """Return the versions that a subject's deletion takes, and the records that do it.
 
     Raises:
-        RegistryError: 40401, 40404, 40405, 42205.
+        RegistryError: 40401, 40404, 40405, 42205, 42206.
     """
     versions = state.versions(subject, include_deleted=True)
     if not versions:
         raise errors.subject_not_found(subject)
     _check_writable(state, subject)
     live = [entry for entry in versions if not entry.deleted]
+    check_unreferenced(state, versions if permanent else live, permanent=permanent, within=subject)
     if permanent:
         if live:
             raise errors.subject_not_soft_deleted(subject)
@@ -47,7 +48,7 @@ def delete_version(state: State, subject: Subject, version: int | None, *, perma
     """Return the version that is deleted (None asks for the latest), and the records that do it.
 
     Raises:
-        RegistryError: 40401, 40402, 40406, 40407, 42205.
+        RegistryError: 40401, 40402, 40406, 40407, 42205, 42206.
     """
     versions = state.versions(subject, include_deleted=True)
     if not versions or (not permanent and all(entry.deleted for entry in versions) and version is None):
@@ -60,9 +61,11 @@ def delete_version(state: State, subject: Subject, version: int | None, *, perma
     if permanent:
         if not entry.deleted:
             raise errors.version_not_soft_deleted(subject, entry.version)
+        check_unreferenced(state, [entry], permanent=True)
         return Decision(entry.version, list(hard_delete(state, subject, [entry])))
     if entry.deleted:
         raise errors.version_soft_deleted(subject, entry.version)
+    check_unreferenced(state, [entry], permanent=False)
     return Decision(entry.version, [_soft_deleted(entry)])
 
 
@@ -93,6 +96,19 @@ def _soft_deleted(entry: SchemaVersion) -> Record:
         deleted=True,
     )
     return encode(SchemaKey(entry.subject, entry.version), value)
+
+
+def check_unreferenced(
+    state: State, entries: Iterable[SchemaVersion], *, permanent: bool, within: Subject | None = None
+) -> None:
+    """Refuse to delete what is referred to: softly by a live schema, for good by any.
+
+    The subject that goes as a whole may refer to itself.
+    """
+    for entry in entries:
+        for referrer in state.referred_by(entry.subject, entry.version):
+            if referrer.subject != within and (permanent or not referrer.deleted):
+                raise errors.referenced(entry.subject, entry.version)
 
 
 def _check_writable(state: State, subject: Subject) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from registry import errors
-from registry.decide.delete import hard_delete
+from registry.decide.delete import check_unreferenced, hard_delete
 from registry.effective import Mode, mode_in_force
 from registry.names import GLOBAL_SCOPE, is_scope_name
 from registry.writer import Decision
@@ -64,6 +64,7 @@ def _subjects(state: State, scope: Subject | None) -> Iterator[Subject]:
 def _purged(state: State, scope: Subject | None) -> Iterator[Record]:
     for subject in _subjects(state, scope):
         gone = [entry for entry in state.versions(subject, include_deleted=True) if entry.deleted]
+        check_unreferenced(state, gone, permanent=True, within=subject)
         if gone:
             yield from hard_delete(state, subject, gone)
             yield encode(ClearSubjectKey(subject))

@@ -14,7 +14,6 @@ from registry.decide.high_water import mark_highest
 from registry.effective import Mode, flag_in_force, level_in_force, mode_in_force
 from registry.schemas import Candidate, SchemaRequest, compare, equivalent, parse_request
 from registry.writer import Decision
-from storage.fingerprint import fingerprint
 from storage.log import Record
 from storage.records import (
     DEFAULT_CONTEXT,
@@ -70,9 +69,9 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     if refusal:
         raise refusal
     if mode.is_import:
-        candidate = parse_request(subject, request, strict=False, normalize=False)
+        candidate = parse_request(state, subject, request, strict=False, normalize=False)
         return _imported(state, subject, candidate, request)
-    candidate = parse_request(subject, request, strict=strict, normalize=normalize)
+    candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
     if not rules.force:
         _check_level(state, subject, candidate, rules.default_level)
     version = state.next_version(subject)
@@ -89,7 +88,7 @@ def find(
     for entry in versions:
         if (entry.schema.fingerprint, entry.schema.schema_type) == (candidate.digest, candidate.schema_type):
             return entry
-    return next((entry for entry in reversed(versions) if equivalent(candidate, entry)), None)
+    return next((entry for entry in reversed(versions) if equivalent(state, candidate, entry)), None)
 
 
 def messages_of(result: CheckResult, level: Level, *, validate_fields: bool) -> list[str]:
@@ -115,11 +114,11 @@ def _look_up(
     refusal = None
     if strict:
         try:
-            return find(state, subject, parse_request(subject, request, strict=True, normalize=normalize)), None
+            return find(state, subject, parse_request(state, subject, request, strict=True, normalize=normalize)), None
         except errors.RegistryError as error:
             refusal = error
     try:
-        return find(state, subject, parse_request(subject, request, strict=False, normalize=normalize)), refusal
+        return find(state, subject, parse_request(state, subject, request, strict=False, normalize=normalize)), refusal
     except errors.RegistryError as error:
         return None, error
 
@@ -136,7 +135,7 @@ def _check_mode(mode: Mode, subject: Subject, *, imports: bool) -> None:
 
 def _check_level(state: State, subject: Subject, candidate: Candidate, default: Level) -> None:
     level = level_in_force(state, subject, default)
-    result = compare(candidate, state.versions(subject, include_deleted=False), level)
+    result = compare(state, candidate, state.versions(subject, include_deleted=False), level)
     if not result.compatible:
         fields = flag_in_force(state, subject, "validateFields", default=False)
         advice = [explain(found) for found in result.incompatibilities]
@@ -152,7 +151,7 @@ def _stored(state: State, subject: Subject, version: Version, candidate: Candida
     replaced = [
         encode(SchemaKey(subject, entry.version))
         for entry in state.versions(subject, include_deleted=True)
-        if entry.deleted and entry.schema.schema_id == schema_id
+        if entry.deleted and entry.schema.schema_id == schema_id and not state.referred_by(subject, entry.version)
     ]
     return _placed(state, subject, version, schema_id, candidate, replaced)
 
@@ -182,8 +181,10 @@ def _placed(
     candidate: Candidate,
     before: list[Record],
 ) -> Decision[Registered]:
-    value = SchemaValue(subject, version, schema_id, candidate.text, candidate.schema_type)
-    schema = StoredSchema(schema_id, candidate.schema_type, candidate.text, fingerprint(candidate.text), value)
+    value = SchemaValue(
+        subject, version, schema_id, candidate.text, candidate.schema_type, references=candidate.references
+    )
+    schema = StoredSchema(schema_id, candidate.schema_type, candidate.text, candidate.digest, value)
     records = [*_new_context(state, subject), *before, encode(SchemaKey(subject, version), value)]
     return Decision(Registered(subject, version, schema), records)
 

@@ -85,10 +85,10 @@ def _messages(
     level = level_in_force(state, subject, service.settings.compatibility_level)
     strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
     try:
-        candidate = parse_request(subject, request, strict=strict, normalize=normalize)
+        candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
     except RegistryError as error:
         if not verbose:
             raise
         return [error.message]
     fields = flag_in_force(state, subject, "validateFields", default=False)
-    return messages_of(compare(candidate, previous, level), level, validate_fields=fields)
+    return messages_of(compare(state, candidate, previous, level), level, validate_fields=fields)

@@ -83,7 +83,7 @@ async def look_up(
     return answer(schema_version(entry, stored=not identical))
 
 
-@router.delete("/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 42205)})
+@router.delete("/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 42205, 42206)})
 async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
     """Delete a subject: softly, or for good what was soft-deleted before."""
     name = Subject(subject)
@@ -151,9 +151,29 @@ async def version_text(
     return text_answer((await _version(request, service, Subject(subject), version, deleted)).schema.text)
 
 
+@router.get(
+    "/{subject}/versions/{version}/referencedby",
+    responses={200: {"model": list[int]}, **failures(40401, 40402, 42202)},
+)
+async def referenced_by(
+    service: ServiceDep,
+    subject: SubjectPath,
+    version: VersionPath,
+    deleted: Deleted = False,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> Response:
+    """List the ids of the schemas that refer to a version."""
+    state = await service.fresh()
+    entry = lookup.version_of(state, Subject(subject), version, include_deleted=True)
+    referrers = state.referred_by(entry.subject, entry.version)
+    ids = sorted({referrer.schema.schema_id for referrer in referrers if deleted or not referrer.deleted})
+    return answer(lookup.page(ids, offset, limit))
+
+
 @router.delete(
     "/{subject}/versions/{version}",
-    responses={200: {"model": int}, **failures(40401, 40402, 40406, 40407, 42202, 42205)},
+    responses={200: {"model": int}, **failures(40401, 40402, 40406, 40407, 42202, 42205, 42206)},
 )
 async def delete_one(
     service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
@@ -167,7 +187,7 @@ def _looked_up(
     state: State, subject: Subject, request: SchemaRequest, normalize: bool, deleted: bool
 ) -> tuple[SchemaVersion, bool]:
     normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
-    candidate = parse_request(subject, request, strict=False, normalize=normalize)
+    candidate = parse_request(state, subject, request, strict=False, normalize=normalize)
     found = find(state, subject, candidate, include_deleted=deleted)
     if found is None:
         lookup.versions_of(state, subject, include_deleted=deleted)

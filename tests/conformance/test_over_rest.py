@@ -50,10 +50,20 @@ def call():
 
 
 def cases(name):
-    """The cases of a file that need no references."""
+    """The cases of a file."""
     with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
-        found = [json.loads(line) for line in lines]
-    return [case for case in found if not case.get("references") and not case["new"].get("references")]
+        return [json.loads(line) for line in lines]
+
+
+def refer(call, case):
+    """Register what a case refers to, under the names that are part of its identities."""
+    for reference in case.get("references", ()):
+        subject, body = reference["subject"], {k: reference[k] for k in ("schema", "references") if k in reference}
+        call("PUT", f"/config/{quote(subject, safe='')}", {"compatibility": "NONE"})
+        status, answer = call(
+            "POST", f"/subjects/{quote(subject, safe='')}/versions", {"schemaType": case["type"], **body}
+        )
+        assert (200, reference["version"]) == (status, answer["version"]), answer
 
 
 def registered(call, subject, case, schema, query=""):
@@ -98,7 +108,10 @@ JUDGES = {"compat": wrong_verdict, "history": wrong_verdict, "canonical": wrong_
 
 def judge(call, chosen):
     """The cases that are answered wrongly, with the answers."""
-    found = {case["id"]: JUDGES[case["kind"]](call, case) for case in chosen}
+    found = {}
+    for case in chosen:
+        refer(call, case)
+        found[case["id"]] = JUDGES[case["kind"]](call, case)
     return {case_id: answer for case_id, answer in found.items() if answer is not None}
 
 

@@ -36,6 +36,8 @@ ANSWERS = [
     ("POST", "/subjects/{subject}/versions", "/subjects/new/versions", SCHEMA, RegisteredAnswer),
     ("GET", "/subjects/{subject}/versions/{version}", "/subjects/s/versions/1", None, SchemaAnswer),
     ("GET", "/subjects/{subject}/versions/{version}/schema", "/subjects/s/versions/latest/schema", None, str),
+    ("GET", "/subjects/{subject}/versions/{version}/referencedby",
+     "/subjects/s/versions/1/referencedby", None, list[int]),
     ("DELETE", "/subjects/{subject}/versions/{version}", "/subjects/s/versions/1", None, int),
     ("POST", "/compatibility/subjects/{subject}/versions",
      "/compatibility/subjects/s/versions", SCHEMA, CompatibilityAnswer),

@@ -1,0 +1,66 @@
+"""Resolves a schema's references: depth first, each registered version once, within bounds.
+
+A new schema refers to live versions only, and -1 stands for the latest; a stored one keeps what it was stored with.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from compat.schema import ResolvedReference
+from registry import errors
+from registry.lookup import LATEST
+from storage.records import Reference, context_of, qualified
+from storage.state import SchemaVersion, State
+
+__all__ = ["pinned", "resolved"]
+
+_MAX_REFERENCES = 1000
+_MAX_DEPTH = 100
+
+
+def pinned(state: State, subject: str, references: Sequence[Reference]) -> tuple[Reference, ...]:
+    """Return a request's references with -1 replaced by the latest version's number.
+
+    Raises:
+        RegistryError: 42201 for a version that is not there, or is soft-deleted.
+    """
+    if len(references) > _MAX_REFERENCES:
+        raise errors.invalid_schema(f"{len(references)} references, more than the {_MAX_REFERENCES} allowed")
+    found = []
+    for reference in references:
+        target = qualified(reference.subject, context_of(subject))
+        entry = state.latest(target) if reference.version == LATEST else state.version(target, reference.version)
+        if entry is None or entry.deleted:
+            raise errors.no_such_reference(reference.subject, reference.version)
+        found.append(replace(reference, version=entry.version))
+    return tuple(found)
+
+
+def resolved(state: State, subject: str, references: Sequence[Reference]) -> tuple[ResolvedReference, ...]:
+    """Return everything that some references lead to, what is needed first coming first.
+
+    Raises:
+        RegistryError: 42201 for a version that is not there, a cycle, or more references than is sane.
+    """
+    found: dict[tuple[str, int], ResolvedReference] = {}
+
+    def follow(entry: SchemaVersion, name: str, around: tuple[tuple[str, int], ...]) -> None:
+        place = (entry.subject, entry.version)
+        if place in around or len(around) >= _MAX_DEPTH or len(found) >= _MAX_REFERENCES:
+            raise errors.invalid_schema(f"The references of subject {entry.subject} go in a circle, or too deep")
+        if place in found:
+            return
+        for inner in entry.schema.value.references:
+            follow(_target(state, entry.subject, inner), inner.name, (*around, place))
+        found[place] = ResolvedReference(name, entry.schema.text, f"{entry.subject} {entry.version}", direct=not around)
+
+    for reference in references:
+        follow(_target(state, subject, reference), reference.name, ())
+    return tuple(found.values())
+
+
+def _target(state: State, subject: str, reference: Reference) -> SchemaVersion:
+    entry = state.version(qualified(reference.subject, context_of(subject)), reference.version)
+    if entry is None:
+        raise errors.no_such_reference(reference.subject, reference.version)
+    return entry

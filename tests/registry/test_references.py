@@ -1,0 +1,158 @@
+"""Schema references over HTTP: what they lead to, what they guard, and what is refused."""
+
+import pytest
+
+INNER = '{"type":"record","name":"Inner","namespace":"n","fields":[]}'
+OUTER = '{"type":"record","name":"Outer","namespace":"n","fields":[{"name":"i","type":"Inner"}]}'
+TOP = (
+    '{"type":"record","name":"Top","namespace":"n","fields":[{"name":"o","type":"Outer"},{"name":"i","type":"Inner"}]}'
+)
+WRITTEN_OUT = (
+    '{"type":"record","name":"Outer","namespace":"n","fields":'
+    '[{"name":"i","type":{"type":"record","name":"Inner","fields":[]}}]}'
+)
+
+
+def to(subject, version=1, name="n.Inner"):
+    """A reference."""
+    return {"name": name, "subject": subject, "version": version}
+
+
+def code(answer):
+    """The error code of an answer."""
+    return answer[1]["error_code"]
+
+
+def test_reference_is_resolved_stored_and_answered(api):
+    """A type of another subject is used by name; the references come back with the schema."""
+    api.placed("inner", INNER)
+    api.placed("outer", OUTER, references=[to("inner")])
+
+    for answer in (api.get("/subjects/outer/versions/1")[1], api.get("/schemas/ids/2")[1]):
+        assert (OUTER, [to("inner")]) == (answer["schema"], answer["references"])
+
+
+def test_references_are_resolved_depth_first(api):
+    """A referenced schema's own references come with it."""
+    api.placed("inner", INNER)
+    api.placed("outer", OUTER, references=[to("inner")])
+
+    assert (3, 1) == api.placed("top", TOP, references=[to("outer", name="n.Outer")])
+
+
+def test_latest_is_pinned(api):
+    """Version -1 is stored as the number it stood for."""
+    api.placed("inner", INNER)
+    api.placed("outer", OUTER, references=[to("inner", -1)])
+
+    assert [to("inner", 1)] == api.get("/subjects/outer/versions/1")[1]["references"]
+    assert (2, 1) == api.placed("outer", OUTER, references=[to("inner", 1)])
+
+
+def test_references_are_part_of_the_identity(api):
+    """The same text with other references is another schema."""
+    for name in ("a", "b"):
+        api.placed(name, INNER)
+    api.placed("outer", OUTER, references=[to("a")])
+
+    assert (3, 1) == api.placed("other", OUTER, references=[to("b")])
+
+
+def test_normalize_sorts_references(api):
+    """With `normalize=true` references are sorted, and each stands once."""
+    api.placed("inner", INNER)
+    api.placed("outer", OUTER, references=[to("inner")])
+    given = [to("outer", name="n.Outer"), to("inner"), to("inner")]
+    api.placed("top", TOP, "?normalize=true", references=given)
+
+    assert [to("inner"), to("outer", name="n.Outer")] == api.get("/subjects/top/versions/1")[1]["references"]
+
+
+def test_look_up_with_references_written_out(api):
+    """A text that spells out what the stored one refers to finds it, and is not registered anew."""
+    api.placed("inner", INNER)
+    api.placed("outer", OUTER, references=[to("inner")])
+
+    assert 2 == api.post("/subjects/outer", {"schema": WRITTEN_OUT})[1]["id"]
+    assert (2, 1) == api.placed("outer", WRITTEN_OUT)
+
+
+def test_compatibility_looks_into_references(api):
+    """What changes in a referenced type counts."""
+    api.placed("inner", INNER)
+    api.placed("outer", OUTER, references=[to("inner")])
+    api.placed("inner", INNER.replace("[]", '[{"name":"x","type":"int","default":0}]'))
+    api.put("/config/inner", {"compatibility": "NONE"})
+    api.placed("inner", INNER.replace("[]", '[{"name":"x","type":"int"}]'))
+
+    for version, verdict in ((2, True), (3, False)):
+        body = {"schema": OUTER, "references": [to("inner", version)]}
+        assert verdict == api.post("/compatibility/subjects/outer/versions/latest", body)[1]["is_compatible"]
+
+
+def test_referenced_by(api):
+    """The schemas that refer to a version are told by id."""
+    api.placed("inner", INNER)
+    api.placed("outer", OUTER, references=[to("inner")])
+    api.placed("top", TOP, references=[to("outer", name="n.Outer"), to("inner")])
+
+    assert (200, [2, 3]) == api.get("/subjects/inner/versions/1/referencedby")
+    assert (200, [3]) == api.get("/subjects/outer/versions/latest/referencedby")
+    assert (200, []) == api.get("/subjects/top/versions/1/referencedby")
+
+
+def test_what_is_referred_to_cannot_be_deleted(api):
+    """A live referrer blocks soft deletes, any referrer blocks hard ones."""
+    api.placed("inner", INNER)
+    api.placed("outer", OUTER, references=[to("inner")])
+    message = "One or more references exist to the schema {magic=1,keytype=SCHEMA,subject=inner,version=1}."
+
+    assert (42206, message) == (lambda _, a: (a["error_code"], a["message"]))(*api.delete("/subjects/inner"))
+    assert 42206 == code(api.delete("/subjects/inner/versions/1"))
+    api.delete("/subjects/outer")
+    assert (200, [1]) == api.delete("/subjects/inner")
+    assert 42206 == code(api.delete("/subjects/inner?permanent=true"))
+    assert 42206 == code(api.delete("/subjects/inner/versions/1?permanent=true"))
+    api.delete("/subjects/outer?permanent=true")
+    assert (200, [1]) == api.delete("/subjects/inner?permanent=true")
+
+
+def test_subject_that_refers_to_itself_goes_as_a_whole(api):
+    """References from the same subject do not keep it."""
+    api.put("/config/s", {"compatibility": "NONE"})
+    api.placed("s", INNER)
+    api.placed("s", OUTER, references=[to("s")])
+
+    assert (200, [1, 2]) == api.delete("/subjects/s")
+    assert (200, [1, 2]) == api.delete("/subjects/s?permanent=true")
+
+
+def test_plain_reference_belongs_to_the_context(api):
+    """A plain subject inside a context's schema means that context; `:.:` means the default one."""
+    api.placed("inner", '"int"')
+    api.placed(":.c:inner", INNER)
+
+    assert (2, 1) == api.placed(":.c:outer", OUTER, references=[to("inner")])
+    assert 42201 == code(api.register(":.c:other", OUTER, references=[to(":.:inner")]))
+
+
+REFUSED = [
+    ("an unknown subject", [to("nobody")], 'No schema reference found for subject "nobody" and version 1'),
+    ("an unknown version", [to("inner", 7)], 'No schema reference found for subject "inner" and version 7'),
+    ("a soft-deleted version", [to("gone")], 'No schema reference found for subject "gone" and version 1'),
+    ("too many", [to("inner")] * 1001, "1001 references"),
+    ("another type than is used", [to("unrelated")], "Undefined schema"),
+]
+
+
+@pytest.mark.parametrize(("references", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_bad_references_are_refused(api, references, message):
+    """A reference that leads nowhere is 42201, and says which."""
+    api.placed("inner", INNER)
+    api.placed("unrelated", '"int"')
+    api.placed("gone", INNER)
+    api.delete("/subjects/gone")
+    status, answer = api.register("outer", OUTER, references=references)
+
+    assert (422, 42201) == (status, answer["error_code"])
+    assert message in answer["message"]
