@@ -7,6 +7,8 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -136,3 +138,90 @@ def frame() -> Frame:
         return b"\0" + schema_id.to_bytes(4, "big") + payload.getvalue()
 
     return make
+
+
+def _record(name: str, *fields: tuple[Any, ...]) -> dict[str, Any]:
+    """A record of fields (name, type) or (name, type, default)."""
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [dict(zip(("name", "type", "default"), one, strict=False)) for one in fields],
+    }
+
+
+def _logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "logicalType": name, **more}
+
+
+_EVERYTHING = _record(
+    "Everything",
+    ("i", "int"),
+    ("l", "long"),
+    ("f", "float"),
+    ("d", "double"),
+    ("t", "boolean"),
+    ("s", "string"),
+    ("b", "bytes"),
+    ("e", {"type": "enum", "name": "E", "symbols": ["A", "B"]}),
+    ("x", {"type": "fixed", "name": "X", "size": 2}),
+    ("opt", ["null", "string"]),
+    ("money", _logical("bytes", "decimal", precision=20, scale=2)),
+    ("big", {"type": "fixed", "name": "Big", "size": 16, "logicalType": "decimal", "precision": 38, "scale": 4}),
+    ("day", _logical("int", "date")),
+    ("ms", _logical("int", "time-millis")),
+    ("us", _logical("long", "time-micros")),
+    ("at", _logical("long", "timestamp-millis")),
+    ("at_us", _logical("long", "timestamp-micros")),
+    ("at_ns", _logical("long", "timestamp-nanos")),
+    ("local", _logical("long", "local-timestamp-millis")),
+    ("uuid", _logical("string", "uuid")),
+    ("il", ["int", "long"]),
+    ("u", ["null", "int", "string", "X"]),
+    ("tags", {"type": "array", "items": ["null", "string"]}),
+    ("by", {"type": "map", "values": _record("Point", ("x", "double"), ("y", ["null", "double"]))}),
+    ("points", {"type": "array", "items": "Point"}),
+    ("nested", ["null", _record("Nested", ("at", ["null", _logical("long", "timestamp-micros")]))]),
+)
+_FIRST = {
+    "i": -1,
+    "l": 2**40,
+    "f": 0.5,
+    "d": float("nan"),
+    "t": True,
+    "s": "zürich",
+    "b": b"\0\xff",
+    "e": "B",
+    "x": b"xy",
+    "opt": None,
+    "money": Decimal("-123456789012345678.90"),
+    "big": Decimal("1.5"),
+    "day": date(1900, 1, 1),
+    "ms": 1,
+    "us": 2,
+    "at": datetime(1, 1, 1, tzinfo=UTC),
+    "at_us": datetime(2026, 3, 1, 12, 0, 0, 5, UTC),
+    "at_ns": 3,
+    "local": datetime(2500, 1, 1),  # noqa: DTZ001 - a local timestamp has no zone
+    "uuid": "a-b",
+    "il": 5,
+    "u": "text",
+    "tags": ["a", None],
+    "by": {"k": {"x": float("inf"), "y": None}},
+    "points": [{"x": 1.0, "y": 2.0}],
+    "nested": None,
+}
+_SECOND = {
+    **_FIRST,
+    "opt": "o",
+    "u": None,
+    "tags": [],
+    "by": {},
+    "points": [],
+    "nested": {"at": datetime(9999, 12, 31, tzinfo=UTC)},
+}
+
+
+@pytest.fixture(scope="session")
+def everything() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A schema with every type of Avro, and two values of it."""
+    return _EVERYTHING, [_FIRST, _SECOND]

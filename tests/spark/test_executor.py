@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -81,6 +82,36 @@ def test_large_binary(scripted_registry: Any, frame: MakeFrame) -> None:
     frames = pa.array([frame(schema_id, NUMBER, {"n": 1})], pa.large_binary())
 
     assert [{"n": 1}] == _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE).decode(frames).to_pylist()
+
+
+def test_any_bytes(scripted_registry: Any, frame: MakeFrame, everything: Any) -> None:
+    """Whatever the bytes, a batch has a sound value or an error for each frame, and does not end the task."""
+    schema, values = everything
+    schema_id = scripted_registry.add(schema)
+    good = [frame(schema_id, schema, value) for value in values]
+    chance = random.Random(2026)
+    frames = [_damaged(chance.choice(good), chance) for _ in range(5000)]
+
+    decoded = _decoder(scripted_registry, schema).decode(_binary(frames))
+
+    decoded.validate(full=True)
+    has_value = decoded.field("value").is_valid().to_pylist()
+    has_error = decoded.field("error").is_valid().to_pylist()
+    assert [not one for one in has_value] == has_error
+    assert frames == [
+        error["frame"] if error else whole
+        for error, whole in zip(decoded.field("error").to_pylist(), frames, strict=True)
+    ]
+    assert 500 < sum(has_error) < 5000
+
+
+def _damaged(good: bytes, chance: random.Random) -> bytes:
+    """The frame with some bytes changed behind its header, perhaps cut, perhaps longer."""
+    changed = bytearray(good)
+    for _ in range(chance.randrange(4)):
+        changed[chance.randrange(5, len(changed))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+    end = chance.choice((None, None, None, chance.randrange(5, len(changed))))
+    return bytes(changed[:end]) + chance.choice((b"", b"", b"", b"\0"))
 
 
 def test_column_that_is_not_binary(scripted_registry: Any) -> None:
