@@ -15,6 +15,7 @@ setup: .venv/.installed  ## create .venv with the strata command in it, and fetc
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev
+	$(BIN)/python -m harness.jars
 	touch $@
 
 serve: setup  ## the registry on http://127.0.0.1:8081, log in sqlite:///strata.db

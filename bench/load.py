@@ -8,6 +8,7 @@ import asyncio
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from statistics import quantiles
 from typing import Any
 
@@ -78,13 +79,17 @@ def _answer_length(start: bytes) -> int:
     return len(head) + len(end) + int(length.split(b":")[1])
 
 
+def _same(client: _Client) -> _Client:
+    return client
+
+
 async def _run(port: int, path: str, connections: int, seconds: float) -> Load:
     request = f"GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: application/json\r\n\r\n".encode()
     latencies: list[float] = []
     clients = [_Client(request, latencies) for _ in range(connections)]
     loop = asyncio.get_running_loop()
     for client in clients:
-        await loop.create_connection(lambda client=client: client, "127.0.0.1", port)
+        await loop.create_connection(partial(_same, client), "127.0.0.1", port)
     await asyncio.sleep(seconds / 4)  # warm-up
     latencies.clear()
     started = time.perf_counter()

@@ -90,7 +90,11 @@ def _sqlite_commit(file: str) -> Callable[[], None]:
     database.execute("PRAGMA synchronous=FULL")
     database.execute("CREATE TABLE log (number INTEGER PRIMARY KEY, value BLOB)")
     value = b"x" * _BODY
-    return lambda: database.execute("INSERT INTO log (value) VALUES (?)", (value,)) and None
+
+    def call() -> None:
+        database.execute("INSERT INTO log (value) VALUES (?)", (value,))
+
+    return call
 
 
 def _registration(port: int) -> Callable[[], None]:
