@@ -5,6 +5,7 @@ Every way reads the same cached column of frames, makes all twenty fields and th
 
 import io
 import json
+import os
 import sys
 import tempfile
 import time
@@ -94,6 +95,7 @@ def _cached(spark: SparkSession, folder: str, name: str, ids: dict[int, int]) ->
 
 
 def _session(folder: Path) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     spark: SparkSession = (
         SparkSession.builder.master("local[2]")
         .appName("strata-bench")
