@@ -17,6 +17,7 @@ import orjson
 from fastapi import Request
 
 from registry import errors
+from registry.contexts import within_context
 from registry.errors import RegistryError
 
 __all__ = ["Front", "keep_answer"]
@@ -95,6 +96,7 @@ class Front:
         scope["root_path"] = ""
         removals = self._removals()
         try:
+            self._enter_context(scope)
             self._refuse(scope["path"], media_type, content_type, length)
             await self._app(scope, _limited(receive, self._max_body), answer.send)
         except RegistryError as error:
@@ -109,6 +111,12 @@ class Front:
                 self._kept.clear()
             self._recall(key)
             self._kept[key] = bytes(answer.body)
+
+    def _enter_context(self, scope: Scope) -> None:
+        path, query = within_context(scope["path"], scope["query_string"].decode("latin-1"))
+        if path != scope["path"]:
+            # The raw path too: a write is forwarded as what it stands for.
+            scope["path"], scope["raw_path"], scope["query_string"] = path, path.encode(), query.encode()
 
     def _refuse(self, path: str, media_type: bytes | None, content_type: bytes, length: bytes) -> None:
         if len(path) > _MAX_PATH:
