@@ -51,6 +51,11 @@ class ClientSettings:
     def __post_init__(self) -> None:
         if not self.urls:
             raise ValueError("a registry client needs at least one URL")
+        if any(_split_userinfo(url)[1] for url in self.urls):
+            # Here they would show in every repr; and so in the plans of Spark.
+            raise ValueError(
+                "credentials do not belong into urls: give username and password, or use ClientSettings.of"
+            )
         if (self.username is None) != (self.password is None):
             raise ValueError("username and password go together")
         if self.token is not None and self.username is not None:

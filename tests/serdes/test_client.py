@@ -547,3 +547,11 @@ def test_bad_settings_are_refused(url, options, says):
     """The error says which setting, what it is and what is allowed."""
     with pytest.raises(ValueError, match=says):
         RegistryClient(url, **options)
+
+
+def test_credentials_in_bare_settings_are_refused():
+    """A password in an address would show in every repr: settings made directly refuse it, without telling it."""
+    with pytest.raises(ValueError, match="do not belong into urls") as caught:
+        ClientSettings(urls=("http://u:hunter2@localhost",))
+    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in repr(ClientSettings.of("http://u:hunter2@localhost"))
