@@ -62,6 +62,8 @@ class Front:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            scope["method"], send = "GET", _without_body(send)
         accept = content_type = b""
         length = b"0"
         for name, value in scope["headers"]:
@@ -162,6 +164,17 @@ class _Answer:
         self.status = error.status
         body = orjson.dumps({"error_code": error.code, "message": error.message})
         await _send_bytes(self._send, error.status, self._media_type, body)
+
+
+def _without_body(send: Send) -> Send:
+    """Answer HEAD: what GET would say, length included, but for the body."""
+
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return send_head
 
 
 async def _send_bytes(send: Send, status: int, media_type: bytes, body: bytes) -> None:
