@@ -15,7 +15,7 @@ from registry import errors
 from registry.errors import RegistryError
 from registry.forward import Forward
 from registry.front import Front
-from registry.routes import compatibility, config, mode, root, schemas, subjects
+from registry.routes import compatibility, config, contexts, guids, listing, mode, root, schemas, subjects
 from registry.service import Service
 from registry.settings import Settings
 from registry.wire import answer
@@ -24,7 +24,17 @@ from storage.log import Log
 
 __all__ = ["create_app"]
 
-_ROUTERS = (schemas.router, subjects.router, compatibility.router, config.router, mode.router, root.router)
+_ROUTERS = (
+    schemas.router,
+    subjects.router,
+    compatibility.router,
+    config.router,
+    mode.router,
+    guids.router,
+    contexts.router,
+    listing.router,
+    root.router,
+)
 
 
 def create_app(log: Log, settings: Settings, *, cluster_id: str = "strata") -> Front:

@@ -17,6 +17,7 @@ import orjson
 from fastapi import Request
 
 from registry import errors
+from registry.contexts import within_context
 from registry.errors import RegistryError
 
 __all__ = ["Front", "keep_answer"]
@@ -61,6 +62,8 @@ class Front:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":
+            scope["method"], send = "GET", _without_body(send)
         accept = content_type = b""
         length = b"0"
         for name, value in scope["headers"]:
@@ -95,6 +98,7 @@ class Front:
         scope["root_path"] = ""
         removals = self._removals()
         try:
+            self._enter_context(scope)
             self._refuse(scope["path"], media_type, content_type, length)
             await self._app(scope, _limited(receive, self._max_body), answer.send)
         except RegistryError as error:
@@ -109,6 +113,12 @@ class Front:
                 self._kept.clear()
             self._recall(key)
             self._kept[key] = bytes(answer.body)
+
+    def _enter_context(self, scope: Scope) -> None:
+        path, query = within_context(scope["path"], scope["query_string"].decode("latin-1"))
+        if path != scope["path"]:
+            # The raw path too: a write is forwarded as what it stands for.
+            scope["path"], scope["raw_path"], scope["query_string"] = path, path.encode(), query.encode()
 
     def _refuse(self, path: str, media_type: bytes | None, content_type: bytes, length: bytes) -> None:
         if len(path) > _MAX_PATH:
@@ -154,6 +164,17 @@ class _Answer:
         self.status = error.status
         body = orjson.dumps({"error_code": error.code, "message": error.message})
         await _send_bytes(self._send, error.status, self._media_type, body)
+
+
+def _without_body(send: Send) -> Send:
+    """Answer HEAD: what GET would say, length included, but for the body."""
+
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return send_head
 
 
 async def _send_bytes(send: Send, status: int, media_type: bytes, body: bytes) -> None:

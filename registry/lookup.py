@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
+from uuid import UUID
 
 from registry import errors
 from registry.names import subject_name
@@ -10,9 +11,11 @@ from storage.state import IdEntry, SchemaVersion, State
 
 __all__ = [
     "LATEST",
+    "ids_of_guid",
     "page",
     "parse_version",
     "schema_by_id",
+    "schemas",
     "subjects",
     "uses_of",
     "version_of",
@@ -22,6 +25,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 _ALL_CONTEXTS = ":*:"
+_FORMATS = ("AVRO", "JSON", "PROTOBUF")  # what a log may hold, whether this service parses it or not
 LATEST = -1
 
 
@@ -109,6 +113,29 @@ def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, S
             if found:
                 return entry, found
     return None
+
+
+def schemas(state: State, prefix: str, *, include_deleted: bool, latest_only: bool) -> list[SchemaVersion]:
+    """Return the versions of the subjects under a prefix, by subject and version."""
+    found: list[SchemaVersion] = []
+    for name in subjects(state, prefix, include_deleted=include_deleted, deleted_only=False):
+        versions = state.versions(name, include_deleted=include_deleted)
+        found += versions[-1:] if latest_only else versions
+    return found
+
+
+def ids_of_guid(state: State, guid: str) -> list[tuple[str, int]]:
+    """Return the contexts that hold a schema, with its id in each; a malformed GUID is one that nobody has."""
+    try:
+        digest = UUID(guid).bytes
+    except ValueError:
+        return []
+    return sorted(
+        (name, schema_id)
+        for name, context in state.contexts.items()
+        for schema_format in _FORMATS
+        if (schema_id := context.ids.get((schema_format, digest))) is not None
+    )
 
 
 def uses_of(state: State, schema_id: int, subject: str, *, include_deleted: bool) -> list[SchemaVersion]:

@@ -24,6 +24,7 @@ __all__ = [
     "CompatibilityAnswer",
     "ConfigAnswer",
     "ConfigChange",
+    "ContextIdAnswer",
     "ErrorAnswer",
     "Flag",
     "ModeAnswer",
@@ -177,6 +178,13 @@ class SubjectVersionAnswer(_Answer):
 
     subject: str
     version: int
+
+
+class ContextIdAnswer(_Answer):
+    """A schema's id within a context."""
+
+    context: str
+    id: int
 
 
 class CompatibilityAnswer(_Answer):

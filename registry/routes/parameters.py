@@ -15,6 +15,7 @@ __all__ = [
     "Deleted",
     "DeletedOnly",
     "Force",
+    "GuidPath",
     "IdPath",
     "Limit",
     "Normalize",
@@ -55,6 +56,7 @@ VersionPath = Annotated[
     int, BeforeValidator(lambda value: parse_version(unquote(str(value)))), Path(description="1, 2, … or `latest`")
 ]
 IdPath = Annotated[int, BeforeValidator(_int), Path(description="the schema id")]
+GuidPath = Annotated[str, BeforeValidator(_decode), Path(description="the GUID, with or without dashes")]
 SubjectQuery = Annotated[str, Query(description="the subject whose context the id is looked up in")]
 Deleted = Annotated[Flag, Query(description="soft-deleted ones too")]
 DeletedOnly = Annotated[Flag, Query(alias="deletedOnly", description="soft-deleted ones only")]

@@ -111,3 +111,15 @@ async def test_failure_in_the_app_becomes_a_500(caplog):
     assert 500 == sent[0]["status"]
     assert {"error_code": 500, "message": "Internal Server Error"} == json.loads(sent[1]["body"])
     assert "planted" in caplog.text
+
+
+@pytest.mark.parametrize("path", ["/", "/subjects", "/schemas/ids/1", "/schemas/ids/9", "/config"])
+def test_head_is_get_without_a_body(api, path):
+    """HEAD answers status and headers of GET, and no body."""
+    api.placed("s", '"int"')
+    status, _ = api.get(path)
+    length = api.headers["content-length"]
+
+    for _ in range(2):  # the second answer may come from memory
+        assert (status, "") == api.call("HEAD", path)
+        assert length == api.headers["content-length"]

@@ -1,0 +1,63 @@
+"""The prefix form of contexts: `/contexts/{ctx}/…` in front of any route is that route within the context.
+
+Subjects get the context's prefix, lists its subject prefix, look-ups by id its `subject`. A name that is qualified
+already stays as it is. Pure: a raw path and query string in, a raw path and query string out.
+"""
+
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from registry import errors
+from storage.records import DEFAULT_CONTEXT
+
+__all__ = ["within_context"]
+
+_PREFIX = "/contexts/"
+
+
+def within_context(path: str, query: str) -> tuple[str, str]:
+    """Return the path and query string that a request under `/contexts/{ctx}/` stands for.
+
+    Any other path comes back as it is.
+
+    Raises:
+        RegistryError: 400 for a context with a colon in its name.
+    """
+    name, slash, rest = path.removeprefix(_PREFIX).partition("/")
+    if not path.startswith(_PREFIX) or not slash:
+        return path, query
+    prefix = _qualifier(unquote(name))
+    segments = rest.split("/")
+    match segments:
+        case ["config" | "mode"] if prefix:
+            segments.append(quote(prefix, safe=""))
+        case ["config" | "mode", subject, *_]:
+            segments[1] = _qualified(prefix, subject)
+        case ["schemas" | "subjects"]:
+            query = _with_parameter(query, "subjectPrefix", prefix)
+        case ["subjects", subject, *_]:
+            segments[1] = _qualified(prefix, subject)
+        case ["compatibility", "subjects", subject, *_]:
+            segments[2] = _qualified(prefix, subject)
+        case ["schemas", "ids", *_]:
+            query = _with_parameter(query, "subject", prefix)
+    return "/" + "/".join(segments), query
+
+
+def _qualifier(name: str) -> str:
+    if ":" in name:
+        raise errors.unreadable_body(f"The context {name!r} is not valid: it holds a colon")
+    dotted = name if name.startswith(".") else f".{name}"
+    return "" if dotted == DEFAULT_CONTEXT else f":{dotted}:"
+
+
+def _qualified(prefix: str, segment: str) -> str:
+    subject = unquote(segment)
+    return segment if subject.startswith((":.", ":*:")) else quote(prefix + subject, safe="")
+
+
+def _with_parameter(query: str, name: str, prefix: str) -> str:
+    """Put the context's prefix before a parameter's value, or add the parameter."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    given = next((value for key, value in pairs if key == name), "")
+    value = given if given.startswith((":.", ":*:")) else prefix + given
+    return urlencode([*(pair for pair in pairs if pair[0] != name), (name, value)])

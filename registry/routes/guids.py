@@ -1,0 +1,36 @@
+"""`/schemas/guids`: schemas by the identity that is the same in every context."""
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from registry import errors
+from registry.front import keep_answer
+from registry.lookup import ids_of_guid, schema_by_id
+from registry.routes.parameters import GuidPath, failures
+from registry.service import ServiceDep
+from registry.wire import ContextIdAnswer, SchemaStringAnswer, answer, schema_string
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/schemas/guids/{guid}", tags=["schemas"])
+
+
+@router.get("", responses={200: {"model": SchemaStringAnswer}, **failures(40403)})
+async def schema(request: Request, service: ServiceDep, guid: GuidPath) -> Response:
+    """Return the schema that a GUID names."""
+    ids = ids_of_guid(service.state, guid) or ids_of_guid(await service.writer.catch_up(), guid)
+    if not ids:
+        raise errors.schema_not_found(guid)
+    context, schema_id = ids[0]
+    found = schema_by_id(service.state, schema_id, f":{context}:")
+    if found is None:
+        raise errors.schema_not_found(guid)
+    keep_answer(request)
+    return answer(schema_string(found[1], subject="", max_id=None))
+
+
+@router.get("/ids", responses={200: {"model": list[ContextIdAnswer]}, **failures()})
+async def ids(service: ServiceDep, guid: GuidPath) -> Response:
+    """List the contexts that hold a schema, with its id in each."""
+    found = ids_of_guid(await service.fresh(), guid)
+    return answer([{"context": context, "id": schema_id} for context, schema_id in found])

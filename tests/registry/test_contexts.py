@@ -1,0 +1,114 @@
+"""Contexts: the prefix form of paths, ids per context, and what is found across contexts."""
+
+import pytest
+
+from registry.contexts import within_context
+from registry.errors import RegistryError
+
+INT, LONG = '"int"', '"long"'
+
+# path and query, path and query within the context
+REWRITES = [
+    ("/contexts/.c/subjects/s/versions", "", "/subjects/%3A.c%3As/versions", ""),
+    ("/contexts/c/subjects/s", "normalize=true", "/subjects/%3A.c%3As", "normalize=true"),
+    ("/contexts/.c/subjects/a%2Fb/versions/1", "", "/subjects/%3A.c%3Aa%2Fb/versions/1", ""),
+    ("/contexts/.c/subjects/%3A.d%3As", "", "/subjects/%3A.d%3As", ""),
+    ("/contexts/.c/compatibility/subjects/s/versions", "", "/compatibility/subjects/%3A.c%3As/versions", ""),
+    ("/contexts/.c/config", "", "/config/%3A.c%3A", ""),
+    ("/contexts/.c/config/s", "", "/config/%3A.c%3As", ""),
+    ("/contexts/.c/mode", "", "/mode/%3A.c%3A", ""),
+    ("/contexts/.c/mode/s", "force=true", "/mode/%3A.c%3As", "force=true"),
+    ("/contexts/.c/schemas/ids/1", "", "/schemas/ids/1", "subject=%3A.c%3A"),
+    ("/contexts/.c/schemas/ids/1", "subject=s", "/schemas/ids/1", "subject=%3A.c%3As"),
+    ("/contexts/.c/schemas/ids/1/versions", "subject=%3A.d%3As", "/schemas/ids/1/versions", "subject=%3A.d%3As"),
+    ("/contexts/.c/subjects", "", "/subjects", "subjectPrefix=%3A.c%3A"),
+    ("/contexts/.c/subjects", "subjectPrefix=a&deleted=true", "/subjects", "deleted=true&subjectPrefix=%3A.c%3Aa"),
+    ("/contexts/.c/schemas", "", "/schemas", "subjectPrefix=%3A.c%3A"),
+    ("/contexts/.c/schemas/types", "", "/schemas/types", ""),
+    ("/contexts/./subjects/s", "", "/subjects/s", ""),
+    ("/contexts/./config", "", "/config", ""),
+    ("/contexts", "", "/contexts", ""),
+    ("/subjects/s", "deleted=true", "/subjects/s", "deleted=true"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "query", "path_within", "query_within"), REWRITES)
+def test_path_within_a_context(path, query, path_within, query_within):
+    """A path under `/contexts/{ctx}/` stands for a plain path with qualified names."""
+    assert (path_within, query_within) == within_context(path, query)
+
+
+def test_context_with_a_colon_is_refused():
+    """A colon would end the context inside a qualified subject."""
+    with pytest.raises(RegistryError, match="colon"):
+        within_context("/contexts/a%3Ab/subjects", "")
+
+
+def test_prefix_form_and_qualified_subject_are_one(api):
+    """What is registered under the one form is found under the other; ids begin anew in each context."""
+    api.placed("s", LONG)
+    status, answer = api.post("/contexts/.c/subjects/s/versions", {"schema": INT})
+
+    assert (200, 1) == (status, answer["id"])
+    assert INT == api.get("/subjects/%3A.c%3As/versions/1")[1]["schema"]
+    assert INT == api.get("/contexts/c/schemas/ids/1")[1]["schema"]
+    assert LONG == api.get("/schemas/ids/1")[1]["schema"]
+    assert [":.c:s"] == api.get("/contexts/.c/subjects")[1]
+    assert ["s"] == api.get("/contexts/./subjects")[1]
+
+
+def test_settings_of_a_context(api):
+    """A context's level rules its subjects that have none."""
+    api.put("/contexts/.c/config", {"compatibility": "NONE"})
+    api.post("/contexts/.c/subjects/s/versions", {"schema": '"string"'})
+
+    assert 200 == api.post("/contexts/.c/subjects/s/versions", {"schema": INT})[0]
+    assert {"compatibilityLevel": "BACKWARD"} == api.get("/config")[1]
+    assert {"compatibilityLevel": "NONE"} == api.get("/config/%3A.c%3As?defaultToGlobal=true")[1]
+
+
+def test_list_of_contexts(api):
+    """The default context is always there."""
+    api.placed(":.b:s", INT)
+    api.placed(":.a:s", INT)
+
+    assert [".", ".a", ".b"] == api.get("/contexts")[1]
+    assert [".b"] == api.get("/contexts?contextPrefix=.b")[1]
+    assert [".a"] == api.get("/contexts?offset=1&limit=1")[1]
+
+
+def test_guid_is_the_same_in_every_context(api):
+    """A GUID finds the schema, and its id in each context that holds it."""
+    api.placed("other", LONG)
+    api.placed("s", INT)
+    api.placed(":.c:s", INT)
+    guid = api.get("/subjects/s/versions/1")[1]["guid"]
+
+    for form in (guid, guid.replace("-", ""), guid.upper()):
+        assert INT == api.get(f"/schemas/guids/{form}")[1]["schema"]
+    assert [{"context": ".", "id": 2}, {"context": ".c", "id": 1}] == api.get(f"/schemas/guids/{guid}/ids")[1]
+
+
+@pytest.mark.parametrize("guid", ["00000000-0000-0000-0000-000000000000", "no-guid", "%FF"])
+def test_unknown_guid(api, guid):
+    """A GUID that nobody has, or that is none, is 40403; its list of ids is empty."""
+    assert 40403 == api.get(f"/schemas/guids/{guid}")[1]["error_code"]
+    assert (200, []) == api.get(f"/schemas/guids/{guid}/ids")
+
+
+def test_list_of_schemas(api):
+    """By subject and version, by prefix, newest only, a page at a time; soft-deleted ones when asked for."""
+    api.put("/config", {"compatibility": "NONE"})
+    for subject, text in (("b", INT), ("a", INT), ("a", LONG), (":.c:a", INT)):
+        api.placed(subject, text)
+    api.delete("/subjects/b")
+
+    def places(query=""):
+        return [(entry["subject"], entry["version"]) for entry in api.get(f"/schemas{query}")[1]]
+
+    assert [("a", 1), ("a", 2)] == places()
+    assert [("a", 1), ("a", 2), ("b", 1)] == places("?deleted=true")
+    assert [("a", 2)] == places("?latestOnly=true")
+    assert [(":.c:a", 1), ("a", 1), ("a", 2)] == places("?subjectPrefix=%3A*%3A")
+    assert [("a", 2)] == places("?offset=1&limit=1")
+    assert [("a", 1), ("a", 2)] == places("?limit=0")
