@@ -20,6 +20,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.message import Message as Options
 
+from compat.protobuf.metadata import with_metadata
 from compat.protobuf.model import (
     Constant,
     Enum,
@@ -222,7 +223,7 @@ _Described = (
 def _options(described: Options) -> tuple[Option, ...]:
     holder: Options = described.options  # type: ignore[attr-defined]
     found: list[Option] = []
-    for field, value in holder.ListFields():
+    for field, value in with_metadata(holder).ListFields() if holder.ByteSize() else ():
         if field.name == "uninterpreted_option":
             found += map(_uninterpreted, value)
             continue

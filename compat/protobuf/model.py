@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from compat.schema import ParsedSchema, ResolvedReference
-
 __all__ = [
     "LARGEST_TAG",
     "SCALARS",
@@ -27,7 +25,6 @@ __all__ = [
     "Message",
     "OneOf",
     "Option",
-    "ProtobufSchema",
     "Range",
     "Reserved",
     "Rpc",
@@ -241,14 +238,6 @@ class File:
     def enums(self) -> Iterator[Enum]:
         """The enums at the top of the file."""
         return (defined for defined in self.types if isinstance(defined, Enum))
-
-
-@dataclass(frozen=True)
-class ProtobufSchema(ParsedSchema):
-    """A .proto file together with the files that it refers to."""
-
-    file: File
-    referenced: tuple[tuple[ResolvedReference, File], ...] = ()
 
 
 def map_types(type_name: str) -> tuple[str, str] | None:

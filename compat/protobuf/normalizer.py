@@ -6,10 +6,10 @@ its own. Messages, enums and methods keep their order, for the indexes of messag
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeVar
 
 from compat.protobuf.model import (
     SCALARS,
@@ -36,22 +36,35 @@ from compat.protobuf.model import (
     map_types,
 )
 from compat.protobuf.names import Names, inside
-from compat.protobuf.printer import default_option
+from compat.protobuf.printer import default_option, print_file
+from compat.protobuf.schema import ProtobufSchema
 
-__all__ = ["normalize_file"]
+__all__ = ["normalize", "normalize_file"]
 
 _NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]-?[0-9]{1,3})?[fF]?")
 _WHOLE: Final = re.compile(r"-?[0-9]+")
 
 
-def normalize_file(file: File, names: Names) -> File:
-    """The file as `normalize=true` prints it."""
-    return _Normalizer(names).file(file)
+_ItemT = TypeVar("_ItemT")
+
+
+def normalize(schema: ProtobufSchema) -> str:
+    """The text that `normalize=true` stores."""
+    return print_file(normalize_file(schema.file, schema.names))
+
+
+def normalize_file(file: File, names: Names, *, keep_order: bool = False) -> File:
+    """The file as `normalize=true` prints it; or in one spelling of types, maps and numbers, but in its own order."""
+    return _Normalizer(names, keep_order=keep_order).file(file)
 
 
 class _Normalizer:
-    def __init__(self, names: Names):
+    def __init__(self, names: Names, *, keep_order: bool):
         self._names = names
+        self._keep_order = keep_order
+
+    def _sort(self, items: Iterable[_ItemT], key: Callable[[_ItemT], object]) -> tuple[_ItemT, ...]:
+        return tuple(items) if self._keep_order else tuple(sorted(items, key=key))  # type: ignore[arg-type]
 
     def file(self, file: File) -> File:
         scope = file.package or ""
@@ -78,7 +91,7 @@ class _Normalizer:
         return Message(
             message.name,
             self._fields((self._folded(field, entries, scope) for field in message.fields), scope),
-            tuple(sorted(filter(_has_members, oneofs), key=_first_tag)),
+            self._sort(filter(_has_members, oneofs), _first_tag),
             self._groups(message.groups, scope),
             tuple(
                 self._definition(nested, scope)
@@ -104,7 +117,7 @@ class _Normalizer:
         return replace(field, label=None, type=f"map<{types[1]}, {value}>")
 
     def _fields(self, fields: Iterable[Field], scope: str) -> tuple[Field, ...]:
-        return tuple(sorted((self._field(field, scope) for field in fields), key=lambda field: field.tag))
+        return self._sort((self._field(field, scope) for field in fields), lambda field: field.tag)
 
     def _field(self, field: Field, scope: str) -> Field:
         """Default and JSON name go in among the options, to be sorted with them."""
@@ -128,14 +141,14 @@ class _Normalizer:
     def _groups(self, groups: Iterable[Group], scope: str) -> tuple[Group, ...]:
         return tuple(
             Group(group.label, group.name, group.tag, self._fields(group.fields, scope))
-            for group in sorted(groups, key=lambda group: group.tag)
+            for group in self._sort(groups, lambda group: group.tag)
         )
 
     def _enum(self, enum: Enum, scope: str) -> Enum:
         constants = (replace(constant, options=self._options(constant.options, scope)) for constant in enum.constants)
         return Enum(
             enum.name,
-            tuple(sorted(constants, key=lambda constant: (constant.tag, constant.name))),
+            self._sort(constants, lambda constant: (constant.tag, constant.name)),
             self._options(enum.options, scope),
             _reserved(enum.reserved),
         )

@@ -16,13 +16,14 @@ from google.protobuf.message import DecodeError
 from compat.limits import DEFAULT_LIMITS, Limits
 from compat.protobuf.builtin import builtin_names
 from compat.protobuf.from_descriptor import file_from_descriptor
-from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, ProtobufSchema, map_types
+from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, map_types
 from compat.protobuf.names import LOCAL, Names, inside
 from compat.protobuf.printer import print_file
+from compat.protobuf.schema import ProtobufSchema
 from compat.protobuf.syntax import read_file
 from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
-__all__ = ["names_of", "parse"]
+__all__ = ["parse"]
 
 _MAP_KEYS: Final = frozenset(
     "bool fixed32 fixed64 int32 int64 sfixed32 sfixed64 sint32 sint64 string uint32 uint64".split()
@@ -37,20 +38,20 @@ def parse(
     try:
         file = _read(text, limits)
         referenced = tuple((reference, _read(reference.text, limits)) for reference in references)
-        schema = ProtobufSchema(SchemaFormat.PROTOBUF, print_file(file), file, referenced)
+        schema = ProtobufSchema(SchemaFormat.PROTOBUF, print_file(file), file, _names(file, referenced))
         if strict:
-            _Check(names_of(schema)).file(file)
+            _Check(schema.names).file(file)
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
     return schema
 
 
-def names_of(schema: ProtobufSchema) -> Names:
+def _names(file: File, referenced: Sequence[tuple[ResolvedReference, File]]) -> Names:
     """What the names in a schema can mean."""
     names = Names(builtin_names())
-    names.add(schema.file, LOCAL)
-    for reference, file in schema.referenced:
-        names.add(file, reference.identity or f"reference:{reference.name}")
+    names.add(file, LOCAL)
+    for reference, other in referenced:
+        names.add(other, reference.identity or f"reference:{reference.name}")
     return names
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from compat.limits import DEFAULT_LIMITS, Limits
-from compat.protobuf.model import SCALARS, Enum, Field, Message, ProtobufSchema, TypeDefinition, is_map_entry, map_types
+from compat.protobuf.model import SCALARS, Enum, Field, Message, TypeDefinition, is_map_entry, map_types
 from compat.protobuf.names import LOCAL, Known, Names, inside
-from compat.protobuf.parser import names_of
+from compat.protobuf.schema import ProtobufSchema
 from compat.protobuf.wording import Difference, describe
 from compat.result import Incompatibility
 from compat.schema import SchemaFormat
@@ -68,7 +68,7 @@ def check(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DE
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Found]:
     """Every difference from the writer schema to the reader schema."""
-    return _Comparison(names_of(reader), names_of(writer), limits).run(reader, writer)
+    return _Comparison(reader.names, writer.names, limits).run(reader, writer)
 
 
 def _report(found: Found) -> Incompatibility:
