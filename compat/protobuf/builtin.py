@@ -20,13 +20,11 @@ from compat.protobuf.syntax import read_file
 
 __all__ = ["builtin_files", "builtin_names"]
 
-_GOOGLE: Final[Mapping[str, tuple[str, ...]]] = {
-    "protobuf": (
-        "any api descriptor duration empty field_mask source_context struct timestamp type wrappers".split()  # noqa: SIM905
-    ),
+_GOOGLE: Final[Mapping[str, str]] = {
+    "protobuf": "any api descriptor duration empty field_mask source_context struct timestamp type wrappers",
     "type": (
         "calendar_period color date datetime dayofweek decimal expr fraction interval latlng money month phone_number "
-        "postal_address quaternion timeofday".split()  # noqa: SIM905
+        "postal_address quaternion timeofday"
     ),
 }
 
@@ -36,7 +34,7 @@ def builtin_files() -> Mapping[str, File]:
     """Each file under the path by which it is imported."""
     files = {path: read_file(text, DEFAULT_LIMITS) for path, text in CONFLUENT_FILES.items()}
     for package, names in _GOOGLE.items():
-        for name in names:
+        for name in names.split():
             descriptor = FileDescriptorProto()
             import_module(f"google.{package}.{name}_pb2").DESCRIPTOR.CopyToProto(descriptor)
             files[f"google/{package}/{name}.proto"] = file_from_descriptor(descriptor)

@@ -58,9 +58,7 @@ def _message(message: Message) -> Message:
         groups=tuple(map(_group, message.groups)),
         types=tuple(map(_definition, message.types)),
         options=_own(message.options),
-        extensions=tuple(
-            replace(extensions, options=_own(extensions.options)) for extensions in message.extensions
-        ),
+        extensions=tuple(replace(extensions, options=_own(extensions.options)) for extensions in message.extensions),
         extends=(),
     )
 

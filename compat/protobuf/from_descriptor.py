@@ -119,9 +119,7 @@ def _oneof(
 ) -> OneOf:
     return OneOf(
         oneof.name,
-        tuple(
-            _field(field, is_proto3=is_proto3, in_oneof=True) for field in fields if field.type != _Type.TYPE_GROUP
-        ),
+        tuple(_field(field, is_proto3=is_proto3, in_oneof=True) for field in fields if field.type != _Type.TYPE_GROUP),
         _groups(fields, types, is_proto3=is_proto3, in_oneof=True),
         _options(oneof),
     )
@@ -236,7 +234,7 @@ def _options(described: Options) -> tuple[Option, ...]:
 def _value(field: FieldDescriptor, value: object) -> Value:
     if isinstance(value, Options):
         return MapValue(tuple(_entry(inner, content) for inner, content in value.ListFields()))
-    if field.enum_type is not None:
+    if field.enum_type is not None and isinstance(value, int):
         constant = field.enum_type.values_by_number.get(value)
         return Scalar(Kind.NUMBER, str(value)) if constant is None else Scalar(Kind.ENUM, constant.name)
     if isinstance(value, bool):
@@ -250,7 +248,7 @@ def _entry(field: FieldDescriptor, content: object) -> tuple[str, Value]:
     name = f"[{field.full_name}]" if field.is_extension else field.name
     if not field.is_repeated:
         return name, _value(field, content)
-    if isinstance(content, Mapping):
+    if isinstance(content, Mapping) and field.message_type is not None:
         key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
         return name, ListValue(
             tuple(

@@ -38,7 +38,10 @@ __all__ = [
 
 LARGEST_TAG: Final = 2**29 - 1
 SCALARS: Final = frozenset(
-    "bool bytes double fixed32 fixed64 float int32 int64 sfixed32 sfixed64 sint32 sint64 string uint32 uint64".split()
+    {
+        *("bool", "bytes", "double", "fixed32", "fixed64", "float", "int32", "int64"),
+        *("sfixed32", "sfixed64", "sint32", "sint64", "string", "uint32", "uint64"),
+    }
 )
 
 

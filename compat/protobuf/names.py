@@ -99,4 +99,3 @@ def _candidates(name: str, scope: str) -> Iterator[str]:
         yield f"{scope}.{name}"
         scope = scope.rpartition(".")[0]
     yield name
-

@@ -126,9 +126,7 @@ class _Normalizer:
             options.append(default_option(field))
         if field.json_name is not None:
             options.append(Option("json_name", Scalar(Kind.STRING, field.json_name)))
-        return Field(
-            field.label, self._type(field.type, scope), field.name, field.tag, self._options(options, scope)
-        )
+        return Field(field.label, self._type(field.type, scope), field.name, field.tag, self._options(options, scope))
 
     def _oneof(self, oneof: OneOf, scope: str) -> OneOf:
         return OneOf(
@@ -271,7 +269,7 @@ def _has_members(oneof: OneOf) -> bool:
 
 
 def _first_tag(oneof: OneOf) -> int:
-    return min(part.tag for part in (*oneof.fields, *oneof.groups))
+    return min([field.tag for field in oneof.fields] + [group.tag for group in oneof.groups])
 
 
 def _reserved(statements: Iterable[Reserved]) -> tuple[Reserved, ...]:

@@ -13,7 +13,6 @@ _NUMBER_STARTS: Final = "-0123456789"
 _WORDS: Final[Mapping[str, Kind]] = {"true": Kind.BOOLEAN, "false": Kind.BOOLEAN}
 
 
-
 def read_options(reader: Reader, limits: Limits) -> tuple[Option, ...]:
     """The options in brackets, if there are any."""
     if not reader.take("["):

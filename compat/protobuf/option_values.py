@@ -5,9 +5,9 @@ descriptor as well.
 """
 
 from functools import cache
-from typing import Final
+from typing import Final, cast
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as Proto
@@ -17,9 +17,7 @@ from compat.protobuf.model import Kind, ListValue, MapValue, Scalar, Value
 
 __all__ = ["set_metadata", "set_option", "storable"]
 
-_METADATA: Final = frozenset(
-    f"confluent.{name}_meta" for name in ("file", "message", "field", "enum", "enum_value")
-)
+_METADATA: Final = frozenset(f"confluent.{name}_meta" for name in ("file", "message", "field", "enum", "enum_value"))
 _METADATA_TAG: Final = 1088
 _INTEGERS: Final = frozenset(
     {
@@ -37,7 +35,7 @@ def set_option(holder: Proto, name: str, value: Value) -> None:
     first, *path = name.split(".")
     for part in reversed(path):
         value = MapValue(((part, value),))
-    field = holder.DESCRIPTOR.fields_by_name.get(first)
+    field = _field_of(holder, first)
     if field is not None:
         _set(holder, field, value)
 
@@ -82,16 +80,20 @@ def _metadata_class() -> type[Proto]:
 
 def _varint(number: int) -> bytes:
     written = bytearray()
-    while number > 0x7F:  # noqa: PLR2004
+    while number > 0x7F:
         written.append(number & 0x7F | 0x80)
         number >>= 7
     written.append(number)
     return bytes(written)
 
 
+def _field_of(target: Proto, name: str) -> FieldDescriptor | None:
+    return cast("FieldDescriptor | None", target.DESCRIPTOR.fields_by_name.get(name))
+
+
 def _fill(target: Proto, value: MapValue) -> None:
     for key, inner in value.entries:
-        field = target.DESCRIPTOR.fields_by_name.get(key)
+        field = _field_of(target, key)
         if field is not None:
             _set(target, field, inner)
 
@@ -117,14 +119,14 @@ def _append(target: Proto, field: FieldDescriptor, value: Value) -> None:
             repeated.append(converted)
     elif isinstance(value, MapValue):
         if field.message_type.GetOptions().map_entry:
-            _put(repeated, field, value)
+            _put(repeated, field.message_type, value)
         else:
             _fill(repeated.add(), value)
 
 
-def _put(target: "dict[object, object]", field: FieldDescriptor, value: MapValue) -> None:
+def _put(target: "dict[object, object]", entries: Descriptor, value: MapValue) -> None:
     """An entry of a map whose values are no messages."""
-    parts = field.message_type.fields_by_name
+    parts = entries.fields_by_name
     entry = dict(value.entries)
     if {"key", "value"} <= entry.keys() and parts["value"].message_type is None:
         key, content = _converted(parts["key"], entry["key"]), _converted(parts["value"], entry["value"])

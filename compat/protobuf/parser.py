@@ -25,9 +25,7 @@ from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 __all__ = ["parse"]
 
-_MAP_KEYS: Final = frozenset(
-    "bool fixed32 fixed64 int32 int64 sfixed32 sfixed64 sint32 sint64 string uint32 uint64".split()
-)
+_MAP_KEYS: Final = SCALARS - {"bytes", "double", "float"}
 _ASCII: Final = 0x80
 
 

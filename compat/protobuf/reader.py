@@ -15,8 +15,7 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _BLANKS: Final = re.compile(r"[ \t]*")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.\-]*")
 _PLAIN: Final = re.compile(r"[^\"'\\]*")  # what a literal holds between quotes and escapes
-_INTEGER: Final = re.compile(r"-?[0-9]{1,64}")
-_HEX_INTEGER: Final = re.compile(r"-?[0-9A-Fa-f]{1,64}")
+_DIGITS: Final = {10: re.compile(r"-?[0-9]{1,64}"), 16: re.compile(r"-?[0-9A-Fa-f]{1,64}")}
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _HEX: Final = re.compile(r"[0-9A-Fa-f]{1,2}")
 _OCTAL: Final = re.compile(r"[0-7]{1,3}")
@@ -95,9 +94,13 @@ class Reader:
     def integer(self) -> int:
         """A whole number of 32 bits; a leading zero does not make it octal."""
         word = self.word()
-        is_hex = word[:2] in ("0x", "0X")
-        digits = word[2:] if is_hex else word
-        number = int(digits, 16 if is_hex else 10) if (_HEX_INTEGER if is_hex else _INTEGER).fullmatch(digits) else None
+        if word[:2] in ("0x", "0X"):
+            return self.as_integer(word[2:], 16)
+        return self.as_integer(word)
+
+    def as_integer(self, digits: str, base: int = 10) -> int:
+        """The number of 32 bits that a word means."""
+        number = int(digits, base) if _DIGITS[base].fullmatch(digits) else None
         if number is None or not -(2**31) <= number < 2**31:
             raise self.fault(f"expected an integer but was {digits[:_LONGEST_SHOWN]}")
         return number
@@ -180,4 +183,3 @@ class Reader:
     def _end(self, pattern: re.Pattern[str]) -> int:
         found = pattern.match(self._text, self._at)
         return found.end() if found else self._at
-

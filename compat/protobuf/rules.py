@@ -7,13 +7,13 @@
 - Groups, services, options, reserved tags, default values and imports are not compared.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from compat.limits import DEFAULT_LIMITS, Limits
 from compat.protobuf.model import SCALARS, Enum, Field, Message, TypeDefinition, is_map_entry, map_types
-from compat.protobuf.names import LOCAL, Known, Names, inside
+from compat.protobuf.names import Known, Names, inside
 from compat.protobuf.schema import ProtobufSchema
 from compat.protobuf.wording import Difference, describe
 from compat.result import Incompatibility
@@ -43,13 +43,6 @@ class Found:
 
 class _GaveUp(Exception):
     """There is too much to compare."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One of the two schemas: what the names in it mean."""
-
-    names: Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +173,7 @@ class _Comparison:
     ) -> None:
         """A member may go together with its whole oneof, if no other member stays behind."""
         is_gone = all(oneof.name != member.oneof for oneof in reader.oneofs)
-        survivors = (
-            field.tag for oneof in writer.oneofs if oneof.name == member.oneof for field in oneof.fields
-        )
+        survivors = (field.tag for oneof in writer.oneofs if oneof.name == member.oneof for field in oneof.fields)
         if not is_gone or any(tag in ours for tag in survivors):
             self._note(Difference.ONEOF_FIELD_REMOVED, f"{path}/{member.oneof}/{member.field.tag}")
 
@@ -227,7 +218,9 @@ class _Comparison:
         if ours.name != theirs.name:
             self._note(Difference.FIELD_NAME_CHANGED, at)
         self._type_names(
-            _Use(ours.type, scopes[0], self._reader, ours.label), _Use(theirs.type, scopes[1], self._writer, theirs.label), at
+            _Use(ours.type, scopes[0], self._reader, ours.label),
+            _Use(theirs.type, scopes[1], self._writer, theirs.label),
+            at,
         )
 
     def _type_names(self, reader: "_Use", writer: "_Use", path: str) -> None:
@@ -324,7 +317,10 @@ class _Use:
         return _MessageUse(known.relative, known)
 
 
-def _by_name(types: tuple[TypeDefinition, ...], kind: type[Message] | type[Enum]) -> dict[str, tuple[int, object]]:
+_KindT = TypeVar("_KindT", Message, Enum)
+
+
+def _by_name(types: tuple[TypeDefinition, ...], kind: type[_KindT]) -> dict[str, tuple[int, _KindT]]:
     found = [definition for definition in types if isinstance(definition, kind)]
     return {
         definition.name: (index, definition)

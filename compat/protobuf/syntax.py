@@ -70,6 +70,7 @@ class _FileReader:
         self._package: str | None = None
         self._imports: dict[str, list[str]] = {"": [], "public": [], "weak": []}
         self._declarations = 0
+        self._start = 0  # of the declaration that was begun last
         self._depth = 0
         self._counts = {"types": 0, "fields": 0, "symbols": 0}
 
@@ -109,7 +110,7 @@ class _FileReader:
         if reader.take(";"):
             return None
         reader.peek()
-        start = reader.position
+        start = self._start = reader.position
         word = reader.word(leading_digit=context != _ENUM)
         if word == "option":
             option = read_option(reader, self._limits)
@@ -119,7 +120,7 @@ class _FileReader:
             return self._reserved()
         read = _STATEMENTS[context].get(word)
         if read is not None:
-            return read(self, start)
+            return read(self)
         if context in (_MESSAGE, _EXTEND):
             return self._labelled(word, start)
         if context == _ENUM:
@@ -139,32 +140,32 @@ class _FileReader:
         self._depth -= 1
         return parts
 
-    def _read_syntax(self, start: int) -> None:
+    def _read_syntax(self) -> None:
         reader = self._reader
         if self._syntax is not None:
-            raise reader.fault("too many syntax definitions", start)
+            raise reader.fault("too many syntax definitions", self._start)
         reader.require("=")
         if self._declarations != 1:
-            raise reader.fault("'syntax' element must be the first declaration in a file", start)
+            raise reader.fault("'syntax' element must be the first declaration in a file", self._start)
         syntax = reader.literal()
         if syntax not in _SYNTAXES:
-            raise reader.fault(f"unexpected syntax: {syntax[:60]}", start)
+            raise reader.fault(f"unexpected syntax: {syntax[:60]}", self._start)
         self._syntax = syntax
         reader.require(";")
 
-    def _read_package(self, start: int) -> None:
+    def _read_package(self) -> None:
         self._package = self._reader.name()
         self._reader.require(";")
 
-    def _read_import(self, start: int) -> None:
+    def _read_import(self) -> None:
         reader = self._reader
         modifier = "" if reader.peek() in "\"'" else reader.word()
         if modifier not in self._imports:
-            raise reader.fault("expected quoted string", start)
+            raise reader.fault("expected quoted string", self._start)
         self._imports[modifier].append(reader.literal())
         reader.require(";")
 
-    def _message(self, start: int) -> Message:
+    def _message(self) -> Message:
         name = self._reader.name()
         self._count("types")
         self._reader.require("{")
@@ -181,32 +182,32 @@ class _FileReader:
             parts.of(Extend),
         )
 
-    def _enum(self, start: int) -> Enum:
+    def _enum(self) -> Enum:
         name = self._reader.name()
         self._count("types")
         self._reader.require("{")
         parts = self._body(_ENUM)
         return Enum(name, parts.of(Constant), parts.of(Option), parts.of(Reserved))
 
-    def _service(self, start: int) -> Service:
+    def _service(self) -> Service:
         name = self._reader.name()
         self._reader.require("{")
         parts = self._body(_SERVICE)
         return Service(name, parts.of(Rpc), parts.of(Option))
 
-    def _extend(self, start: int) -> Extend:
+    def _extend(self) -> Extend:
         name = self._reader.name()
         self._reader.require("{")
         parts = self._body(_EXTEND)
         return Extend(name, parts.of(Field), parts.of(Group))
 
-    def _rpc(self, start: int) -> Rpc:
+    def _rpc(self) -> Rpc:
         reader = self._reader
         self._count("fields")
         name = reader.name()
         request, request_streams = self._rpc_type()
         if reader.word() != "returns":
-            raise reader.fault("expected 'returns'", start)
+            raise reader.fault("expected 'returns'", self._start)
         response, response_streams = self._rpc_type()
         options: tuple[Option, ...] = ()
         if reader.take("{"):
@@ -223,7 +224,7 @@ class _FileReader:
         self._reader.require(")")
         return name, streams
 
-    def _oneof(self, start: int) -> OneOf:
+    def _oneof(self) -> OneOf:
         reader = self._reader
         parts = _Parts()
         name = reader.name()
@@ -313,7 +314,7 @@ class _FileReader:
         reader.trailing_comment()
         return Reserved(tuple(values))
 
-    def _extensions(self, start: int) -> Extensions:
+    def _extensions(self) -> Extensions:
         reader = self._reader
         values: list[int | Range] = []
         while True:
@@ -336,15 +337,10 @@ class _FileReader:
             return first
         if reader.word() != "to":
             raise reader.fault(f"expected one of {ends!r} or 'to'")
-        reader.peek()
-        start = reader.position
         word = reader.word()
         if word == "max":
             return first, LARGEST_TAG
-        digits = word.removeprefix("-")
-        if not digits.isdecimal() or len(digits) > 10 or not -(2**31) <= int(word) < 2**31:  # noqa: PLR2004
-            raise reader.fault(f"expected an integer but was {word[:60]}", start)
-        return first, int(word)
+        return first, reader.as_integer(word)
 
     def _constant(self, name: str) -> Constant:
         reader = self._reader
@@ -363,7 +359,7 @@ class _FileReader:
             raise self._reader.fault(f"More than the {allowed} {what} allowed")
 
 
-_Statement = Callable[[_FileReader, int], object]
+_Statement = Callable[[_FileReader], object]
 _NESTED: Final[Mapping[str, _Statement]] = {
     "message": _FileReader._message,
     "enum": _FileReader._enum,

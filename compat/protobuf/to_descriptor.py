@@ -171,7 +171,13 @@ class _Writer:
         for field in group.fields:
             self._plain_field(field, body, inside(scope, group.name))
 
-    def _extend(self, extend: Extend, add: Callable[..., FieldDescriptorProto], add_body: Callable[[], DescriptorProto], scope: str) -> None:
+    def _extend(
+        self,
+        extend: Extend,
+        add: Callable[..., FieldDescriptorProto],
+        add_body: Callable[[], DescriptorProto],
+        scope: str,
+    ) -> None:
         for field in extend.fields:
             target = add(extendee=extend.name)
             self._field(field, target, scope)

@@ -5,6 +5,7 @@ import hashlib
 import json
 import uuid
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -130,7 +131,7 @@ def test_versions_stay_apart():
     for case in _recorded("history"):
         registered = _Registered(case)
         versions = [registered.parse(schema) for schema in [*case["previous"], case["new"]]]
-        for one, other in zip(versions, versions[1:], strict=False):
+        for one, other in pairwise(versions):
             taken[one.canonical != other.canonical and PROTOBUF.equivalent(one, other)] += 1
 
     assert 0 == taken[True]
