@@ -7,9 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from compat.avro import equivalence, normalizer, parser, rules, wording
+from compat.avro import equivalence, normalizer, parser, printer, rules, wording
 from compat.avro.model import AvroSchema
 from compat.levels import Policy
+from compat.limits import DEFAULT_LIMITS
+from compat.protobuf import equivalence as protobuf_equivalence
+from compat.protobuf import formats as protobuf_formats
+from compat.protobuf import rules as protobuf_rules
+from compat.protobuf import wording as protobuf_wording
+from compat.protobuf.normalizer import normalize as normalize_protobuf
+from compat.protobuf.parser import parse as parse_protobuf
+from compat.protobuf.schema import ProtobufSchema
 from compat.result import Incompatibility
 from compat.schema import ParsedSchema, ResolvedReference, SchemaFormat
 
@@ -40,12 +48,33 @@ class Format:
     equivalent: Callable[[ParsedSchema, ParsedSchema], bool]  # one version of a subject, though the texts differ
     wire_message: _WireMessage  # a finding in the reference's words
     explain: Callable[[Incompatibility], str]  # a finding for a person, with what would mend it
+    printed_as: Mapping[str, Callable[[ParsedSchema], str]]  # the texts of `format=`, beside the stored one
 
 
 def _avro(schema: ParsedSchema) -> AvroSchema:
     if not isinstance(schema, AvroSchema):
         raise TypeError(f"an Avro schema was expected, not one of format {schema.format}")
     return schema
+
+
+def _resolved_avro(schema: AvroSchema) -> str:
+    """The text with the types of references written out where they are first met."""
+    return printer.print_schema(schema.root, schema.names, DEFAULT_LIMITS)
+
+
+def _protobuf(schema: ParsedSchema) -> ProtobufSchema:
+    if not isinstance(schema, ProtobufSchema):
+        raise TypeError(f"a Protobuf schema was expected, not one of format {schema.format}")
+    return schema
+
+
+def _check_protobuf(
+    reader: ParsedSchema,
+    writer: ParsedSchema,
+    *,
+    policy: Policy = Policy.STRICT,  # noqa: ARG001 - Protobuf's rules know no policy
+) -> Sequence[Incompatibility]:
+    return protobuf_rules.check(_protobuf(reader), _protobuf(writer))
 
 
 def _check_avro(
@@ -65,5 +94,18 @@ FORMATS: Final[Mapping[SchemaFormat, Format]] = {
         equivalent=lambda left, right: equivalence.equivalent(_avro(left), _avro(right)),
         wire_message=wording.wire_message,
         explain=wording.explain,
+        printed_as={"resolved": lambda schema: _resolved_avro(_avro(schema))},
+    ),
+    SchemaFormat.PROTOBUF: Format(
+        parse=parse_protobuf,
+        normalize=lambda schema: normalize_protobuf(_protobuf(schema)),
+        check=_check_protobuf,
+        equivalent=lambda left, right: protobuf_equivalence.equivalent(_protobuf(left), _protobuf(right)),
+        wire_message=protobuf_wording.wire_message,
+        explain=protobuf_wording.explain,
+        printed_as={
+            "serialized": lambda schema: protobuf_formats.serialized(_protobuf(schema)),
+            "ignore_extensions": lambda schema: protobuf_formats.ignore_extensions(_protobuf(schema)),
+        },
     ),
 }

@@ -13,6 +13,7 @@ class SchemaFormat(StrEnum):
     """A schema language, spelled as `schemaType` spells it on the wire."""
 
     AVRO = "AVRO"
+    PROTOBUF = "PROTOBUF"
 
 
 class SchemaParseError(ValueError):

@@ -1,0 +1,1 @@
+"""Protobuf schemas as the Confluent Schema Registry understands them."""

@@ -1,0 +1,81 @@
+"""The forms in which `format=` gives a stored schema."""
+
+import base64
+from collections.abc import Iterable
+from dataclasses import replace
+
+from compat.protobuf.model import Enum, Field, File, Group, Message, OneOf, Option, TypeDefinition
+from compat.protobuf.printer import print_file
+from compat.protobuf.schema import ProtobufSchema
+from compat.protobuf.to_descriptor import file_to_descriptor
+
+__all__ = ["ignore_extensions", "serialized"]
+
+
+def serialized(schema: ProtobufSchema) -> str:
+    """The descriptor of the file, in base64."""
+    descriptor = file_to_descriptor(schema.file, schema.names)
+    return base64.b64encode(descriptor.SerializeToString(deterministic=True)).decode()
+
+
+def ignore_extensions(schema: ProtobufSchema) -> str:
+    """The text without custom options, and without the `extend` blocks that would define some."""
+    return print_file(_file(schema.file))
+
+
+def _file(file: File) -> File:
+    return replace(
+        file,
+        types=tuple(map(_definition, file.types)),
+        extends=(),
+        options=_own(file.options),
+        services=tuple(
+            replace(
+                service,
+                options=_own(service.options),
+                rpcs=tuple(replace(rpc, options=_own(rpc.options)) for rpc in service.rpcs),
+            )
+            for service in file.services
+        ),
+    )
+
+
+def _definition(definition: TypeDefinition) -> TypeDefinition:
+    if isinstance(definition, Enum):
+        return replace(
+            definition,
+            options=_own(definition.options),
+            constants=tuple(replace(constant, options=_own(constant.options)) for constant in definition.constants),
+        )
+    return _message(definition)
+
+
+def _message(message: Message) -> Message:
+    return replace(
+        message,
+        fields=_fields(message.fields),
+        oneofs=tuple(map(_oneof, message.oneofs)),
+        groups=tuple(map(_group, message.groups)),
+        types=tuple(map(_definition, message.types)),
+        options=_own(message.options),
+        extensions=tuple(replace(extensions, options=_own(extensions.options)) for extensions in message.extensions),
+        extends=(),
+    )
+
+
+def _oneof(oneof: OneOf) -> OneOf:
+    return replace(
+        oneof, fields=_fields(oneof.fields), groups=tuple(map(_group, oneof.groups)), options=_own(oneof.options)
+    )
+
+
+def _group(group: Group) -> Group:
+    return replace(group, fields=_fields(group.fields))
+
+
+def _fields(fields: Iterable[Field]) -> tuple[Field, ...]:
+    return tuple(replace(field, options=_own(field.options)) for field in fields)
+
+
+def _own(options: Iterable[Option]) -> tuple[Option, ...]:
+    return tuple(option for option in options if not option.custom)

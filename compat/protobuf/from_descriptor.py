@@ -1,0 +1,277 @@
+"""From a `FileDescriptorProto` to the tree, so that a schema that came as a descriptor has a text as well.
+
+Type names stay full, with their leading dot. Entries of maps stay messages of their own, as the reference keeps them;
+`normalize` folds them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    MethodDescriptorProto,
+    OneofDescriptorProto,
+    ServiceDescriptorProto,
+    UninterpretedOption,
+)
+from google.protobuf.message import Message as Options
+
+from compat.protobuf.metadata import with_metadata
+from compat.protobuf.model import (
+    Constant,
+    Enum,
+    Extend,
+    Extensions,
+    Field,
+    File,
+    Group,
+    Kind,
+    ListValue,
+    MapValue,
+    Message,
+    OneOf,
+    Option,
+    Range,
+    Reserved,
+    Rpc,
+    Scalar,
+    Service,
+    Value,
+)
+from compat.schema import SchemaParseError
+
+__all__ = ["file_from_descriptor"]
+
+_Type = FieldDescriptorProto.Type
+_LABELS: Final[Mapping[int, str]] = {
+    FieldDescriptorProto.LABEL_OPTIONAL: "optional",
+    FieldDescriptorProto.LABEL_REQUIRED: "required",
+    FieldDescriptorProto.LABEL_REPEATED: "repeated",
+}
+_SYNTAXES: Final[Mapping[str, str | None]] = {"": None, "proto2": "proto2", "proto3": "proto3"}
+
+
+def file_from_descriptor(descriptor: FileDescriptorProto) -> File:
+    """The tree of a descriptor."""
+    if descriptor.syntax not in _SYNTAXES:
+        raise SchemaParseError(f"syntax {descriptor.syntax[:60]!r} is not currently supported")
+    is_proto3 = descriptor.syntax == "proto3"
+    public, weak = set(descriptor.public_dependency), set(descriptor.weak_dependency)
+    paths = list(enumerate(descriptor.dependency))
+    return File(
+        descriptor.package if descriptor.HasField("package") else None,
+        _SYNTAXES[descriptor.syntax],
+        tuple(path for number, path in paths if number not in public | weak),
+        tuple(path for number, path in paths if number in public),
+        tuple(path for number, path in paths if number in weak),
+        (
+            *(_message(message, is_proto3=is_proto3) for message in descriptor.message_type),
+            *map(_enum, descriptor.enum_type),
+        ),
+        tuple(map(_service, descriptor.service)),
+        _extends(descriptor.extension, descriptor.message_type, is_proto3=is_proto3),
+        _options(descriptor),
+    )
+
+
+def _message(message: DescriptorProto, *, is_proto3: bool) -> Message:
+    groups = {field.type_name.rpartition(".")[2] for field in message.field if field.type == _Type.TYPE_GROUP}
+    groups |= {field.type_name.rpartition(".")[2] for field in message.extension if field.type == _Type.TYPE_GROUP}
+    top = [field for field in message.field if not field.HasField("oneof_index") or field.proto3_optional]
+    members: dict[int, list[FieldDescriptorProto]] = {}
+    for field in message.field:
+        if field.HasField("oneof_index") and not field.proto3_optional:
+            members.setdefault(field.oneof_index, []).append(field)
+    synthetic = {field.oneof_index for field in message.field if field.proto3_optional}
+    return Message(
+        message.name,
+        tuple(_field(field, is_proto3=is_proto3) for field in top if field.type != _Type.TYPE_GROUP),
+        tuple(
+            _oneof(oneof, members.get(number, ()), message.nested_type, is_proto3=is_proto3)
+            for number, oneof in enumerate(message.oneof_decl)
+            if number not in synthetic
+        ),
+        _groups(top, message.nested_type, is_proto3=is_proto3, in_oneof=False),
+        (
+            *(_message(nested, is_proto3=is_proto3) for nested in message.nested_type if nested.name not in groups),
+            *map(_enum, message.enum_type),
+        ),
+        _options(message),
+        (
+            *(Reserved((_range(part.start, part.end - 1),)) for part in message.reserved_range),
+            *(Reserved((name,)) for name in message.reserved_name),
+        ),
+        tuple(Extensions((_range(part.start, part.end - 1),), _options(part)) for part in message.extension_range),
+        _extends(message.extension, message.nested_type, is_proto3=is_proto3),
+    )
+
+
+def _oneof(
+    oneof: OneofDescriptorProto,
+    fields: Sequence[FieldDescriptorProto],
+    types: Iterable[DescriptorProto],
+    *,
+    is_proto3: bool,
+) -> OneOf:
+    return OneOf(
+        oneof.name,
+        tuple(_field(field, is_proto3=is_proto3, in_oneof=True) for field in fields if field.type != _Type.TYPE_GROUP),
+        _groups(fields, types, is_proto3=is_proto3, in_oneof=True),
+        _options(oneof),
+    )
+
+
+def _groups(
+    fields: Iterable[FieldDescriptorProto], types: Iterable[DescriptorProto], *, is_proto3: bool, in_oneof: bool
+) -> tuple[Group, ...]:
+    known = {message.name: message for message in types}
+    groups = []
+    for field in fields:
+        if field.type == _Type.TYPE_GROUP:
+            name = field.type_name.rpartition(".")[2]
+            inner = known[name].field if name in known else ()
+            groups.append(
+                Group(
+                    None if in_oneof else _LABELS[field.label],
+                    name,
+                    field.number,
+                    tuple(_field(part, is_proto3=is_proto3) for part in inner),
+                )
+            )
+    return tuple(groups)
+
+
+def _field(field: FieldDescriptorProto, *, is_proto3: bool, in_oneof: bool = False) -> Field:
+    is_plain = field.label == FieldDescriptorProto.LABEL_OPTIONAL and is_proto3 and not field.proto3_optional
+    return Field(
+        None if in_oneof or is_plain else _LABELS[field.label],
+        field.type_name or _Type.Name(field.type).removeprefix("TYPE_").lower(),
+        field.name,
+        field.number,
+        _options(field),
+        field.default_value if field.HasField("default_value") else None,
+        field.json_name if field.HasField("json_name") else None,
+    )
+
+
+def _extends(
+    fields: Iterable[FieldDescriptorProto], types: Iterable[DescriptorProto], *, is_proto3: bool
+) -> tuple[Extend, ...]:
+    """One block for each extended type, in the order in which they come."""
+    blocks: dict[str, list[FieldDescriptorProto]] = {}
+    for field in fields:
+        blocks.setdefault(field.extendee, []).append(field)
+    return tuple(
+        Extend(
+            name,
+            tuple(_field(field, is_proto3=is_proto3) for field in block if field.type != _Type.TYPE_GROUP),
+            _groups(block, types, is_proto3=is_proto3, in_oneof=False),
+        )
+        for name, block in blocks.items()
+    )
+
+
+def _enum(enum: EnumDescriptorProto) -> Enum:
+    return Enum(
+        enum.name,
+        tuple(Constant(value.name, value.number, _options(value)) for value in enum.value),
+        _options(enum),
+        (
+            *(Reserved((_range(part.start, part.end),)) for part in enum.reserved_range),
+            *(Reserved((name,)) for name in enum.reserved_name),
+        ),
+    )
+
+
+def _service(service: ServiceDescriptorProto) -> Service:
+    return Service(service.name, tuple(map(_rpc, service.method)), _options(service))
+
+
+def _rpc(method: MethodDescriptorProto) -> Rpc:
+    return Rpc(
+        method.name,
+        method.input_type,
+        method.output_type,
+        method.client_streaming,
+        method.server_streaming,
+        _options(method),
+    )
+
+
+def _range(first: int, last: int) -> int | Range:
+    return first if first == last else (first, last)
+
+
+_Described = (
+    FileDescriptorProto
+    | DescriptorProto
+    | DescriptorProto.ExtensionRange
+    | FieldDescriptorProto
+    | OneofDescriptorProto
+    | EnumDescriptorProto
+    | ServiceDescriptorProto
+    | MethodDescriptorProto
+)
+
+
+def _options(described: Options) -> tuple[Option, ...]:
+    holder: Options = described.options  # type: ignore[attr-defined]
+    found: list[Option] = []
+    for field, value in with_metadata(holder).ListFields() if holder.ByteSize() else ():
+        if field.name == "uninterpreted_option":
+            found += map(_uninterpreted, value)
+            continue
+        name = field.full_name if field.is_extension else field.name
+        values = value if field.is_repeated else (value,)
+        found += (Option(name, _value(field, single), field.is_extension) for single in values)
+    return tuple(found)
+
+
+def _value(field: FieldDescriptor, value: object) -> Value:
+    if isinstance(value, Options):
+        return MapValue(tuple(_entry(inner, content) for inner, content in value.ListFields()))
+    if field.enum_type is not None and isinstance(value, int):
+        constant = field.enum_type.values_by_number.get(value)
+        return Scalar(Kind.NUMBER, str(value)) if constant is None else Scalar(Kind.ENUM, constant.name)
+    if isinstance(value, bool):
+        return Scalar(Kind.BOOLEAN, str(value).lower())
+    if isinstance(value, bytes):
+        return Scalar(Kind.STRING, value.decode("latin-1"))
+    return Scalar(Kind.STRING if isinstance(value, str) else Kind.NUMBER, str(value))
+
+
+def _entry(field: FieldDescriptor, content: object) -> tuple[str, Value]:
+    name = f"[{field.full_name}]" if field.is_extension else field.name
+    if not field.is_repeated:
+        return name, _value(field, content)
+    if isinstance(content, Mapping) and field.message_type is not None:
+        key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
+        return name, ListValue(
+            tuple(
+                MapValue((("key", _value(key, one)), ("value", _value(value, other)))) for one, other in content.items()
+            )
+        )
+    return name, ListValue(tuple(_value(field, single) for single in content))  # type: ignore[attr-defined]
+
+
+def _uninterpreted(option: UninterpretedOption) -> Option:
+    first, *rest = option.name
+    path = tuple(f"({part.name_part})" if part.is_extension else part.name_part for part in rest)
+    if option.HasField("identifier_value"):
+        word = option.identifier_value
+        value = Scalar(Kind.BOOLEAN if word in ("true", "false") else Kind.ENUM, word)
+    elif option.HasField("string_value"):
+        value = Scalar(Kind.STRING, option.string_value.decode("utf-8", "replace"))
+    elif option.HasField("positive_int_value"):
+        value = Scalar(Kind.NUMBER, str(option.positive_int_value))
+    elif option.HasField("negative_int_value"):
+        value = Scalar(Kind.NUMBER, str(option.negative_int_value))
+    elif option.HasField("double_value"):
+        value = Scalar(Kind.NUMBER, str(option.double_value))
+    else:
+        value = Scalar(Kind.ENUM, option.aggregate_value)
+    return Option(first.name_part, value, first.is_extension, path)

@@ -1,0 +1,43 @@
+"""The messages of Google's options together with Confluent's metadata, in a pool of their own.
+
+The pool of the process is left alone: what a client library registers there changes nothing here.
+"""
+
+from functools import cache
+from typing import Final
+
+from google.protobuf import descriptor_pb2
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message as Proto
+from google.protobuf.message_factory import GetMessageClass
+
+from compat.limits import DEFAULT_LIMITS
+from compat.protobuf.confluent_files import CONFLUENT_FILES
+from compat.protobuf.names import Names
+from compat.protobuf.syntax import read_file
+from compat.protobuf.to_descriptor import file_to_descriptor
+
+__all__ = ["with_metadata"]
+
+_META: Final = "confluent/meta.proto"
+
+
+def with_metadata(options: Proto) -> Proto:
+    """The same options, read by a class that knows the metadata."""
+    known: Proto = _class_of(options.DESCRIPTOR.full_name).FromString(options.SerializeToString())
+    return known
+
+
+@cache
+def _class_of(full: str) -> type[Proto]:
+    return GetMessageClass(_pool().FindMessageTypeByName(full))
+
+
+@cache
+def _pool() -> DescriptorPool:
+    pool = DescriptorPool()
+    pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
+    meta = file_to_descriptor(read_file(CONFLUENT_FILES[_META], DEFAULT_LIMITS), Names())
+    meta.name = _META
+    pool.AddSerializedFile(meta.SerializeToString())
+    return pool

@@ -1,0 +1,286 @@
+"""The text of `normalize=true`: the same schema in an order and a spelling of its own.
+
+Types are named in full, with a leading dot. Fields go by tag, oneofs by the tag of their first member, constants of
+enums by tag and name, options, imports and reserved things by name or number, each reserved thing in a statement of
+its own. Messages, enums and methods keep their order, for the indexes of messages depend on it. `proto2` is not said.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Final, TypeVar
+
+from compat.protobuf.model import (
+    SCALARS,
+    Enum,
+    Extend,
+    Extensions,
+    Field,
+    File,
+    Group,
+    Kind,
+    ListValue,
+    MapValue,
+    Message,
+    OneOf,
+    Option,
+    Range,
+    Reserved,
+    Rpc,
+    Scalar,
+    Service,
+    TypeDefinition,
+    Value,
+    is_map_entry,
+    map_types,
+)
+from compat.protobuf.names import Names, inside
+from compat.protobuf.printer import default_option, print_file
+from compat.protobuf.schema import ProtobufSchema
+
+__all__ = ["normalize", "normalize_file"]
+
+_NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE]-?[0-9]{1,3})?[fF]?")
+_WHOLE: Final = re.compile(r"-?[0-9]+")
+
+
+_ItemT = TypeVar("_ItemT")
+
+
+def normalize(schema: ProtobufSchema) -> str:
+    """The text that `normalize=true` stores."""
+    return print_file(normalize_file(schema.file, schema.names))
+
+
+def normalize_file(file: File, names: Names, *, keep_order: bool = False) -> File:
+    """The file as `normalize=true` prints it; or in one spelling of types, maps and numbers, but in its own order."""
+    return _Normalizer(names, keep_order=keep_order).file(file)
+
+
+class _Normalizer:
+    def __init__(self, names: Names, *, keep_order: bool):
+        self._names = names
+        self._keep_order = keep_order
+
+    def _sort(self, items: Iterable[_ItemT], key: Callable[[_ItemT], object]) -> tuple[_ItemT, ...]:
+        return tuple(items) if self._keep_order else tuple(sorted(items, key=key))  # type: ignore[arg-type]
+
+    def file(self, file: File) -> File:
+        scope = file.package or ""
+        return File(
+            file.package,
+            None if file.syntax == "proto2" else file.syntax,
+            tuple(sorted(set(file.imports))),
+            tuple(sorted(set(file.public_imports))),
+            (),
+            tuple(self._definition(definition, scope) for definition in file.types),
+            tuple(self._service(service, scope) for service in file.services),
+            tuple(self._extend(extend, scope) for extend in file.extends),
+            self._options(file.options, scope),
+        )
+
+    def _definition(self, definition: TypeDefinition, outer: str) -> TypeDefinition:
+        if isinstance(definition, Enum):
+            return self._enum(definition, outer)
+        return self._message(definition, inside(outer, definition.name))
+
+    def _message(self, message: Message, scope: str) -> Message:
+        entries = {inside(scope, nested.name): nested for nested in message.messages if is_map_entry(nested)}
+        oneofs = [self._oneof(oneof, scope) for oneof in message.oneofs]
+        return Message(
+            message.name,
+            self._fields((self._folded(field, entries, scope) for field in message.fields), scope),
+            self._sort(filter(_has_members, oneofs), _first_tag),
+            self._groups(message.groups, scope),
+            tuple(
+                self._definition(nested, scope)
+                for nested in message.types
+                if not (isinstance(nested, Message) and is_map_entry(nested))
+            ),
+            self._options(message.options, scope),
+            _reserved(message.reserved),
+            self._extensions(message.extensions, scope),
+            tuple(self._extend(extend, scope) for extend in message.extends),
+        )
+
+    def _folded(self, field: Field, entries: dict[str, Message], scope: str) -> Field:
+        """A field of written-out entries as the map that it is."""
+        known = self._names.type_of(field.type, scope) if entries and field.label == "repeated" else None
+        entry = entries.get(known.full) if known else None
+        if entry is None:
+            return field
+        types = {part.tag: part.type for part in entry.fields}
+        if types.keys() < {1, 2}:
+            return field
+        value = types[2] if types[2] in SCALARS else self._type(types[2], inside(scope, entry.name))
+        return replace(field, label=None, type=f"map<{types[1]}, {value}>")
+
+    def _fields(self, fields: Iterable[Field], scope: str) -> tuple[Field, ...]:
+        return self._sort((self._field(field, scope) for field in fields), lambda field: field.tag)
+
+    def _field(self, field: Field, scope: str) -> Field:
+        """Default and JSON name go in among the options, to be sorted with them."""
+        options = list(field.options)
+        if field.default is not None:
+            options.append(default_option(field))
+        if field.json_name is not None:
+            options.append(Option("json_name", Scalar(Kind.STRING, field.json_name)))
+        return Field(field.label, self._type(field.type, scope), field.name, field.tag, self._options(options, scope))
+
+    def _oneof(self, oneof: OneOf, scope: str) -> OneOf:
+        return OneOf(
+            oneof.name,
+            self._fields(oneof.fields, scope),
+            self._groups(oneof.groups, scope),
+            self._options(oneof.options, scope),
+        )
+
+    def _groups(self, groups: Iterable[Group], scope: str) -> tuple[Group, ...]:
+        return tuple(
+            Group(group.label, group.name, group.tag, self._fields(group.fields, scope))
+            for group in self._sort(groups, lambda group: group.tag)
+        )
+
+    def _enum(self, enum: Enum, scope: str) -> Enum:
+        constants = (replace(constant, options=self._options(constant.options, scope)) for constant in enum.constants)
+        return Enum(
+            enum.name,
+            self._sort(constants, lambda constant: (constant.tag, constant.name)),
+            self._options(enum.options, scope),
+            _reserved(enum.reserved),
+        )
+
+    def _extend(self, extend: Extend, scope: str) -> Extend:
+        return Extend(self._type(extend.name, scope), self._fields(extend.fields, scope))
+
+    def _service(self, service: Service, scope: str) -> Service:
+        return Service(
+            service.name,
+            tuple(self._rpc(rpc, scope) for rpc in service.rpcs),
+            self._options(service.options, scope),
+        )
+
+    def _rpc(self, rpc: Rpc, scope: str) -> Rpc:
+        return replace(
+            rpc,
+            request=self._type(rpc.request, scope),
+            response=self._type(rpc.response, scope),
+            options=self._options(rpc.options, scope),
+        )
+
+    def _extensions(self, statements: Iterable[Extensions], scope: str) -> tuple[Extensions, ...]:
+        return tuple(
+            Extensions((tags,), self._options(statement.options, scope))
+            for tags, statement in sorted(
+                ((_plain(tags), statement) for statement in statements for tags in statement.values),
+                key=lambda pair: _bounds(pair[0]),
+            )
+        )
+
+    def _type(self, name: str, scope: str) -> str:
+        types = map_types(name)
+        if types is not None:
+            return f"map<{types[0]}, {self._type(types[1], scope)}>"
+        known = None if name in SCALARS else self._names.type_of(name, scope)
+        return f".{known.full}" if known else name
+
+    def _options(self, options: Iterable[Option], scope: str) -> tuple[Option, ...]:
+        """Custom options by their full names, the parts of one option together, everything sorted."""
+        merged: dict[tuple[str, bool], list[Option]] = {}
+        for option in options:
+            name = self._names.extension_of(option.name, scope) if option.custom else None
+            named = replace(option, name=name or option.name, value=_sorted(option.value))
+            merged.setdefault((named.name, named.custom), []).append(named)
+        found: list[Option] = []
+        for name, custom in sorted(merged):
+            found += _merged(merged[name, custom])
+        return tuple(found)
+
+
+def _merged(options: list[Option]) -> list[Option]:
+    """Several options of one name as one map, if each says only a part."""
+    if len(options) == 1 or not all(option.path or isinstance(option.value, MapValue) for option in options):
+        return options
+    merged: _Tree = {}
+    for option in options:
+        value = option.value
+        for part in reversed(option.path):
+            value = MapValue(((part, value),))
+        _merge(merged, value)
+    return [Option(options[0].name, _tree_value(merged), options[0].custom)]
+
+
+_Tree = dict[str, object]
+
+
+def _merge(tree: _Tree, value: Value) -> None:
+    if not isinstance(value, MapValue):
+        return
+    for key, inner in value.entries:
+        known = tree.get(key)
+        if isinstance(inner, MapValue) and (known is None or isinstance(known, dict)):
+            branch: _Tree = known if isinstance(known, dict) else {}
+            tree[key] = branch
+            _merge(branch, inner)
+        elif isinstance(known, Scalar | ListValue | MapValue):
+            tree[key] = ListValue((*_items(known), *_items(inner)))
+        else:
+            tree[key] = inner
+
+
+def _items(value: Value) -> tuple[Value, ...]:
+    return value.items if isinstance(value, ListValue) else (value,)
+
+
+def _tree_value(tree: object) -> Value:
+    if isinstance(tree, dict):
+        return MapValue(tuple((key, _tree_value(tree[key])) for key in sorted(tree)))
+    if not isinstance(tree, Scalar | ListValue | MapValue):
+        raise TypeError("an option's value was expected")
+    return tree
+
+
+def _sorted(value: Value) -> Value:
+    """The value with its maps in the order of their keys, and its numbers in one spelling."""
+    if isinstance(value, MapValue):
+        return MapValue(tuple((key, _sorted(inner)) for key, inner in sorted(value.entries, key=lambda pair: pair[0])))
+    if isinstance(value, ListValue):
+        return ListValue(tuple(map(_sorted, value.items)))
+    return Scalar(value.kind, _number(value.text)) if value.kind is Kind.NUMBER else value
+
+
+def _number(text: str) -> str:
+    """A number without exponent and without zeros at its ends."""
+    if _WHOLE.fullmatch(text):
+        digits = text.lstrip("-").lstrip("0") or "0"
+        return f"-{digits}" if text.startswith("-") and digits != "0" else digits
+    if not _NUMBER.fullmatch(text):
+        return text
+    number = float(text.rstrip("fF"))
+    if number in (float("inf"), float("-inf")):
+        return text
+    plain = format(Decimal(repr(number)), "f")
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def _has_members(oneof: OneOf) -> bool:
+    return bool(oneof.fields or oneof.groups)
+
+
+def _first_tag(oneof: OneOf) -> int:
+    return min([field.tag for field in oneof.fields] + [group.tag for group in oneof.groups])
+
+
+def _reserved(statements: Iterable[Reserved]) -> tuple[Reserved, ...]:
+    values = [value for statement in statements for value in statement.values]
+    tags = sorted((_plain(value) for value in values if not isinstance(value, str)), key=_bounds)
+    return tuple(Reserved((value,)) for value in (*tags, *sorted(value for value in values if isinstance(value, str))))
+
+
+def _plain(tags: int | Range) -> int | Range:
+    return tags[0] if isinstance(tags, tuple) and tags[0] == tags[1] else tags
+
+
+def _bounds(tags: int | Range) -> Range:
+    return (tags, tags) if isinstance(tags, int) else tags

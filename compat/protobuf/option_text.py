@@ -1,0 +1,95 @@
+"""Options: names with parts in parentheses, and values with maps and lists inside."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from compat.limits import Limits
+from compat.protobuf.model import Kind, ListValue, MapValue, Option, Scalar, Value
+from compat.protobuf.reader import Reader
+
+__all__ = ["read_option", "read_options"]
+
+_NUMBER_STARTS: Final = "-0123456789"
+_WORDS: Final[Mapping[str, Kind]] = {"true": Kind.BOOLEAN, "false": Kind.BOOLEAN}
+
+
+def read_options(reader: Reader, limits: Limits) -> tuple[Option, ...]:
+    """The options in brackets, if there are any."""
+    if not reader.take("["):
+        return ()
+    options = [read_option(reader, limits)]
+    while not reader.take("]"):
+        if not reader.take(","):
+            raise reader.fault("Expected ',' or ']'")
+        options.append(read_option(reader, limits))
+    return tuple(options)
+
+
+def read_option(reader: Reader, limits: Limits) -> Option:
+    """`name = value`."""
+    name, path, custom = _read_name(reader)
+    if not reader.take("="):
+        raise reader.fault("expected '=' in option")
+    return Option(name, _read_value(reader, limits.depth), custom, path)
+
+
+def _read_name(reader: Reader) -> tuple[str, tuple[str, ...], bool]:
+    first = reader.peek()
+    name = reader.name()
+    if first == "[":
+        name = f"[{name}]"
+    path: list[str] = []
+    while reader.take("."):
+        wrapped = reader.peek() in "(["
+        word = reader.name()
+        path += [f"({word})"] if wrapped else word.split(".")
+    return name, tuple(path), first == "("
+
+
+def _read_value(reader: Reader, depth: int) -> Value:
+    if depth <= 0:
+        raise reader.fault("The value of an option is nested too deeply")
+    character = reader.peek()
+    if character == "{":
+        return _read_map(reader, depth)
+    if character == "[":
+        return _read_list(reader, depth)
+    if character in "\"'":
+        return Scalar(Kind.STRING, reader.literal())
+    word = reader.word()
+    return Scalar(Kind.NUMBER if character in _NUMBER_STARTS else _WORDS.get(word, Kind.ENUM), word)
+
+
+def _read_list(reader: Reader, depth: int) -> Value:
+    reader.require("[")
+    items: list[Value] = []
+    while not reader.take("]"):
+        items.append(_read_value(reader, depth - 1))
+        if not reader.take(",") and reader.peek() != "]":
+            raise reader.fault("expected ',' or ']'")
+    return ListValue(tuple(items))
+
+
+def _read_map(reader: Reader, depth: int) -> Value:
+    """Entries with or without a colon before a brace, with or without commas; a repeated key makes a list."""
+    reader.require("{")
+    entries: dict[str, list[Value]] = {}
+    while not reader.take("}"):
+        name, path, _ = _read_name(reader)
+        if not reader.take(":") and reader.peek() != "{":
+            raise reader.fault("expected ':' in option")
+        value = _read_value(reader, depth - 1)
+        for part in reversed(path):
+            value = MapValue(((part, value),))
+        entries.setdefault(name, []).append(value)
+        reader.take(",")
+    return MapValue(tuple((name, _joined(values)) for name, values in entries.items()))
+
+
+def _joined(values: list[Value]) -> Value:
+    if len(values) == 1:
+        return values[0]
+    items: list[Value] = []
+    for value in values:
+        items += value.items if isinstance(value, ListValue) else (value,)
+    return ListValue(tuple(items))

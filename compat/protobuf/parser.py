@@ -1,0 +1,130 @@
+"""From text, or a descriptor in base64, to a schema.
+
+What the names in a file mean is looked up only so far as the reference does: the types of fields, of extension
+fields, of what is extended and of methods must be known; the types of map values need not, nor need imports be found.
+Stored schemas are read in the same way as new ones, except that unknown names are let pass.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.message import DecodeError
+
+from compat.limits import DEFAULT_LIMITS, Limits
+from compat.protobuf.builtin import builtin_names
+from compat.protobuf.from_descriptor import file_from_descriptor
+from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, map_types
+from compat.protobuf.names import LOCAL, Names, inside
+from compat.protobuf.printer import print_file
+from compat.protobuf.schema import ProtobufSchema
+from compat.protobuf.syntax import read_file
+from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+
+__all__ = ["parse"]
+
+_MAP_KEYS: Final = SCALARS - {"bytes", "double", "float"}
+_ASCII: Final = 0x80
+
+
+def parse(
+    text: str, *, strict: bool, references: Sequence[ResolvedReference] = (), limits: Limits = DEFAULT_LIMITS
+) -> ProtobufSchema:
+    """Read a schema; strict for a new one, lenient for one that is stored already."""
+    try:
+        file = _read(text, limits)
+        referenced = tuple((reference, _read(reference.text, limits)) for reference in references)
+        schema = ProtobufSchema(SchemaFormat.PROTOBUF, print_file(file), file, _names(file, referenced))
+        if strict:
+            _Check(schema.names).file(file)
+    except RecursionError:
+        raise SchemaParseError("The schema is nested too deeply") from None
+    return schema
+
+
+def _names(file: File, referenced: Sequence[tuple[ResolvedReference, File]]) -> Names:
+    """What the names in a schema can mean."""
+    names = Names(builtin_names())
+    names.add(file, LOCAL)
+    for reference, other in referenced:
+        names.add(other, reference.identity or f"reference:{reference.name}")
+    return names
+
+
+def _read(text: str, limits: Limits) -> File:
+    if not text.strip():
+        raise SchemaParseError("Empty schema")
+    try:
+        return read_file(text, limits)
+    except SchemaParseError:
+        file = _from_base64(text)
+        if file is None:
+            raise
+        return file
+
+
+def _from_base64(text: str) -> File | None:
+    """The file of a descriptor in base64; None for what is not even that."""
+    try:
+        descriptor = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (binascii.Error, DecodeError, ValueError):
+        return None
+    return file_from_descriptor(descriptor)
+
+
+class _Check:
+    def __init__(self, names: Names):
+        self._names = names
+
+    def file(self, file: File) -> None:
+        scope = file.package or ""
+        for message in file.messages:
+            self._message(message, inside(scope, message.name))
+        for extend in file.extends:
+            self._extend(extend, scope)
+        for service in file.services:
+            for rpc in service.rpcs:
+                self._type(rpc.request, scope)
+                self._type(rpc.response, scope)
+
+    def _message(self, message: Message, scope: str) -> None:
+        for field in _fields(message):
+            self._field(field, scope)
+        for extend in message.extends:
+            self._extend(extend, scope)
+        for nested in message.messages:
+            self._message(nested, inside(scope, nested.name))
+
+    def _extend(self, extend: Extend, scope: str) -> None:
+        self._type(extend.name, scope)
+        for field in extend.fields:
+            self._field(field, scope)
+
+    def _field(self, field: Field, scope: str) -> None:
+        if field.type == "bytes" and any(ord(character) >= _ASCII for character in field.default or ""):
+            raise SchemaParseError(f"The default of bytes field {field.name} holds a byte above 127")
+        types = map_types(field.type)
+        if types is None:
+            self._type(field.type, scope)
+        elif types[0] not in _MAP_KEYS:
+            raise SchemaParseError(f"map key must be non-byte, non-floating point scalar: {types[0][:200]}")
+
+    def _type(self, name: str, scope: str) -> None:
+        if name not in SCALARS and self._names.type_of(name, scope) is None:
+            raise SchemaParseError(f"Could not resolve type: {name[:200]}")
+
+
+def _fields(message: Message) -> Iterator[Field]:
+    yield from message.fields
+    for group in message.groups:
+        yield from _group_fields(group)
+    for oneof in message.oneofs:
+        yield from oneof.fields
+        for group in oneof.groups:
+            yield from _group_fields(group)
+
+
+def _group_fields(group: Group) -> Iterator[Field]:
+    yield from group.fields

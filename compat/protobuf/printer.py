@@ -1,0 +1,236 @@
+"""From tree to text: the canonical form.
+
+Kinds of statements come in a fixed order, each kind as a block with a blank line before it. What is nested is indented
+as a whole, blank lines too. A file without a syntax line begins with a blank line.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from compat.protobuf.model import (
+    LARGEST_TAG,
+    SCALARS,
+    Enum,
+    Extend,
+    Extensions,
+    Field,
+    File,
+    Group,
+    Kind,
+    MapValue,
+    Message,
+    OneOf,
+    Option,
+    Range,
+    Reserved,
+    Rpc,
+    Scalar,
+    Service,
+    Value,
+)
+
+__all__ = ["default_option", "print_file", "quoted"]
+
+_ESCAPES: Final = str.maketrans(
+    {
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+        "\\": "\\\\",
+        "'": "\\'",
+        '"': '\\"',
+    }
+)
+
+Lines = list[str]
+
+
+def print_file(file: File) -> str:
+    """The canonical text of a file; weak imports are not part of it."""
+    lines = [f'syntax = "{file.syntax}";'] if file.syntax else []
+    if file.package is not None:
+        lines.append(f"package {file.package};")
+    blocks = (
+        [
+            *(f"import {quoted(path)};" for path in file.imports),
+            *(f"import public {quoted(path)};" for path in file.public_imports),
+        ],
+        _option_statements(file.options),
+        [line for message in file.messages for line in _message(message)]
+        + [line for enum in file.enums for line in _enum(enum)],
+        [line for extend in file.extends for line in _extend(extend)],
+        [line for service in file.services for line in _service(service)],
+    )
+    for block in blocks:
+        if block:
+            lines += ["", *block]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def quoted(text: str) -> str:
+    """A literal in double quotes; only control characters that have a name are escaped."""
+    return f'"{text.translate(_ESCAPES)}"'
+
+
+def default_option(field: Field) -> Option:
+    """The default of a field, as if it were an option; what kind of value it is follows from the field's type."""
+    if field.type in ("string", "bytes"):
+        kind = Kind.STRING
+    elif field.type == "bool":
+        kind = Kind.BOOLEAN
+    else:
+        kind = Kind.NUMBER if field.type in SCALARS else Kind.ENUM
+    return Option("default", Scalar(kind, field.default or ""))
+
+
+def _indented(lines: Iterable[str]) -> Lines:
+    return [f"  {line}" for line in lines]
+
+
+def _body(head: str, blocks: Sequence[Lines]) -> Lines:
+    """Braces around blocks with a blank line, here not indented, between each two."""
+    lines: Lines = []
+    for block in blocks:
+        if block:
+            lines += ["", *_indented(block)] if lines else _indented(block)
+    return [f"{head} {{", *lines, "}"] if lines else [f"{head} {{}}"]
+
+
+def _message(message: Message) -> Lines:
+    return _body(
+        f"message {message.name}",
+        (
+            [_reserved(reserved) for reserved in message.reserved],
+            _option_statements(message.options),
+            [line for field in message.fields for line in _field(field)],
+            [line for oneof in message.oneofs for line in _oneof(oneof)],
+            [line for group in message.groups for line in _group(group)],
+            [line for extensions in message.extensions for line in _extensions(extensions)],
+            [line for extend in message.extends for line in _extend(extend)],
+            [line for nested in message.messages for line in _message(nested)]
+            + [line for nested in message.enums for line in _enum(nested)],
+        ),
+    )
+
+
+def _enum(enum: Enum) -> Lines:
+    constants = [
+        line
+        for constant in enum.constants
+        for line in _with_options(f"{constant.name} = {constant.tag}", constant.options)
+    ]
+    block = [*(_reserved(reserved) for reserved in enum.reserved), *_option_statements(enum.options), *constants]
+    return _body(f"enum {enum.name}", (block,))
+
+
+def _oneof(oneof: OneOf) -> Lines:
+    return _body(
+        f"oneof {oneof.name}",
+        (
+            _option_statements(oneof.options),
+            [line for field in oneof.fields for line in _field(field)],
+            [line for group in oneof.groups for line in _group(group)],
+        ),
+    )
+
+
+def _group(group: Group) -> Lines:
+    label = f"{group.label} " if group.label else ""
+    lines = [line for field in group.fields for line in _field(field)]
+    return _body(f"{label}group {group.name} = {group.tag}", (lines,))
+
+
+def _extend(extend: Extend) -> Lines:
+    return _body(f"extend {extend.name}", ([line for field in extend.fields for line in _field(field)],))
+
+
+def _service(service: Service) -> Lines:
+    return _body(
+        f"service {service.name}",
+        (_option_statements(service.options), [line for rpc in service.rpcs for line in _rpc(rpc)]),
+    )
+
+
+def _rpc(rpc: Rpc) -> Lines:
+    request = f"stream {rpc.request}" if rpc.request_streams else rpc.request
+    response = f"stream {rpc.response}" if rpc.response_streams else rpc.response
+    head = f"rpc {rpc.name} ({request}) returns ({response})"
+    if not rpc.options:
+        return [f"{head};"]
+    return [f"{head} {{", *_indented(_option_statements(rpc.options)), "};"]
+
+
+def _field(field: Field) -> Lines:
+    label = f"{field.label} " if field.label else ""
+    options = list(field.options)
+    if field.default is not None:
+        options.append(default_option(field))
+    if field.json_name is not None:
+        options.append(Option("json_name", Scalar(Kind.STRING, field.json_name)))
+    return _with_options(f"{label}{field.type} {field.name} = {field.tag}", options)
+
+
+def _with_options(head: str, options: Sequence[Option]) -> Lines:
+    """One option on the line itself, several on lines of their own."""
+    if not options:
+        return [f"{head};"]
+    if len(options) == 1:
+        first, *rest = _option(options[0])
+        return _ended([f"{head} [{first}", *rest], "];")
+    lines: Lines = []
+    for option in options[:-1]:
+        lines += _ended(_option(option), ",")
+    return [f"{head} [", *_indented(lines + _option(options[-1])), "];"]
+
+
+def _option_statements(options: Iterable[Option]) -> Lines:
+    lines: Lines = []
+    for option in options:
+        first, *rest = _option(option)
+        lines += _ended([f"option {first}", *rest], ";")
+    return lines
+
+
+def _option(option: Option) -> Lines:
+    name = f"({option.name})" if option.custom else option.name
+    first, *rest = _value(option.value)
+    return [f"{'.'.join((name, *option.path))} = {first}", *rest]
+
+
+def _value(value: Value) -> Lines:
+    if isinstance(value, Scalar):
+        return [quoted(value.text) if value.kind is Kind.STRING else value.text]
+    opening, closing = "{}" if isinstance(value, MapValue) else "[]"
+    entries: list[Lines] = []
+    if isinstance(value, MapValue):
+        for key, inner in value.entries:
+            first, *rest = _value(inner)
+            entries.append([f"{key}: {first}", *rest])
+    else:
+        entries = [_value(inner) for inner in value.items]
+    lines = [line for entry in entries[:-1] for line in _ended(entry, ",")]
+    return [opening, *_indented(lines + (entries[-1] if entries else [])), closing]
+
+
+def _ended(lines: Lines, end: str) -> Lines:
+    return [*lines[:-1], lines[-1] + end]
+
+
+def _reserved(reserved: Reserved) -> str:
+    values = (quoted(value) if isinstance(value, str) else _tags(value) for value in reserved.values)
+    return f"reserved {', '.join(values)};"
+
+
+def _extensions(extensions: Extensions) -> Lines:
+    return _with_options(f"extensions {', '.join(map(_tags, extensions.values))}", extensions.options)
+
+
+def _tags(tags: int | Range) -> str:
+    if isinstance(tags, int):
+        return str(tags)
+    first, last = tags
+    return f"{first} to {'max' if last == LARGEST_TAG else last}"

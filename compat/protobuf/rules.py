@@ -1,0 +1,336 @@
+"""May a reader schema read what a writer schema writes? The reference's differences, compatible ones included.
+
+- Types are compared by their place: top-level and nested ones by name, fields by tag over the whole message.
+- A message that a field names is compared by name alone when both sides define it themselves, for its place is
+  compared anyway; when either comes from a reference (and not both from the same version), the two are compared as
+  well, and an incompatible difference in there is one of the field, too.
+- Groups, services, options, reserved tags, default values and imports are not compared.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from compat.limits import DEFAULT_LIMITS, Limits
+from compat.protobuf.model import SCALARS, Enum, Field, Message, TypeDefinition, is_map_entry, map_types
+from compat.protobuf.names import Known, Names, inside
+from compat.protobuf.schema import ProtobufSchema
+from compat.protobuf.wording import Difference, describe
+from compat.result import Incompatibility
+from compat.schema import SchemaFormat
+
+__all__ = ["Found", "check", "differences"]
+
+_WIRE_GROUPS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "bool", "enum"), "varint"),
+    **dict.fromkeys(("sint32", "sint64"), "zigzag"),
+    **dict.fromkeys(("string", "bytes"), "bytes"),
+    **dict.fromkeys(("fixed32", "sfixed32"), "fixed32"),
+    **dict.fromkeys(("fixed64", "sfixed64"), "fixed64"),
+    "float": "float",
+    "double": "double",
+}
+_TEXTS: Final = frozenset({"string", "bytes"})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One difference, and where it is."""
+
+    difference: Difference
+    path: str
+
+
+class _GaveUp(Exception):
+    """There is too much to compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A field, and the oneof that it stands in."""
+
+    field: Field
+    oneof: str | None
+
+
+def check(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Incompatibility]:
+    """Every reason why the reader schema cannot read what the writer schema writes."""
+    found = (one for one in differences(reader, writer, limits=limits) if not one.difference.compatible)
+    return [_report(one) for one, _ in zip(found, range(limits.incompatibilities), strict=False)]
+
+
+def differences(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Found]:
+    """Every difference from the writer schema to the reader schema."""
+    return _Comparison(reader.names, writer.names, limits).run(reader, writer)
+
+
+def _report(found: Found) -> Incompatibility:
+    return Incompatibility(
+        SchemaFormat.PROTOBUF,
+        str(found.difference),
+        found.path,
+        describe(found.difference, found.path),
+        where=found.path.removeprefix("#/").replace("/", "."),
+    )
+
+
+class _Comparison:
+    def __init__(self, reader: Names, writer: Names, limits: Limits):
+        self._reader = reader
+        self._writer = writer
+        self._limits = limits
+        self._compared = 0
+        self._found: list[Found] = []
+        self._open: set[tuple[str, str]] = set()  # pairs of referenced messages that are being compared
+
+    def run(self, reader: ProtobufSchema, writer: ProtobufSchema) -> list[Found]:
+        ours, theirs = reader.file, writer.file
+        try:
+            if (ours.package or "") != (theirs.package or ""):
+                self._note(Difference.PACKAGE_CHANGED, "#/")
+            self._types(ours.types, theirs.types, "#/", (ours.package or "", theirs.package or ""))
+        except _GaveUp:
+            return [Found(Difference.TOO_COMPLEX, "#/")]
+        return self._found
+
+    def _note(self, difference: Difference, path: str) -> None:
+        self._found.append(Found(difference, path))
+
+    def _spend(self) -> None:
+        self._compared += 1
+        if self._compared > self._limits.comparisons or len(self._found) > self._limits.comparisons:
+            raise _GaveUp
+
+    def _types(
+        self,
+        reader: tuple[TypeDefinition, ...],
+        writer: tuple[TypeDefinition, ...],
+        path: str,
+        scopes: tuple[str, str],
+    ) -> None:
+        """Messages and enums of one place, by name."""
+        ours, theirs = _by_name(reader, Message), _by_name(writer, Message)
+        for name in theirs.keys() | ours.keys():
+            self._spend()
+            at = f"{path}{name}"
+            if name not in ours:
+                self._note(Difference.MESSAGE_REMOVED, at)
+            elif name not in theirs:
+                self._note(Difference.MESSAGE_ADDED, at)
+            else:
+                (index, one), (other_index, other) = ours[name], theirs[name]
+                if index != other_index:
+                    self._note(Difference.MESSAGE_MOVED, at)
+                self._messages(one, other, at, (inside(scopes[0], name), inside(scopes[1], name)))
+        enums, their_enums = _by_name(reader, Enum), _by_name(writer, Enum)
+        for name in their_enums.keys() | enums.keys():
+            self._spend()
+            at = f"{path}{name}"
+            if name not in enums:
+                self._note(Difference.ENUM_REMOVED, at)
+            elif name not in their_enums:
+                self._note(Difference.ENUM_ADDED, at)
+            else:
+                self._enums(enums[name][1], their_enums[name][1], at)
+
+    def _enums(self, reader: Enum, writer: Enum, path: str) -> None:
+        ours = {constant.tag: constant.name for constant in reader.constants}
+        theirs = {constant.tag: constant.name for constant in writer.constants}
+        for tag in theirs.keys() | ours.keys():
+            self._spend()
+            if tag not in ours:
+                self._note(Difference.ENUM_CONST_REMOVED, f"{path}/{tag}")
+            elif tag not in theirs:
+                self._note(Difference.ENUM_CONST_ADDED, f"{path}/{tag}")
+            elif ours[tag] != theirs[tag]:
+                self._note(Difference.ENUM_CONST_CHANGED, f"{path}/{tag}")
+
+    def _messages(self, reader: Message, writer: Message, path: str, scopes: tuple[str, str]) -> None:
+        self._types(reader.types, writer.types, f"{path}/", scopes)
+        ours, theirs = _members(reader), _members(writer)
+        self._oneofs(reader, writer, ours, theirs, path)
+        for tag in theirs.keys() | ours.keys():
+            self._spend()
+            if tag not in ours:
+                self._removed(theirs[tag], reader, writer, ours, path)
+            elif tag not in theirs:
+                self._added(ours[tag], path)
+            else:
+                self._fields(ours[tag], theirs[tag], path, scopes)
+
+    def _removed(
+        self, member: _Member, reader: Message, writer: Message, ours: Mapping[int, _Member], path: str
+    ) -> None:
+        if member.oneof is not None:
+            self._removed_member(member, reader, writer, ours, path)
+        elif member.field.label == "required":
+            self._note(Difference.REQUIRED_FIELD_REMOVED, f"{path}/{member.field.tag}")
+        else:
+            self._note(Difference.FIELD_REMOVED, f"{path}/{member.field.tag}")
+
+    def _removed_member(
+        self, member: _Member, reader: Message, writer: Message, ours: Mapping[int, _Member], path: str
+    ) -> None:
+        """A member may go together with its whole oneof, if no other member stays behind."""
+        is_gone = all(oneof.name != member.oneof for oneof in reader.oneofs)
+        survivors = (field.tag for oneof in writer.oneofs if oneof.name == member.oneof for field in oneof.fields)
+        if not is_gone or any(tag in ours for tag in survivors):
+            self._note(Difference.ONEOF_FIELD_REMOVED, f"{path}/{member.oneof}/{member.field.tag}")
+
+    def _added(self, member: _Member, path: str) -> None:
+        if member.oneof is not None:
+            self._note(Difference.ONEOF_FIELD_ADDED, f"{path}/{member.oneof}/{member.field.tag}")
+        elif member.field.label == "required":
+            self._note(Difference.REQUIRED_FIELD_ADDED, f"{path}/{member.field.tag}")
+        else:
+            self._note(Difference.FIELD_ADDED, f"{path}/{member.field.tag}")
+
+    def _oneofs(
+        self,
+        reader: Message,
+        writer: Message,
+        ours: Mapping[int, _Member],
+        theirs: Mapping[int, _Member],
+        path: str,
+    ) -> None:
+        names = {oneof.name for oneof in reader.oneofs}
+        old_names = {oneof.name for oneof in writer.oneofs}
+        for name in old_names - names:
+            self._note(Difference.ONEOF_REMOVED, f"{path}/{name}")
+        for name in names - old_names:
+            self._note(Difference.ONEOF_ADDED, f"{path}/{name}")
+        for name in names:
+            self._spend()
+            tags = [tag for tag, member in ours.items() if member.oneof == name and tag in theirs]
+            loose = sum(theirs[tag].oneof is None for tag in tags)
+            origins = loose + len({theirs[tag].oneof for tag in tags} - {None})
+            if loose > 1:
+                self._note(Difference.MULTIPLE_FIELDS_MOVED_TO_ONEOF, f"{path}/{name}")
+            elif origins > 1:
+                self._note(Difference.FIELD_MOVED_TO_EXISTING_ONEOF, f"{path}/{name}")
+
+    def _fields(self, reader: _Member, writer: _Member, path: str, scopes: tuple[str, str]) -> None:
+        tag = reader.field.tag
+        at = f"{path}/{tag}" if reader.oneof is None else f"{path}/{reader.oneof}/{tag}"
+        if reader.oneof is None and writer.oneof is not None:
+            self._note(Difference.ONEOF_FIELD_MOVED_TO_TOP_LEVEL, f"{path}/{tag}")
+        ours, theirs = reader.field, writer.field
+        if ours.name != theirs.name:
+            self._note(Difference.FIELD_NAME_CHANGED, at)
+        self._type_names(
+            _Use(ours.type, scopes[0], self._reader, ours.label),
+            _Use(theirs.type, scopes[1], self._writer, theirs.label),
+            at,
+        )
+
+    def _type_names(self, reader: "_Use", writer: "_Use", path: str) -> None:
+        ours, theirs = reader.resolved(), writer.resolved()
+        if ours.kind != theirs.kind:
+            self._note(Difference.FIELD_KIND_CHANGED, path)
+        elif isinstance(ours, _ScalarUse) and isinstance(theirs, _ScalarUse):
+            self._scalars(ours, theirs, path)
+        elif isinstance(ours, _MapUse) and isinstance(theirs, _MapUse):
+            self._type_names(ours.key, theirs.key, path)
+            self._type_names(ours.value, theirs.value, path)
+        elif isinstance(ours, _MessageUse) and isinstance(theirs, _MessageUse):
+            self._named(ours, theirs, path)
+
+    def _scalars(self, reader: "_ScalarUse", writer: "_ScalarUse", path: str) -> None:
+        if _WIRE_GROUPS[reader.name] != _WIRE_GROUPS[writer.name]:
+            self._note(Difference.FIELD_SCALAR_KIND_CHANGED, path)
+        if reader.label and writer.label and reader.label != writer.label:
+            is_text = reader.name in _TEXTS
+            self._note(
+                Difference.FIELD_STRING_OR_BYTES_LABEL_CHANGED if is_text else Difference.FIELD_NUMERIC_LABEL_CHANGED,
+                path,
+            )
+
+    def _named(self, reader: "_MessageUse", writer: "_MessageUse", path: str) -> None:
+        ours, theirs = reader.known, writer.known
+        if reader.relative != writer.relative:
+            self._note(Difference.FIELD_NAMED_TYPE_CHANGED, path)
+            return
+        if ours is None or theirs is None or ours.identity == theirs.identity:
+            return
+        if not isinstance(ours.definition, Message) or not isinstance(theirs.definition, Message):
+            return
+        pair = (ours.full, theirs.full)
+        if pair in self._open:
+            return
+        self._spend()
+        self._open.add(pair)
+        before = len(self._found)
+        self._messages(
+            ours.definition, theirs.definition, f"#/{ours.relative.replace('.', '/')}", (ours.full, theirs.full)
+        )
+        self._open.discard(pair)
+        if any(not found.difference.compatible for found in self._found[before:]):
+            self._note(Difference.FIELD_NAMED_TYPE_CHANGED, path)
+
+
+@dataclass(frozen=True, slots=True)
+class _ScalarUse:
+    name: str
+    label: str | None
+    kind: str = "scalar"
+
+
+@dataclass(frozen=True, slots=True)
+class _MessageUse:
+    relative: str
+    known: Known | None
+    kind: str = "message"
+
+
+@dataclass(frozen=True, slots=True)
+class _MapUse:
+    key: "_Use"
+    value: "_Use"
+    kind: str = "map"
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A type name in its place."""
+
+    name: str
+    scope: str
+    names: Names
+    label: str | None = None
+
+    def resolved(self) -> _ScalarUse | _MessageUse | _MapUse:
+        if self.name in SCALARS:
+            return _ScalarUse(self.name, self.label)
+        types = map_types(self.name)
+        if types is not None:
+            return _MapUse(_Use(types[0], self.scope, self.names), _Use(types[1], self.scope, self.names))
+        known = self.names.type_of(self.name, self.scope)
+        if known is None:
+            return _MessageUse(self.name.lstrip("."), None)
+        if known.is_enum:
+            return _ScalarUse("enum", self.label)
+        entry = known.definition
+        if self.label == "repeated" and isinstance(entry, Message) and is_map_entry(entry):
+            parts = {field.tag: field.type for field in entry.fields}
+            if parts.keys() >= {1, 2}:
+                return _MapUse(_Use(parts[1], known.full, self.names), _Use(parts[2], known.full, self.names))
+        return _MessageUse(known.relative, known)
+
+
+_KindT = TypeVar("_KindT", Message, Enum)
+
+
+def _by_name(types: tuple[TypeDefinition, ...], kind: type[_KindT]) -> dict[str, tuple[int, _KindT]]:
+    found = [definition for definition in types if isinstance(definition, kind)]
+    return {
+        definition.name: (index, definition)
+        for index, definition in enumerate(found)
+        if not (isinstance(definition, Message) and is_map_entry(definition))
+    }
+
+
+def _members(message: Message) -> dict[int, _Member]:
+    members = {field.tag: _Member(field, None) for field in message.fields}
+    for oneof in message.oneofs:
+        members.update((field.tag, _Member(field, oneof.name)) for field in oneof.fields)
+    return members

@@ -1,0 +1,390 @@
+"""From text to tree: a descent over proto2 and proto3 as the reference's parser reads them.
+
+It is more lenient than protoc (keywords as names, options of any name, file-level order) and in a few places stricter
+(a block comment behind a field must end its line; groups hold nothing but fields). Editions are refused.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from compat.limits import Limits
+from compat.protobuf.model import (
+    LARGEST_TAG,
+    Constant,
+    Enum,
+    Extend,
+    Extensions,
+    Field,
+    File,
+    Group,
+    Message,
+    OneOf,
+    Option,
+    Range,
+    Reserved,
+    Rpc,
+    Scalar,
+    Service,
+    TypeDefinition,
+)
+from compat.protobuf.option_text import read_option, read_options
+from compat.protobuf.reader import Reader
+from compat.schema import SchemaParseError
+
+__all__ = ["read_file"]
+
+_FILE, _MESSAGE, _ENUM, _RPC, _EXTEND, _SERVICE = "file", "message", "enum", "rpc", "extend", "service"
+_SYNTAXES: Final = ("proto2", "proto3")
+_LABELS: Final = ("required", "optional", "repeated")
+
+_PartT = TypeVar("_PartT")
+
+
+def read_file(text: str, limits: Limits) -> File:
+    """Read a .proto file; only what can be told without looking up names is checked."""
+    if len(text) > limits.text:
+        raise SchemaParseError(f"A schema of {len(text)} characters, more than the {limits.text} allowed")
+    return _FileReader(text, limits).read()
+
+
+@dataclass
+class _Parts:
+    """What the declarations of one body have been read into, by their kind."""
+
+    found: dict[type, list[object]] = field(default_factory=dict)
+
+    def add(self, part: object) -> None:
+        if part is not None:
+            self.found.setdefault(type(part), []).append(part)
+
+    def of(self, kind: type[_PartT]) -> tuple[_PartT, ...]:
+        return tuple(part for part in self.found.get(kind, ()) if isinstance(part, kind))
+
+
+class _FileReader:
+    def __init__(self, text: str, limits: Limits):
+        self._reader = Reader(text)
+        self._limits = limits
+        self._syntax: str | None = None
+        self._package: str | None = None
+        self._imports: dict[str, list[str]] = {"": [], "public": [], "weak": []}
+        self._declarations = 0
+        self._start = 0  # of the declaration that was begun last
+        self._depth = 0
+        self._counts = {"types": 0, "fields": 0, "symbols": 0}
+
+    def read(self) -> File:
+        parts = _Parts()
+        types: dict[str, TypeDefinition] = {}
+        services: dict[str, Service] = {}
+        while not self._reader.at_end():
+            part = self._declaration(_FILE)
+            if isinstance(part, Message | Enum):
+                self._define(types, part)
+            elif isinstance(part, Service):
+                self._define(services, part)
+            else:
+                parts.add(part)
+        return File(
+            self._package,
+            self._syntax,
+            tuple(self._imports[""]),
+            tuple(self._imports["public"]),
+            tuple(self._imports["weak"]),
+            tuple(types.values()),
+            tuple(services.values()),
+            parts.of(Extend),
+            parts.of(Option),
+        )
+
+    def _define(self, known: dict[str, _PartT], part: _PartT) -> None:
+        name = getattr(part, "name", "")
+        if name in known:
+            raise self._reader.fault(f"{name} is already defined")
+        known[name] = part
+
+    def _declaration(self, context: str) -> object:
+        self._declarations += 1
+        reader = self._reader
+        if reader.take(";"):
+            return None
+        reader.peek()
+        start = self._start = reader.position
+        word = reader.word(leading_digit=context != _ENUM)
+        if word == "option":
+            option = read_option(reader, self._limits)
+            reader.require(";")
+            return option
+        if word == "reserved":
+            return self._reserved()
+        read = _STATEMENTS[context].get(word)
+        if read is not None:
+            return read(self)
+        if context in (_MESSAGE, _EXTEND):
+            return self._labelled(word, start)
+        if context == _ENUM:
+            return self._constant(word)
+        if word == "edition" and context == _FILE:
+            raise reader.fault("edition is not currently supported")
+        raise reader.fault(f"unexpected label: {word[:60]}", start)
+
+    def _body(self, context: str) -> _Parts:
+        """The declarations between braces."""
+        self._depth += 1
+        if self._depth > self._limits.depth:
+            raise self._reader.fault(f"Messages are nested more than {self._limits.depth} deep")
+        parts = _Parts()
+        while not self._reader.take("}"):
+            parts.add(self._declaration(context))
+        self._depth -= 1
+        return parts
+
+    def _read_syntax(self) -> None:
+        reader = self._reader
+        if self._syntax is not None:
+            raise reader.fault("too many syntax definitions", self._start)
+        reader.require("=")
+        if self._declarations != 1:
+            raise reader.fault("'syntax' element must be the first declaration in a file", self._start)
+        syntax = reader.literal()
+        if syntax not in _SYNTAXES:
+            raise reader.fault(f"unexpected syntax: {syntax[:60]}", self._start)
+        self._syntax = syntax
+        reader.require(";")
+
+    def _read_package(self) -> None:
+        self._package = self._reader.name()
+        self._reader.require(";")
+
+    def _read_import(self) -> None:
+        reader = self._reader
+        modifier = "" if reader.peek() in "\"'" else reader.word()
+        if modifier not in self._imports:
+            raise reader.fault("expected quoted string", self._start)
+        self._imports[modifier].append(reader.literal())
+        reader.require(";")
+
+    def _message(self) -> Message:
+        name = self._reader.name()
+        self._count("types")
+        self._reader.require("{")
+        parts = self._body(_MESSAGE)
+        return Message(
+            name,
+            parts.of(Field),
+            parts.of(OneOf),
+            parts.of(Group),
+            (*parts.of(Message), *parts.of(Enum)),
+            parts.of(Option),
+            parts.of(Reserved),
+            parts.of(Extensions),
+            parts.of(Extend),
+        )
+
+    def _enum(self) -> Enum:
+        name = self._reader.name()
+        self._count("types")
+        self._reader.require("{")
+        parts = self._body(_ENUM)
+        return Enum(name, parts.of(Constant), parts.of(Option), parts.of(Reserved))
+
+    def _service(self) -> Service:
+        name = self._reader.name()
+        self._reader.require("{")
+        parts = self._body(_SERVICE)
+        return Service(name, parts.of(Rpc), parts.of(Option))
+
+    def _extend(self) -> Extend:
+        name = self._reader.name()
+        self._reader.require("{")
+        parts = self._body(_EXTEND)
+        return Extend(name, parts.of(Field), parts.of(Group))
+
+    def _rpc(self) -> Rpc:
+        reader = self._reader
+        self._count("fields")
+        name = reader.name()
+        request, request_streams = self._rpc_type()
+        if reader.word() != "returns":
+            raise reader.fault("expected 'returns'", self._start)
+        response, response_streams = self._rpc_type()
+        options: tuple[Option, ...] = ()
+        if reader.take("{"):
+            options = self._body(_RPC).of(Option)
+        else:
+            reader.require(";")
+        return Rpc(name, request, response, request_streams, response_streams, options)
+
+    def _rpc_type(self) -> tuple[str, bool]:
+        self._reader.require("(")
+        word = self._reader.word()
+        streams = word == "stream"
+        name = self._data_type() if streams else self._data_type(word)
+        self._reader.require(")")
+        return name, streams
+
+    def _oneof(self) -> OneOf:
+        reader = self._reader
+        parts = _Parts()
+        name = reader.name()
+        reader.require("{")
+        while not reader.take("}"):
+            reader.peek()
+            type_name = self._data_type()
+            if type_name == "group":
+                parts.add(self._group(None))
+            elif type_name == "option":
+                parts.add(read_option(reader, self._limits))
+                reader.require(";")
+            else:
+                parts.add(self._field(None, type_name))
+        return OneOf(name, parts.of(Field), parts.of(Group), parts.of(Option))
+
+    def _labelled(self, word: str, start: int) -> Field | Group:
+        reader = self._reader
+        if word == "required" and self._syntax == "proto3":
+            raise reader.fault("'required' label forbidden in proto3 field declarations", start)
+        label = word if word in _LABELS else None
+        if label is None and self._syntax != "proto3" and not (word == "map" and reader.peek() == "<"):
+            raise reader.fault(f"unexpected label: {word[:60]}", start)
+        type_name = self._data_type() if label else self._data_type(word)
+        if label and type_name.startswith("map<"):
+            raise reader.fault("'map' type cannot have label", start)
+        return self._group(label) if type_name == "group" else self._field(label, type_name)
+
+    def _field(self, label: str | None, type_name: str) -> Field:
+        reader = self._reader
+        self._count("fields")
+        name = reader.name(leading_digit=False)
+        reader.require("=")
+        tag = reader.integer()
+        options = read_options(reader, self._limits)
+        default, options = _strip("default", options)
+        json_name, options = _strip("json_name", options)
+        reader.require(";")
+        reader.trailing_comment()
+        return Field(label, type_name, name, tag, options, default, json_name)
+
+    def _group(self, label: str | None) -> Group:
+        reader = self._reader
+        name = reader.word()
+        self._count("fields")
+        reader.require("=")
+        tag = reader.integer()
+        reader.require("{")
+        self._depth += 1
+        fields: list[Field] = []
+        while not reader.take("}"):
+            reader.peek()
+            start = reader.position
+            part = self._labelled(reader.word(), start) if self._depth <= self._limits.depth else None
+            if not isinstance(part, Field):
+                raise reader.fault("expected field declaration")
+            fields.append(part)
+        self._depth -= 1
+        return Group(label, name, tag, tuple(fields))
+
+    def _data_type(self, word: str | None = None) -> str:
+        reader = self._reader
+        word = reader.word() if word is None else word
+        if word != "map":
+            return word
+        self._depth += 1
+        if self._depth > self._limits.depth:
+            raise reader.fault("A map is nested too deeply")
+        reader.require("<")
+        key = self._data_type()
+        reader.require(",")
+        value = self._data_type()
+        reader.require(">")
+        self._depth -= 1
+        return f"map<{key}, {value}>"
+
+    def _reserved(self) -> Reserved:
+        reader = self._reader
+        values: list[int | Range | str] = []
+        while True:
+            values.append(reader.literal() if reader.peek() in "\"'" else self._tags(",;"))
+            self._count("symbols")
+            if reader.take(";"):
+                break
+            if not reader.take(","):
+                raise reader.fault("expected ',' or ';'")
+        reader.trailing_comment()
+        return Reserved(tuple(values))
+
+    def _extensions(self) -> Extensions:
+        reader = self._reader
+        values: list[int | Range] = []
+        while True:
+            values.append(self._tags(",;["))
+            self._count("symbols")
+            if reader.peek() == "[":
+                options = read_options(reader, self._limits)
+                reader.require(";")
+                return Extensions(tuple(values), options)
+            if reader.take(";"):
+                return Extensions(tuple(values))
+            if not reader.take(","):
+                raise reader.fault("expected ',' or ';'")
+
+    def _tags(self, ends: str) -> int | Range:
+        """`5` or `5 to 7` or `5 to max`."""
+        reader = self._reader
+        first = reader.integer()
+        if reader.peek() in ends:
+            return first
+        if reader.word() != "to":
+            raise reader.fault(f"expected one of {ends!r} or 'to'")
+        word = reader.word()
+        if word == "max":
+            return first, LARGEST_TAG
+        return first, reader.as_integer(word)
+
+    def _constant(self, name: str) -> Constant:
+        reader = self._reader
+        self._count("symbols")
+        reader.require("=")
+        tag = reader.integer()
+        options = read_options(reader, self._limits)
+        reader.require(";")
+        reader.trailing_comment()
+        return Constant(name, tag, options)
+
+    def _count(self, what: str) -> None:
+        self._counts[what] += 1
+        allowed: int = getattr(self._limits, what)
+        if self._counts[what] > allowed:
+            raise self._reader.fault(f"More than the {allowed} {what} allowed")
+
+
+_Statement = Callable[[_FileReader], object]
+_NESTED: Final[Mapping[str, _Statement]] = {
+    "message": _FileReader._message,
+    "enum": _FileReader._enum,
+    "extend": _FileReader._extend,
+}
+_STATEMENTS: Final[Mapping[str, Mapping[str, _Statement]]] = {
+    _FILE: {
+        **_NESTED,
+        "syntax": _FileReader._read_syntax,
+        "package": _FileReader._read_package,
+        "import": _FileReader._read_import,
+        "service": _FileReader._service,
+    },
+    _MESSAGE: {**_NESTED, "oneof": _FileReader._oneof, "extensions": _FileReader._extensions},
+    _SERVICE: {"rpc": _FileReader._rpc},
+    _ENUM: {},
+    _RPC: {},
+    _EXTEND: {},
+}
+
+
+def _strip(name: str, options: tuple[Option, ...]) -> tuple[str | None, tuple[Option, ...]]:
+    """Take out what is written as an option but is an attribute of the field; the last one counts."""
+    found = [option for option in options if option.name == name]
+    if not found:
+        return None, options
+    value = found[-1].value
+    return value.text if isinstance(value, Scalar) else "", tuple(option for option in options if option.name != name)

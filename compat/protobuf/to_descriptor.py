@@ -1,0 +1,238 @@
+"""From the tree to the `FileDescriptorProto` that `format=serialized` gives.
+
+It is the reference's, not protoc's: the file is called `default`, type names stand as they are written, members of
+oneofs come before the other fields, entries of maps after the other nested messages, and a field without a label has
+none. Of custom options only Confluent's own metadata is part of it. Clients link it, with the referenced files beside.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    ServiceDescriptorProto,
+)
+from google.protobuf.message import Message as Proto
+
+from compat.protobuf.model import (
+    SCALARS,
+    Enum,
+    Extend,
+    Extensions,
+    Field,
+    File,
+    Group,
+    MapValue,
+    Message,
+    OneOf,
+    Option,
+    Range,
+    Service,
+    map_types,
+)
+from compat.protobuf.names import Names, inside
+from compat.protobuf.option_values import set_metadata, set_option, storable
+
+__all__ = ["FILE_NAME", "file_to_descriptor"]
+
+FILE_NAME: Final = "default"
+_LABELS: Final[Mapping[str, FieldDescriptorProto.Label.ValueType]] = {
+    "optional": FieldDescriptorProto.LABEL_OPTIONAL,
+    "required": FieldDescriptorProto.LABEL_REQUIRED,
+    "repeated": FieldDescriptorProto.LABEL_REPEATED,
+}
+
+
+def file_to_descriptor(file: File, names: Names) -> FileDescriptorProto:
+    """The descriptor of a file."""
+    return _Writer(file, names).file()
+
+
+class _Writer:
+    def __init__(self, file: File, names: Names):
+        self._file = file
+        self._names = names
+        self._is_proto3 = file.syntax == "proto3"
+
+    def file(self) -> FileDescriptorProto:
+        file = self._file
+        scope = file.package or ""
+        target = FileDescriptorProto(name=FILE_NAME)
+        if file.package is not None:
+            target.package = file.package
+        imports = list(dict.fromkeys((*file.imports, *file.public_imports)))
+        target.dependency.extend(imports)
+        target.public_dependency.extend(imports.index(path) for path in dict.fromkeys(file.public_imports))
+        for message in file.messages:
+            self._message(message, target.message_type.add(), inside(scope, message.name))
+        for enum in file.enums:
+            self._enum(enum, target.enum_type.add(), scope)
+        for extend in file.extends:
+            self._extend(extend, target.extension.add, target.message_type.add, scope)
+        for service in file.services:
+            self._service(service, target.service.add(), scope)
+        self._options(file.options, target, scope)
+        if file.syntax:
+            target.syntax = file.syntax
+        return target
+
+    def _message(self, message: Message, target: DescriptorProto, scope: str) -> None:
+        target.name = message.name
+        for nested in message.messages:
+            self._message(nested, target.nested_type.add(), inside(scope, nested.name))
+        for enum in message.enums:
+            self._enum(enum, target.enum_type.add(), scope)
+        for index, oneof in enumerate(message.oneofs):
+            self._oneof(oneof, index, target, scope)
+        for field in message.fields:
+            self._plain_field(field, target, scope)
+        for group in message.groups:
+            self._group(group, target.field.add(), target.nested_type.add(), scope)
+        for extend in message.extends:
+            self._extend(extend, target.extension.add, target.nested_type.add, scope)
+        for statement in message.extensions:
+            self._extensions(statement, target, scope)
+        for reserved in message.reserved:
+            for value in reserved.values:
+                if isinstance(value, str):
+                    target.reserved_name.append(value)
+                else:
+                    first, last = _bounds(value)
+                    target.reserved_range.add(start=first, end=last + 1)
+        self._options(message.options, target, scope)
+
+    def _oneof(self, oneof: OneOf, index: int, target: DescriptorProto, scope: str) -> None:
+        declaration = target.oneof_decl.add(name=oneof.name)
+        declaration.options.SetInParent()
+        self._options(oneof.options, declaration, scope)
+        for field in oneof.fields:
+            member = target.field.add()
+            self._field(field, member, scope)
+            member.label = FieldDescriptorProto.LABEL_OPTIONAL
+            member.oneof_index = index
+        for group in oneof.groups:
+            member = target.field.add()
+            self._group(group, member, target.nested_type.add(), scope)
+            member.oneof_index = index
+
+    def _plain_field(self, field: Field, target: DescriptorProto, scope: str) -> None:
+        types = map_types(field.type)
+        if types is not None:
+            self._map(field, types, target, scope)
+            return
+        written = target.field.add()
+        self._field(field, written, scope)
+        if self._is_proto3 and field.label == "optional":
+            written.proto3_optional = True
+            written.oneof_index = len(target.oneof_decl)
+            target.oneof_decl.add(name=f"_{field.name}")
+
+    def _map(self, field: Field, types: tuple[str, str], target: DescriptorProto, scope: str) -> None:
+        name = entry_name(field.name)
+        written = target.field.add(name=field.name, number=field.tag, label=FieldDescriptorProto.LABEL_REPEATED)
+        written.type_name = name
+        self._attributes(field, written, scope)
+        entry = target.nested_type.add(name=name)
+        for number, (part, type_name) in enumerate(zip(("key", "value"), types, strict=True), start=1):
+            self._type(type_name, entry.field.add(name=part, number=number), scope)
+        entry.options.map_entry = True
+
+    def _field(self, field: Field, target: FieldDescriptorProto, scope: str) -> None:
+        target.name, target.number = field.name, field.tag
+        if field.label:
+            target.label = _LABELS[field.label]
+        self._type(field.type, target, scope)
+        self._attributes(field, target, scope)
+
+    def _attributes(self, field: Field, target: FieldDescriptorProto, scope: str) -> None:
+        if field.default is not None:
+            target.default_value = storable(field.default)
+        if field.json_name is not None:
+            target.json_name = storable(field.json_name)
+        self._options(field.options, target, scope)
+
+    def _type(self, name: str, target: FieldDescriptorProto, scope: str) -> None:
+        if name in SCALARS:
+            target.type = FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}")
+            return
+        target.type_name = name
+        known = self._names.type_of(name, scope)
+        if known is not None:
+            target.type = FieldDescriptorProto.TYPE_ENUM if known.is_enum else FieldDescriptorProto.TYPE_MESSAGE
+
+    def _group(self, group: Group, target: FieldDescriptorProto, body: DescriptorProto, scope: str) -> None:
+        target.name, target.number = group.name.lower(), group.tag
+        target.label = _LABELS[group.label or "optional"]
+        target.type = FieldDescriptorProto.TYPE_GROUP
+        target.type_name = body.name = group.name
+        for field in group.fields:
+            self._plain_field(field, body, inside(scope, group.name))
+
+    def _extend(
+        self,
+        extend: Extend,
+        add: Callable[..., FieldDescriptorProto],
+        add_body: Callable[[], DescriptorProto],
+        scope: str,
+    ) -> None:
+        for field in extend.fields:
+            target = add(extendee=extend.name)
+            self._field(field, target, scope)
+        for group in extend.groups:
+            self._group(group, add(extendee=extend.name), add_body(), scope)
+
+    def _extensions(self, statement: Extensions, target: DescriptorProto, scope: str) -> None:
+        for value in statement.values:
+            first, last = _bounds(value)
+            written = target.extension_range.add(start=first, end=last + 1)
+            self._options(statement.options, written, scope)
+
+    def _enum(self, enum: Enum, target: EnumDescriptorProto, scope: str) -> None:
+        target.name = enum.name
+        for constant in enum.constants:
+            self._options(constant.options, target.value.add(name=constant.name, number=constant.tag), scope)
+        for reserved in enum.reserved:
+            for value in reserved.values:
+                if isinstance(value, str):
+                    target.reserved_name.append(value)
+                else:
+                    first, last = _bounds(value)
+                    target.reserved_range.add(start=first, end=last)
+        self._options(enum.options, target, scope)
+
+    def _service(self, service: Service, target: ServiceDescriptorProto, scope: str) -> None:
+        target.name = service.name
+        for rpc in service.rpcs:
+            method = target.method.add(name=rpc.name, input_type=rpc.request, output_type=rpc.response)
+            if rpc.request_streams:
+                method.client_streaming = True
+            if rpc.response_streams:
+                method.server_streaming = True
+            self._options(rpc.options, method, scope)
+        self._options(service.options, target, scope)
+
+    def _options(self, options: Iterable[Option], target: Proto, scope: str) -> None:
+        """Set what the descriptor has a field for; what does not fit its type is left out, as is what is unknown."""
+        for option in options:
+            holder: Proto = target.options  # type: ignore[attr-defined]
+            value = option.value
+            for part in reversed(option.path):
+                value = MapValue(((part, value),))
+            if option.custom:
+                set_metadata(holder, self._names.extension_of(option.name, scope), value)
+            else:
+                set_option(holder, option.name, value)
+
+
+def entry_name(field: str) -> str:
+    """How the message of a map's entries is called."""
+    if "_" in field:
+        field = "".join(part.capitalize() for part in field.split("_"))
+    return f"{field}Entry"
+
+
+def _bounds(value: int | Range) -> Range:
+    return (value, value) if isinstance(value, int) else value
