@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
-from compat.levels import Level
+from compat.levels import Level, Policy
 from registry.names import GLOBAL_SCOPE
 from storage.records import DEFAULT_CONTEXT, Subject, context_of
 from storage.state import State
 
-__all__ = ["Mode", "config_in_force", "flag_in_force", "level_in_force", "mode_in_force"]
+__all__ = ["Mode", "config_in_force", "flag_in_force", "level_in_force", "mode_in_force", "policy_in_force"]
 
 # Fields that a subject without a value of its own takes from the registry-wide configuration.
-_FALL_THROUGH = ("normalize", "validateFields", "validateNewSchemas", "validateRules")
+_FALL_THROUGH = ("normalize", "validateFields", "validateNewSchemas", "validateRules", "compatibilityPolicy")
 
 
 class Mode(StrEnum):
@@ -60,6 +60,12 @@ def flag_in_force(state: State, subject: Subject, name: str, *, default: bool) -
     """Return a boolean field of the configuration of a subject."""
     value = config_in_force(state, subject, Level.BACKWARD).get(name)
     return value if isinstance(value, bool) else default
+
+
+def policy_in_force(state: State, subject: Subject) -> Policy:
+    """Return how strictly differences count for a subject."""
+    policy = config_in_force(state, subject, Level.BACKWARD).get("compatibilityPolicy")
+    return Policy(policy) if isinstance(policy, str) and policy in Policy.__members__ else Policy.STRICT
 
 
 def mode_in_force(state: State, subject: Subject | None) -> Mode:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from compat.check import CheckResult, Previous, check
 from compat.formats import FORMATS
-from compat.levels import LEVELS, Level
+from compat.levels import LEVELS, Level, Policy
 from compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
 from registry import errors
 from registry.references import pinned, resolved
@@ -17,7 +17,7 @@ from storage.fingerprint import fingerprint, guid_of
 from storage.records import Reference
 from storage.state import SchemaVersion, State
 
-__all__ = ["Candidate", "SchemaRequest", "compare", "equivalent", "parse_request", "schema_types"]
+__all__ = ["Candidate", "SchemaRequest", "compare", "equivalent", "parse_request", "printed", "schema_types"]
 
 _CACHED_SCHEMAS = 1000
 
@@ -76,6 +76,20 @@ def parse_request(state: State, subject: str, request: SchemaRequest, *, strict:
     return Candidate(parsed, text, digest, references)
 
 
+def printed(state: State, entry: SchemaVersion, form: str) -> str:
+    """Return a version's text in one of its format's forms; as it is stored when the format has no such form."""
+    try:
+        print_as = FORMATS[SchemaFormat(entry.schema.schema_type)].printed_as.get(form)
+    except (KeyError, ValueError):
+        return entry.schema.text
+    if print_as is None:
+        return entry.schema.text
+    try:
+        return print_as(_stored(state, entry))
+    except SchemaParseError as error:
+        raise errors.invalid_schema(f"The stored schema cannot be printed as {form!r}: {error}") from None
+
+
 def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool:
     """Tell whether a version holds the candidate under the weaker equality of look-ups.
 
@@ -92,7 +106,9 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
     return FORMATS[candidate.parsed.format].equivalent(candidate.parsed, stored)
 
 
-def compare(state: State, candidate: Candidate, previous: Sequence[SchemaVersion], level: Level) -> CheckResult:
+def compare(
+    state: State, candidate: Candidate, previous: Sequence[SchemaVersion], level: Level, policy: Policy
+) -> CheckResult:
     """Check a candidate against some versions, oldest first.
 
     Raises:
@@ -100,7 +116,8 @@ def compare(state: State, candidate: Candidate, previous: Sequence[SchemaVersion
     """
     looked_at = previous if LEVELS[level].transitive else previous[-1:]
     try:
-        return check(candidate.parsed, [Previous(entry.version, _stored(state, entry)) for entry in looked_at], level)
+        versions = [Previous(entry.version, _stored(state, entry)) for entry in looked_at]
+        return check(candidate.parsed, versions, level, policy)
     except SchemaParseError as error:
         raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
 

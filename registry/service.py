@@ -5,9 +5,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from registry.schemas import printed
 from registry.settings import Reads, Settings
 from registry.writer import Writer
-from storage.state import State
+from storage.state import SchemaVersion, State
 
 __all__ = ["Service", "ServiceDep"]
 
@@ -24,6 +25,12 @@ class Service:
     def state(self) -> State:
         """What this node knows now."""
         return self.writer.state
+
+    async def text_of(self, entry: SchemaVersion, form: str) -> str:
+        """Return a version's text, in one of its format's other forms when one is asked for."""
+        if not form:
+            return entry.schema.text
+        return await self.writer.in_thread(printed, self.writer.state, entry, form)
 
     async def fresh(self) -> State:
         """Return a State with everything that any node had acknowledged before this call (unless reads are local)."""

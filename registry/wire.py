@@ -96,6 +96,7 @@ class ConfigChange(_Body):
     """A change of a configuration: an absent property keeps what stands, null clears it."""
 
     compatibility: str | None = None
+    compatibility_policy: str | None = Field(None, alias="compatibilityPolicy", description="STRICT or LENIENT")
     normalize: bool | None = None
     validate_new_schemas: bool | None = Field(None, alias="validateNewSchemas")
 
@@ -236,10 +237,13 @@ def text_answer(text: str) -> Response:
     return Response(text.encode())
 
 
-def schema_version(entry: SchemaVersion, *, stored: bool = True) -> dict[str, Any]:
-    """Return a version of a subject; not `stored`: as the echo of a look-up, without what only the log knows."""
+def schema_version(entry: SchemaVersion, *, stored: bool = True, text: str | None = None) -> dict[str, Any]:
+    """Return a version of a subject, in another text when one is given.
+
+    Not `stored`: as the echo of a look-up, without what only the log knows.
+    """
     content = {"subject": entry.subject, "version": entry.version, "id": entry.schema.schema_id}
-    return content | _content(entry.schema) | (_log_facts(entry) if stored else {})
+    return content | _content(entry.schema, text) | (_log_facts(entry) if stored else {})
 
 
 def registered(place: Registered) -> dict[str, Any]:
@@ -248,22 +252,22 @@ def registered(place: Registered) -> dict[str, Any]:
     return content | _content(place.schema) | (_log_facts(place.existing) if place.existing else {})
 
 
-def schema_string(shown: SchemaVersion, *, subject: str, max_id: int | None) -> dict[str, Any]:
-    """Return what an id names."""
+def schema_string(shown: SchemaVersion, *, subject: str, max_id: int | None, text: str | None = None) -> dict[str, Any]:
+    """Return what an id names, in another text when one is given."""
     content: dict[str, Any] = {"subject": shown.subject, "version": shown.version} if subject else {}
-    content |= _content(shown.schema)
+    content |= _content(shown.schema, text)
     if max_id is not None:
         content["maxId"] = max_id
     return content | _log_facts(shown)
 
 
-def _content(schema: StoredSchema) -> dict[str, Any]:
+def _content(schema: StoredSchema, text: str | None = None) -> dict[str, Any]:
     value = schema.value
     content: dict[str, Any] = {"guid": schema.guid, "schemaType": schema.schema_type}
     if value.references:
         content["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in value.references]
     content |= _present({"metadata": value.metadata})
-    content["schema"] = schema.text
+    content["schema"] = schema.text if text is None else text
     return content | _present({"ruleSet": value.rule_set})
 
 

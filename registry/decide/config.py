@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from compat.levels import Level
+from compat.levels import Level, Policy
 from registry import errors
 from registry.effective import config_in_force, mode_in_force
 from registry.writer import Decision
@@ -56,6 +56,12 @@ def _level(_name: str, value: Any) -> str:
         raise errors.invalid_level() from None
 
 
+def _policy(_name: str, value: Any) -> str | None:
+    """An unknown policy counts as none, as the reference has it."""
+    policy = str(value).upper()
+    return policy if policy in Policy.__members__ else None
+
+
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise errors.unreadable_body(f"The property '{name}' takes true, false or null, not {value!r}")
@@ -67,6 +73,7 @@ _CHANGEABLE: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
     "normalize": ("normalize", _flag),
     "validateNewSchemas": ("validateNewSchemas", _flag),
     "compatibility": ("compatibilityLevel", _level),
+    "compatibilityPolicy": ("compatibilityPolicy", _policy),
 }
 
 

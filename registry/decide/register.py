@@ -11,7 +11,7 @@ from compat.check import CheckResult, explain
 from compat.levels import Level
 from registry import errors
 from registry.decide.high_water import mark_highest
-from registry.effective import Mode, flag_in_force, level_in_force, mode_in_force
+from registry.effective import Mode, flag_in_force, level_in_force, mode_in_force, policy_in_force
 from registry.schemas import Candidate, SchemaRequest, compare, equivalent, parse_request
 from registry.writer import Decision
 from storage.log import Record
@@ -135,7 +135,8 @@ def _check_mode(mode: Mode, subject: Subject, *, imports: bool) -> None:
 
 def _check_level(state: State, subject: Subject, candidate: Candidate, default: Level) -> None:
     level = level_in_force(state, subject, default)
-    result = compare(state, candidate, state.versions(subject, include_deleted=False), level)
+    policy = policy_in_force(state, subject)
+    result = compare(state, candidate, state.versions(subject, include_deleted=False), level, policy)
     if not result.compatible:
         fields = flag_in_force(state, subject, "validateFields", default=False)
         advice = [explain(found) for found in result.incompatibilities]

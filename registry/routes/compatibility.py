@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from registry.decide.register import messages_of
-from registry.effective import flag_in_force, level_in_force
+from registry.effective import flag_in_force, level_in_force, policy_in_force
 from registry.errors import RegistryError
 from registry.lookup import version_to_compare
 from registry.routes.parameters import Normalize, SubjectPath, Verbose, VersionPath, body_of, failures
@@ -91,4 +91,5 @@ def _messages(
             raise
         return [error.message]
     fields = flag_in_force(state, subject, "validateFields", default=False)
-    return messages_of(compare(state, candidate, previous, level), level, validate_fields=fields)
+    result = compare(state, candidate, previous, level, policy_in_force(state, subject))
+    return messages_of(result, level, validate_fields=fields)

@@ -6,7 +6,7 @@ from fastapi.responses import Response
 from registry import errors
 from registry.front import keep_answer
 from registry.lookup import ids_of_guid, schema_by_id
-from registry.routes.parameters import GuidPath, failures
+from registry.routes.parameters import Form, GuidPath, failures
 from registry.service import ServiceDep
 from registry.wire import ContextIdAnswer, SchemaStringAnswer, answer, schema_string
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/schemas/guids/{guid}", tags=["schemas"])
 
 
 @router.get("", responses={200: {"model": SchemaStringAnswer}, **failures(40403)})
-async def schema(request: Request, service: ServiceDep, guid: GuidPath) -> Response:
+async def schema(request: Request, service: ServiceDep, guid: GuidPath, form: Form = "") -> Response:
     """Return the schema that a GUID names."""
     ids = ids_of_guid(service.state, guid) or ids_of_guid(await service.writer.catch_up(), guid)
     if not ids:
@@ -26,7 +26,8 @@ async def schema(request: Request, service: ServiceDep, guid: GuidPath) -> Respo
     if found is None:
         raise errors.schema_not_found(guid)
     keep_answer(request)
-    return answer(schema_string(found[1], subject="", max_id=None))
+    text = await service.text_of(found[1], form)
+    return answer(schema_string(found[1], subject="", max_id=None, text=text))
 
 
 @router.get("/ids", responses={200: {"model": list[ContextIdAnswer]}, **failures()})

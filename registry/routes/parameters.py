@@ -15,6 +15,7 @@ __all__ = [
     "Deleted",
     "DeletedOnly",
     "Force",
+    "Form",
     "GuidPath",
     "IdPath",
     "Limit",
@@ -58,6 +59,10 @@ VersionPath = Annotated[
 IdPath = Annotated[int, BeforeValidator(_int), Path(description="the schema id")]
 GuidPath = Annotated[str, BeforeValidator(_decode), Path(description="the GUID, with or without dashes")]
 SubjectQuery = Annotated[str, Query(description="the subject whose context the id is looked up in")]
+Form = Annotated[
+    str,
+    Query(alias="format", description="another text: `resolved` (Avro), `serialized`, `ignore_extensions` (Protobuf)"),
+]
 Deleted = Annotated[Flag, Query(description="soft-deleted ones too")]
 DeletedOnly = Annotated[Flag, Query(alias="deletedOnly", description="soft-deleted ones only")]
 Permanent = Annotated[Flag, Query(description="hard-delete what was soft-deleted before")]

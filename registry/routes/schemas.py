@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from registry import errors
 from registry.front import keep_answer
 from registry.lookup import page, schema_by_id, uses_of
-from registry.routes.parameters import Deleted, IdPath, Limit, Offset, SubjectQuery, failures
+from registry.routes.parameters import Deleted, Form, IdPath, Limit, Offset, SubjectQuery, failures
 from registry.service import Service, ServiceDep
 from registry.wire import (
     Flag,
@@ -32,6 +32,7 @@ async def schema(
     service: ServiceDep,
     schema_id: IdPath,
     subject: SubjectQuery = "",
+    form: Form = "",
     fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="tell the highest id, too")] = False,
 ) -> Response:
     """Return the schema that an id names; soft-deleted ones stay resolvable."""
@@ -39,15 +40,18 @@ async def schema(
     max_id = service.state.context(context_of(subject)).high_water if fetch_max_id else None
     if max_id is None and (not subject or shown.subject == subject):
         keep_answer(request)
-    return answer(schema_string(shown, subject=subject, max_id=max_id))
+    text = await service.text_of(shown, form)
+    return answer(schema_string(shown, subject=subject, max_id=max_id, text=text))
 
 
 @router.get("/schema", responses={200: {"content": {"text/plain": {}}}, **failures(40403)})
-async def schema_text(request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery = "") -> Response:
+async def schema_text(
+    request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery = "", form: Form = ""
+) -> Response:
     """Return the schema's text as it is."""
-    found, _ = await _found(service, schema_id, subject)
+    _, shown = await _found(service, schema_id, subject)
     keep_answer(request)
-    return text_answer(found.schema.text)
+    return text_answer(await service.text_of(shown, form))
 
 
 @router.get("/subjects", responses={200: {"model": list[str]}, **failures(40403)})

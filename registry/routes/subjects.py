@@ -15,6 +15,7 @@ from registry.routes.parameters import (
     Deleted,
     DeletedOnly,
     Force,
+    Form,
     Limit,
     Normalize,
     Offset,
@@ -74,13 +75,15 @@ async def look_up(
     subject: SubjectPath,
     normalize: Normalize = False,
     deleted: Deleted = False,
+    form: Form = "",
 ) -> Response:
     """Find the version of a subject that holds a schema."""
     body: SchemaBody = await read_body(request, SchemaBody)
     state, name = await service.fresh(), Subject(subject)
     found = await service.writer.in_thread(_looked_up, state, name, body.request(), normalize, deleted)
     entry, identical = found
-    return answer(schema_version(entry, stored=not identical))
+    text = await service.text_of(entry, form)
+    return answer(schema_version(entry, stored=not identical, text=text))
 
 
 @router.delete("/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 42205, 42206)})
@@ -134,10 +137,16 @@ async def register_schema(
 
 @router.get("/{subject}/versions/{version}", responses={200: {"model": SchemaAnswer}, **failures(40401, 40402, 42202)})
 async def version(
-    request: Request, service: ServiceDep, subject: SubjectPath, version: VersionPath, deleted: Deleted = False
+    request: Request,
+    service: ServiceDep,
+    subject: SubjectPath,
+    version: VersionPath,
+    deleted: Deleted = False,
+    form: Form = "",
 ) -> Response:
     """Return a version of a subject."""
-    return answer(schema_version(await _version(request, service, Subject(subject), version, deleted)))
+    entry = await _version(request, service, Subject(subject), version, deleted)
+    return answer(schema_version(entry, text=await service.text_of(entry, form)))
 
 
 @router.get(
@@ -145,10 +154,16 @@ async def version(
     responses={200: {"content": {"text/plain": {}}}, **failures(40401, 40402, 42202)},
 )
 async def version_text(
-    request: Request, service: ServiceDep, subject: SubjectPath, version: VersionPath, deleted: Deleted = False
+    request: Request,
+    service: ServiceDep,
+    subject: SubjectPath,
+    version: VersionPath,
+    deleted: Deleted = False,
+    form: Form = "",
 ) -> Response:
     """Return the text of a version as it is."""
-    return text_answer((await _version(request, service, Subject(subject), version, deleted)).schema.text)
+    entry = await _version(request, service, Subject(subject), version, deleted)
+    return text_answer(await service.text_of(entry, form))
 
 
 @router.get(

@@ -34,6 +34,14 @@ def test_change_is_a_merge(api):
     assert {"compatibilityLevel": "NONE"} == api.get("/config/s")[1]
 
 
+def test_policy_is_kept_and_an_unknown_one_is_none(api):
+    """`compatibilityPolicy` is taken in any case; what is no policy counts as unset."""
+    assert {"compatibility": "FULL", "compatibilityPolicy": "LENIENT"} == api.put(
+        "/config/s", {"compatibility": "FULL", "compatibilityPolicy": "lenient"}
+    )[1]
+    assert {"compatibility": "FULL"} == api.put("/config/s", {"compatibilityPolicy": "kind"})[1]
+
+
 def test_subject_inherits_flags_but_not_the_level(api):
     """A subject with a configuration of its own takes the default level, and the registry's flags."""
     api.put("/config", {"compatibility": "FULL", "normalize": True})

@@ -1,5 +1,7 @@
 """Schema references over HTTP: what they lead to, what they guard, and what is refused."""
 
+import json
+
 import pytest
 
 INNER = '{"type":"record","name":"Inner","namespace":"n","fields":[]}'
@@ -156,3 +158,16 @@ def test_bad_references_are_refused(api, references, message):
 
     assert (422, 42201) == (status, answer["error_code"])
     assert message in answer["message"]
+
+
+def test_format_resolved_writes_references_out(api):
+    """`format=resolved` answers the text with the referenced types defined in it; unknown formats change nothing."""
+    api.placed("inner", INNER)
+    api.placed("outer", OUTER, references=[to("inner")])
+    guid = api.get("/subjects/outer/versions/1")[1]["guid"]
+
+    for path in ("/subjects/outer/versions/1", "/schemas/ids/2", f"/schemas/guids/{guid}"):
+        assert WRITTEN_OUT == api.get(f"{path}?format=resolved")[1]["schema"]
+        assert OUTER == api.get(f"{path}?format=teapot")[1]["schema"]
+    assert json.loads(WRITTEN_OUT) == api.get("/schemas/ids/2/schema?format=resolved")[1]
+    assert WRITTEN_OUT == api.post("/subjects/outer?format=resolved", {"schema": WRITTEN_OUT})[1]["schema"]
