@@ -4,6 +4,7 @@ Kinds of statements come in a fixed order, each kind as a block with a blank lin
 as a whole, blank lines too. A file without a syntax line begins with a blank line.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -46,6 +47,8 @@ _ESCAPES: Final = str.maketrans(
     }
 )
 
+_WORD: Final = re.compile(r"[A-Za-z0-9_.\-]+")  # what can be read back without quotes
+
 Lines = list[str]
 
 
@@ -84,7 +87,8 @@ def default_option(field: Field) -> Option:
         kind = Kind.BOOLEAN
     else:
         kind = Kind.NUMBER if field.type in SCALARS else Kind.ENUM
-    return Option("default", Scalar(kind, field.default or ""))
+    text = field.default or ""
+    return Option("default", Scalar(kind if _WORD.fullmatch(text) else Kind.STRING, text))
 
 
 def _indented(lines: Iterable[str]) -> Lines:
