@@ -6,6 +6,7 @@ that came as text, and the descriptor that a client made of it. A change of orde
 
 from compat.protobuf.model import File, Message
 from compat.protobuf.normalizer import normalize_file
+from compat.protobuf.printer import print_file
 from compat.protobuf.schema import ProtobufSchema
 
 __all__ = ["equivalent"]
@@ -31,5 +32,5 @@ def _tags(message: Message) -> tuple[int, ...]:
     return tuple(field.tag for field in message.fields)
 
 
-def _spelled_out(schema: ProtobufSchema) -> File:
-    return normalize_file(schema.file, schema.names, keep_order=True)
+def _spelled_out(schema: ProtobufSchema) -> str:
+    return print_file(normalize_file(schema.file, schema.names, keep_order=True))

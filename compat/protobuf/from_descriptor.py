@@ -22,6 +22,8 @@ from google.protobuf.message import Message as Options
 
 from compat.protobuf.metadata import with_metadata
 from compat.protobuf.model import (
+    LARGEST_CONSTANT,
+    LARGEST_TAG,
     Constant,
     Enum,
     Extend,
@@ -181,7 +183,7 @@ def _enum(enum: EnumDescriptorProto) -> Enum:
         tuple(Constant(value.name, value.number, _options(value)) for value in enum.value),
         _options(enum),
         (
-            *(Reserved((_range(part.start, part.end),)) for part in enum.reserved_range),
+            *(Reserved((_constants(part.start, part.end),)) for part in enum.reserved_range),
             *(Reserved((name,)) for name in enum.reserved_name),
         ),
     )
@@ -204,6 +206,11 @@ def _rpc(method: MethodDescriptorProto) -> Rpc:
 
 def _range(first: int, last: int) -> int | Range:
     return first if first == last else (first, last)
+
+
+def _constants(first: int, last: int) -> int | Range:
+    """A range of constants; in text, `max` is one word for both the largest tag and the largest constant."""
+    return _range(first, LARGEST_TAG if last == LARGEST_CONSTANT else last)
 
 
 _Described = (
@@ -248,13 +255,6 @@ def _entry(field: FieldDescriptor, content: object) -> tuple[str, Value]:
     name = f"[{field.full_name}]" if field.is_extension else field.name
     if not field.is_repeated:
         return name, _value(field, content)
-    if isinstance(content, Mapping) and field.message_type is not None:
-        key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
-        return name, ListValue(
-            tuple(
-                MapValue((("key", _value(key, one)), ("value", _value(value, other)))) for one, other in content.items()
-            )
-        )
     return name, ListValue(tuple(_value(field, single) for single in content))  # type: ignore[attr-defined]
 
 

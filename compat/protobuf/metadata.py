@@ -39,5 +39,8 @@ def _pool() -> DescriptorPool:
     pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
     meta = file_to_descriptor(read_file(CONFLUENT_FILES[_META], DEFAULT_LIMITS), Names())
     meta.name = _META
+    for message in meta.message_type:
+        for entry in message.nested_type:
+            entry.options.ClearField("map_entry")  # as a list of entries it keeps their order
     pool.AddSerializedFile(meta.SerializeToString())
     return pool

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 __all__ = [
+    "LARGEST_CONSTANT",
     "LARGEST_TAG",
     "SCALARS",
     "Constant",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 LARGEST_TAG: Final = 2**29 - 1
+LARGEST_CONSTANT: Final = 2**31 - 1  # of an enum
 SCALARS: Final = frozenset(
     {
         *("bool", "bytes", "double", "fixed32", "fixed64", "float", "int32", "int64"),

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from compat.protobuf.model import Enum, Extend, Field, File, Message, TypeDefinition
+from compat.schema import SchemaParseError
 
 __all__ = ["LOCAL", "Known", "Names", "inside"]
 
+_MOST_PARTS: Final = 200
 LOCAL: Final = ""  # the identity of types that the file defines itself
 
 
@@ -42,6 +44,7 @@ class Names:
     def add(self, file: File, identity: str) -> None:
         """Add what a file defines; of two definitions of a name the first one stays."""
         package = file.package or ""
+        _check_scope(package)
         self._add_extends(file.extends, package)
         self._add_types(file.types, package, "", identity)
 
@@ -50,6 +53,7 @@ class Names:
             full, short = inside(scope, definition.name), inside(relative, definition.name)
             self._types.setdefault(full, Known(full, short, definition, identity))
             if isinstance(definition, Message):
+                _check_scope(full)
                 self._add_extends(definition.extends, full)
                 self._add_types(definition.types, full, short, identity)
 
@@ -89,6 +93,12 @@ class Names:
 def inside(scope: str, name: str) -> str:
     """The full name of what stands in a scope."""
     return f"{scope}.{name}" if scope else name
+
+
+def _check_scope(scope: str) -> None:
+    """Every name in a scope is looked for at each of its parts: there must not be thousands."""
+    if scope.count(".") > _MOST_PARTS:
+        raise SchemaParseError(f"A name of more than {_MOST_PARTS} parts: {scope[:60]}...")
 
 
 def _candidates(name: str, scope: str) -> Iterator[str]:

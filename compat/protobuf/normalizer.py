@@ -91,7 +91,7 @@ class _Normalizer:
         return Message(
             message.name,
             self._fields((self._folded(field, entries, scope) for field in message.fields), scope),
-            self._sort(filter(_has_members, oneofs), _first_tag),
+            _without_empty(self._sort(oneofs, _first_tag)),
             self._groups(message.groups, scope),
             tuple(
                 self._definition(nested, scope)
@@ -264,12 +264,14 @@ def _number(text: str) -> str:
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
-def _has_members(oneof: OneOf) -> bool:
-    return bool(oneof.fields or oneof.groups)
+def _without_empty(oneofs: tuple[OneOf, ...]) -> tuple[OneOf, ...]:
+    """Oneofs without members are dropped; if these are all, one without a name keeps the place."""
+    kept = tuple(oneof for oneof in oneofs if oneof.fields or oneof.groups)
+    return kept if kept or not oneofs else (OneOf(""),)
 
 
 def _first_tag(oneof: OneOf) -> int:
-    return min([field.tag for field in oneof.fields] + [group.tag for group in oneof.groups])
+    return min([field.tag for field in oneof.fields] + [group.tag for group in oneof.groups], default=0)
 
 
 def _reserved(statements: Iterable[Reserved]) -> tuple[Reserved, ...]:

@@ -7,7 +7,7 @@ descriptor as well.
 from functools import cache
 from typing import Final, cast
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as Proto
@@ -57,7 +57,10 @@ def storable(text: str) -> str:
 
 @cache
 def _metadata_class() -> type[Proto]:
-    """Confluent's message, from a descriptor that is written out here: the file itself becomes one with this module."""
+    """Confluent's message, from a descriptor that is written out here: the file itself becomes one with this module.
+
+    Its map is a list of entries here, which keeps their order.
+    """
     file = FileDescriptorProto(name="meta", package="confluent", syntax="proto3")
     string, message = FieldDescriptorProto.TYPE_STRING, FieldDescriptorProto.TYPE_MESSAGE
     one, many = FieldDescriptorProto.LABEL_OPTIONAL, FieldDescriptorProto.LABEL_REPEATED
@@ -67,7 +70,6 @@ def _metadata_class() -> type[Proto]:
     meta.field.add(name="tags", number=3, type=string, label=many)
     meta.field.add(name="rules", number=4, type=message, label=many, type_name="Rule")
     entry = meta.nested_type.add(name="ParamsEntry")
-    entry.options.map_entry = True
     for number, name in enumerate(("key", "value"), start=1):
         entry.field.add(name=name, number=number, type=string, label=one)
     rule = file.message_type.add(name="Rule")
@@ -118,20 +120,7 @@ def _append(target: Proto, field: FieldDescriptor, value: Value) -> None:
         if converted is not None:
             repeated.append(converted)
     elif isinstance(value, MapValue):
-        if field.message_type.GetOptions().map_entry:
-            _put(repeated, field.message_type, value)
-        else:
-            _fill(repeated.add(), value)
-
-
-def _put(target: "dict[object, object]", entries: Descriptor, value: MapValue) -> None:
-    """An entry of a map whose values are no messages."""
-    parts = entries.fields_by_name
-    entry = dict(value.entries)
-    if {"key", "value"} <= entry.keys() and parts["value"].message_type is None:
-        key, content = _converted(parts["key"], entry["key"]), _converted(parts["value"], entry["value"])
-        if key is not None and content is not None:
-            target[key] = content
+        _fill(repeated.add(), value)
 
 
 def _assign(target: Proto, field: FieldDescriptor, value: Value) -> None:

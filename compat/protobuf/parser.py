@@ -2,7 +2,8 @@
 
 What the names in a file mean is looked up only so far as the reference does: the types of fields, of extension
 fields, of what is extended and of methods must be known; the types of map values need not, nor need imports be found.
-Stored schemas are read in the same way as new ones, except that unknown names are let pass.
+Stored schemas are read in the same way as new ones, except that unknown names are let pass, and that they may be
+empty: normalized, a file that says nothing but `proto2` is.
 """
 
 import base64
@@ -16,7 +17,7 @@ from google.protobuf.message import DecodeError
 from compat.limits import DEFAULT_LIMITS, Limits
 from compat.protobuf.builtin import builtin_names
 from compat.protobuf.from_descriptor import file_from_descriptor
-from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, map_types
+from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, is_map_entry, map_types
 from compat.protobuf.names import LOCAL, Names, inside
 from compat.protobuf.printer import print_file
 from compat.protobuf.schema import ProtobufSchema
@@ -34,6 +35,8 @@ def parse(
 ) -> ProtobufSchema:
     """Read a schema; strict for a new one, lenient for one that is stored already."""
     try:
+        if strict and not text.strip():
+            raise SchemaParseError("Empty schema")
         file = _read(text, limits)
         referenced = tuple((reference, _read(reference.text, limits)) for reference in references)
         schema = ProtobufSchema(SchemaFormat.PROTOBUF, print_file(file), file, _names(file, referenced))
@@ -54,8 +57,6 @@ def _names(file: File, referenced: Sequence[tuple[ResolvedReference, File]]) -> 
 
 
 def _read(text: str, limits: Limits) -> File:
-    if not text.strip():
-        raise SchemaParseError("Empty schema")
     try:
         return read_file(text, limits)
     except SchemaParseError:
@@ -90,7 +91,7 @@ class _Check:
                 self._type(rpc.response, scope)
 
     def _message(self, message: Message, scope: str) -> None:
-        for field in _fields(message):
+        for field in () if is_map_entry(message) else _fields(message):
             self._field(field, scope)
         for extend in message.extends:
             self._extend(extend, scope)

@@ -2,8 +2,10 @@
 
 Kinds of statements come in a fixed order, each kind as a block with a blank line before it. What is nested is indented
 as a whole, blank lines too. A file without a syntax line begins with a blank line.
+A oneof without a name stands for one that `normalize` has dropped, which leaves the blank line before it.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -46,6 +48,10 @@ _ESCAPES: Final = str.maketrans(
     }
 )
 
+_WORD: Final = re.compile(r"[A-Za-z0-9_.\-]+")  # what can be read back without quotes
+
+_NOTHING: Final = "\0"  # instead of lines: a block of it alone is a blank line and no more
+
 Lines = list[str]
 
 
@@ -84,7 +90,8 @@ def default_option(field: Field) -> Option:
         kind = Kind.BOOLEAN
     else:
         kind = Kind.NUMBER if field.type in SCALARS else Kind.ENUM
-    return Option("default", Scalar(kind, field.default or ""))
+    text = field.default or ""
+    return Option("default", Scalar(kind if _WORD.fullmatch(text) else Kind.STRING, text))
 
 
 def _indented(lines: Iterable[str]) -> Lines:
@@ -94,10 +101,9 @@ def _indented(lines: Iterable[str]) -> Lines:
 def _body(head: str, blocks: Sequence[Lines]) -> Lines:
     """Braces around blocks with a blank line, here not indented, between each two."""
     lines: Lines = []
-    for block in blocks:
-        if block:
-            lines += ["", *_indented(block)] if lines else _indented(block)
-    return [f"{head} {{", *lines, "}"] if lines else [f"{head} {{}}"]
+    for block in filter(None, blocks):
+        lines += ["", *_indented(line for line in block if line != _NOTHING)]
+    return [f"{head} {{", *lines[1:], "}"] if lines else [f"{head} {{}}"]
 
 
 def _message(message: Message) -> Lines:
@@ -128,6 +134,8 @@ def _enum(enum: Enum) -> Lines:
 
 
 def _oneof(oneof: OneOf) -> Lines:
+    if not oneof.name:
+        return [_NOTHING]
     return _body(
         f"oneof {oneof.name}",
         (

@@ -382,9 +382,13 @@ _STATEMENTS: Final[Mapping[str, Mapping[str, _Statement]]] = {
 
 
 def _strip(name: str, options: tuple[Option, ...]) -> tuple[str | None, tuple[Option, ...]]:
-    """Take out what is written as an option but is an attribute of the field; the last one counts."""
-    found = [option for option in options if option.name == name]
+    """Take out what is written as an option but is an attribute of the field; the last one counts.
+
+    A map or a list can be no attribute, and stays where it is.
+    """
+    found = [option for option in options if option.name == name and isinstance(option.value, Scalar)]
     if not found:
         return None, options
     value = found[-1].value
-    return value.text if isinstance(value, Scalar) else "", tuple(option for option in options if option.name != name)
+    rest = tuple(option for option in options if not any(option is other for other in found))
+    return value.text if isinstance(value, Scalar) else None, rest

@@ -18,6 +18,8 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.message import Message as Proto
 
 from compat.protobuf.model import (
+    LARGEST_CONSTANT,
+    LARGEST_TAG,
     SCALARS,
     Enum,
     Extend,
@@ -181,6 +183,8 @@ class _Writer:
         for field in extend.fields:
             target = add(extendee=extend.name)
             self._field(field, target, scope)
+            if self._is_proto3 and field.label == "optional":
+                target.proto3_optional = True
         for group in extend.groups:
             self._group(group, add(extendee=extend.name), add_body(), scope)
 
@@ -200,7 +204,7 @@ class _Writer:
                     target.reserved_name.append(value)
                 else:
                     first, last = _bounds(value)
-                    target.reserved_range.add(start=first, end=last)
+                    target.reserved_range.add(start=first, end=LARGEST_CONSTANT if last == LARGEST_TAG else last)
         self._options(enum.options, target, scope)
 
     def _service(self, service: Service, target: ServiceDescriptorProto, scope: str) -> None:

@@ -1,0 +1,179 @@
+"""From text or descriptor to schema."""
+
+import base64
+
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compat.limits import Limits
+from compat.protobuf.formats import ignore_extensions, serialized
+from compat.protobuf.normalizer import normalize
+from compat.protobuf.parser import parse
+from compat.schema import ResolvedReference, SchemaParseError
+
+ACCEPTED = {
+    "no messages": 'syntax = "proto3";',
+    "semicolons": ";;message A {;};",
+    "import that leads nowhere": 'import "nowhere.proto"; message A {}',
+    "well-known type without its import": 'syntax = "proto3"; message A { google.protobuf.Any a = 1; }',
+    "metadata without its import": 'syntax = "proto3"; message A { confluent.type.Decimal a = 1; }',
+    "unknown map value": "message A { map<string, Unknown> a = 1; }",
+    "tag twice": 'syntax = "proto3"; message A { int32 a = 1; int32 a = 1; }',
+    "tag of any size": 'syntax = "proto3"; message A { int32 a = -2147483648; int32 b = 0x7FFFFFFF; }',
+    "unknown option": 'option nope = { a: [1, "x", {b: c}] d { e: 1 } };',
+    "group in proto3": 'syntax = "proto3"; message A { group G = 1 { int32 a = 1; } }',
+    "names that are none": "message 1A { optional A-B c = 1; message A-B {} }",
+    "keywords as names": 'syntax = "proto3"; message message { message message {} rpc option = 1; message rpc {} }',
+    "line comment at the end": "message A {} // the end",
+    "block comment as the last on its line": "message A { optional int32 a = 1; /* c */ \t\n optional int32 b = 2; }",
+    "reserved at the top": "reserved 1; message A {}",
+}
+REFUSED = {
+    "edition": ('edition = "2023"; message A {}', "edition is not currently supported"),
+    "syntax": ('syntax = "proto4";', "unexpected syntax: proto4"),
+    "syntax later": ('message A {} syntax = "proto3";', "must be the first"),
+    "syntax twice": ('syntax = "proto3"; syntax = "proto3";', "too many syntax definitions"),
+    "no label": ("message A { int32 a = 1; }", "unexpected label: int32"),
+    "required in proto3": ('syntax = "proto3"; message A { required int32 a = 1; }', "'required' label forbidden"),
+    "labelled map": ("message A { repeated map<string, string> a = 1; }", "'map' type cannot have label"),
+    "map key": ("message A { map<double, string> a = 1; }", "non-floating point scalar: double"),
+    "unknown type": ("message A { optional B b = 1; }", "Could not resolve type: B"),
+    "unknown type of a oneof": ("message A { oneof o { B b = 1; } }", "Could not resolve type: B"),
+    "unknown type of a method": ("message A {} service S { rpc F(A) returns (B); }", "Could not resolve type: B"),
+    "unknown extended type": ("extend B { optional int32 a = 1; }", "Could not resolve type: B"),
+    "nested type from outside": ("message A { message B {} } message C { optional B b = 1; }", "resolve type: B"),
+    "message twice": ("message A {} enum A {}", "A is already defined"),
+    "comment before more": (
+        "message A { optional int32 a = 1; /* c */ optional int32 b = 2; }",
+        ":1:43: no syntax may",
+    ),
+    "high byte": ('message A { optional bytes a = 1 [default = "\\xff"]; }', "byte above 127"),
+    "tag too large": ('syntax = "proto3";\nmessage A { int32 a = 2147483648; }', ":2:33: expected an integer"),
+    "group in a group": ("message A { optional group G = 1 { optional group H = 2 {} } }", "expected field"),
+    "open string": ('option a = "b', "unterminated string"),
+    "open comment": ("/* a", "unterminated comment"),
+    "open message": ("message A {", "unexpected end of file"),
+    "blank": (" \n", "Empty schema"),
+    "JSON": ('{"type": "string"}', "expected a word"),
+    "base64 of something else": ("aGVsbG8gd29ybGQh", "unexpected label"),
+}
+HOSTILE = {
+    "messages": "message A {" * 100_000,
+    "braces": "option a = " + "{a:" * 100_000,
+    "brackets": "option a = " + "[" * 100_000,
+    "maps": "message A { " + "map<string," * 100_000,
+    "groups": "message A {" + "optional group G = 1 {" * 100_000,
+    "blanks": " " * 1_000_000 + "?",
+    "slashes": "/" * 1_000_000 + "\n?",
+    "comments": "/**/" * 200_000 + "?",
+    "quotes": "option a = " + '"' * 200_001,
+    "digits": "message A { optional int32 a = " + "9" * 1_000_000 + "; }",
+    "parts of a package": "package " + "a." * 100_000 + "a; message A {}",
+    "parts of a name": "message A { optional " + "a." * 100_000 + "a b = 1; }",
+}
+
+
+@pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_accepted(text):
+    """What the reference takes is taken, and its canonical text is a fixed point."""
+    canonical = parse(text, strict=True).canonical
+
+    assert canonical == parse(canonical, strict=True).canonical
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused(text, message):
+    """What the reference refuses is refused, with the place and the reason."""
+    with pytest.raises(SchemaParseError) as caught:
+        parse(text, strict=True)
+
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile(text):
+    """Depth and length are refused with a sentence, and never with another exception."""
+    with pytest.raises(SchemaParseError):
+        parse(text, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
+        (Limits(text=10), "message A {}"),
+        (Limits(types=1), "message A {} message B {}"),
+        (Limits(fields=1), 'syntax = "proto3"; message A { int32 a = 1; int32 b = 2; }'),
+        (Limits(symbols=1), "enum E { A = 0; B = 1; }"),
+        (Limits(depth=2), "message A { message B { message C {} } }"),
+    ],
+    ids=["text", "types", "fields", "symbols", "depth"],
+)
+def test_limits(limits, text):
+    """Every bound is one of the limits."""
+    assert parse(text, strict=True)
+    with pytest.raises(SchemaParseError):
+        parse(text, strict=True, limits=limits)
+
+
+def test_references_stand_for_imports():
+    """The types of references are known, directly named or not, and keep their own package."""
+    references = (
+        ResolvedReference("deep.proto", 'syntax = "proto3"; package deep; message D {}', "s/1", direct=False),
+        ResolvedReference("dep.proto", 'syntax = "proto3"; package dep; message M { deep.D d = 1; }', "t/1"),
+    )
+    text = 'syntax = "proto3"; package own; import "dep.proto"; message A { dep.M m = 1; deep.D d = 2; }'
+
+    assert ".deep.D d = 2;" in normalize(parse(text, strict=True, references=references))
+    with pytest.raises(SchemaParseError, match=r"Could not resolve type: dep\.M"):
+        parse(text, strict=True)
+
+
+def test_a_stored_schema_may_lack_a_type():
+    """A schema that is stored already stays readable."""
+    assert parse("message A { optional B b = 1; }", strict=False).canonical
+    assert parse("", strict=False).canonical == ""
+
+
+def test_descriptor_in_base64():
+    """A descriptor becomes text, with its Confluent metadata."""
+    text = (
+        'syntax = "proto3"; package p; import "confluent/meta.proto"; message A { '
+        'optional string a = 1 [(confluent.field_meta) = { params: [{key: "z", value: "1"}, {key: "b"}] }]; '
+        "repeated A many = 2 [deprecated = true]; oneof o { E e = 3; } reserved 7 to 9; } enum E { Z = 0; }"
+    )
+    schema = parse(text, strict=True)
+
+    assert schema.canonical == parse(serialized(schema), strict=True).canonical
+
+
+def test_editions_are_refused_as_descriptors_too():
+    """The syntax of a descriptor is looked at as well."""
+    descriptor = FileDescriptorProto(name="a", syntax="editions")
+    text = base64.b64encode(descriptor.SerializeToString()).decode()
+
+    with pytest.raises(SchemaParseError, match="editions"):
+        parse(text, strict=True)
+
+
+WORDS = """
+    syntax = "proto3" message A { } enum E oneof o map<string, int32> group reserved 1 to max extensions extend option
+    (a).b [ ] ( ) , ; "x" \\xff ' /* */ // int32 a 0x1 -5 1e9 default json_name rpc returns stream
+"""
+PIECES = st.lists(st.sampled_from([*WORDS.split(), "\n"]), max_size=40).map(" ".join)
+
+
+@given(st.one_of(st.text(max_size=200), PIECES))
+@settings(max_examples=400, deadline=None)
+def test_only_one_exception(text):
+    """Whatever comes, it is a schema that can be used, or a SchemaParseError."""
+    try:
+        schema = parse(text, strict=False)
+    except SchemaParseError:
+        return
+    normalize(schema)
+    serialized(schema)
+    ignore_extensions(schema)
+
+    assert schema.canonical == parse(schema.canonical, strict=False).canonical

@@ -1,0 +1,156 @@
+"""Canonical and normalized text, equivalence, and the texts of `format=`."""
+
+import pytest
+
+from compat.formats import FORMATS
+from compat.protobuf.equivalence import equivalent
+from compat.protobuf.formats import serialized
+from compat.protobuf.normalizer import normalize
+from compat.protobuf.parser import parse
+from compat.schema import SchemaFormat
+
+TEXT = """
+package p;
+import "google/protobuf/descriptor.proto";
+import public "google/protobuf/any.proto";
+option java_package = 'x\\ty';
+extend google.protobuf.FieldOptions { optional float weight = 50000; }
+enum E { B = 1; A = 0; reserved 7 to max, -3; reserved "q"; }
+message A {
+  extensions 200 to max, 100;
+  enum Inner { I = 0; }
+  message Nested { oneof none {} }
+  optional E e = 3 [json_name = "X", default = B, (weight) = 1.50, deprecated = true];
+  optional group G = 9 { optional Inner i = 1; }
+  oneof o { string s = 8; Nested n = 2; }
+  map<string, Inner> m = 1;
+}
+"""
+CANONICAL = r"""
+package p;
+
+import "google/protobuf/descriptor.proto";
+import public "google/protobuf/any.proto";
+
+option java_package = "x\ty";
+
+message A {
+  optional E e = 3 [
+    (weight) = 1.50,
+    deprecated = true,
+    default = B,
+    json_name = "X"
+  ];
+  map<string, Inner> m = 1;
+
+  oneof o {
+    string s = 8;
+    Nested n = 2;
+  }
+
+  optional group G = 9 {
+    optional Inner i = 1;
+  }
+
+  extensions 200 to max, 100;
+
+  message Nested {
+    oneof none {}
+  }
+  enum Inner {
+    I = 0;
+  }
+}
+enum E {
+  reserved 7 to max, -3;
+  reserved "q";
+  B = 1;
+  A = 0;
+}
+
+extend google.protobuf.FieldOptions {
+  optional float weight = 50000;
+}
+"""
+NORMALIZED = r"""
+message A {
+  map<string, .p.A.Inner> m = 1;
+  optional .p.E e = 3 [
+    default = B,
+    deprecated = true,
+    json_name = "X",
+    (p.weight) = 1.5
+  ];
+
+  oneof o {
+    .p.A.Nested n = 2;
+    string s = 8;
+  }
+
+  optional group G = 9 {
+    optional .p.A.Inner i = 1;
+  }
+
+  extensions 100;
+  extensions 200 to max;
+
+  message Nested {
+  }
+  enum Inner {
+    I = 0;
+  }
+}
+enum E {
+  reserved -3;
+  reserved 7 to max;
+  reserved "q";
+  A = 0;
+  B = 1;
+}
+"""
+
+
+def test_canonical_text():
+    """Statements come in blocks, by their kind, and otherwise in their order."""
+    assert CANONICAL.removeprefix("\n") == parse(TEXT, strict=True).canonical
+
+
+def test_normalized_text():
+    """Types are named in full, everything without a meaning in its order is sorted."""
+    assert NORMALIZED in normalize(parse(TEXT, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("message A { optional A a = 1; }", "message A { optional .A a = 1; }", True),
+        ("message A {}", 'syntax = "proto2"; message A {}', True),
+        ("message A { map<string, A> m = 1; }", "@serialized", True),
+        ("message A { oneof o { string s = 1; } optional A a = 2; enum E { Z = 0; } }", "@serialized", True),
+        ("message A {}", 'syntax = "proto3"; message A {}', False),
+        ("enum E { A = 0; B = 1; }", "enum E { B = 1; A = 0; }", False),
+        ("message A { optional int32 a = 1; }", "message A { optional int32 b = 1; }", False),
+        ("message A { optional int32 a = 1; }", "message A { optional int64 a = 1; }", False),
+    ],
+)
+def test_equivalent(one, other, expected):
+    """One version: the same in the same order, however its types and maps are spelled."""
+    left = parse(one, strict=True)
+    right = parse(serialized(left) if other == "@serialized" else other, strict=True)
+
+    assert expected == equivalent(left, right) == equivalent(right, left)
+
+
+def test_texts_of_format():
+    """The row in the table says which texts there are."""
+    assert {"serialized", "ignore_extensions"} == set(FORMATS[SchemaFormat.PROTOBUF].printed_as)
+    assert {"resolved"} == set(FORMATS[SchemaFormat.AVRO].printed_as)
+
+
+def test_ignore_extensions():
+    """Custom options and `extend` are left out, ranges for extensions stay."""
+    schema = parse(TEXT, strict=True)
+    text = FORMATS[SchemaFormat.PROTOBUF].printed_as["ignore_extensions"](schema)
+
+    assert "weight" not in text
+    assert "extensions 200 to max, 100;" in text
