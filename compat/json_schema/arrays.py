@@ -83,7 +83,10 @@ def _removed(context: Comparer, reader: ArrayNode, old: Node, steps: tuple[str, 
 def _open(node: ArrayNode) -> bool:
     """Whether anything may follow the items that are named."""
     return (
-        node.permits_additional and node.additional is None and node.permits_unevaluated and node.unevaluated is None
+        node.permits_additional
+        and node.additional is None
+        and node.permits_unevaluated
+        and (node.unevaluated is None or isinstance(node.unevaluated, EmptyNode))
     )
 
 

@@ -45,7 +45,7 @@ def compare_combined(context: Comparer, reader: CombinedNode, writer: CombinedNo
 def _criteria(context: Comparer, reader: CombinedNode, writer: CombinedNode, into: Findings) -> bool:
     if reader.criterion is writer.criterion:
         return True
-    new_single, old_single = len(distinct(reader)) == 1, len(distinct(writer)) == 1
+    new_single, old_single = len(reader.branches) == 1, len(writer.branches) == 1
     extended = (
         reader.criterion is Criterion.ANY
         or (new_single and old_single)

@@ -20,6 +20,7 @@ class Place(NamedTuple):
     base: str  # the URI that relative ones are joined with
     document: int
     dialect: Dialect
+    root: bool = False  # whether it is the whole of the document
 
 
 class _Document(NamedTuple):
@@ -47,7 +48,7 @@ class Documents:
     def root(self) -> Place:
         """The schema itself."""
         document = self._documents[0]
-        return Place(document.root, document.uri, 0, document.dialect)
+        return Place(document.root, document.uri, 0, document.dialect, root=True)
 
     def resolve(self, reference: str, origin: Place) -> Place:
         """The schema that a reference means at a place."""
@@ -102,7 +103,7 @@ def _named(root: Place) -> Iterator[tuple[Place, str]]:
         if not isinstance(value, dict):
             continue
         own = value.get(root.dialect.id_keyword)
-        if isinstance(own, str) and "$ref" not in value or (isinstance(own, str) and root.dialect.modern):
+        if (isinstance(own, str) and "$ref" not in value) or (isinstance(own, str) and root.dialect.modern):
             target, fragment = urldefrag(own)
             base = urljoin(base, target) if target else base
             place = root._replace(value=value, base=base)
@@ -122,7 +123,9 @@ def _pointed(start: Place, pointer: str, reference: str) -> Place:
         step = token.replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and step in value:
             value = value[step]
-        elif isinstance(value, list) and step.isascii() and step.isdigit() and len(step) < 10 and int(step) < len(value):
+        elif (
+            isinstance(value, list) and step.isascii() and step.isdigit() and len(step) < 10 and int(step) < len(value)
+        ):
             value = value[int(step)]
         else:
             raise SchemaParseError(f"$ref {excerpt(reference)!r} leads to no schema: no {excerpt(step)!r}")

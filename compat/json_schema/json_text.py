@@ -30,7 +30,9 @@ def read_json(text: str, limits: Limits) -> Json:
         return digits
 
     decoder = json.JSONDecoder(
-        parse_constant=str, parse_int=lambda digits: int(check(digits)), parse_float=lambda digits: _decimal(check(digits))
+        parse_constant=str,
+        parse_int=lambda digits: int(check(digits)),
+        parse_float=lambda digits: _decimal(check(digits)),
     )
     start = len(text) - len(text.lstrip(_BLANKS))
     try:

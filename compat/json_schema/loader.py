@@ -76,25 +76,22 @@ class Loader:
 
     def load(self) -> Node:
         """Read everything from the root on."""
-        root = self._node(self._documents.root)
+        root = self._node(self._documents.root)  # not as the target of "#", which the reference takes for another
         while self._waiting:
             reference, place = self._waiting.pop()
-            reference.target = self._node(place)
+            reference.target = self._target(place)
         return root
 
+    def _target(self, place: Place) -> Node:
+        key = (place.document, id(place.value))
+        if key not in self._nodes or not isinstance(place.value, dict):
+            self._nodes[key] = self._node(place)
+        return self._nodes[key]
+
     def _node(self, place: Place) -> Node:
-        known = self._nodes.get((place.document, id(place.value))) if isinstance(place.value, dict) else None
-        if known is not None:
-            return known
         self._loaded += 1
         if self._loaded > self._limits.fields:
             raise SchemaParseError(f"The schema has more than {self._limits.fields} subschemas")
-        node = self._new(place)
-        if isinstance(place.value, dict):
-            self._nodes[place.document, id(place.value)] = node
-        return node
-
-    def _new(self, place: Place) -> Node:
         if isinstance(place.value, bool):
             return EmptyNode() if place.value else FalseNode()
         if not isinstance(place.value, dict):
@@ -111,7 +108,7 @@ class Loader:
         own = value.get(place.dialect.id_keyword) if isinstance(value, dict) else None
         if isinstance(own, str):
             base = self._documents.join(base, own)
-        return self._node(place._replace(value=value, base=base))
+        return self._node(place._replace(value=value, base=base, root=False))
 
 
 class _Reader:
@@ -167,7 +164,8 @@ class _Reader:
         return parts
 
     def _annotated(self, node: Node) -> Node:
-        node.id = self._typed_value(self._place.dialect.id_keyword, str, "a string", strict=not self._modern)
+        if not self._modern or self._place.root:  # the newer loader keeps the name of the whole alone
+            node.id = self._typed_value(self._place.dialect.id_keyword, str, "a string", strict=not self._modern)
         node.title = self._typed_value("title", str, "a string")
         node.description = self._typed_value("description", str, "a string")
         if "default" in self._json:
@@ -257,7 +255,7 @@ class _Reader:
     def _object(self) -> ObjectNode:
         self._used |= _OBJECT_WORDS
         permits, additional = self._open("additionalProperties")
-        permits_unevaluated, unevaluated = self._open("unevaluatedProperties") if self._modern else (True, None)
+        permits_unevaluated, unevaluated = self._unevaluated("unevaluatedProperties")
         arrays, schemas = self._dependencies()
         return ObjectNode(
             properties=self._schemas("properties"),
@@ -276,7 +274,7 @@ class _Reader:
     def _array(self) -> ArrayNode:
         self._used |= _ARRAY_WORDS | _CONTAINS_WORDS
         items, tuple_items, permits, additional = self._items()
-        permits_unevaluated, unevaluated = self._open("unevaluatedItems") if self._modern else (True, None)
+        permits_unevaluated, unevaluated = self._unevaluated("unevaluatedItems")
         minimum, maximum = self._count("minContains"), self._count("maxContains")
         if "contains" in self._json and self._place.dialect >= Dialect.DRAFT_6:
             self._schema(self._json["contains"])
@@ -309,15 +307,15 @@ class _Reader:
         return self._schema(items), None, permits, additional
 
     def _modern_items(self) -> tuple[Node | None, list[Node] | None, bool, Node | None]:
-        items = self._schema(self._json["items"]) if "items" in self._json else None
-        if "prefixItems" not in self._json:
-            return items, None, True, None
-        values = self._typed_value("prefixItems", list, "an array") or []
-        prefix = [self._schema(value) for value in values]
-        rest = self._json.get("items")
+        prefix: list[Node] | None = None
+        if "prefixItems" in self._json:
+            values = self._typed_value("prefixItems", list, "an array") or []
+            prefix = [self._schema(value) for value in values]
+        rest = self._json.get("items", True)
         if isinstance(rest, bool):
             return None, prefix, rest, None
-        return None, prefix, True, items
+        items = self._schema(rest)
+        return (items, None, True, None) if prefix is None else (None, prefix, True, items)
 
     def _dependencies(self) -> tuple[dict[str, frozenset[str]], dict[str, Node]]:
         arrays: dict[str, frozenset[str]] = {}
@@ -338,6 +336,13 @@ class _Reader:
         if isinstance(value, bool):
             return value, None
         return True, self._schema(value)
+
+    def _unevaluated(self, word: str) -> tuple[bool, Node | None]:
+        """As `_open`, but here the reference tells `true` from nothing said."""
+        if not self._modern or word not in self._json:
+            return True, None
+        permits, schema = self._open(word)
+        return permits, EmptyNode() if permits and schema is None else schema
 
     def _schema(self, value: Json) -> Node:
         return self._loader.node(value, self._place)

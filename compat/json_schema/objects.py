@@ -65,6 +65,9 @@ def compare_rest(context: Comparer, reader: _Rest, writer: _Rest, into: Findings
     """Compare what two schemas let through that they do not name."""
     if reader[0] != writer[0]:
         context.note(into, f"{kind}_{'ADDED' if reader[0] else 'REMOVED'}", word)
+    elif kind.startswith("UNEVALUATED") and isinstance(reader[1], EmptyNode) != isinstance(writer[1], EmptyNode):
+        accepts_more = reader[1] is None or (isinstance(reader[1], EmptyNode) and writer[1] is not None)
+        context.note(into, f"{kind}_{'EXTENDED' if accepts_more else 'NARROWED'}", word)
     elif reader[1] is None and writer[1] is not None:
         context.note(into, f"{kind}_EXTENDED", word)
     elif reader[1] is not None and writer[1] is None:
@@ -153,7 +156,7 @@ def _open(node: ObjectNode) -> bool:
         and node.permits_additional
         and node.additional is None
         and node.permits_unevaluated
-        and node.unevaluated is None
+        and (node.unevaluated is None or isinstance(node.unevaluated, EmptyNode))
     )
 
 

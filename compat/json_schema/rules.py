@@ -69,9 +69,9 @@ def differences(
     """Every difference, harmful or not."""
     context = _Comparison(policy, limits)
     while True:
-        known = set(context.incompatible)
+        known = len(context.incompatible)
         findings = context.compare(reader.root, writer.root)
-        if context.incompatible == known or not context.assumed:
+        if len(context.incompatible) == known or not context.assumed:
             return findings.found
         context.again()
 
@@ -94,12 +94,12 @@ class _Comparison:
         self._work = 0
         self._open: set[tuple[int, int]] = set()
         self._done: dict[tuple[int, int], Findings] = {}
-        self.incompatible: set[tuple[int, int]] = set()
+        self.incompatible: dict[tuple[int, int], Findings] = {}  # with what was found of them first
         self.assumed = False  # whether a pair was met while it was being judged
 
     def again(self) -> None:
         """Begin another pass with what the last one has found out."""
-        self._done.clear()
+        self._done = {}
         self.assumed = False
 
     def note(self, into: Findings, kind: str, *steps: str) -> None:
@@ -141,25 +141,25 @@ class _Comparison:
             return known
         if pair in self._open:
             self.assumed = True
-            return Findings(compatible=pair not in self.incompatible)
+            return self.incompatible.get(pair, Findings())
         self._open.add(pair)
         try:
             self._judge(reader, writer, findings)
         finally:
             self._open.discard(pair)
         if not findings.compatible:
-            self.incompatible.add(pair)
+            self.incompatible.setdefault(pair, findings)
         self._done[pair] = findings
         return findings
 
     def _judge(self, reader: Node, writer: Node, into: Findings) -> None:
         if reader.connect_type == "bytes" and writer.connect_type == "bytes":
             return
-        if isinstance(writer, FalseNode) or isinstance(reader, EmptyNode):
-            return
         if isinstance(reader, CombinedNode) != isinstance(writer, CombinedNode) and self._one_sided(
             reader, writer, into
         ):
+            return
+        if isinstance(writer, FalseNode) or isinstance(reader, EmptyNode):
             return
         if type(reader) is not type(writer):
             self.note(into, "TYPE_CHANGED")
@@ -179,7 +179,7 @@ class _Comparison:
             pairs = [(reader, branch) for branch in branches]
         else:
             return False
-        if len(pairs) == 1:
+        if len(reader.branches if isinstance(reader, CombinedNode) else writer.branches) == 1:
             self.take(into, self.compare(*pairs[0]))
             return True
         for pair in pairs if several else ():
