@@ -14,7 +14,7 @@ from compat.schema import SchemaParseError
 
 __all__ = ["Json", "excerpt", "json_key", "read_json", "sorted_keys", "write_json"]
 
-Json: TypeAlias = None | bool | int | Decimal | str | list["Json"] | dict[str, "Json"]
+Json: TypeAlias = bool | int | Decimal | str | list["Json"] | dict[str, "Json"] | None
 
 _BLANKS: Final = " \t\r\n"
 _LARGEST_EXPONENT: Final = 100_000  # beyond it, arithmetic on the number would cost more than the schema is worth

@@ -220,8 +220,7 @@ class _Reader:
         build = _TYPES.get(kind)
         if build is None:
             raise SchemaParseError(f"Unknown type: {excerpt(kind)}")
-        node = build(self)
-        return node
+        return build(self)
 
     def _string(self) -> StringNode:
         self._used |= _STRING_WORDS

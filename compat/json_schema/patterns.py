@@ -12,7 +12,7 @@ from jsonschema_rs import Draft7Validator, FancyRegexOptions
 
 __all__ = ["found_in"]
 
-_BACKTRACKS: Final = 100_000
+_BACKTRACKS: Final = 1_000
 _LONGEST: Final = 10_000
 
 

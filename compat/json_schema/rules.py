@@ -179,7 +179,7 @@ class _Comparison:
             pairs = [(reader, branch) for branch in branches]
         else:
             return False
-        if len(reader.branches if isinstance(reader, CombinedNode) else writer.branches) == 1:
+        if len(pairs) == 1:
             self.take(into, self.compare(*pairs[0]))
             return True
         for pair in pairs if several else ():
