@@ -9,6 +9,10 @@ from typing import Final, Protocol
 
 from compat.avro import equivalence, normalizer, parser, printer, rules, wording
 from compat.avro.model import AvroSchema
+from compat.json_schema import parser as json_parser
+from compat.json_schema import rules as json_rules
+from compat.json_schema import wording as json_wording
+from compat.json_schema.model import JsonSchema
 from compat.levels import Policy
 from compat.limits import DEFAULT_LIMITS
 from compat.protobuf import equivalence as protobuf_equivalence
@@ -86,6 +90,18 @@ def _check_avro(
     return rules.check(_avro(reader), _avro(writer))
 
 
+def _json(schema: ParsedSchema) -> JsonSchema:
+    if not isinstance(schema, JsonSchema):
+        raise TypeError(f"a JSON Schema was expected, not one of format {schema.format}")
+    return schema
+
+
+def _check_json(
+    reader: ParsedSchema, writer: ParsedSchema, *, policy: Policy = Policy.STRICT
+) -> Sequence[Incompatibility]:
+    return json_rules.check(_json(reader), _json(writer), policy=policy)
+
+
 FORMATS: Final[Mapping[SchemaFormat, Format]] = {
     SchemaFormat.AVRO: Format(
         parse=parser.parse,
@@ -107,5 +123,14 @@ FORMATS: Final[Mapping[SchemaFormat, Format]] = {
             "serialized": lambda schema: protobuf_formats.serialized(_protobuf(schema)),
             "ignore_extensions": lambda schema: protobuf_formats.ignore_extensions(_protobuf(schema)),
         },
+    ),
+    SchemaFormat.JSON: Format(
+        parse=json_parser.parse,
+        normalize=lambda schema: json_parser.normalize(_json(schema)),
+        check=_check_json,
+        equivalent=lambda left, right: json_parser.equivalent(_json(left), _json(right)),
+        wire_message=json_wording.wire_message,
+        explain=json_wording.explain,
+        printed_as={},
     ),
 }

@@ -13,6 +13,7 @@ class SchemaFormat(StrEnum):
     """A schema language, spelled as `schemaType` spells it on the wire."""
 
     AVRO = "AVRO"
+    JSON = "JSON"
     PROTOBUF = "PROTOBUF"
 
 

@@ -1,0 +1,84 @@
+"""`allOf`, `anyOf`, `oneOf`: criteria, numbers of branches, and a maximum matching of branches that fit each other."""
+
+from typing import Final
+
+from compat.json_schema.findings import Comparer, Findings
+from compat.json_schema.model import CombinedNode, Criterion, Node
+
+__all__ = ["compare_combined", "distinct"]
+
+_SUMS: Final = (Criterion.ANY, Criterion.ONE)
+
+
+def distinct(node: CombinedNode) -> list[Node]:
+    """The branches, each once, however often it is written."""
+    kept: dict[tuple[object, str], Node] = {}
+    for branch in node.branches:
+        kept.setdefault((type(branch), branch.key) if branch.key else (type(branch), str(id(branch))), branch)
+    return list(kept.values())
+
+
+def compare_combined(context: Comparer, reader: CombinedNode, writer: CombinedNode, into: Findings) -> None:
+    """Compare two combined schemas."""
+    if not _criteria(context, reader, writer, into):
+        return
+    new, old = distinct(reader), distinct(writer)
+    if len(new) > len(old):
+        context.note(into, "PRODUCT_TYPE_EXTENDED" if reader.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED")
+    elif len(new) < len(old):
+        context.note(into, "SUM_TYPE_NARROWED" if writer.criterion in _SUMS else "PRODUCT_TYPE_NARROWED")
+    fitting: list[dict[int, Findings]] = []
+    for old_branch in old:
+        results: dict[int, Findings] = {}
+        for number, new_branch in enumerate(new):
+            result = context.compare(new_branch, old_branch)
+            if result.compatible:
+                results[number] = result
+        fitting.append(results)
+    matched = _matching(context, fitting)
+    for old_number, new_number in matched.items():
+        context.take(into, fitting[old_number][new_number], writer.criterion.value, str(old_number))
+    if len(matched) < min(len(new), len(old)):
+        context.note(into, "COMBINED_TYPE_SUBSCHEMAS_CHANGED")
+
+
+def _criteria(context: Comparer, reader: CombinedNode, writer: CombinedNode, into: Findings) -> bool:
+    if reader.criterion is writer.criterion:
+        return True
+    new_single, old_single = len(reader.branches) == 1, len(writer.branches) == 1
+    extended = (
+        reader.criterion is Criterion.ANY
+        or (new_single and old_single)
+        or (old_single and reader.criterion is Criterion.ONE)
+        or (new_single and writer.criterion is Criterion.ALL)
+    )
+    context.note(into, "COMBINED_TYPE_EXTENDED" if extended else "COMBINED_TYPE_CHANGED")
+    return extended
+
+
+def _matching(context: Comparer, fitting: list[dict[int, Findings]]) -> dict[int, int]:
+    """A largest set of pairs that fit, no branch in two of them; by augmenting paths, found breadth first."""
+    partner_of_new: dict[int, int] = {}
+    partner_of_old: dict[int, int] = {}
+    for start in range(len(fitting)):
+        came_from: dict[int, int] = {}  # a new branch, and the old one it was reached from
+        queue = [start]
+        end: int | None = None
+        for old in queue:
+            for new in fitting[old]:
+                context.charge()
+                if new in came_from:
+                    continue
+                came_from[new] = old
+                if new not in partner_of_new:
+                    end = new
+                    break
+                queue.append(partner_of_new[new])
+            if end is not None:
+                break
+        while end is not None:
+            old = came_from[end]
+            before = partner_of_old.get(old)
+            partner_of_old[old], partner_of_new[end] = end, old
+            end = before
+    return partner_of_old

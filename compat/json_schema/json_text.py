@@ -1,0 +1,82 @@
+"""JSON as the reference reads and prints a JSON Schema.
+
+Numbers keep the digits they were written with, as a BigDecimal does; what stands after the root value is dropped;
+of two equal keys the last wins. NaN and the infinities become strings.
+"""
+
+import json
+from decimal import Decimal, InvalidOperation
+from typing import Final, TypeAlias
+
+from compat.avro.json_text import check_bounds, excerpt, in_java_order, quote
+from compat.limits import Limits
+from compat.schema import SchemaParseError
+
+__all__ = ["Json", "excerpt", "json_key", "read_json", "sorted_keys", "write_json"]
+
+Json: TypeAlias = bool | int | Decimal | str | list["Json"] | dict[str, "Json"] | None
+
+_BLANKS: Final = " \t\r\n"
+_LARGEST_EXPONENT: Final = 100_000  # beyond it, arithmetic on the number would cost more than the schema is worth
+
+
+def read_json(text: str, limits: Limits) -> Json:
+    """Read the first JSON value of a text."""
+    check_bounds(text, limits)
+
+    def check(digits: str) -> str:
+        if sum(map(str.isdigit, digits)) > limits.number:
+            raise SchemaParseError(f"A number of more than {limits.number} digits: {excerpt(digits)}")
+        return digits
+
+    decoder = json.JSONDecoder(
+        parse_constant=str,
+        parse_int=lambda digits: int(check(digits)),
+        parse_float=lambda digits: _decimal(check(digits)),
+    )
+    start = len(text) - len(text.lstrip(_BLANKS))
+    try:
+        value: Json = decoder.raw_decode(text, start)[0]
+    except SchemaParseError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise SchemaParseError(f"Not valid JSON: {error}") from None
+    return value
+
+
+def write_json(value: Json, *, sort: bool = False) -> str:
+    """Print compactly; on request with the keys of every object sorted as Java sorts strings."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
+        return str(value.copy_abs() if value.is_zero() else value)
+    if isinstance(value, list):
+        return f"[{','.join(write_json(item, sort=sort) for item in value)}]"
+    keys = sorted_keys(value) if sort else value
+    return "{" + ",".join(f"{quote(key)}:{write_json(value[key], sort=sort)}" for key in keys) + "}"
+
+
+def sorted_keys(value: dict[str, Json]) -> list[str]:
+    """The keys of an object in Java's order."""
+    return in_java_order(value)
+
+
+def json_key(value: Json) -> str:
+    """A text that is equal for two values if, and only if, the reference takes them for equal."""
+    return write_json(value, sort=True)
+
+
+def _decimal(digits: str) -> Decimal:
+    try:
+        number = Decimal(digits)
+    except InvalidOperation:
+        raise SchemaParseError(f"A number out of range: {excerpt(digits)}") from None
+    if abs(number.adjusted()) > _LARGEST_EXPONENT:
+        raise SchemaParseError(f"A number out of range: {excerpt(digits)}")
+    return number

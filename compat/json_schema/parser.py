@@ -1,0 +1,50 @@
+"""From text to schema, and the normalized text of a schema.
+
+Strict and lenient are the same here: what the reference cannot load it refuses, new or stored.
+"""
+
+from collections.abc import Sequence
+
+from compat.json_schema.documents import Documents
+from compat.json_schema.json_text import Json, read_json, write_json
+from compat.json_schema.loader import Loader
+from compat.json_schema.model import JsonSchema
+from compat.limits import DEFAULT_LIMITS, Limits
+from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+
+__all__ = ["equivalent", "normalize", "parse"]
+
+
+def parse(
+    text: str,
+    *,
+    strict: bool,  # noqa: ARG001 - the same either way
+    references: Sequence[ResolvedReference] = (),
+    limits: Limits = DEFAULT_LIMITS,
+) -> JsonSchema:
+    """Read a schema."""
+    json = read_json(text, limits)
+    if not isinstance(json, bool | dict):
+        raise SchemaParseError("Invalid JSON schema: expected an object or boolean at the root")
+    others: dict[str, Json] = {}
+    for reference in references:
+        others.setdefault(reference.name, read_json(reference.text, limits))
+    try:
+        root = Loader(Documents(json, others), limits).load()
+    except RecursionError:
+        raise SchemaParseError("The schema is nested too deeply") from None
+    except ValueError as error:
+        if isinstance(error, SchemaParseError):
+            raise
+        raise SchemaParseError(f"Not a URI: {error}") from None
+    return JsonSchema(SchemaFormat.JSON, write_json(json), json, root)
+
+
+def normalize(schema: JsonSchema) -> str:
+    """The text with the keys of every object sorted; arrays stay as they are."""
+    return write_json(schema.json, sort=True)
+
+
+def equivalent(left: JsonSchema, right: JsonSchema) -> bool:
+    """Whether two schemas say the same, whatever the order of their keys."""
+    return normalize(left) == normalize(right)

@@ -1,0 +1,216 @@
+"""The kinds of difference, which of them are compatible, and what is said of the others.
+
+The wire text looks like JSON and is none (it opens with a double quote and closes with a single one); clients match
+on it, so it is emitted letter by letter.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from compat.levels import Direction, Policy
+from compat.result import Incompatibility
+
+__all__ = ["TOO_COMPLEX", "compatible", "describe", "explain", "wire_message"]
+
+TOO_COMPLEX: Final = "TOO_COMPLEX"
+
+_COMPATIBLE: Final = frozenset(
+    {
+        "ID_CHANGED",
+        "DESCRIPTION_CHANGED",
+        "TITLE_CHANGED",
+        "DEFAULT_CHANGED",
+        "SCHEMA_REMOVED",
+        "TYPE_EXTENDED",
+        "MAX_LENGTH_INCREASED",
+        "MAX_LENGTH_REMOVED",
+        "MIN_LENGTH_DECREASED",
+        "MIN_LENGTH_REMOVED",
+        "PATTERN_REMOVED",
+        "MAXIMUM_INCREASED",
+        "MAXIMUM_REMOVED",
+        "MINIMUM_DECREASED",
+        "MINIMUM_REMOVED",
+        "EXCLUSIVE_MAXIMUM_INCREASED",
+        "EXCLUSIVE_MAXIMUM_REMOVED",
+        "EXCLUSIVE_MINIMUM_DECREASED",
+        "EXCLUSIVE_MINIMUM_REMOVED",
+        "MULTIPLE_OF_REDUCED",
+        "MULTIPLE_OF_REMOVED",
+        "REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED",
+        "REQUIRED_ATTRIBUTE_REMOVED",
+        "DEPENDENCY_ARRAY_NARROWED",
+        "DEPENDENCY_ARRAY_REMOVED",
+        "DEPENDENCY_SCHEMA_REMOVED",
+        "MAX_PROPERTIES_INCREASED",
+        "MAX_PROPERTIES_REMOVED",
+        "MIN_PROPERTIES_DECREASED",
+        "MIN_PROPERTIES_REMOVED",
+        "ADDITIONAL_PROPERTIES_ADDED",
+        "ADDITIONAL_PROPERTIES_EXTENDED",
+        "UNEVALUATED_PROPERTIES_ADDED",
+        "UNEVALUATED_PROPERTIES_EXTENDED",
+        "PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL",
+        "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_UNOPEN_CONTENT_MODEL",
+        "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL",
+        "PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL",
+        "PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL",
+        "PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        "PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        "MAX_ITEMS_INCREASED",
+        "MAX_ITEMS_REMOVED",
+        "MIN_ITEMS_DECREASED",
+        "MIN_ITEMS_REMOVED",
+        "MAX_CONTAINS_INCREASED",
+        "MAX_CONTAINS_REMOVED",
+        "MIN_CONTAINS_DECREASED",
+        "MIN_CONTAINS_REMOVED",
+        "UNIQUE_ITEMS_REMOVED",
+        "ADDITIONAL_ITEMS_ADDED",
+        "ADDITIONAL_ITEMS_EXTENDED",
+        "UNEVALUATED_ITEMS_ADDED",
+        "UNEVALUATED_ITEMS_EXTENDED",
+        "ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL",
+        "ITEM_ADDED_TO_CLOSED_CONTENT_MODEL",
+        "ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL",
+        "ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL",
+        "ITEM_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        "ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        "ENUM_ARRAY_EXTENDED",
+        "COMBINED_TYPE_EXTENDED",
+        "PRODUCT_TYPE_NARROWED",
+        "SUM_TYPE_EXTENDED",
+        "NOT_TYPE_NARROWED",
+    }
+)
+_LENIENT: Final = _COMPATIBLE | frozenset(
+    {
+        "ADDITIONAL_PROPERTIES_REMOVED",
+        "ADDITIONAL_PROPERTIES_NARROWED",
+        "UNEVALUATED_PROPERTIES_REMOVED",
+        "UNEVALUATED_PROPERTIES_NARROWED",
+        "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL",
+        "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL",
+        "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL",
+        "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+    }
+)
+
+_APPEARED: Final = "The keyword at path '{path}' in the {reader} schema is not present in the {writer} schema"
+_MORE: Final = "The value at path '{path}' in the {reader} schema is more than its value in the {writer} schema"
+_LESS: Final = "The value at path '{path}' in the {reader} schema is less than its value in the {writer} schema"
+_CHANGED: Final = "The value at path '{path}' is different between the {reader} and {writer} schema"
+_FEWER: Final = (
+    "An array or combined type at path '{path}' has fewer elements in the {reader} schema than the {writer} schema"
+)
+_LONGER: Final = (
+    "An array or combined type at path '{path}' has more elements in the {reader} schema than the {writer} schema"
+)
+_TYPE: Final = "A type at path '{path}' is different between the {reader} schema and the {writer} schema"
+_OPEN: Final = (
+    "The {reader} schema has an open content model and has a property or item at path '{path}' "
+    "which is missing in the {writer} schema"
+)
+_UNOPEN: Final = (
+    "The {reader} schema has an unopen content model and has a required property at path '{path}' "
+    "which is missing in the {writer} schema"
+)
+_CLOSED: Final = (
+    "The {reader} has a closed content model and is missing a property or item present at path '{path}' "
+    "in the {writer} schema"
+)
+_REMOVED_NOT_COVERED: Final = (
+    "A property or item is missing in the {reader} schema but present at path '{path}' in the {writer} schema "
+    "and is not covered by its partially open content model"
+)
+_ADDED_NOT_COVERED: Final = (
+    "The {reader} schema has a property or item at path '{path}' which is missing in the {writer} schema "
+    "and is not covered by its partially open content model"
+)
+
+_WORDINGS: Final[Mapping[str, str]] = {
+    _APPEARED: """
+    MAX_LENGTH_ADDED MIN_LENGTH_ADDED PATTERN_ADDED MAXIMUM_ADDED MINIMUM_ADDED EXCLUSIVE_MAXIMUM_ADDED
+    EXCLUSIVE_MINIMUM_ADDED MULTIPLE_OF_ADDED REQUIRED_ATTRIBUTE_ADDED MAX_PROPERTIES_ADDED MIN_PROPERTIES_ADDED
+    DEPENDENCY_ARRAY_ADDED DEPENDENCY_SCHEMA_ADDED MAX_ITEMS_ADDED MIN_ITEMS_ADDED MAX_CONTAINS_ADDED
+    MIN_CONTAINS_ADDED UNIQUE_ITEMS_ADDED ADDITIONAL_PROPERTIES_REMOVED ADDITIONAL_ITEMS_REMOVED
+    UNEVALUATED_PROPERTIES_REMOVED UNEVALUATED_ITEMS_REMOVED""",
+    _MORE: """
+    MIN_LENGTH_INCREASED MINIMUM_INCREASED EXCLUSIVE_MINIMUM_INCREASED MULTIPLE_OF_EXPANDED MIN_PROPERTIES_INCREASED
+    MIN_ITEMS_INCREASED MIN_CONTAINS_INCREASED""",
+    _LESS: """
+    MAX_LENGTH_DECREASED MAXIMUM_DECREASED EXCLUSIVE_MAXIMUM_DECREASED MAX_PROPERTIES_DECREASED MAX_ITEMS_DECREASED
+    MAX_CONTAINS_DECREASED""",
+    _CHANGED: "PATTERN_CHANGED MULTIPLE_OF_CHANGED DEPENDENCY_ARRAY_CHANGED",
+    _FEWER: """
+    ADDITIONAL_PROPERTIES_NARROWED ADDITIONAL_ITEMS_NARROWED UNEVALUATED_PROPERTIES_NARROWED
+    UNEVALUATED_ITEMS_NARROWED ENUM_ARRAY_NARROWED SUM_TYPE_NARROWED""",
+    _LONGER: "DEPENDENCY_ARRAY_EXTENDED PRODUCT_TYPE_EXTENDED SUM_TYPE_EXTENDED NOT_TYPE_EXTENDED",
+    _TYPE: """
+    TYPE_CHANGED TYPE_NARROWED COMBINED_TYPE_CHANGED COMBINED_TYPE_SUBSCHEMAS_CHANGED ENUM_ARRAY_CHANGED""",
+    _OPEN: """
+    REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL
+    OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL ITEM_ADDED_TO_OPEN_CONTENT_MODEL""",
+    _UNOPEN: "REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL",
+    _CLOSED: "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL",
+    _REMOVED_NOT_COVERED: """
+    PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL
+    ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL""",
+    _ADDED_NOT_COVERED: """
+    PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL
+    ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL""",
+}
+_DESCRIPTIONS: Final = {kind: text for text, kinds in _WORDINGS.items() for kind in kinds.split()}
+_UNFINISHED: Final = "Unexpected exception during compatibility check: {path}"
+
+_REMEDIES: Final[Mapping[str, str]] = {
+    _APPEARED: "The reader demands more there. Leave the keyword as it was, or drop the new demand.",
+    _MORE: "The reader's lower bound is higher. Keep it as low as it was.",
+    _LESS: "The reader's upper bound is lower. Keep it as high as it was.",
+    _CHANGED: "The two values cannot be ordered. Keep the value.",
+    _FEWER: "The reader allows less there. Keep what was allowed, adding only.",
+    _LONGER: "The reader demands more there. Keep the elements as they were.",
+    _TYPE: "The reader does not accept what the writer may have written. Keep the type, or use one that includes it.",
+    _OPEN: (
+        "The writer's object is open, so it may hold anything there. Close it (additionalProperties: false) before "
+        "adding to it, give the addition an empty schema, or choose the compatibility policy LENIENT."
+    ),
+    _UNOPEN: "What the writer wrote lacks it. Make it optional, or give it a default.",
+    _CLOSED: "The reader is closed and refuses what the writer may have written there. Keep it, or open the model.",
+    _REMOVED_NOT_COVERED: "Keep it, or let the additional or pattern schema accept it.",
+    _ADDED_NOT_COVERED: "Let its schema accept all that the writer's additional or pattern schema accepted.",
+}
+
+
+def compatible(kind: str, policy: Policy) -> bool:
+    """Whether a difference does no harm under a policy."""
+    return kind in (_LENIENT if policy is Policy.LENIENT else _COMPATIBLE)
+
+
+def describe(kind: str, path: str, *, reader: str = "reader", writer: str = "writer") -> str:
+    """One sentence on a difference; the reference has none for some kinds."""
+    if kind == TOO_COMPLEX:
+        return _UNFINISHED.format(path=path)
+    return _DESCRIPTIONS.get(kind, "").format(path=path, reader=reader, writer=writer)
+
+
+def wire_message(finding: Incompatibility, *, reader: str, writer: str) -> str:
+    """The message as the reference puts it into its answers; reader and writer are "new" and "old", or reversed."""
+    if finding.kind == TOO_COMPLEX:
+        return _UNFINISHED.format(path=finding.detail)
+    text = describe(finding.kind, finding.path, reader=reader, writer=writer)
+    return f'{{errorType:"{finding.kind}", description:"{text}\'}}'
+
+
+def explain(finding: Incompatibility) -> str:
+    """What is wrong and what would make it acceptable, for the person who wants to register the new schema."""
+    previous = "the previous version" if finding.version is None else f"version {finding.version}"
+    if finding.kind == TOO_COMPLEX:
+        return (
+            f"The new schema and {previous} are too complex to be compared: {finding.detail}. Register a simpler one."
+        )
+    backward = finding.direction is not Direction.FORWARD
+    reader, writer = ("the new schema", previous) if backward else (previous, "the new schema")
+    remedy = _REMEDIES.get(_DESCRIPTIONS.get(finding.kind, ""), "Keep it as it was.")
+    return f"At {finding.path} (rule {finding.kind}; reader: {reader}, writer: {writer}): {remedy}"

@@ -1,0 +1,69 @@
+"""JSON Schema: reading, printing, references."""
+
+import socket
+
+import pytest
+
+from compat.json_schema.parser import normalize, parse
+from compat.schema import ResolvedReference, SchemaParseError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param('{ "b" : 1.0, "a": 1e5 }', '{"b":1.0,"a":1E+5}', id="order and digits kept"),
+        pytest.param('{"a":-0.0,"b":0E5}', '{"a":0.0,"b":0E+5}', id="zeros"),
+        pytest.param('{"a":1,"a":2}', '{"a":2}', id="last of equal keys"),
+        pytest.param('{"type":"string"} rest', '{"type":"string"}', id="the rest is dropped"),
+    ],
+)
+def test_canonical_text(text, expected):
+    """The stored text is compact and keeps the order of keys and the digits of numbers."""
+    assert expected == parse(text, strict=True).canonical
+
+
+def test_normalized_text():
+    """Normalizing sorts the keys of every object and no array."""
+    assert '{"a":[{"x":1,"y":2},0],"b":1}' == normalize(parse('{"b":1,"a":[{"y":2,"x":1},0]}', strict=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[]", id="an array"),
+        pytest.param('{"type":"strin"}', id="an unknown type"),
+        pytest.param('{"not":' * 5000 + "{}" + "}" * 5000, id="too deep"),
+        pytest.param('{"minLength":1e999999999}', id="a number out of range"),
+        pytest.param('{"$ref":"file:///etc/passwd"}', id="a file"),
+        pytest.param('{"$ref":"http://[::1"}', id="no URI"),
+        pytest.param('{"$ref":"#/definitions/none"}', id="nothing there"),
+    ],
+)
+def test_refused(text):
+    """What is no schema, or leads out of what is registered, is refused."""
+    with pytest.raises(SchemaParseError):
+        parse(text, strict=True)
+
+
+def test_reference_is_resolved_among_those_given():
+    """A `$ref` leads to the registered schema of that name."""
+    other = ResolvedReference("money.json", '{"definitions":{"M":{"type":"string"}}}')
+
+    assert '{"$ref":"money.json#/definitions/M"}' == (
+        parse('{"$ref":"money.json#/definitions/M"}', strict=True, references=[other]).canonical
+    )
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$schema", "$id"])
+def test_nothing_is_fetched(keyword):
+    """No URI in a schema makes anybody connect to it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        uri = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
+        try:
+            parse(f'{{"{keyword}":"{uri}"}}', strict=True)
+        except SchemaParseError:
+            assert keyword == "$ref"
+
+        with pytest.raises(BlockingIOError):
+            listener.accept()

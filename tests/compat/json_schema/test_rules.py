@@ -1,0 +1,96 @@
+"""JSON Schema: what a reader accepts of a writer."""
+
+import json
+
+import pytest
+
+from compat.json_schema.parser import parse
+from compat.json_schema.patterns import found_in
+from compat.json_schema.rules import check
+from compat.json_schema.wording import explain, wire_message
+from compat.levels import Policy
+from compat.limits import Limits
+
+TREE = '{"properties":{"v":{"type":"%s"},"kids":{"type":"array","items":{"$ref":"#"}}}}'
+
+
+def _kinds(reader, writer, **settings):
+    return [one.kind for one in check(parse(reader, strict=True), parse(writer, strict=True), **settings)]
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "expected"),
+    [
+        pytest.param(
+            '{"properties":{"a":{"type":"string"}}}',
+            '{"properties":{}}',
+            ["OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL"],
+            id="added to an open model",
+        ),
+        pytest.param(
+            '{"properties":{"a":{"type":"string"}},"additionalProperties":false}',
+            '{"properties":{},"additionalProperties":false}',
+            [],
+            id="added to a closed model",
+        ),
+        pytest.param('{"type":["string","null"]}', '{"type":"string"}', [], id="a type more"),
+        pytest.param('{"type":"string"}', '{"type":["string","null"]}', ["TYPE_CHANGED"], id="a type less"),
+        pytest.param('{"multipleOf":4}', '{"multipleOf":2}', ["MULTIPLE_OF_EXPANDED"], id="a coarser multiple"),
+        pytest.param(
+            '{"exclusiveMaximum":5,"maximum":100}',
+            '{"exclusiveMaximum":10,"maximum":100}',
+            ["EXCLUSIVE_MAXIMUM_DECREASED"],
+            id="a tighter exclusive maximum",
+        ),
+        pytest.param(TREE % "string", TREE % "string", [], id="the same recursion"),
+        pytest.param(TREE % "string", TREE % "integer", ["TYPE_CHANGED"] * 3, id="a change inside recursion"),
+    ],
+)
+def test_rules(reader, writer, expected):
+    """Harmful differences are found, harmless ones are not told."""
+    assert expected == _kinds(reader, writer)
+
+
+def test_lenient_policy():
+    """Under LENIENT an optional property may be added to an open model."""
+    assert [] == _kinds('{"properties":{"a":{"type":"string"}}}', '{"properties":{}}', policy=Policy.LENIENT)
+
+
+def test_message_and_explanation():
+    """The wire message is the reference's to the letter; the explanation names place, rule and remedy."""
+    finding = check(parse('{"minLength":2}', strict=True), parse('{"minLength":1}', strict=True))[0]
+
+    assert (
+        '{errorType:"MIN_LENGTH_INCREASED", description:"The value at path \'#/minLength\' in the new schema '
+        "is more than its value in the old schema'}"
+    ) == wire_message(finding, reader="new", writer="old")
+    assert all(word in explain(finding) for word in ("#/minLength", "MIN_LENGTH_INCREASED", "Keep it as low"))
+
+
+def test_work_is_bounded():
+    """A check that would take too much work ends with a finding that says so."""
+    many = json.dumps({"oneOf": [{"type": "string", "title": str(number)} for number in range(100)]})
+
+    assert ["TOO_COMPLEX"] == _kinds(many, many.replace("title", "description"), limits=Limits(comparisons=1000))
+
+
+def test_long_chain_of_references():
+    """A chain of references too long for the stack ends with a finding, not with a crash."""
+    definitions = {f"d{n}": {"properties": {"a": {"$ref": f"#/definitions/d{n + 1}"}}} for n in range(2000)}
+    chain = json.dumps({"$ref": "#/definitions/d0", "definitions": {**definitions, "d2000": {"type": "string"}}})
+
+    assert ["TOO_COMPLEX"] == _kinds(chain, chain)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "expected"),
+    [
+        pytest.param("^ne", "neu", True, id="found"),
+        pytest.param("^(a+)+$", "a" * 5000 + "!", False, id="catastrophic"),
+        pytest.param("(a|aa)+\\1$", "a" * 500 + "!", False, id="catastrophic with a back-reference"),
+        pytest.param("(", "a", False, id="no pattern"),
+    ],
+)
+def test_patterns(pattern, name, expected):
+    """A pattern is found anywhere in a name, and none hangs."""
+    assert expected == found_in(pattern, name)

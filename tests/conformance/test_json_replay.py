@@ -1,0 +1,94 @@
+"""Every recorded JSON Schema answer, put to `compat` alone."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from compat.check import Previous, check
+from compat.formats import FORMATS
+from compat.levels import Level, Policy
+from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+
+JSON = FORMATS[SchemaFormat.JSON]
+FILES = ("canonical", "compat", "deviations", "history", "parse", "unevaluated")
+KNOWN = {"json-compat-fe59fbdbfa5a"}  # see compat/json_schema/README.md
+
+
+def _recorded(name):
+    path = Path(__file__).with_name(f"json_{name}.jsonl.gz")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def _resolved(case, schema):
+    """What a schema refers to, what that refers to before it, each once."""
+    registered = {(other["subject"], other["version"]): other for other in case.get("references", ())}
+    found = {}
+
+    def visit(referring):
+        for reference in referring.get("references", ()):
+            key = (reference["subject"], reference["version"])
+            if key not in registered:
+                raise SchemaParseError(f"No schema reference found for {key}")
+            visit(registered[key])
+            direct = referring is schema
+            found.setdefault(
+                (reference["name"], key),
+                ResolvedReference(reference["name"], registered[key]["schema"], str(key), direct),
+            )
+
+    visit(schema)
+    return list(found.values())
+
+
+def _parse(case, schema):
+    return JSON.parse(schema["schema"], strict=True, references=_resolved(case, schema))
+
+
+def _answer_canonical(case):
+    schema = _parse(case, case["new"])
+    return {"canonical": schema.canonical, "normalized": JSON.normalize(schema)}
+
+
+def _answer_check(case):
+    previous = [Previous(number, _parse(case, old)) for number, old in enumerate(case["previous"], start=1)]
+    policy = Policy(case.get("policy", "STRICT"))
+    result = check(_parse(case, case["new"]), previous, Level(case["level"]), policy)
+    last = [] if result.compatible else [f"{{validateFields: 'false', compatibility: '{case['level']}'}}"]
+    return {"compatible": result.compatible, "messages": sorted([*result.messages, *last])}
+
+
+def _answer_parse(case):
+    try:
+        _parse(case, case["new"])
+    except SchemaParseError:
+        return {"accepted": False}
+    return {"accepted": True}
+
+
+ANSWERS = {"canonical": _answer_canonical, "compat": _answer_check, "history": _answer_check, "parse": _answer_parse}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_recorded_answers(name):
+    """Verdicts, messages and texts are those of the reference, or the intended ones where it errs."""
+    cases = _recorded(name)
+    wrong = {}
+    for case in cases:
+        actual = ANSWERS[case["kind"]](case)
+        expected = {key: sorted(case[key]) if key == "messages" else case[key] for key in actual}
+        if expected != actual:
+            wrong[case["id"]] = (case["rule"], expected, actual)
+
+    assert {} == {case: fault for case, fault in wrong.items() if case not in KNOWN}
+    assert cases
+
+
+def test_verdicts_of_known_cases():
+    """Where the messages are known to differ, the verdict does not."""
+    cases = [case for case in _recorded("compat") if case["id"] in KNOWN]
+
+    assert len(KNOWN) == len(cases)
+    assert [case["compatible"] for case in cases] == [_answer_check(case)["compatible"] for case in cases]
