@@ -174,7 +174,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+_POM = """<project>
   <modelVersion>4.0.0</modelVersion>
   <groupId>strata</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
   <dependencies>%s</dependencies>
