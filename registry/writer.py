@@ -59,7 +59,9 @@ class Writer:
     def __init__(self, log: Log) -> None:
         self.log = log
         self.state = State()
-        self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="strata-log")
+        # Apart, so that however many expensive checks run, nobody's read of the log waits for them.
+        self._log_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-log")
+        self._work_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-work")
         self._waiting: list[_Command] = []
         self._writing: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -87,7 +89,8 @@ class Writer:
         """Finish the writes under way, then give up the log."""
         if self._writing:
             await asyncio.wait([self._writing])
-        self._threads.shutdown(wait=True)
+        self._log_threads.shutdown(wait=True)
+        self._work_threads.shutdown(wait=True)
         self.log.close()
 
     # --- reads
@@ -107,7 +110,7 @@ class Writer:
             await asyncio.wait([under_way])
         self._reading, self._next_reading = self._next_reading, None
         try:
-            self._advance(await self.in_thread(self._synced, self.state))
+            self._advance(await self._on_log(self._synced, self.state))
         except LogError as error:
             raise errors.write_failed(str(error)) from error
 
@@ -120,7 +123,10 @@ class Writer:
 
     async def in_thread(self, call: Callable[..., _T], *args: Any) -> _T:
         """Run what blocks or computes for long off the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *args)
+        return await asyncio.get_running_loop().run_in_executor(self._work_threads, call, *args)
+
+    async def _on_log(self, call: Callable[..., _T], *args: Any) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._log_threads, call, *args)
 
     # --- writes
 
@@ -149,7 +155,7 @@ class Writer:
     async def _write_group(self, group: list[_Command]) -> None:
         for attempt in range(_MAX_TRIES):
             try:
-                state, outcomes = await self.in_thread(self._attempt, self.state, group)
+                state, outcomes = await self._on_log(self._attempt, self.state, group)
             except Conflict:
                 await asyncio.sleep(random.uniform(0, min(_MAX_PAUSE, 0.001 * attempt)))  # noqa: S311
             except RecordTooLarge:

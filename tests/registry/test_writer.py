@@ -198,3 +198,15 @@ async def test_read_from_a_failing_log_is_50001():
     with pytest.raises(RegistryError) as caught:
         await Writer(Broken()).catch_up()
     assert 50001 == caught.value.code
+
+
+async def test_expensive_work_does_not_hold_up_reads_and_writes():
+    """However many long computations run, the log is read and written beside them."""
+    writer, gate = Writer(MemoryLog()), threading.Event()
+    long_work = [asyncio.create_task(writer.in_thread(gate.wait, 10)) for _ in range(50)]
+    await asyncio.sleep(0.05)
+
+    assert 0 == await asyncio.wait_for(writer.write(put("a")), 5)
+    assert {"a"} == set((await asyncio.wait_for(writer.catch_up(), 5)).modes)
+    gate.set()
+    assert [True] * 50 == await asyncio.gather(*long_work)
