@@ -6,8 +6,10 @@ on. When the holder cannot be reached, or does not hold the pen any more, this n
 safety lies in the log, which refuses whoever lost the pen.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import orjson
@@ -24,6 +26,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _FORWARDED = b"x-forward"
 _COPIED = (b"content-type", b"accept", b"authorization", b"x-request-id", b"confluent-accept-unknown-properties")
+_AT_ONCE = 32
 _TIMEOUT = urllib3.Timeout(connect=1.0, read=60.0)
 _log = logging.getLogger("strata.forward")
 
@@ -34,7 +37,8 @@ class Forward:
     def __init__(self, app: Any, writer: Writer) -> None:
         self._app = app
         self._writer = writer
-        self._pool = urllib3.PoolManager(num_pools=4, maxsize=32, timeout=_TIMEOUT, retries=False)
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="strata-forward")
+        self._pool = urllib3.PoolManager(num_pools=4, maxsize=_AT_ONCE, timeout=_TIMEOUT, retries=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a write by the holder's answer, where another node holds the pen."""
@@ -45,7 +49,7 @@ class Forward:
         if any(name == _FORWARDED for name, _ in scope["headers"]):
             raise errors.not_the_writer()
         body = await _whole(receive)
-        answer = await self._writer.in_thread(self._ask, holder, scope, body)
+        answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, holder, scope, body)
         if answer is None:
             await self._app(scope, _replayed(body, receive), send)
             return
