@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from compat.limits import DEFAULT_LIMITS, Limits
@@ -74,31 +74,60 @@ def _report(found: Found) -> Incompatibility:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two messages of references that have to be compared."""
+
+    reader: str  # full names
+    writer: str
+
+
+@dataclass(slots=True)
+class _Judged:
+    """What was found of one pair itself, and the fields whose messages are pairs of their own."""
+
+    found: list[Found] = field(default_factory=list)
+    uses: list[tuple[_Pair, str]] = field(default_factory=list)
+
+
 class _Comparison:
+    """Each pair is compared once; what was found is put together afterwards, where the messages are used."""
+
     def __init__(self, reader: Names, writer: Names, limits: Limits):
         self._reader = reader
         self._writer = writer
         self._limits = limits
         self._compared = 0
-        self._found: list[Found] = []
-        self._open: set[tuple[str, str]] = set()  # pairs of referenced messages that are being compared
+        self._here = _Judged()
+        self._judged: dict[_Pair, _Judged] = {}
+        self._waiting: list[tuple[_Pair, Known, Known]] = []
 
     def run(self, reader: ProtobufSchema, writer: ProtobufSchema) -> list[Found]:
         ours, theirs = reader.file, writer.file
+        root = self._here
         try:
             if (ours.package or "") != (theirs.package or ""):
                 self._note(Difference.PACKAGE_CHANGED, "#/")
             self._types(ours.types, theirs.types, "#/", (ours.package or "", theirs.package or ""))
+            while self._waiting:
+                self._referenced(*self._waiting.pop())
         except _GaveUp:
             return [Found(Difference.TOO_COMPLEX, "#/")]
-        return self._found
+        return _put_together(root, self._judged, self._limits.incompatibilities)
+
+    def _referenced(self, pair: _Pair, reader: Known, writer: Known) -> None:
+        if not isinstance(reader.definition, Message) or not isinstance(writer.definition, Message):
+            return
+        self._here = self._judged[pair]
+        path = f"#/{reader.relative.replace('.', '/')}"
+        self._messages(reader.definition, writer.definition, path, (reader.full, writer.full))
 
     def _note(self, difference: Difference, path: str) -> None:
-        self._found.append(Found(difference, path))
+        self._here.found.append(Found(difference, path))
 
     def _spend(self) -> None:
         self._compared += 1
-        if self._compared > self._limits.comparisons or len(self._found) > self._limits.comparisons:
+        if self._compared > self._limits.comparisons:
             raise _GaveUp
 
     def _types(
@@ -148,34 +177,25 @@ class _Comparison:
     def _messages(self, reader: Message, writer: Message, path: str, scopes: tuple[str, str]) -> None:
         self._types(reader.types, writer.types, f"{path}/", scopes)
         ours, theirs = _members(reader), _members(writer)
-        self._oneofs(reader, writer, ours, theirs, path)
+        gone = self._oneofs(reader, writer, ours, theirs, path)
         for tag in theirs.keys() | ours.keys():
             self._spend()
             if tag not in ours:
-                self._removed(theirs[tag], reader, writer, ours, path)
+                self._removed(theirs[tag], gone, path)
             elif tag not in theirs:
                 self._added(ours[tag], path)
             else:
                 self._fields(ours[tag], theirs[tag], path, scopes)
 
-    def _removed(
-        self, member: _Member, reader: Message, writer: Message, ours: Mapping[int, _Member], path: str
-    ) -> None:
+    def _removed(self, member: _Member, gone: frozenset[str], path: str) -> None:
+        """A member may go together with its whole oneof."""
         if member.oneof is not None:
-            self._removed_member(member, reader, writer, ours, path)
+            if member.oneof not in gone:
+                self._note(Difference.ONEOF_FIELD_REMOVED, f"{path}/{member.oneof}/{member.field.tag}")
         elif member.field.label == "required":
             self._note(Difference.REQUIRED_FIELD_REMOVED, f"{path}/{member.field.tag}")
         else:
             self._note(Difference.FIELD_REMOVED, f"{path}/{member.field.tag}")
-
-    def _removed_member(
-        self, member: _Member, reader: Message, writer: Message, ours: Mapping[int, _Member], path: str
-    ) -> None:
-        """A member may go together with its whole oneof, if no other member stays behind."""
-        is_gone = all(oneof.name != member.oneof for oneof in reader.oneofs)
-        survivors = (field.tag for oneof in writer.oneofs if oneof.name == member.oneof for field in oneof.fields)
-        if not is_gone or any(tag in ours for tag in survivors):
-            self._note(Difference.ONEOF_FIELD_REMOVED, f"{path}/{member.oneof}/{member.field.tag}")
 
     def _added(self, member: _Member, path: str) -> None:
         if member.oneof is not None:
@@ -192,22 +212,27 @@ class _Comparison:
         ours: Mapping[int, _Member],
         theirs: Mapping[int, _Member],
         path: str,
-    ) -> None:
+    ) -> frozenset[str]:
+        """Compare the oneofs; those that are gone without a member left behind are returned."""
         names = {oneof.name for oneof in reader.oneofs}
         old_names = {oneof.name for oneof in writer.oneofs}
         for name in old_names - names:
             self._note(Difference.ONEOF_REMOVED, f"{path}/{name}")
         for name in names - old_names:
             self._note(Difference.ONEOF_ADDED, f"{path}/{name}")
-        for name in names:
+        origins: dict[str, list[str | None]] = {}
+        for tag, member in ours.items():
+            if member.oneof is not None and tag in theirs:
+                origins.setdefault(member.oneof, []).append(theirs[tag].oneof)
+        for name, came_from in origins.items():
             self._spend()
-            tags = [tag for tag, member in ours.items() if member.oneof == name and tag in theirs]
-            loose = sum(theirs[tag].oneof is None for tag in tags)
-            origins = loose + len({theirs[tag].oneof for tag in tags} - {None})
+            loose = came_from.count(None)
             if loose > 1:
                 self._note(Difference.MULTIPLE_FIELDS_MOVED_TO_ONEOF, f"{path}/{name}")
-            elif origins > 1:
+            elif loose + len(set(came_from) - {None}) > 1:
                 self._note(Difference.FIELD_MOVED_TO_EXISTING_ONEOF, f"{path}/{name}")
+        left_behind = {member.oneof for tag, member in theirs.items() if tag in ours}
+        return frozenset(old_names - names - left_behind)
 
     def _fields(self, reader: _Member, writer: _Member, path: str, scopes: tuple[str, str]) -> None:
         tag = reader.field.tag
@@ -252,20 +277,11 @@ class _Comparison:
             return
         if ours is None or theirs is None or ours.identity == theirs.identity:
             return
-        if not isinstance(ours.definition, Message) or not isinstance(theirs.definition, Message):
-            return
-        pair = (ours.full, theirs.full)
-        if pair in self._open:
-            return
-        self._spend()
-        self._open.add(pair)
-        before = len(self._found)
-        self._messages(
-            ours.definition, theirs.definition, f"#/{ours.relative.replace('.', '/')}", (ours.full, theirs.full)
-        )
-        self._open.discard(pair)
-        if any(not found.difference.compatible for found in self._found[before:]):
-            self._note(Difference.FIELD_NAMED_TYPE_CHANGED, path)
+        pair = _Pair(ours.full, theirs.full)
+        self._here.uses.append((pair, path))
+        if pair not in self._judged:
+            self._judged[pair] = _Judged()
+            self._waiting.append((pair, ours, theirs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,3 +350,50 @@ def _members(message: Message) -> dict[int, _Member]:
     for oneof in message.oneofs:
         members.update((field.tag, _Member(field, oneof.name)) for field in oneof.fields)
     return members
+
+
+def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> list[Found]:
+    """What was found of a pair counts where the pair is used, and makes the using field incompatible as well.
+
+    A pair that is being put together already adds nothing to itself. What is compatible counts at the first use only.
+    """
+    totals: dict[_Pair, list[Found]] = {}
+    open_pairs: set[_Pair] = set()
+    found = list(root.found)
+    stack = [_Frame(None, root.uses, found)]
+    while stack:
+        frame = stack[-1]
+        if frame.next == len(frame.uses):
+            stack.pop()
+            if frame.pair is not None:
+                open_pairs.discard(frame.pair)
+                totals[frame.pair] = frame.total
+            continue
+        used, path = frame.uses[frame.next]
+        if used in totals:
+            _add(frame.total, totals[used], path, most)
+            totals[used] = [one for one in totals[used] if not one.difference.compatible]
+            frame.next += 1
+        elif used in open_pairs:
+            frame.next += 1
+        else:
+            open_pairs.add(used)
+            stack.append(_Frame(used, judged[used].uses, list(judged[used].found)))
+    return found
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A pair that is being put together, and which of its uses is next."""
+
+    pair: _Pair | None
+    uses: list[tuple[_Pair, str]]
+    total: list[Found]
+    next: int = 0
+
+
+def _add(total: list[Found], more: list[Found], path: str, most: int) -> None:
+    if len(total) <= most:
+        total += more
+    if any(not one.difference.compatible for one in more):
+        total.append(Found(Difference.FIELD_NAMED_TYPE_CHANGED, path))
