@@ -357,10 +357,10 @@ def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> 
 
     A pair that is being put together already adds nothing to itself. What is compatible counts at the first use only.
     """
-    totals: dict[_Pair, list[Found]] = {}
+    totals: dict[_Pair, _Total] = {}
     open_pairs: set[_Pair] = set()
-    found = list(root.found)
-    stack = [_Frame(None, root.uses, found)]
+    whole = _Total(list(root.found))
+    stack = [_Frame(None, root.uses, whole)]
     while stack:
         frame = stack[-1]
         if frame.next == len(frame.uses):
@@ -371,15 +371,36 @@ def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> 
             continue
         used, path = frame.uses[frame.next]
         if used in totals:
-            _add(frame.total, totals[used], path, most)
-            totals[used] = [one for one in totals[used] if not one.difference.compatible]
+            frame.total.add(totals[used], path, most)
             frame.next += 1
         elif used in open_pairs:
             frame.next += 1
         else:
             open_pairs.add(used)
-            stack.append(_Frame(used, judged[used].uses, list(judged[used].found)))
-    return found
+            stack.append(_Frame(used, judged[used].uses, _Total(list(judged[used].found))))
+    return whole.found
+
+
+class _Total:
+    """What was found of a pair and of the pairs that it uses."""
+
+    def __init__(self, found: list[Found]):
+        self.found = found
+        self._incompatible = any(not one.difference.compatible for one in found)
+        self._uses = 0
+
+    def add(self, other: "_Total", path: str, most: int) -> None:
+        if len(self.found) <= most:
+            self.found += other._for_another_use()
+        if other._incompatible:
+            self._incompatible = True
+            self.found.append(Found(Difference.FIELD_NAMED_TYPE_CHANGED, path))
+
+    def _for_another_use(self) -> list[Found]:
+        self._uses += 1
+        if self._uses == 2:
+            self.found = [one for one in self.found if not one.difference.compatible]
+        return self.found
 
 
 @dataclass(slots=True)
@@ -388,12 +409,5 @@ class _Frame:
 
     pair: _Pair | None
     uses: list[tuple[_Pair, str]]
-    total: list[Found]
+    total: _Total
     next: int = 0
-
-
-def _add(total: list[Found], more: list[Found], path: str, most: int) -> None:
-    if len(total) <= most:
-        total += more
-    if any(not one.difference.compatible for one in more):
-        total.append(Found(Difference.FIELD_NAMED_TYPE_CHANGED, path))
