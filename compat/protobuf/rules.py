@@ -9,6 +9,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, TypeVar
 
 from compat.limits import DEFAULT_LIMITS, Limits
@@ -55,8 +56,10 @@ class _Member:
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Incompatibility]:
     """Every reason why the reader schema cannot read what the writer schema writes."""
-    found = (one for one in differences(reader, writer, limits=limits) if not one.difference.compatible)
-    return [_report(one) for one, _ in zip(found, range(limits.incompatibilities), strict=False)]
+    comparison = _Comparison(reader.names, writer.names, limits)
+    found = (one for one in comparison.run(reader, writer) if not one.difference.compatible)
+    kept = islice(found, limits.incompatibilities)
+    return [_report(one, comparison.field_names.get(one.path)) for one in kept]
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Found]:
@@ -64,14 +67,13 @@ def differences(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limit
     return _Comparison(reader.names, writer.names, limits).run(reader, writer)
 
 
-def _report(found: Found) -> Incompatibility:
-    return Incompatibility(
-        SchemaFormat.PROTOBUF,
-        str(found.difference),
-        found.path,
-        describe(found.difference, found.path),
-        where=found.path.removeprefix("#/").replace("/", "."),
-    )
+def _report(found: Found, field_name: str | None) -> Incompatibility:
+    steps = found.path.removeprefix("#/").split("/")
+    if field_name is not None:
+        steps[-1] = f"{field_name} (tag {steps[-1]})"
+    message = describe(found.difference, found.path)
+    kind = str(found.difference)
+    return Incompatibility(SchemaFormat.PROTOBUF, kind, found.path, message, where=".".join(steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class _Comparison:
         self._writer = writer
         self._limits = limits
         self._compared = 0
+        self.field_names: dict[str, str] = {}  # by path
         self._here = _Judged()
         self._judged: dict[_Pair, _Judged] = {}
         self._waiting: list[tuple[_Pair, Known, Known]] = []
@@ -124,6 +127,10 @@ class _Comparison:
 
     def _note(self, difference: Difference, path: str) -> None:
         self._here.found.append(Found(difference, path))
+
+    def _note_of(self, field: Field, difference: Difference, path: str) -> None:
+        self.field_names[path] = field.name
+        self._note(difference, path)
 
     def _spend(self) -> None:
         self._compared += 1
@@ -191,9 +198,9 @@ class _Comparison:
         """A member may go together with its whole oneof."""
         if member.oneof is not None:
             if member.oneof not in gone:
-                self._note(Difference.ONEOF_FIELD_REMOVED, f"{path}/{member.oneof}/{member.field.tag}")
+                self._note_of(member.field, Difference.ONEOF_FIELD_REMOVED, f"{path}/{member.oneof}/{member.field.tag}")
         elif member.field.label == "required":
-            self._note(Difference.REQUIRED_FIELD_REMOVED, f"{path}/{member.field.tag}")
+            self._note_of(member.field, Difference.REQUIRED_FIELD_REMOVED, f"{path}/{member.field.tag}")
         else:
             self._note(Difference.FIELD_REMOVED, f"{path}/{member.field.tag}")
 
@@ -201,7 +208,7 @@ class _Comparison:
         if member.oneof is not None:
             self._note(Difference.ONEOF_FIELD_ADDED, f"{path}/{member.oneof}/{member.field.tag}")
         elif member.field.label == "required":
-            self._note(Difference.REQUIRED_FIELD_ADDED, f"{path}/{member.field.tag}")
+            self._note_of(member.field, Difference.REQUIRED_FIELD_ADDED, f"{path}/{member.field.tag}")
         else:
             self._note(Difference.FIELD_ADDED, f"{path}/{member.field.tag}")
 
@@ -240,6 +247,7 @@ class _Comparison:
         if reader.oneof is None and writer.oneof is not None:
             self._note(Difference.ONEOF_FIELD_MOVED_TO_TOP_LEVEL, f"{path}/{tag}")
         ours, theirs = reader.field, writer.field
+        self.field_names[at] = ours.name
         if ours.name != theirs.name:
             self._note(Difference.FIELD_NAME_CHANGED, at)
         self._type_names(

@@ -151,3 +151,14 @@ def test_another_format_is_another_type():
     result = check(_schema("message A {}"), [Previous(1, avro)], Level.BACKWARD)
 
     assert ("Incompatible because of different schema type",) == result.messages
+
+
+def test_explain_names_the_field():
+    """A person is told the field by name and tag, and what to do."""
+    new = _schema("message A { message B { string price = 3; } }")
+    old = _schema("message A { message B { int32 price = 3; } }")
+    (finding,) = check(new, [Previous(2, old)], Level.BACKWARD).incompatibilities
+    told = explain(finding)
+
+    assert told.startswith("Field A.B.price (tag 3) has types in the new schema and version 2 that are not alike")
+    assert told.endswith("or use a new tag.")
