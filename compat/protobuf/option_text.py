@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from compat.limits import Limits
 from compat.protobuf.model import Kind, ListValue, MapValue, Option, Scalar, Value
 from compat.protobuf.reader import Reader
 
@@ -13,24 +12,24 @@ _NUMBER_STARTS: Final = "-0123456789"
 _WORDS: Final[Mapping[str, Kind]] = {"true": Kind.BOOLEAN, "false": Kind.BOOLEAN}
 
 
-def read_options(reader: Reader, limits: Limits) -> tuple[Option, ...]:
+def read_options(reader: Reader, depth: int) -> tuple[Option, ...]:
     """The options in brackets, if there are any."""
     if not reader.take("["):
         return ()
-    options = [read_option(reader, limits)]
+    options = [read_option(reader, depth)]
     while not reader.take("]"):
         if not reader.take(","):
             raise reader.fault("Expected ',' or ']'")
-        options.append(read_option(reader, limits))
+        options.append(read_option(reader, depth))
     return tuple(options)
 
 
-def read_option(reader: Reader, limits: Limits) -> Option:
-    """`name = value`."""
+def read_option(reader: Reader, depth: int) -> Option:
+    """`name = value`, of which the value may be nested so deep."""
     name, path, custom = _read_name(reader)
     if not reader.take("="):
         raise reader.fault("expected '=' in option")
-    return Option(name, _read_value(reader, limits.depth), custom, path)
+    return Option(name, _read_value(reader, depth), custom, path)
 
 
 def _read_name(reader: Reader) -> tuple[str, tuple[str, ...], bool]:

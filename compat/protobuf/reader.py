@@ -11,6 +11,7 @@ from compat.schema import SchemaParseError
 
 __all__ = ["Reader"]
 
+_SKIPPED: Final = frozenset(" \t\r\n/")  # what space and comments begin with
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _BLANKS: Final = re.compile(r"[ \t]*")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.\-]*")
@@ -162,11 +163,12 @@ class Reader:
             raise self.fault("no syntax may follow trailing comment")
 
     def _skip(self) -> None:
-        while True:
-            self._at = self._end(_SPACE)
-            if not self._text.startswith("/", self._at):
-                return
-            self._comment()
+        text, size = self._text, len(self._text)
+        while self._at < size and text[self._at] in _SKIPPED:
+            if text[self._at] == "/":
+                self._comment()
+            else:
+                self._at = self._end(_SPACE)
 
     def _comment(self) -> None:
         if self._text.startswith("//", self._at):

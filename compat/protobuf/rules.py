@@ -8,7 +8,8 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, TypeVar
 
 from compat.limits import DEFAULT_LIMITS, Limits
@@ -55,8 +56,10 @@ class _Member:
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Incompatibility]:
     """Every reason why the reader schema cannot read what the writer schema writes."""
-    found = (one for one in differences(reader, writer, limits=limits) if not one.difference.compatible)
-    return [_report(one) for one, _ in zip(found, range(limits.incompatibilities), strict=False)]
+    comparison = _Comparison(reader.names, writer.names, limits)
+    found = (one for one in comparison.run(reader, writer) if not one.difference.compatible)
+    kept = islice(found, limits.incompatibilities)
+    return [_report(one, comparison.field_names.get(one.path)) for one in kept]
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Found]:
@@ -64,41 +67,74 @@ def differences(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limit
     return _Comparison(reader.names, writer.names, limits).run(reader, writer)
 
 
-def _report(found: Found) -> Incompatibility:
-    return Incompatibility(
-        SchemaFormat.PROTOBUF,
-        str(found.difference),
-        found.path,
-        describe(found.difference, found.path),
-        where=found.path.removeprefix("#/").replace("/", "."),
-    )
+def _report(found: Found, field_name: str | None) -> Incompatibility:
+    steps = found.path.removeprefix("#/").split("/")
+    if field_name is not None:
+        steps[-1] = f"{field_name} (tag {steps[-1]})"
+    message = describe(found.difference, found.path)
+    kind = str(found.difference)
+    return Incompatibility(SchemaFormat.PROTOBUF, kind, found.path, message, where=".".join(steps))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two messages of references that have to be compared."""
+
+    reader: str  # full names
+    writer: str
+
+
+@dataclass(slots=True)
+class _Judged:
+    """What was found of one pair itself, and the fields whose messages are pairs of their own."""
+
+    found: list[Found] = field(default_factory=list)
+    uses: list[tuple[_Pair, str]] = field(default_factory=list)
 
 
 class _Comparison:
+    """Each pair is compared once; what was found is put together afterwards, where the messages are used."""
+
     def __init__(self, reader: Names, writer: Names, limits: Limits):
         self._reader = reader
         self._writer = writer
         self._limits = limits
         self._compared = 0
-        self._found: list[Found] = []
-        self._open: set[tuple[str, str]] = set()  # pairs of referenced messages that are being compared
+        self.field_names: dict[str, str] = {}  # by path
+        self._here = _Judged()
+        self._judged: dict[_Pair, _Judged] = {}
+        self._waiting: list[tuple[_Pair, Known, Known]] = []
 
     def run(self, reader: ProtobufSchema, writer: ProtobufSchema) -> list[Found]:
         ours, theirs = reader.file, writer.file
+        root = self._here
         try:
             if (ours.package or "") != (theirs.package or ""):
                 self._note(Difference.PACKAGE_CHANGED, "#/")
             self._types(ours.types, theirs.types, "#/", (ours.package or "", theirs.package or ""))
+            while self._waiting:
+                self._referenced(*self._waiting.pop())
         except _GaveUp:
             return [Found(Difference.TOO_COMPLEX, "#/")]
-        return self._found
+        return _put_together(root, self._judged, self._limits.incompatibilities)
+
+    def _referenced(self, pair: _Pair, reader: Known, writer: Known) -> None:
+        if not isinstance(reader.definition, Message) or not isinstance(writer.definition, Message):
+            return
+        self._here = self._judged[pair]
+        path = f"#/{reader.relative.replace('.', '/')}"
+        self._messages(reader.definition, writer.definition, path, (reader.full, writer.full))
 
     def _note(self, difference: Difference, path: str) -> None:
-        self._found.append(Found(difference, path))
+        self._here.found.append(Found(difference, path))
+
+    def _note_of(self, field: Field, difference: Difference, path: str) -> None:
+        self.field_names[path] = field.name
+        self._note(difference, path)
 
     def _spend(self) -> None:
         self._compared += 1
-        if self._compared > self._limits.comparisons or len(self._found) > self._limits.comparisons:
+        if self._compared > self._limits.comparisons:
             raise _GaveUp
 
     def _types(
@@ -148,40 +184,31 @@ class _Comparison:
     def _messages(self, reader: Message, writer: Message, path: str, scopes: tuple[str, str]) -> None:
         self._types(reader.types, writer.types, f"{path}/", scopes)
         ours, theirs = _members(reader), _members(writer)
-        self._oneofs(reader, writer, ours, theirs, path)
+        gone = self._oneofs(reader, writer, ours, theirs, path)
         for tag in theirs.keys() | ours.keys():
             self._spend()
             if tag not in ours:
-                self._removed(theirs[tag], reader, writer, ours, path)
+                self._removed(theirs[tag], gone, path)
             elif tag not in theirs:
                 self._added(ours[tag], path)
             else:
                 self._fields(ours[tag], theirs[tag], path, scopes)
 
-    def _removed(
-        self, member: _Member, reader: Message, writer: Message, ours: Mapping[int, _Member], path: str
-    ) -> None:
+    def _removed(self, member: _Member, gone: frozenset[str], path: str) -> None:
+        """A member may go together with its whole oneof."""
         if member.oneof is not None:
-            self._removed_member(member, reader, writer, ours, path)
+            if member.oneof not in gone:
+                self._note_of(member.field, Difference.ONEOF_FIELD_REMOVED, f"{path}/{member.oneof}/{member.field.tag}")
         elif member.field.label == "required":
-            self._note(Difference.REQUIRED_FIELD_REMOVED, f"{path}/{member.field.tag}")
+            self._note_of(member.field, Difference.REQUIRED_FIELD_REMOVED, f"{path}/{member.field.tag}")
         else:
             self._note(Difference.FIELD_REMOVED, f"{path}/{member.field.tag}")
-
-    def _removed_member(
-        self, member: _Member, reader: Message, writer: Message, ours: Mapping[int, _Member], path: str
-    ) -> None:
-        """A member may go together with its whole oneof, if no other member stays behind."""
-        is_gone = all(oneof.name != member.oneof for oneof in reader.oneofs)
-        survivors = (field.tag for oneof in writer.oneofs if oneof.name == member.oneof for field in oneof.fields)
-        if not is_gone or any(tag in ours for tag in survivors):
-            self._note(Difference.ONEOF_FIELD_REMOVED, f"{path}/{member.oneof}/{member.field.tag}")
 
     def _added(self, member: _Member, path: str) -> None:
         if member.oneof is not None:
             self._note(Difference.ONEOF_FIELD_ADDED, f"{path}/{member.oneof}/{member.field.tag}")
         elif member.field.label == "required":
-            self._note(Difference.REQUIRED_FIELD_ADDED, f"{path}/{member.field.tag}")
+            self._note_of(member.field, Difference.REQUIRED_FIELD_ADDED, f"{path}/{member.field.tag}")
         else:
             self._note(Difference.FIELD_ADDED, f"{path}/{member.field.tag}")
 
@@ -192,22 +219,27 @@ class _Comparison:
         ours: Mapping[int, _Member],
         theirs: Mapping[int, _Member],
         path: str,
-    ) -> None:
+    ) -> frozenset[str]:
+        """Compare the oneofs; those that are gone without a member left behind are returned."""
         names = {oneof.name for oneof in reader.oneofs}
         old_names = {oneof.name for oneof in writer.oneofs}
         for name in old_names - names:
             self._note(Difference.ONEOF_REMOVED, f"{path}/{name}")
         for name in names - old_names:
             self._note(Difference.ONEOF_ADDED, f"{path}/{name}")
-        for name in names:
+        origins: dict[str, list[str | None]] = {}
+        for tag, member in ours.items():
+            if member.oneof is not None and tag in theirs:
+                origins.setdefault(member.oneof, []).append(theirs[tag].oneof)
+        for name, came_from in origins.items():
             self._spend()
-            tags = [tag for tag, member in ours.items() if member.oneof == name and tag in theirs]
-            loose = sum(theirs[tag].oneof is None for tag in tags)
-            origins = loose + len({theirs[tag].oneof for tag in tags} - {None})
+            loose = came_from.count(None)
             if loose > 1:
                 self._note(Difference.MULTIPLE_FIELDS_MOVED_TO_ONEOF, f"{path}/{name}")
-            elif origins > 1:
+            elif loose + len(set(came_from) - {None}) > 1:
                 self._note(Difference.FIELD_MOVED_TO_EXISTING_ONEOF, f"{path}/{name}")
+        left_behind = {member.oneof for tag, member in theirs.items() if tag in ours}
+        return frozenset(old_names - names - left_behind)
 
     def _fields(self, reader: _Member, writer: _Member, path: str, scopes: tuple[str, str]) -> None:
         tag = reader.field.tag
@@ -215,6 +247,7 @@ class _Comparison:
         if reader.oneof is None and writer.oneof is not None:
             self._note(Difference.ONEOF_FIELD_MOVED_TO_TOP_LEVEL, f"{path}/{tag}")
         ours, theirs = reader.field, writer.field
+        self.field_names[at] = ours.name
         if ours.name != theirs.name:
             self._note(Difference.FIELD_NAME_CHANGED, at)
         self._type_names(
@@ -252,20 +285,11 @@ class _Comparison:
             return
         if ours is None or theirs is None or ours.identity == theirs.identity:
             return
-        if not isinstance(ours.definition, Message) or not isinstance(theirs.definition, Message):
-            return
-        pair = (ours.full, theirs.full)
-        if pair in self._open:
-            return
-        self._spend()
-        self._open.add(pair)
-        before = len(self._found)
-        self._messages(
-            ours.definition, theirs.definition, f"#/{ours.relative.replace('.', '/')}", (ours.full, theirs.full)
-        )
-        self._open.discard(pair)
-        if any(not found.difference.compatible for found in self._found[before:]):
-            self._note(Difference.FIELD_NAMED_TYPE_CHANGED, path)
+        pair = _Pair(ours.full, theirs.full)
+        self._here.uses.append((pair, path))
+        if pair not in self._judged:
+            self._judged[pair] = _Judged()
+            self._waiting.append((pair, ours, theirs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,3 +358,64 @@ def _members(message: Message) -> dict[int, _Member]:
     for oneof in message.oneofs:
         members.update((field.tag, _Member(field, oneof.name)) for field in oneof.fields)
     return members
+
+
+def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> list[Found]:
+    """What was found of a pair counts where the pair is used, and makes the using field incompatible as well.
+
+    A pair that is being put together already adds nothing to itself. What is compatible counts at the first use only.
+    """
+    totals: dict[_Pair, _Total] = {}
+    open_pairs: set[_Pair] = set()
+    whole = _Total(list(root.found))
+    stack = [_Frame(None, root.uses, whole)]
+    while stack:
+        frame = stack[-1]
+        if frame.next == len(frame.uses):
+            stack.pop()
+            if frame.pair is not None:
+                open_pairs.discard(frame.pair)
+                totals[frame.pair] = frame.total
+            continue
+        used, path = frame.uses[frame.next]
+        if used in totals:
+            frame.total.add(totals[used], path, most)
+            frame.next += 1
+        elif used in open_pairs:
+            frame.next += 1
+        else:
+            open_pairs.add(used)
+            stack.append(_Frame(used, judged[used].uses, _Total(list(judged[used].found))))
+    return whole.found
+
+
+class _Total:
+    """What was found of a pair and of the pairs that it uses."""
+
+    def __init__(self, found: list[Found]):
+        self.found = found
+        self._incompatible = any(not one.difference.compatible for one in found)
+        self._uses = 0
+
+    def add(self, other: "_Total", path: str, most: int) -> None:
+        if len(self.found) <= most:
+            self.found += other._for_another_use()
+        if other._incompatible:
+            self._incompatible = True
+            self.found.append(Found(Difference.FIELD_NAMED_TYPE_CHANGED, path))
+
+    def _for_another_use(self) -> list[Found]:
+        self._uses += 1
+        if self._uses == 2:
+            self.found = [one for one in self.found if not one.difference.compatible]
+        return self.found
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A pair that is being put together, and which of its uses is next."""
+
+    pair: _Pair | None
+    uses: list[tuple[_Pair, str]]
+    total: _Total
+    next: int = 0

@@ -113,7 +113,7 @@ class _FileReader:
         start = self._start = reader.position
         word = reader.word(leading_digit=context != _ENUM)
         if word == "option":
-            option = read_option(reader, self._limits)
+            option = read_option(reader, self._depth_left())
             reader.require(";")
             return option
         if word == "reserved":
@@ -235,7 +235,7 @@ class _FileReader:
             if type_name == "group":
                 parts.add(self._group(None))
             elif type_name == "option":
-                parts.add(read_option(reader, self._limits))
+                parts.add(read_option(reader, self._depth_left()))
                 reader.require(";")
             else:
                 parts.add(self._field(None, type_name))
@@ -259,7 +259,7 @@ class _FileReader:
         name = reader.name(leading_digit=False)
         reader.require("=")
         tag = reader.integer()
-        options = read_options(reader, self._limits)
+        options = read_options(reader, self._depth_left())
         default, options = _strip("default", options)
         json_name, options = _strip("json_name", options)
         reader.require(";")
@@ -321,7 +321,7 @@ class _FileReader:
             values.append(self._tags(",;["))
             self._count("symbols")
             if reader.peek() == "[":
-                options = read_options(reader, self._limits)
+                options = read_options(reader, self._depth_left())
                 reader.require(";")
                 return Extensions(tuple(values), options)
             if reader.take(";"):
@@ -347,10 +347,14 @@ class _FileReader:
         self._count("symbols")
         reader.require("=")
         tag = reader.integer()
-        options = read_options(reader, self._limits)
+        options = read_options(reader, self._depth_left())
         reader.require(";")
         reader.trailing_comment()
         return Constant(name, tag, options)
+
+    def _depth_left(self) -> int:
+        """Messages and values of options share one depth, for whoever walks the tree walks through both."""
+        return self._limits.depth - self._depth
 
     def _count(self, what: str) -> None:
         self._counts[what] += 1

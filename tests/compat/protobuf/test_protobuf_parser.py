@@ -11,6 +11,7 @@ from compat.limits import Limits
 from compat.protobuf.formats import ignore_extensions, serialized
 from compat.protobuf.normalizer import normalize
 from compat.protobuf.parser import parse
+from compat.protobuf.rules import check
 from compat.schema import ResolvedReference, SchemaParseError
 
 ACCEPTED = {
@@ -65,6 +66,7 @@ HOSTILE = {
     "brackets": "option a = " + "[" * 100_000,
     "maps": "message A { " + "map<string," * 100_000,
     "groups": "message A {" + "optional group G = 1 {" * 100_000,
+    "messages and braces": "message A {" * 150 + "option a = " + "{a:" * 150 + "1" + "}" * 150 + ";" + "}" * 150,
     "blanks": " " * 1_000_000 + "?",
     "slashes": "/" * 1_000_000 + "\n?",
     "comments": "/**/" * 200_000 + "?",
@@ -115,6 +117,18 @@ def test_limits(limits, text):
     assert parse(text, strict=True)
     with pytest.raises(SchemaParseError):
         parse(text, strict=True, limits=limits)
+
+
+def test_the_deepest_schema_is_usable():
+    """What is not too deep to be read is not too deep for anything else."""
+    text = "message A {" * 100 + "option a = " + "{a:" * 90 + "1" + "}" * 90 + ";" + "}" * 100
+    schema = parse(text, strict=True)
+
+    assert schema.canonical == parse(schema.canonical, strict=True).canonical
+    assert normalize(schema)
+    assert ignore_extensions(schema)
+    assert serialized(schema)
+    assert [] == check(schema, schema)
 
 
 def test_references_stand_for_imports():

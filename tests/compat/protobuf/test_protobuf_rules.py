@@ -69,13 +69,31 @@ def test_recursion_through_references_ends():
     assert set() == _found(_schema(text, old), _schema(text, old))
 
 
-def test_a_comparison_that_grows_without_end_is_given_up():
-    """Twice as much at each of forty levels is more than any budget, and said to be incompatible."""
-    levels = "".join(f"message M{n} {{ M{n + 1} a = 1; M{n + 1} b = 2; }} " for n in range(40)) + "message M40 {}"
-    references = [ResolvedReference("d.proto", HEAD + levels, f"d/{version}") for version in (1, 2)]
-    writer, reader = (_schema("message A { M0 m = 1; }", reference) for reference in references)
+SHAPES = {
+    "twice as much at each of forty levels": (40, "message M{n} {{ M{next} a = 1; M{next} b = 2; }} "),
+    "five thousand messages deep": (5000, "message M{n} {{ M{next} a = 1; }} "),
+    "everything from everywhere": (300, "message M{n} {{ M{next} a = 1; M0 b = 2; M150 c = 3; }} "),
+}
 
-    (finding,) = rules.check(reader, writer, limits=Limits(comparisons=10_000))
+
+@pytest.mark.parametrize(("levels", "text"), SHAPES.values(), ids=SHAPES.keys())
+def test_each_pair_of_referenced_messages_is_compared_once(levels, text):
+    """The work grows with the number of messages, whatever the way from one to another; so do the findings."""
+    middle = "".join(text.format(n=n, next=n + 1) for n in range(levels))
+    schemas = [
+        _schema("message A { M0 m = 1; }", ResolvedReference("d.proto", f"{HEAD}{middle}message M{levels} {end}", end))
+        for end in ("{ int32 a = 1; }", "{ int32 b = 1; }", "{ string a = 1; }")
+    ]
+
+    assert [] == rules.check(schemas[0], schemas[1], limits=Limits(comparisons=20 * levels))
+    assert rules.check(schemas[0], schemas[2], limits=Limits(comparisons=20 * levels))
+
+
+def test_a_comparison_beyond_the_limit_is_given_up():
+    """The check ends, and is incompatible."""
+    schema = _schema("".join(f"message M{n} {{ M{n} a = 1; }} " for n in range(100)))
+
+    (finding,) = rules.check(schema, schema, limits=Limits(comparisons=100))
     assert Difference.TOO_COMPLEX == finding.kind
 
 
@@ -133,3 +151,14 @@ def test_another_format_is_another_type():
     result = check(_schema("message A {}"), [Previous(1, avro)], Level.BACKWARD)
 
     assert ("Incompatible because of different schema type",) == result.messages
+
+
+def test_explain_names_the_field():
+    """A person is told the field by name and tag, and what to do."""
+    new = _schema("message A { message B { string price = 3; } }")
+    old = _schema("message A { message B { int32 price = 3; } }")
+    (finding,) = check(new, [Previous(2, old)], Level.BACKWARD).incompatibilities
+    told = explain(finding)
+
+    assert told.startswith("Field A.B.price (tag 3) has types in the new schema and version 2 that are not alike")
+    assert told.endswith("or use a new tag.")
