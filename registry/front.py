@@ -19,6 +19,7 @@ from fastapi import Request
 from registry import errors
 from registry.contexts import within_context
 from registry.errors import RegistryError
+from registry.wire import MEDIA_TYPES
 
 __all__ = ["Front", "keep_answer"]
 
@@ -28,8 +29,8 @@ Receive = Callable[[], Any]
 Send = Callable[[Message], Any]
 App = Callable[[Scope, Receive, Send], Any]
 
-_JSON = b"application/vnd.schemaregistry.v1+json"
-_TYPES = (_JSON, b"application/vnd.schemaregistry+json", b"application/json")
+_TYPES = tuple(media_type.encode() for media_type in MEDIA_TYPES)
+_JSON = _TYPES[0]
 _TAKEN = (*_TYPES, b"application/octet-stream")
 _KEEP = "strata.keep"
 _MAX_KEPT = 20_000

@@ -39,14 +39,10 @@ class Service:
         return await self.writer.catch_up()
 
 
-def _service(request: Request) -> Service:
+async def _service(request: Request) -> Service:
     service = request.app.state.service
     assert isinstance(service, Service)  # noqa: S101 - set where the app is assembled
     return service
 
 
-async def _service_dep(request: Request) -> Service:
-    return _service(request)
-
-
-ServiceDep = Annotated[Service, Depends(_service_dep)]
+ServiceDep = Annotated[Service, Depends(_service)]

@@ -6,7 +6,7 @@ model.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import orjson
 from fastapi import Request
@@ -115,7 +115,6 @@ class _Answer(BaseModel):
     """An answer's JSON object, for the OpenAPI document."""
 
     model_config = ConfigDict(protected_namespaces=(), extra="forbid")
-    null_is_omitted: ClassVar[bool] = True
 
 
 class ErrorAnswer(_Answer):

@@ -61,17 +61,16 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
         return Decision(_copied(state, subject))
     normalize = rules.normalize or flag_in_force(state, subject, "normalize", default=False)
     strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
-    found, refusal = _look_up(state, subject, request, normalize=normalize, strict=strict)
-    if isinstance(found, SchemaVersion) and request.schema_id in (None, found.schema.schema_id):
+    candidate, found = _look_up(state, subject, request, normalize=normalize, strict=strict)
+    if found and request.schema_id in (None, found.schema.schema_id):
         return Decision(Registered(subject, found.version, found.schema, found))
     mode = mode_in_force(state, subject)
     _check_mode(mode, subject, imports=request.schema_id is not None)
-    if refusal:
-        raise refusal
+    if isinstance(candidate, errors.RegistryError):
+        raise candidate
     if mode.is_import:
-        candidate = parse_request(state, subject, request, strict=False, normalize=False)
-        return _imported(state, subject, candidate, request)
-    candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
+        as_given = parse_request(state, subject, request, strict=False, normalize=False)
+        return _imported(state, subject, as_given, request)
     if not rules.force:
         _check_level(state, subject, candidate, rules.default_level)
     version = state.next_version(subject)
@@ -109,18 +108,24 @@ def _copied(state: State, subject: Subject) -> Registered:
 
 def _look_up(
     state: State, subject: Subject, request: SchemaRequest, *, normalize: bool, strict: bool
-) -> tuple[SchemaVersion | None, errors.RegistryError | None]:
-    """Find the schema among the live versions; one stored before validation was strict is found all the same."""
-    refusal = None
-    if strict:
-        try:
-            return find(state, subject, parse_request(state, subject, request, strict=True, normalize=normalize)), None
-        except errors.RegistryError as error:
-            refusal = error
+) -> tuple[Candidate | errors.RegistryError, SchemaVersion | None]:
+    """Parse the schema, and find it among the live versions.
+
+    One stored before validation was strict is found all the same, though it would be refused as new.
+    """
     try:
-        return find(state, subject, parse_request(state, subject, request, strict=False, normalize=normalize)), refusal
+        candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
     except errors.RegistryError as error:
-        return None, error
+        if not strict:
+            return error, None
+        refusal = error
+    else:
+        return candidate, find(state, subject, candidate)
+    try:
+        lenient = parse_request(state, subject, request, strict=False, normalize=normalize)
+    except errors.RegistryError as error:
+        return error, None
+    return refusal, find(state, subject, lenient)
 
 
 def _check_mode(mode: Mode, subject: Subject, *, imports: bool) -> None:
