@@ -90,6 +90,7 @@ class Loader:
 
     def _node(self, place: Place) -> Node:
         self._loaded += 1
+        self._limits.look_at_clock()
         if self._loaded > self._limits.fields:
             raise SchemaParseError(f"The schema has more than {self._limits.fields} subschemas")
         if isinstance(place.value, bool):
@@ -97,6 +98,11 @@ class Loader:
         if not isinstance(place.value, dict):
             raise SchemaParseError(f"Not a schema: {excerpt(write_json(place.value))}")
         return _Reader(self, self._documents, place).read()
+
+    def check_branches(self, number: int) -> None:
+        """Refuse a combined schema of too many branches."""
+        if number > self._limits.branches:
+            raise SchemaParseError(f"{number} branches, more than the {self._limits.branches} allowed")
 
     def wait(self, reference: ReferenceNode, place: Place) -> None:
         """Read the target of a reference later."""
@@ -191,6 +197,7 @@ class _Reader:
         for criterion in (Criterion.ALL, Criterion.ANY, Criterion.ONE):
             if criterion.value in self._json:
                 values = self._typed_value(criterion.value, list, "an array") or []
+                self._loader.check_branches(len(values))
                 found.append(CombinedNode(criterion=criterion, branches=[self._branch(value) for value in values]))
         return found
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final, TypeVar
 
+from compat.limits import DEFAULT_LIMITS, Limits
 from compat.protobuf.model import (
     SCALARS,
     Enum,
@@ -48,19 +49,20 @@ _WHOLE: Final = re.compile(r"-?[0-9]+")
 _ItemT = TypeVar("_ItemT")
 
 
-def normalize(schema: ProtobufSchema) -> str:
+def normalize(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The text that `normalize=true` stores."""
-    return print_file(normalize_file(schema.file, schema.names))
+    return print_file(normalize_file(schema.file, schema.names, limits))
 
 
-def normalize_file(file: File, names: Names, *, keep_order: bool = False) -> File:
+def normalize_file(file: File, names: Names, limits: Limits, *, keep_order: bool = False) -> File:
     """The file as `normalize=true` prints it; or in one spelling of types, maps and numbers, but in its own order."""
-    return _Normalizer(names, keep_order=keep_order).file(file)
+    return _Normalizer(names, limits, keep_order=keep_order).file(file)
 
 
 class _Normalizer:
-    def __init__(self, names: Names, *, keep_order: bool):
+    def __init__(self, names: Names, limits: Limits, *, keep_order: bool):
         self._names = names
+        self._limits = limits
         self._keep_order = keep_order
 
     def _sort(self, items: Iterable[_ItemT], key: Callable[[_ItemT], object]) -> tuple[_ItemT, ...]:
@@ -179,6 +181,7 @@ class _Normalizer:
         )
 
     def _type(self, name: str, scope: str) -> str:
+        self._limits.look_at_clock()
         types = map_types(name)
         if types is not None:
             return f"map<{types[0]}, {self._type(types[1], scope)}>"

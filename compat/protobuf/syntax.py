@@ -106,6 +106,7 @@ class _FileReader:
 
     def _declaration(self, context: str) -> object:
         self._declarations += 1
+        self._limits.look_at_clock()
         reader = self._reader
         if reader.take(";"):
             return None
