@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from compat.schema import ResolvedReference, SchemaParseError
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "OutOfTime", "check_references"]
+__all__ = ["DEFAULT_LIMITS", "Limits", "OutOfTime", "check_printed", "check_references"]
 
 
 class OutOfTime(SchemaParseError):
@@ -56,6 +56,16 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+
+def check_printed(text: str, limits: Limits) -> None:
+    """Refuse a text that, stored, would be too long to be read again.
+
+    Raises:
+        SchemaParseError: it is.
+    """
+    if len(text) > limits.text:
+        raise SchemaParseError(f"Printed, the schema has {len(text)} characters, more than the {limits.text} allowed")
 
 
 def check_references(references: Sequence[ResolvedReference], limits: Limits) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from compat.limits import Limits
 from registry.schemas import printed
 from registry.settings import Reads, Settings
 from registry.writer import Writer
@@ -20,6 +21,11 @@ class Service:
     writer: Writer
     settings: Settings
     cluster_id: str
+
+    @property
+    def limits(self) -> Limits:
+        """What one request may ask of the parsers and the checks."""
+        return self.settings.limits
 
     @property
     def state(self) -> State:

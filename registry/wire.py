@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.responses import Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from compat.limits import Limits
 from registry import errors
 from registry.decide.register import Registered
 from registry.schemas import SchemaRequest
@@ -81,7 +82,7 @@ class SchemaBody(_Body):
     version: int | None = Field(None, description="the version it must get")
     schema_id: int | None = Field(None, alias="id", description="the id it must get, in IMPORT mode")
 
-    def request(self) -> SchemaRequest:
+    def request(self, limits: Limits) -> SchemaRequest:
         """Return the request in the terms of the decisions."""
         return SchemaRequest(
             self.text or "",
@@ -89,6 +90,7 @@ class SchemaBody(_Body):
             tuple(Reference(r.name, r.subject, r.version) for r in self.references or ()),
             self.version or 0,
             None if self.schema_id is not None and self.schema_id < 0 else self.schema_id,
+            limits,
         )
 
 

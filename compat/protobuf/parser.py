@@ -14,7 +14,7 @@ from typing import Final
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
-from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_references
+from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_printed, check_references
 from compat.protobuf.builtin import builtin_names
 from compat.protobuf.from_descriptor import file_from_descriptor
 from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, is_map_entry, map_types
@@ -40,7 +40,9 @@ def parse(
         check_references(references, limits)
         file = _read(text, limits)
         referenced = tuple((reference, _read(reference.text, limits)) for reference in references)
-        schema = ProtobufSchema(SchemaFormat.PROTOBUF, print_file(file), file, _names(file, referenced))
+        canonical = print_file(file)
+        check_printed(canonical, limits)
+        schema = ProtobufSchema(SchemaFormat.PROTOBUF, canonical, file, _names(file, referenced))
         if strict:
             _Check(schema.names, limits).file(file)
     except RecursionError:
@@ -66,7 +68,13 @@ def _read(text: str, limits: Limits) -> File:
         file = _from_base64(text)
         if file is None:
             raise
-        return file
+    try:
+        read_file(print_file(file), limits)
+    except OutOfTime:
+        raise
+    except SchemaParseError as error:
+        raise SchemaParseError(f"The descriptor holds what no .proto file can say: {error}") from None
+    return file
 
 
 def _from_base64(text: str) -> File | None:

@@ -59,6 +59,7 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     """
     if not request.text.strip():
         return Decision(_copied(state, subject))
+    request = request.started()
     normalize = rules.normalize or flag_in_force(state, subject, "normalize", default=False)
     strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
     candidate, found = _look_up(state, subject, request, normalize=normalize, strict=strict)

@@ -80,7 +80,7 @@ async def look_up(
     """Find the version of a subject that holds a schema."""
     body: SchemaBody = await read_body(request, SchemaBody)
     state, name = await service.fresh(), Subject(subject)
-    found = await service.writer.in_thread(_looked_up, state, name, body.request(), normalize, deleted)
+    found = await service.writer.in_thread(_looked_up, state, name, body.request(service.limits), normalize, deleted)
     entry, identical = found
     text = await service.text_of(entry, form)
     return answer(schema_version(entry, stored=not identical, text=text))
@@ -129,7 +129,7 @@ async def register_schema(
 ) -> Response:
     """Register a schema under a subject; one that stands already gets its old place."""
     body: SchemaBody = await read_body(request, SchemaBody)
-    asked = body.request()
+    asked = body.request(service.limits)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
     name = Subject(subject)
     return answer(registered(await service.writer.write(lambda state: register(state, name, asked, rules))))
@@ -202,7 +202,7 @@ def _looked_up(
     state: State, subject: Subject, request: SchemaRequest, normalize: bool, deleted: bool
 ) -> tuple[SchemaVersion, bool]:
     normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
-    candidate = parse_request(state, subject, request, strict=False, normalize=normalize)
+    candidate = parse_request(state, subject, request.started(), strict=False, normalize=normalize)
     found = find(state, subject, candidate, include_deleted=deleted)
     if found is None:
         lookup.versions_of(state, subject, include_deleted=deleted)
