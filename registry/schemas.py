@@ -87,6 +87,8 @@ def parse_request(state: State, subject: str, request: SchemaRequest, *, strict:
         known = resolved(state, subject, references, limits)
         parsed = _parse(request.schema_type, request.text, strict, known, limits)
         text = FORMATS[parsed.format].normalize(parsed, limits=limits) if normalize else parsed.canonical
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The schema cannot be read: {error}") from None
     except (SchemaParseError, UnicodeEncodeError) as error:
         raise errors.invalid_schema(_invalid(subject, request, str(error))) from None
     digest = fingerprint(text, [(r.name, r.subject, r.version) for r in references])
@@ -120,7 +122,7 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
         stored = _stored(state, entry, candidate.limits)
         return FORMATS[candidate.parsed.format].equivalent(candidate.parsed, stored, limits=candidate.limits)
     except OutOfTime as error:
-        raise errors.invalid_schema(f"The schema cannot be looked up: {error}") from None
+        raise errors.TooExpensive(f"The schema cannot be looked up: {error}") from None
     except (SchemaParseError, errors.RegistryError):
         return False
 
@@ -139,7 +141,7 @@ def compare(
         versions = [Previous(entry.version, _stored(state, entry, candidate.limits)) for entry in looked_at]
         return _checked(candidate, versions, level, policy)
     except OutOfTime as error:
-        raise errors.invalid_schema(f"The schema cannot be compared with the previous versions: {error}") from None
+        raise errors.TooExpensive(f"The schema cannot be compared with the previous versions: {error}") from None
     except SchemaParseError as error:
         raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
 

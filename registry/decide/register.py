@@ -29,7 +29,7 @@ from storage.records import (
 )
 from storage.state import SchemaVersion, State, StoredSchema
 
-__all__ = ["Registered", "Rules", "find", "messages_of", "register"]
+__all__ = ["Registered", "Rules", "find", "messages_of", "register", "try_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +67,34 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
         return Decision(Registered(subject, found.version, found.schema, found))
     mode = mode_in_force(state, subject)
     _check_mode(mode, subject, imports=request.schema_id is not None)
-    if isinstance(candidate, errors.RegistryError):
-        raise candidate
     if mode.is_import:
+        # What another registry has stored is taken as it is: neither normalized nor held to the rules for new schemas.
         as_given = parse_request(state, subject, request, strict=False, normalize=False)
         return _imported(state, subject, as_given, request)
+    if isinstance(candidate, errors.RegistryError):
+        raise candidate
     if not rules.force:
         _check_level(state, subject, candidate, rules.default_level)
     version = state.next_version(subject)
     if request.version not in (0, -1, version):
         raise errors.invalid_version_order()
     return _stored(state, subject, version, candidate)
+
+
+def try_out(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> None:
+    """Decide a registration for nothing but what it leaves in the caches, before it has its turn among the writes.
+
+    Others' writes wait for a decision, so what is slow in it is done apart; what it says may still change.
+
+    Raises:
+        TooExpensive: it takes more computing than one request may ask for; it must not have a turn.
+    """
+    try:
+        register(state, subject, request, rules)
+    except errors.TooExpensive:
+        raise
+    except errors.RegistryError:
+        return
 
 
 def find(

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from registry import errors, lookup
 from registry.decide.delete import delete_subject, delete_version
-from registry.decide.register import Rules, find, register
+from registry.decide.register import Rules, find, register, try_out
 from registry.effective import flag_in_force
 from registry.front import keep_answer
 from registry.lookup import LATEST
@@ -132,6 +132,7 @@ async def register_schema(
     asked = body.request(service.limits)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
     name = Subject(subject)
+    await service.writer.in_thread(try_out, service.state, name, asked, rules)
     return answer(registered(await service.writer.write(lambda state: register(state, name, asked, rules))))
 
 
