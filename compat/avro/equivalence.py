@@ -39,7 +39,8 @@ class _Different(Exception):
 
 def equivalent(left: AvroSchema, right: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Whether the two are one schema but for the order of attributes and aliases."""
-    return _Comparison(left.names, right.names, limits, with_meta=True).equal(left.root, right.root)
+    comparison = _Comparison(left.names, right.names, limits, with_meta=True)
+    return left.canonical == right.canonical or comparison.equal(left.root, right.root)
 
 
 def same_structure(left: Node, right: Node, names: Names, limits: Limits = DEFAULT_LIMITS) -> bool:
