@@ -34,6 +34,7 @@ from storage.records import (
     context_of,
     decode_key,
     decode_value,
+    plain_schema,
     qualified,
 )
 from storage.stored import ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
@@ -66,14 +67,19 @@ class Fold:
 
     def apply(self, entry: Entry) -> None:
         """Take in one entry; one at or before the offset reached changes nothing."""
-        if entry.offset <= self._offset:
+        offset, timestamp, key_bytes, value_bytes = entry
+        if offset <= self._offset:
             return
-        self._offset = entry.offset
+        self._offset = offset
         try:
-            key = decode_key(entry.key)
-            self._take(key, decode_value(key, entry.value), entry.timestamp)
+            plain = plain_schema(key_bytes, value_bytes)
+            if plain is not None:
+                self._put(plain, timestamp)
+                return
+            key = decode_key(key_bytes)
+            self._take(key, decode_value(key, value_bytes), timestamp)
         except RecordError as error:
-            self._set_aside.append(SetAside(entry.offset, str(error)))
+            self._set_aside.append(SetAside(offset, str(error)))
             self._set_aside_count += 1
 
     def finish(self) -> "State":
@@ -122,17 +128,18 @@ class Fold:
     # --- versions
 
     def _put(self, value: SchemaValue, timestamp: int) -> None:
-        subject, number = value.subject, value.version
-        name = context_of(subject)
-        ids, place = self._ids(name), (subject, number)
-        held = ids.schemas.get(value.schema_id)
-        if held and _is_copy(held.schema.value, value):
+        subject, number, schema_id = value[:3]
+        ids, place = self._ids(context_of(subject)), (subject, number)
+        held = ids.schemas.get(schema_id)
+        if held is None:
+            schema = _stored(value)
+        elif _is_copy(held.schema.value, value):
             schema = held.schema  # one copy of the text, however many versions use it
         else:
             schema = _stored(value)
-            if held and held.schema != schema and ids.users(held) != {place: None}:
+            if held.schema != schema and ids.users(held) != {place: None}:
                 raise RecordError(
-                    f"id {schema.schema_id} of context {name} already names another schema than that of "
+                    f"id {schema_id} of context {context_of(subject)} already names another schema than that of "
                     f"subject {subject!r} version {number}"
                 )
         versions = self._versions(subject)
@@ -144,8 +151,9 @@ class Fold:
             self._out_of_order.add(subject)
         schema = ids.link(schema, place)
         versions[number] = SchemaVersion(subject, number, schema, timestamp, value.deleted)
-        for target in _targets(schema.value):
-            self._referring_to(target).add(place)
+        if schema.value.references:
+            for target in _targets(schema.value):
+                self._referring_to(target).add(place)
 
     def _drop(self, subject: Subject, number: Version) -> None:
         self._removals += 1
@@ -158,7 +166,7 @@ class Fold:
         self._removals += bool(versions)
         for number, entry in versions.items():
             if number <= up_to and not entry.deleted:
-                versions[number] = replace(entry, deleted=True)
+                versions[number] = entry._replace(deleted=True)
 
     def _clear(self, scope: Subject | None) -> None:
         for subject in self._within(scope):
@@ -266,7 +274,8 @@ class _Ids:
 
     def mark(self, schema_id: int) -> None:
         """Note that an id has been given."""
-        self._high_water = max(self._high_water, schema_id)
+        if schema_id > self._high_water:
+            self._high_water = schema_id
 
     def finish(self) -> ContextState:
         """Return the ids as a value."""
@@ -286,8 +295,8 @@ def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:
 
 
 def _stored(value: SchemaValue) -> StoredSchema:
-    references = [(r.name, r.subject, r.version) for r in value.references]
     try:
+        references = [(r.name, r.subject, r.version) for r in value.references]
         digest = fingerprint(value.text, references, value.metadata, value.rule_set)
     except (AttributeError, TypeError, ValueError, struct.error) as error:
         raise RecordError(f"the schema's identity cannot be computed: {error}") from None

@@ -12,7 +12,7 @@ Rules of this file: protocol and values only; what a key or a value means is `re
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 __all__ = ["START", "Conflict", "Entry", "Log", "LogError", "LogTimeout", "Record", "RecordTooLarge"]
 
@@ -43,8 +43,7 @@ class Record:
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A record as the log holds it: with its offset, and its timestamp in milliseconds since the epoch."""
 
     offset: int

@@ -1,9 +1,11 @@
 """What a State holds: schemas, the versions that use them, the ids of a context, and what was set aside.
 
-Rules of this file: immutable values only; how they change is `fold.py`, how they are asked is `state.py`.
+Rules of this file: immutable values only; how they change is `fold.py`, how they are asked is `state.py`. What there
+is one of for each record is a named tuple, which is made in a quarter of the time of a frozen dataclass.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from immutables import Map
 
@@ -15,15 +17,22 @@ __all__ = ["ContextState", "IdEntry", "Place", "SchemaVersion", "SetAside", "Sto
 Place = tuple[Subject, Version]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSchema:
+class StoredSchema(NamedTuple):
     """What a schema id names within its context."""
 
     schema_id: SchemaId
     schema_type: str
     text: str
     fingerprint: bytes
-    value: SchemaValue = field(compare=False, repr=False)
+    value: SchemaValue
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by content: the record from which it was read (`value`) does not count."""
+        return isinstance(other, StoredSchema) and self[:4] == other[:4]
+
+    def __hash__(self) -> int:
+        """Hash by content."""
+        return hash(self[:4])
 
     @property
     def guid(self) -> str:
@@ -31,8 +40,7 @@ class StoredSchema:
         return guid_of(self.fingerprint)
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaVersion:
+class SchemaVersion(NamedTuple):
     """A version of a subject: `timestamp` (milliseconds since the epoch) is that of its record."""
 
     subject: Subject
@@ -42,8 +50,7 @@ class SchemaVersion:
     deleted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class IdEntry:
+class IdEntry(NamedTuple):
     """A schema and the versions that use it, in the order in which they came."""
 
     schema: StoredSchema
