@@ -1,5 +1,6 @@
 """Runs one node: opens the socket and the log, replays, serves, and ends cleanly on SIGTERM and SIGINT."""
 
+import gc
 import logging
 import signal
 import socket
@@ -49,6 +50,8 @@ def run(settings: Settings) -> None:
     except LogError as error:
         log.close()
         raise StartError(f"the log {_without_password(settings.log)} cannot be read: {error}") from None
+    # What was replayed stays: collections need not walk through it.
+    gc.freeze()
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -131,25 +131,21 @@ class Fold:
         subject, number, schema_id = value[:3]
         ids, place = self._ids(context_of(subject)), (subject, number)
         held = ids.schemas.get(schema_id)
-        if held is None:
-            schema = _stored(value)
-        elif _is_copy(held.schema.value, value):
-            schema = held.schema  # one copy of the text, however many versions use it
-        else:
-            schema = _stored(value)
-            if held.schema != schema and ids.users(held) != {place: None}:
-                raise RecordError(
-                    f"id {schema_id} of context {context_of(subject)} already names another schema than that of "
-                    f"subject {subject!r} version {number}"
-                )
+        schema = _stored(value) if held is None or not _is_copy(held.schema.value, value) else held.schema
+        if held is not None and held.schema != schema and ids.users(held) != {place: None}:
+            raise RecordError(
+                f"id {schema_id} of context {context_of(subject)} already names another schema than that of "
+                f"subject {subject!r} version {number}"
+            )
         versions = self._versions(subject)
         old = versions.get(number)
         if old is not None:
             self._unlink(old)
             self._removals += 1
+            held = ids.schemas.get(schema_id)
         elif versions and number < next(reversed(versions)):
             self._out_of_order.add(subject)
-        schema = ids.link(schema, place)
+        schema = ids.link(held, schema, place)
         versions[number] = SchemaVersion(subject, number, schema, timestamp, value.deleted)
         if schema.value.references:
             for target in _targets(schema.value):
@@ -245,10 +241,9 @@ class _Ids:
             users = self._users[schema_id] = dict.fromkeys(entry.used_by)
         return users
 
-    def link(self, schema: StoredSchema, place: Place) -> StoredSchema:
-        """Note that a version uses an id, and return the schema that the id has held."""
+    def link(self, held: IdEntry | None, schema: StoredSchema, place: Place) -> StoredSchema:
+        """Note that a version uses an id, and return the schema that the id holds from now on."""
         schema_id = schema.schema_id
-        held = self.schemas.get(schema_id)
         if held is not None:
             self.users(held)[place] = None
             return held.schema
