@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from registry.health import Health
 from registry.schemas import printed
 from registry.settings import Reads, Settings
 from registry.writer import Writer
@@ -20,6 +21,7 @@ class Service:
     writer: Writer
     settings: Settings
     cluster_id: str
+    health: Health
 
     @property
     def state(self) -> State:

@@ -56,7 +56,8 @@ class Fold:
 
     def __init__(self, base: "State") -> None:
         self._base = base
-        self._offset, self._removals, self._set_aside_count = base.offset, base.removals, base.set_aside_count
+        self._offset, self._records, self._removals = base.offset, base.records, base.removals
+        self._set_aside_count = base.set_aside_count
         self._set_aside = deque(base.set_aside, _MAX_SET_ASIDE)
         self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
         # Only what is touched, copied from the base.
@@ -65,22 +66,28 @@ class Fold:
         self._contexts: dict[str, _Ids] = {}
         self._referrers: dict[Place, set[Place]] = {}
 
-    def apply(self, entry: Entry) -> None:
-        """Take in one entry; one at or before the offset reached changes nothing."""
+    def apply(self, entry: Entry) -> str | None:
+        """Take in one entry, and return why it was set aside, if it was.
+
+        An entry at or before the offset reached changes nothing.
+        """
         offset, timestamp, key_bytes, value_bytes = entry
         if offset <= self._offset:
-            return
+            return None
         self._offset = offset
+        self._records += 1
         try:
             plain = plain_schema(key_bytes, value_bytes)
             if plain is not None:
                 self._put(plain, timestamp)
-                return
-            key = decode_key(key_bytes)
-            self._take(key, decode_value(key, value_bytes), timestamp)
+            else:
+                key = decode_key(key_bytes)
+                self._take(key, decode_value(key, value_bytes), timestamp)
         except RecordError as error:
             self._set_aside.append(SetAside(offset, str(error)))
             self._set_aside_count += 1
+            return str(error)
+        return None
 
     def finish(self) -> "State":
         """Return the State that has been reached; the Fold is used up."""
@@ -90,6 +97,7 @@ class Fold:
         return replace(
             base,
             offset=self._offset,
+            records=self._records,
             subjects=self._finished_subjects(),
             contexts=base.contexts.update({name: ids.finish() for name, ids in self._contexts.items()}),
             configs=self._configs.finish(),

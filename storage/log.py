@@ -14,7 +14,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-__all__ = ["START", "Conflict", "Entry", "Log", "LogError", "LogTimeout", "Record", "RecordTooLarge"]
+__all__ = [
+    "START",
+    "Conflict",
+    "Entry",
+    "Log",
+    "LogCompacted",
+    "LogError",
+    "LogStatus",
+    "LogTimeout",
+    "Record",
+    "RecordTooLarge",
+]
 
 START = -1
 
@@ -29,6 +40,10 @@ class LogTimeout(LogError):
 
 class RecordTooLarge(LogError):
     """The log refuses a record of this size; nothing was written."""
+
+
+class LogCompacted(LogError):
+    """Records after the offset asked for have been dropped since they were last read: read again from the start."""
 
 
 class Conflict(Exception):
@@ -52,6 +67,17 @@ class Entry(NamedTuple):
     value: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    """What a log tells of itself, from memory."""
+
+    backend: str
+    holds_pen: bool | None = None
+    """Whether this node has the pen; None for a log without one."""
+    foreign_records: int = 0
+    """Records of writers without the pen that came while this node had it."""
+
+
 class Log(Protocol):
     """What every log offers. All calls block, may come from several threads, and raise `LogError` on failure."""
 
@@ -60,6 +86,9 @@ class Log(Protocol):
 
         Everything that any node's `append` had returned before this call began is included.
         A read does not wait for an append that is under way.
+
+        Raises:
+            LogCompacted: a compaction since has dropped records that the reader has not seen.
         """
         ...
 
@@ -86,6 +115,10 @@ class Log(Protocol):
 
         None when this node may as well write itself: a hint, never a promise.
         """
+        ...
+
+    def status(self) -> LogStatus:
+        """Return what the log knows of itself, without asking anybody."""
         ...
 
     def close(self) -> None:

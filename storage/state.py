@@ -28,7 +28,9 @@ _NO_CONTEXT = ContextState()
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The fold of a log up to `offset`; `removals` counts the changes that took back something told before.
+    """The fold of a log up to `offset`.
+
+    `records` counts what was folded, `removals` the changes that took back something told before.
 
     The versions of a subject are in ascending order.
     """
@@ -39,6 +41,7 @@ class State:
     configs: "Map[Subject | None, ConfigValue]" = field(default_factory=Map)
     modes: "Map[Subject | None, str]" = field(default_factory=Map)
     referrers: "Map[Place, frozenset[Place]]" = field(default_factory=Map)
+    records: int = field(default=0, compare=False)
     removals: int = field(default=0, compare=False)
     set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
     set_aside_count: int = field(default=0, compare=False)
