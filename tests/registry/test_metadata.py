@@ -1,4 +1,4 @@
-"""Metadata over HTTP: stored, part of the identity, inherited, merged, found; `confluent:version`; groups of versions."""
+"""Metadata over HTTP: stored, part of the identity, inherited, merged and found; `confluent:version`; groups."""
 
 import pytest
 

@@ -37,18 +37,19 @@ def tagged(path, kind, *tags):
     return {"schemaEntity": {"entityPath": path, "entityType": kind}, "tags": list(tags)}
 
 
+INNER = {"type": "record", "name": "c.In", "fields": [{"name": "x", "type": "int"}]}
+ITEM = {"type": "record", "name": "Item", "fields": [{"name": "y", "type": "R"}]}
 AVRO = json.dumps(
     {
         "type": "record",
         "name": "R",
         "namespace": "a.b",
         "fields": [
-            {"name": "u", "type": ["null", {"type": "record", "name": "c.In", "fields": [{"name": "x", "type": "int"}]}]},
-            {"name": "m", "type": {"type": "map", "values": {"type": "array", "items": {
-                "type": "record", "name": "Item", "fields": [{"name": "y", "type": "R"}]}}}},
+            {"name": "u", "type": ["null", INNER]},
+            {"name": "m", "type": {"type": "map", "values": {"type": "array", "items": ITEM}}},
         ],
     }
-)  # fmt: skip
+)
 JSON = json.dumps(
     {
         "type": "object",
