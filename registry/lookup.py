@@ -124,11 +124,19 @@ def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, S
     others = sorted(c for c in state.contexts if c != own) if own == DEFAULT_CONTEXT and name else []
     for context in (own, *others):
         if entry := state.schema(context, schema_id):
-            places = [place for place in entry.used_by if place[0] == name] or entry.used_by
-            found = state.version(*places[-1] if places is not entry.used_by else places[0])
+            own_use = _use_of(state, name, entry)
+            found = own_use or state.version(*entry.used_by[0])
             if found:
                 return entry, found
     return None
+
+
+def _use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | None:
+    """The version of a subject that uses an id, the one written last if several do; an id may have 100,000 users."""
+    uses = [used for used in state.versions(subject, include_deleted=True) if used.schema is entry.schema]
+    if len(uses) < 2:
+        return uses[0] if uses else None
+    return state.version(*[place for place in entry.used_by if place[0] == subject][-1])
 
 
 def schemas(state: State, prefix: str, *, include_deleted: bool, latest_only: bool) -> list[SchemaVersion]:

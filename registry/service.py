@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from compat.tags import Tags
+from registry.health import Health
 from registry.schemas import inline_tags, printed
 from registry.settings import Reads, Settings
 from registry.writer import Writer
@@ -21,6 +22,7 @@ class Service:
     writer: Writer
     settings: Settings
     cluster_id: str
+    health: Health
 
     @property
     def state(self) -> State:

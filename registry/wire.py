@@ -42,8 +42,11 @@ __all__ = [
     "ContextIdAnswer",
     "ErrorAnswer",
     "Flag",
+    "LiveAnswer",
+    "LogAnswer",
     "ModeAnswer",
     "ModeChange",
+    "ReadyAnswer",
     "RegisteredAnswer",
     "SchemaAnswer",
     "SchemaBody",
@@ -176,6 +179,54 @@ class ErrorAnswer(Answer):
 
     error_code: int
     message: str
+
+
+class LiveAnswer(Answer):
+    """The process answers."""
+
+    live: bool
+
+
+class _Progress(Answer):
+    """How far a node has read: up to `offset`, of a log that was last seen to end at `end`."""
+
+    offset: int
+    end: int
+    behind: int
+    seconds_since_read: float = Field(alias="secondsSinceRead")
+
+
+class ReadyAnswer(_Progress):
+    """Whether requests had better come to this node; `reason` why not."""
+
+    ready: bool
+    reason: str | None = None
+
+
+class SetAsideAnswer(Answer):
+    """A record that could not be taken in."""
+
+    offset: int
+    reason: str
+
+
+class SetAsideList(Answer):
+    """How many records were set aside, and some of them, newest first."""
+
+    count: int
+    records: list[SetAsideAnswer]
+
+
+class LogAnswer(_Progress):
+    """The log and what it adds up to; `holdsPen` and `holder` where one node at a time may write."""
+
+    backend: str
+    holds_pen: bool | None = Field(None, alias="holdsPen")
+    holder: str | None = None
+    foreign_records: int = Field(alias="foreignRecords", description="written by others while this node had the pen")
+    records: int = Field(description="read since the start of this node")
+    counts: dict[str, int]
+    set_aside: SetAsideList = Field(alias="setAside")
 
 
 class ReferenceAnswer(Answer):
