@@ -33,6 +33,12 @@ def test_metadata_is_part_of_the_identity(api):
     assert [None, full] == [entry.get("metadata") for entry in api.get("/schemas")[1]]
 
 
+def test_subjects_share_a_schema_with_its_contract(api):
+    """The same text with the same metadata has one id, under whatever subject, and stands under each."""
+    assert (1, 1) == api.placed("s", INT, metadata=ME) == api.placed("t", INT, metadata=ME)
+    assert [ME, ME] == [metadata(api, subject, 1) for subject in ("s", "t")]
+
+
 def test_order_and_repetition_do_not_matter(api):
     """Metadata is stored sorted and without repetitions, so that what says the same is the same."""
     one = {"tags": {"b": ["y", "x"], "a": ["z", "z"]}, "sensitive": ["q", "p"]}
