@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -77,9 +78,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture
-def api() -> Iterator[Api]:
-    """A fresh registry."""
+@contextmanager
+def running() -> Iterator[Api]:
+    """A fresh registry, for as long as the block lasts."""
     listener = socket.create_server(("127.0.0.1", 0))
     app = create_app(MemoryLog(), Settings(log="memory:"))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
@@ -92,3 +93,17 @@ def api() -> Iterator[Api]:
     server.should_exit = True
     thread.join()
     listener.close()
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """A fresh registry."""
+    with running() as fresh:
+        yield fresh
+
+
+@pytest.fixture(scope="module")
+def shared_api() -> Iterator[Api]:
+    """One registry for a whole file of tests, which must not get in each other's way."""
+    with running() as shared:
+        yield shared
