@@ -103,6 +103,7 @@ _NO_VERSIONS: Mapping[Version, SchemaVersion] = {}
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _NO_CONTEXT = ContextState()
+_NO_CONFIG = ConfigValue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +151,9 @@ class State:
             case ClearSubjectKey(subject), _:
                 return self._cleared(subject)
             case ConfigKey(subject), ConfigValue():
-                return replace(self, configs=self.configs.set(subject, value))
+                return self._configured(subject, value)
             case ConfigKey(subject), None:
-                return replace(self, configs=_dropped(self.configs, subject))
+                return self._configured(subject, None)
             case ModeKey(subject), str():
                 return replace(self, modes=self.modes.set(subject, value))
             case ModeKey(subject), None:
@@ -250,6 +251,13 @@ class State:
     def _marked(self, name: str, high_water: int) -> "State":
         context = self.context(name)
         return self._with_context(name, replace(context, high_water=max(context.high_water, high_water)))
+
+    def _configured(self, subject: Subject | None, value: ConfigValue | None) -> "State":
+        """A changed alias takes back what was told under the name."""
+        before = self.configs.get(subject, _NO_CONFIG).get("alias")
+        configs = _dropped(self.configs, subject) if value is None else self.configs.set(subject, value)
+        changed = before != (value or _NO_CONFIG).get("alias")
+        return replace(self, configs=configs, removals=self.removals + changed)
 
     def _with_context(self, name: str, context: ContextState) -> "State":
         return replace(self, contexts=self.contexts.set(name, context))

@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from registry.aliases import aliased
 from registry.decide.register import messages_of
 from registry.effective import flag_in_force, level_in_force, policy_in_force
 from registry.errors import RegistryError
@@ -32,7 +33,8 @@ async def check_all(
     verbose: Verbose = False,
 ) -> Response:
     """Check a schema as its registration would: against the versions that the subject's level asks for."""
-    state, name = await service.fresh(), Subject(subject)
+    state = await service.fresh()
+    name = aliased(state, subject)
     previous = state.versions(name, include_deleted=False)
     return await _checked(request, service, state, name, previous, normalize=normalize, verbose=verbose)
 
@@ -51,7 +53,8 @@ async def check_one(
     verbose: Verbose = False,
 ) -> Response:
     """Check a schema against one version, in the direction of the subject's level."""
-    state, name = await service.fresh(), Subject(subject)
+    state = await service.fresh()
+    name = aliased(state, subject)
     previous = version_to_compare(state, name, version)
     return await _checked(request, service, state, name, previous, normalize=normalize, verbose=verbose)
 

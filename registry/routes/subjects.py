@@ -5,10 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from registry import errors, lookup
+from registry import lookup
+from registry.aliases import aliased
+from registry.content import version_with
 from registry.decide.delete import delete_subject, delete_version
-from registry.decide.register import Rules, find, register
-from registry.effective import flag_in_force
+from registry.decide.register import Rules, register
 from registry.front import keep_answer
 from registry.lookup import LATEST
 from registry.routes.parameters import (
@@ -26,7 +27,6 @@ from registry.routes.parameters import (
     body_of,
     failures,
 )
-from registry.schemas import SchemaRequest, parse_request
 from registry.service import Service, ServiceDep
 from registry.wire import (
     Flag,
@@ -39,8 +39,7 @@ from registry.wire import (
     schema_version,
     text_answer,
 )
-from storage.records import Subject
-from storage.state import SchemaVersion, State
+from storage.state import SchemaVersion
 
 __all__ = ["router"]
 
@@ -77,11 +76,12 @@ async def look_up(
     deleted: Deleted = False,
     form: Form = "",
 ) -> Response:
-    """Find the version of a subject that holds a schema."""
+    """Find the version of a subject that holds a schema; for a plain subject, that of its namesakes elsewhere, too."""
     body: SchemaBody = await read_body(request, SchemaBody)
-    state, name = await service.fresh(), Subject(subject)
-    found = await service.writer.in_thread(_looked_up, state, name, body.request(), normalize, deleted)
-    entry, identical = found
+    state = await service.fresh()
+    entry, identical = await service.writer.in_thread(
+        version_with, state, aliased(state, subject), body.request(), normalize, deleted
+    )
     text = await service.text_of(entry, form)
     return answer(schema_version(entry, stored=not identical, text=text))
 
@@ -89,8 +89,9 @@ async def look_up(
 @router.delete("/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 42205, 42206)})
 async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
     """Delete a subject: softly, or for good what was soft-deleted before."""
-    name = Subject(subject)
-    return answer(await service.writer.write(lambda state: delete_subject(state, name, permanent=permanent)))
+    return answer(
+        await service.writer.write(lambda state: delete_subject(state, aliased(state, subject), permanent=permanent))
+    )
 
 
 @router.get("/{subject}/versions", responses={200: {"model": list[int]}, **failures(40401)})
@@ -106,7 +107,7 @@ async def versions(
     """List the versions of a subject, oldest first."""
     state = await service.fresh()
     entries = lookup.versions_of(
-        state, Subject(subject), include_deleted=deleted or deleted_as_negative, deleted_only=deleted_only
+        state, aliased(state, subject), include_deleted=deleted or deleted_as_negative, deleted_only=deleted_only
     )
     numbers = [-entry.version if entry.deleted and deleted_as_negative else entry.version for entry in entries]
     return answer(lookup.page(numbers, offset, limit))
@@ -131,8 +132,8 @@ async def register_schema(
     body: SchemaBody = await read_body(request, SchemaBody)
     asked = body.request()
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
-    name = Subject(subject)
-    return answer(registered(await service.writer.write(lambda state: register(state, name, asked, rules))))
+    placed = await service.writer.write(lambda state: register(state, aliased(state, subject), asked, rules))
+    return answer(registered(placed))
 
 
 @router.get("/{subject}/versions/{version}", responses={200: {"model": SchemaAnswer}, **failures(40401, 40402, 42202)})
@@ -145,7 +146,7 @@ async def version(
     form: Form = "",
 ) -> Response:
     """Return a version of a subject."""
-    entry = await _version(request, service, Subject(subject), version, deleted)
+    entry = await _version(request, service, subject, version, deleted)
     return answer(schema_version(entry, text=await service.text_of(entry, form)))
 
 
@@ -162,7 +163,7 @@ async def version_text(
     form: Form = "",
 ) -> Response:
     """Return the text of a version as it is."""
-    entry = await _version(request, service, Subject(subject), version, deleted)
+    entry = await _version(request, service, subject, version, deleted)
     return text_answer(await service.text_of(entry, form))
 
 
@@ -180,7 +181,7 @@ async def referenced_by(
 ) -> Response:
     """List the ids of the schemas that refer to a version."""
     state = await service.fresh()
-    entry = lookup.version_of(state, Subject(subject), version, include_deleted=True)
+    entry = lookup.version_of(state, aliased(state, subject), version, include_deleted=True)
     referrers = state.referred_by(entry.subject, entry.version)
     ids = sorted({referrer.schema.schema_id for referrer in referrers if deleted or not referrer.deleted})
     return answer(lookup.page(ids, offset, limit))
@@ -194,27 +195,20 @@ async def delete_one(
     service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
 ) -> Response:
     """Delete a version: softly, or for good when it was soft-deleted before."""
-    number, name = None if version == LATEST else version, Subject(subject)
-    return answer(await service.writer.write(lambda state: delete_version(state, name, number, permanent=permanent)))
+    number = None if version == LATEST else version
+    return answer(
+        await service.writer.write(
+            lambda state: delete_version(state, aliased(state, subject), number, permanent=permanent)
+        )
+    )
 
 
-def _looked_up(
-    state: State, subject: Subject, request: SchemaRequest, normalize: bool, deleted: bool
-) -> tuple[SchemaVersion, bool]:
-    normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
-    candidate = parse_request(state, subject, request, strict=False, normalize=normalize)
-    found = find(state, subject, candidate, include_deleted=deleted)
-    if found is None:
-        lookup.versions_of(state, subject, include_deleted=deleted)
-        raise errors.schema_not_found()
-    return found, found.schema.fingerprint == candidate.digest
-
-
-async def _version(request: Request, service: Service, subject: Subject, version: int, deleted: bool) -> SchemaVersion:
+async def _version(request: Request, service: Service, subject: str, version: int, deleted: bool) -> SchemaVersion:
     """Return a version: from memory when its number is known there, else from a fresh State."""
     if version != LATEST:
-        known = service.state.version(subject, version)
+        known = service.state.version(aliased(service.state, subject), version)
         if known and (deleted or not known.deleted):
             keep_answer(request)
             return known
-    return lookup.version_of(await service.fresh(), subject, version, include_deleted=deleted)
+    state = await service.fresh()
+    return lookup.version_of(state, aliased(state, subject), version, include_deleted=deleted)

@@ -5,8 +5,8 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ import uvicorn
 
 from registry.app import create_app
 from registry.settings import Settings
+from storage.log import Log
 from storage.memory_log import MemoryLog
 
 JSON = "application/vnd.schemaregistry.v1+json"
@@ -79,10 +80,10 @@ def anyio_backend() -> str:
 
 
 @contextmanager
-def running() -> Iterator[Api]:
-    """A fresh registry, for as long as the block lasts."""
+def running(log: Log | None = None) -> Iterator[Api]:
+    """A registry over a fresh log or a given one, for as long as the block lasts."""
     listener = socket.create_server(("127.0.0.1", 0))
-    app = create_app(MemoryLog(), Settings(log="memory:"))
+    app = create_app(log or MemoryLog(), Settings(log="memory:"))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -100,6 +101,13 @@ def api() -> Iterator[Api]:
     """A fresh registry."""
     with running() as fresh:
         yield fresh
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[Log], Api]]:
+    """Start a registry over a log of the test's own."""
+    with ExitStack() as stack:
+        yield lambda log: stack.enter_context(running(log))
 
 
 @pytest.fixture(scope="module")

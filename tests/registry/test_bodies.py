@@ -80,7 +80,6 @@ def test_large_answer_is_packed_when_the_client_takes_it(filled, path):
 
 def test_small_answer_stays_plain(filled):
     """What fits a packet is sent as it is."""
-
     assert "content-encoding" not in exchange(filled, "GET", "/schemas/ids/1", Accept_Encoding="gzip")[1]
     assert packed(b"x" * 100) is None
 
