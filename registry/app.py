@@ -15,7 +15,7 @@ from registry import errors
 from registry.errors import RegistryError
 from registry.forward import Forward
 from registry.front import Front
-from registry.routes import compatibility, config, contexts, guids, listing, mode, root, schemas, subjects
+from registry.routes import associations, compatibility, config, contexts, guids, listing, mode, root, schemas, subjects
 from registry.service import Service
 from registry.settings import Settings
 from registry.wire import answer
@@ -32,6 +32,7 @@ _ROUTERS = (
     mode.router,
     guids.router,
     contexts.router,
+    associations.router,
     listing.router,
     root.router,
 )

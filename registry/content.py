@@ -47,6 +47,6 @@ def _version_with(
 
 def _namesakes(state: State, subject: Subject) -> Iterator[Subject]:
     if subject and context_of(subject) == DEFAULT_CONTEXT:
-        for context in sorted(state.contexts):
+        for context in state.context_names():
             if (name := Subject(f":{context}:{subject}")) in state.subjects:
                 yield name

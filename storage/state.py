@@ -16,10 +16,13 @@ from typing import TypeVar
 
 from immutables import Map
 
+from storage.associations import Associations
 from storage.fingerprint import fingerprint, guid_of
-from storage.log import START, Entry
+from storage.log import START, Entry, Record
 from storage.records import (
     DEFAULT_CONTEXT,
+    AssociationKey,
+    AssociationValue,
     ClearSubjectKey,
     ConfigKey,
     ConfigValue,
@@ -83,11 +86,15 @@ class IdEntry:
 
 @dataclass(frozen=True, slots=True)
 class ContextState:
-    """The ids of one context; `high_water` is the highest ever given."""
+    """The ids of one context; `high_water` is the highest ever given, also when the context is gone.
+
+    `recorded`: the log says that the context exists.
+    """
 
     schemas: "Map[int, IdEntry]" = field(default_factory=Map)
     ids: "Map[tuple[str, bytes], SchemaId]" = field(default_factory=Map)
     high_water: int = 0
+    recorded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +123,7 @@ class State:
     configs: "Map[Subject | None, ConfigValue]" = field(default_factory=Map)
     modes: "Map[Subject | None, str]" = field(default_factory=Map)
     referrers: "Map[Place, frozenset[Place]]" = field(default_factory=Map)
+    associations: Associations = field(default_factory=Associations)
     removals: int = field(default=0, compare=False)
     set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
     set_aside_count: int = field(default=0, compare=False)
@@ -150,18 +158,18 @@ class State:
                 return self._soft_deleted(subject, value)
             case ClearSubjectKey(subject), _:
                 return self._cleared(subject)
-            case ConfigKey(subject), ConfigValue():
+            case ConfigKey(subject), ConfigValue() | None:
                 return self._configured(subject, value)
-            case ConfigKey(subject), None:
-                return self._configured(subject, None)
             case ModeKey(subject), str():
                 return replace(self, modes=self.modes.set(subject, value))
             case ModeKey(subject), None:
                 return replace(self, modes=_dropped(self.modes, subject))
             case ContextKey(context), _:
-                return self._with_context(context, self.context(context))
+                return self._with_context(context, replace(self.context(context), recorded=value is not None))
             case HighWaterKey(context), int():
                 return self._marked(context, value)
+            case AssociationKey(), AssociationValue() | None:
+                return replace(self, associations=self.associations.after(key, value, entry.timestamp))
             case _:  # NOOP, and tombstones of records that stand for a change already made
                 return self
 
@@ -217,10 +225,11 @@ class State:
         used_by = (*held.used_by, place) if held else (place,)
         return self._with_context(
             name,
-            ContextState(
-                context.schemas.set(schema.schema_id, IdEntry(schema, used_by)),
-                context.ids if held else _claimed(context, schema),
-                max(context.high_water, schema.schema_id),
+            replace(
+                context,
+                schemas=context.schemas.set(schema.schema_id, IdEntry(schema, used_by)),
+                ids=context.ids if held else _claimed(context, schema),
+                high_water=max(context.high_water, schema.schema_id),
             ),
         )
 
@@ -260,17 +269,34 @@ class State:
         return replace(self, configs=configs, removals=self.removals + changed)
 
     def _with_context(self, name: str, context: ContextState) -> "State":
+        if context == _NO_CONTEXT and name != DEFAULT_CONTEXT:
+            return replace(self, contexts=_dropped(self.contexts, name))
         return replace(self, contexts=self.contexts.set(name, context))
 
     def _set_aside(self, offset: int, reason: str) -> "State":
         kept = (*self.set_aside, SetAside(offset, reason))[-_MAX_SET_ASIDE:]
         return replace(self, set_aside=kept, set_aside_count=self.set_aside_count + 1)
 
+    def drafted(self, records: Iterable[Record], timestamp: int) -> "State":
+        """Return the State that some records would make, were they appended next."""
+        state = self
+        for record in records:
+            state = state.apply(Entry(state.offset + 1, timestamp, record.key, record.value))
+        return state
+
     # --- reads
 
     def context(self, name: str) -> ContextState:
         """Return the ids of a context, an empty one when it does not exist."""
         return self.contexts.get(name, _NO_CONTEXT)
+
+    def context_names(self) -> list[str]:
+        """Return the contexts that exist: the default one, and those with a record or a schema; sorted."""
+        return sorted(
+            name
+            for name, context in self.contexts.items()
+            if name == DEFAULT_CONTEXT or context.recorded or context.schemas
+        )
 
     def versions(self, subject: str, *, include_deleted: bool) -> list[SchemaVersion]:
         """Return the versions of a subject, oldest first."""

@@ -12,6 +12,7 @@ from compat.levels import Level
 from registry import errors
 from registry.decide.high_water import mark_highest
 from registry.effective import Mode, flag_in_force, level_in_force, mode_in_force, policy_in_force
+from registry.references import check_not_owned
 from registry.schemas import Candidate, SchemaRequest, compare, equivalent, parse_request
 from registry.writer import Decision
 from storage.log import Record
@@ -71,6 +72,7 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     if mode.is_import:
         as_given = parse_request(state, subject, request, strict=False, normalize=False)
         return _imported(state, subject, as_given, request)
+    check_not_owned(state, subject, candidate.references)
     if not rules.force:
         _check_level(state, subject, candidate, rules.default_level)
     version = state.next_version(subject)
@@ -197,5 +199,5 @@ def _placed(
 
 def _new_context(state: State, subject: Subject) -> Iterator[Record]:
     context = context_of(subject)
-    if context != DEFAULT_CONTEXT and context not in state.contexts:
-        yield encode(ContextKey(context))
+    if context != DEFAULT_CONTEXT and not state.context(context).recorded:
+        yield encode(ContextKey(context), context)

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator
 from registry import errors
 from registry.lookup import parse_version
 from registry.names import subject_name, writable_subject
-from registry.wire import MEDIA_TYPES, ErrorAnswer, Flag, SchemaBody
+from registry.wire import MEDIA_TYPES, ErrorAnswer, Flag
 
 __all__ = [
     "Deleted",
@@ -22,6 +22,7 @@ __all__ = [
     "Normalize",
     "Offset",
     "Permanent",
+    "ReferenceFormat",
     "SubjectPath",
     "SubjectQuery",
     "Verbose",
@@ -58,6 +59,9 @@ VersionPath = Annotated[
 ]
 IdPath = Annotated[int, BeforeValidator(_int), Path(description="the schema id")]
 GuidPath = Annotated[str, BeforeValidator(_decode), Path(description="the GUID, with or without dashes")]
+ReferenceFormat = Annotated[
+    str, Query(alias="referenceFormat", description="accepted; references are always told as they are stored")
+]
 SubjectQuery = Annotated[str, Query(description="the subject whose context the id is looked up in")]
 Form = Annotated[
     str,
@@ -76,11 +80,20 @@ Limit = Annotated[int, BeforeValidator(_int), Query(description="how many at mos
 def body_of(model: type[Any]) -> dict[str, Any]:
     """Return what the OpenAPI document says of a body that the route parses itself."""
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    definitions = schema.pop("$defs", {})
-    if model is SchemaBody:
-        schema["properties"]["references"]["anyOf"][0]["items"] = definitions["ReferenceBody"]
+    schema = _inlined(schema, schema.pop("$defs", {}))
     content = {media_type: {"schema": schema} for media_type in (*MEDIA_TYPES, "application/octet-stream")}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def _inlined(schema: Any, definitions: dict[str, Any]) -> Any:
+    """Put definitions where they are referred to: the document holds no place for them."""
+    if isinstance(schema, list):
+        return [_inlined(item, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _inlined(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    return {name: _inlined(item, definitions) for name, item in schema.items()}
 
 
 def failures(*codes: int) -> dict[int | str, dict[str, Any]]:

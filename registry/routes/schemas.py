@@ -9,7 +9,7 @@ from registry import errors
 from registry.aliases import aliased
 from registry.front import keep_answer
 from registry.lookup import page, schema_by_id, uses_of
-from registry.routes.parameters import Deleted, Form, IdPath, Limit, Offset, SubjectQuery, failures
+from registry.routes.parameters import Deleted, Form, IdPath, Limit, Offset, ReferenceFormat, SubjectQuery, failures
 from registry.service import Service, ServiceDep
 from registry.wire import (
     Flag,
@@ -34,6 +34,7 @@ async def schema(
     schema_id: IdPath,
     subject: SubjectQuery = "",
     form: Form = "",
+    reference_format: ReferenceFormat = "",  # noqa: ARG001 - accepted
     fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="tell the highest id, too")] = False,
 ) -> Response:
     """Return the schema that an id names; soft-deleted ones stay resolvable."""

@@ -21,6 +21,7 @@ from registry.routes.parameters import (
     Normalize,
     Offset,
     Permanent,
+    ReferenceFormat,
     SubjectPath,
     VersionPath,
     WritableSubjectPath,
@@ -144,6 +145,7 @@ async def version(
     version: VersionPath,
     deleted: Deleted = False,
     form: Form = "",
+    reference_format: ReferenceFormat = "",  # noqa: ARG001 - accepted
 ) -> Response:
     """Return a version of a subject."""
     entry = await _version(request, service, subject, version, deleted)
