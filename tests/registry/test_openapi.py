@@ -22,6 +22,7 @@ from registry.wire import (
 SCHEMA = {"schema": '"int"'}
 TYPED = {"opType": "UPSERT", "associationType": "key", "schema": SCHEMA}
 NEW = {"resourceName": "u", "resourceNamespace": "ns", "resourceId": "q", "associations": [TYPED]}
+WRONG = {**NEW, "resourceType": "table"}
 HELD = {"resourceName": "t", "resourceNamespace": "ns", "associations": [{"subject": "a", "lifecycle": "STRONG"}]}
 
 # method, path as documented, path, body, model of the answer
@@ -42,7 +43,7 @@ ANSWERS = [
     ("GET", "/schemas", "/schemas?aliases=true&resourceType=topic", None, list[ListedSchema]),
     ("DELETE", "/contexts/{context}", "/contexts/.c", None, str),
     ("POST", "/associations", "/associations", NEW, ResourceAnswer),
-    ("POST", "/associations", "/associations", {}, ErrorAnswer),
+    ("POST", "/associations", "/associations", WRONG, ErrorAnswer),
     ("GET", "/associations/subjects/{subject}", "/associations/subjects/s", None, list[AssociationAnswer]),
     ("GET", "/associations/resources/{resource_id}", "/associations/resources/r", None, list[AssociationAnswer]),
     ("GET", "/associations/resources/{resource_namespace}/{resource_name}",
@@ -51,7 +52,7 @@ ANSWERS = [
     ("DELETE", "/associations/resources/{resource_id}", "/associations/resources/r", None, str),
     ("POST", "/associations:batchGet", "/associations:batchGet?includeSchemas=true",
      {"requests": [{"resourceId": "r"}, {"resourceName": "none"}]}, BatchAnswer),
-    ("POST", "/associations:batchMutate", "/associations:batchMutate", {"requests": [NEW, {}]}, BatchAnswer),
+    ("POST", "/associations:batchMutate", "/associations:batchMutate", {"requests": [NEW, WRONG]}, BatchAnswer),
     ("GET", "/subjects", "/subjects", None, list[str]),
     ("POST", "/subjects/{subject}", "/subjects/s", SCHEMA, SchemaAnswer),
     ("DELETE", "/subjects/{subject}", "/subjects/s", None, list[int]),
