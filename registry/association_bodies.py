@@ -9,8 +9,7 @@ from registry.decide.associations import TOPIC, AssociationRequest, Resource, Se
 from registry.errors import RegistryError
 from registry.lookup import page
 from registry.wire import ErrorAnswer, SchemaAnswer, SchemaBody, registered, schema_version
-from registry.wire import _Answer as Answer
-from registry.wire import _Body as Body
+from registry.wire_contracts import Answer, Body
 from storage.associations import Association
 from storage.records import qualified
 from storage.state import State

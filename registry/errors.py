@@ -25,6 +25,7 @@ __all__ = [
     "invalid_association",
     "invalid_level",
     "invalid_mode",
+    "invalid_rule_set",
     "invalid_schema",
     "invalid_subject",
     "invalid_version",
@@ -320,6 +321,11 @@ def invalid_subject(subject: str) -> RegistryError:
 def schema_too_large() -> RegistryError:
     """The log refuses a record of this size."""
     return RegistryError(42209, "Register operation failed because schema is too large")
+
+
+def invalid_rule_set(reason: str) -> RegistryError:
+    """A rule set with a rule that cannot be."""
+    return RegistryError(42210, f"Invalid rule set: {reason}")
 
 
 def context_not_empty(context: str) -> RegistryError:

@@ -92,7 +92,7 @@ def _is_write(scope: Scope) -> bool:
     if scope["method"] in ("PUT", "DELETE"):
         return True
     path: str = scope["path"]
-    writes = path in _WRITES or (path.startswith("/subjects/") and path.endswith("/versions"))
+    writes = path in _WRITES or (path.startswith("/subjects/") and path.endswith(("/versions", "/tags")))
     return scope["method"] == "POST" and writes
 
 

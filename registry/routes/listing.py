@@ -11,6 +11,7 @@ from registry.decide.associations import check_lifecycle
 from registry.lookup import page, schemas
 from registry.routes.associations import AssociationType, Lifecycle
 from registry.routes.parameters import Deleted, Limit, Offset, failures
+from registry.rule_sets import PHASES
 from registry.service import ServiceDep
 from registry.wire import Flag, SchemaAnswer, answer, schema_version
 from storage.state import SchemaVersion
@@ -19,7 +20,6 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/schemas", tags=["schemas"])
 _MOST = 1000
-_RULES = ("migrationRules", "domainRules", "encodingRules")
 
 
 class ListedSchema(SchemaAnswer):
@@ -74,4 +74,4 @@ async def all_schemas(
 
 def _has_rule(entry: SchemaVersion, rule_type: str) -> bool:
     rules = entry.schema.value.rule_set or {}
-    return any(rule.get("type") == rule_type for kind in _RULES for rule in rules.get(kind) or ())
+    return any(rule.get("type") == rule_type for phase in PHASES for rule in rules.get(phase) or ())

@@ -9,7 +9,17 @@ from registry import errors
 from registry.aliases import aliased
 from registry.front import keep_answer
 from registry.lookup import page, schema_by_id, uses_of
-from registry.routes.parameters import Deleted, Form, IdPath, Limit, Offset, ReferenceFormat, SubjectQuery, failures
+from registry.routes.parameters import (
+    Deleted,
+    FindTags,
+    Form,
+    IdPath,
+    Limit,
+    Offset,
+    ReferenceFormat,
+    SubjectQuery,
+    failures,
+)
 from registry.service import Service, ServiceDep
 from registry.wire import (
     Flag,
@@ -35,6 +45,7 @@ async def schema(
     subject: SubjectQuery = "",
     form: Form = "",
     reference_format: ReferenceFormat = "",  # noqa: ARG001 - accepted
+    find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
     fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="tell the highest id, too")] = False,
 ) -> Response:
     """Return the schema that an id names; soft-deleted ones stay resolvable."""
@@ -44,8 +55,8 @@ async def schema(
         max_id = service.state.context(context_of(aliased(service.state, subject))).high_water
     else:
         _keep(request, service, shown, subject)
-    text = await service.text_of(shown, form)
-    return answer(schema_string(shown, subject=subject, max_id=max_id, text=text))
+    text, tags = await service.text_of(shown, form), await service.tags_of(shown, find_tags)
+    return answer(schema_string(shown, subject=subject, max_id=max_id, text=text, tags=tags))
 
 
 @router.get("/schema", responses={200: {"content": {"text/plain": {}}}, **failures(40403)})

@@ -10,11 +10,13 @@ from registry.aliases import aliased
 from registry.content import version_with
 from registry.decide.delete import delete_subject, delete_version
 from registry.decide.register import Rules, register
+from registry.decide.tag import change_tags
 from registry.front import keep_answer
 from registry.lookup import LATEST
 from registry.routes.parameters import (
     Deleted,
     DeletedOnly,
+    FindTags,
     Force,
     Form,
     Limit,
@@ -34,6 +36,7 @@ from registry.wire import (
     RegisteredAnswer,
     SchemaAnswer,
     SchemaBody,
+    TagsChange,
     answer,
     read_body,
     registered,
@@ -79,12 +82,27 @@ async def look_up(
 ) -> Response:
     """Find the version of a subject that holds a schema; for a plain subject, that of its namesakes elsewhere, too."""
     body: SchemaBody = await read_body(request, SchemaBody)
-    state = await service.fresh()
+    state, level = await service.fresh(), service.settings.compatibility_level
     entry, identical = await service.writer.in_thread(
-        version_with, state, aliased(state, subject), body.request(), normalize, deleted
+        version_with, state, aliased(state, subject), body.request(), level, normalize, deleted
     )
     text = await service.text_of(entry, form)
     return answer(schema_version(entry, stored=not identical, text=text))
+
+
+@router.get("/{subject}/metadata", responses={200: {"model": SchemaAnswer}, **failures(40401, 40403)})
+async def with_metadata(
+    service: ServiceDep,
+    subject: SubjectPath,
+    key: Annotated[list[str], Query(description="names of properties of the metadata")] = [],  # noqa: B006 - as above
+    value: Annotated[list[str], Query(description="their values, in the same order")] = [],  # noqa: B006 - as above
+    deleted: Deleted = False,
+    form: Form = "",
+) -> Response:
+    """Return the newest version whose metadata has every one of these properties."""
+    state, wanted = await service.fresh(), list(zip(key, value, strict=False))
+    entry = lookup.version_with_properties(state, aliased(state, subject), wanted, include_deleted=deleted)
+    return answer(schema_version(entry, text=await service.text_of(entry, form)))
 
 
 @router.delete("/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 42205, 42206)})
@@ -118,7 +136,7 @@ async def versions(
     "/{subject}/versions",
     responses={
         200: {"model": RegisteredAnswer},
-        **failures(400, 40901, 422, 42201, 42205, 42207, 42208, 42209),
+        **failures(400, 40901, 422, 42201, 42205, 42207, 42208, 42209, 42210),
     },
     openapi_extra=body_of(SchemaBody),
 )
@@ -146,10 +164,30 @@ async def version(
     deleted: Deleted = False,
     form: Form = "",
     reference_format: ReferenceFormat = "",  # noqa: ARG001 - accepted
+    find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
 ) -> Response:
     """Return a version of a subject."""
     entry = await _version(request, service, subject, version, deleted)
-    return answer(schema_version(entry, text=await service.text_of(entry, form)))
+    text, tags = await service.text_of(entry, form), await service.tags_of(entry, find_tags)
+    return answer(schema_version(entry, text=text, tags=tags))
+
+
+@router.post(
+    "/{subject}/versions/{version}/tags",
+    responses={
+        200: {"model": RegisteredAnswer},
+        **failures(400, 40401, 40402, 40901, 422, 42201, 42202, 42205, 42208, 42209, 42210),
+    },
+    openapi_extra=body_of(TagsChange),
+)
+async def tags(request: Request, service: ServiceDep, subject: WritableSubjectPath, version: VersionPath) -> Response:
+    """Make a new version of a version, with other tags, metadata or rules."""
+    body: TagsChange = await read_body(request, TagsChange)
+    change, rules = body.request(), Rules(service.settings.compatibility_level)
+    placed = await service.writer.write(
+        lambda state: change_tags(state, aliased(state, subject), version, change, rules)
+    )
+    return answer(registered(placed))
 
 
 @router.get(
