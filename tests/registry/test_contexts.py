@@ -149,3 +149,18 @@ def test_list_of_schemas(api):
     assert [(":.c:a", 1), ("a", 1), ("a", 2)] == places("?subjectPrefix=%3A*%3A")
     assert [("a", 2)] == places("?offset=1&limit=1")
     assert [("a", 1), ("a", 2)] == places("?limit=0")
+
+
+def test_list_of_schemas_by_rule_and_with_aliases(api):
+    """Only versions with a rule of a type, in whatever phase; with the names that stand for each subject."""
+    rule = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
+    api.placed("plain", LONG)
+    api.placed("ruled", INT, ruleSet={"domainRules": [rule]})
+    for name in ("nick", "by"):
+        api.put(f"/config/{name}", {"alias": "ruled"})
+
+    assert ["ruled"] == [entry["subject"] for entry in api.get("/schemas?ruleType=CEL")[1]]
+    assert [] == api.get("/schemas?ruleType=ENCRYPT")[1]
+    listed = {entry["subject"]: entry.get("aliases") for entry in api.get("/schemas?aliases=true")[1]}
+    assert {"plain": None, "ruled": ["by", "nick"]} == listed
+    assert all("aliases" not in entry for entry in api.get("/schemas")[1])
