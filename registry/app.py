@@ -17,7 +17,19 @@ from registry.errors import RegistryError
 from registry.forward import Forward
 from registry.front import Front
 from registry.health import Health
-from registry.routes import compatibility, config, contexts, guids, listing, mode, probes, root, schemas, subjects
+from registry.routes import (
+    associations,
+    compatibility,
+    config,
+    contexts,
+    guids,
+    listing,
+    mode,
+    probes,
+    root,
+    schemas,
+    subjects,
+)
 from registry.routes import log as log_route
 from registry.service import Service
 from registry.settings import Settings
@@ -35,6 +47,7 @@ _ROUTERS = (
     mode.router,
     guids.router,
     contexts.router,
+    associations.router,
     listing.router,
     root.router,
     probes.router,

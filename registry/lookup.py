@@ -122,7 +122,7 @@ def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, S
     """
     name = subject_name(subject)
     own = context_of(name)
-    others = sorted(c for c in state.contexts if c != own) if own == DEFAULT_CONTEXT and name else []
+    others = [c for c in state.context_names() if c != own] if own == DEFAULT_CONTEXT and name else []
     for context in (own, *others):
         if entry := state.schema(context, schema_id):
             own_use = _use_of(state, name, entry)

@@ -10,10 +10,10 @@ from compat.limits import Limits
 from compat.schema import ResolvedReference
 from registry import errors
 from registry.lookup import LATEST
-from storage.records import Reference, context_of, qualified
+from storage.records import Reference, Subject, context_of, qualified
 from storage.state import SchemaVersion, State
 
-__all__ = ["pinned", "resolved"]
+__all__ = ["check_not_owned", "pinned", "resolved"]
 
 _MAX_DEPTH = 100
 
@@ -34,6 +34,18 @@ def pinned(state: State, subject: str, references: Sequence[Reference], limits: 
             raise errors.no_such_reference(reference.subject, reference.version)
         found.append(replace(reference, version=entry.version))
     return tuple(found)
+
+
+def check_not_owned(state: State, subject: str, references: Sequence[Reference]) -> None:
+    """Refuse references to a subject that belongs to one resource alone, and goes when that goes.
+
+    Raises:
+        RegistryError: 42205.
+    """
+    for reference in references:
+        target = Subject(qualified(reference.subject, context_of(subject)))
+        if target != subject and any(a.value.lifecycle == "STRONG" for a in state.associations.of_subject(target)):
+            raise errors.strongly_associated(target)
 
 
 def resolved(

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from registry import errors
-from storage.log import START, Conflict, Entry, Log, LogCompacted, LogError, LogTimeout, Record, RecordTooLarge
+from storage.log import START, Conflict, Log, LogCompacted, LogError, LogTimeout, Record, RecordTooLarge
 from storage.state import State
 
 __all__ = ["Decide", "Decision", "Writer"]
@@ -207,8 +207,7 @@ class Writer:
             except Exception as failure:  # noqa: BLE001 - one request's failure is not its neighbours'
                 outcomes.append((command, None, failure))
                 continue
-            for record in decision.records:
-                draft = draft.apply(Entry(draft.offset + 1, now, record.key, record.value))
+            draft = draft.drafted(decision.records, now)
             records.extend(decision.records)
             outcomes.append((command, decision.answer, None))
         if records:

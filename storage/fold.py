@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING
 from storage.fingerprint import fingerprint
 from storage.log import Entry
 from storage.records import (
+    DEFAULT_CONTEXT,
+    AssociationKey,
+    AssociationValue,
     ClearSubjectKey,
     ConfigKey,
     ConfigValue,
@@ -49,6 +52,7 @@ __all__ = ["Fold"]
 _MAX_SET_ASIDE = 1000
 _NO_VERSIONS: dict[Version, SchemaVersion] = {}
 _NO_CONTEXT = ContextState()
+_NO_CONFIG = ConfigValue()
 
 
 class Fold:
@@ -60,6 +64,7 @@ class Fold:
         self._set_aside_count = base.set_aside_count
         self._set_aside = deque(base.set_aside, _MAX_SET_ASIDE)
         self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
+        self._associations = base.associations
         # Only what is touched, copied from the base.
         self._subjects: dict[Subject, dict[Version, SchemaVersion]] = {}
         self._out_of_order: set[Subject] = set()
@@ -99,10 +104,11 @@ class Fold:
             offset=self._offset,
             records=self._records,
             subjects=self._finished_subjects(),
-            contexts=base.contexts.update({name: ids.finish() for name, ids in self._contexts.items()}),
+            contexts=self._finished_contexts(),
             configs=self._configs.finish(),
             modes=self._modes.finish(),
             referrers=self._finished_referrers(),
+            associations=self._associations,
             removals=self._removals,
             set_aside=tuple(self._set_aside),
             set_aside_count=self._set_aside_count,
@@ -118,20 +124,27 @@ class Fold:
                 self._soft_delete(subject, value)
             case ClearSubjectKey(subject), _:
                 self._clear(subject)
-            case ConfigKey(subject), ConfigValue():
-                self._configs[subject] = value
-            case ConfigKey(subject), None:
-                self._configs.pop(subject, None)
+            case ConfigKey(subject), ConfigValue() | None:
+                self._configure(subject, value)
             case ModeKey(subject), str():
                 self._modes[subject] = value
             case ModeKey(subject), None:
                 self._modes.pop(subject, None)
             case ContextKey(context), _:
-                self._ids(context)
+                self._ids(context).recorded = value is not None
+            case AssociationKey(), AssociationValue() | None:
+                self._associations = self._associations.after(key, value, timestamp)
             case HighWaterKey(context), int():
                 self._ids(context).mark(value)
             case _:  # NOOP, and tombstones of records that stand for a change already made
                 pass
+
+    def _configure(self, subject: Subject | None, value: ConfigValue | None) -> None:
+        before = self._configs.pop(subject, _NO_CONFIG)
+        # A changed alias takes back what was told under the name.
+        self._removals += before.get("alias") != (value or _NO_CONFIG).get("alias")
+        if value is not None:
+            self._configs[subject] = value
 
     # --- versions
 
@@ -222,6 +235,16 @@ class Fold:
                 subjects[subject] = versions
         return subjects.finish()
 
+    def _finished_contexts(self) -> "Map[str, ContextState]":
+        contexts = self._base.contexts.mutate()
+        for name, ids in self._contexts.items():
+            context = ids.finish()
+            if context != _NO_CONTEXT or name == DEFAULT_CONTEXT:
+                contexts[name] = context
+            else:
+                contexts.pop(name, None)
+        return contexts.finish()
+
     def _finished_referrers(self) -> "Map[Place, frozenset[Place]]":
         referrers = self._base.referrers.mutate()
         for target, places in self._referrers.items():
@@ -237,7 +260,7 @@ class _Ids:
 
     def __init__(self, base: ContextState) -> None:
         self.schemas, self._ids = base.schemas.mutate(), base.ids.mutate()
-        self._high_water = base.high_water
+        self._high_water, self.recorded = base.high_water, base.recorded
         # The users of ids that several versions use, or that lost one; the rest are in `schemas` as they are.
         self._users: dict[int, dict[Place, None]] = {}
 
@@ -284,7 +307,7 @@ class _Ids:
         """Return the ids as a value."""
         for schema_id, users in self._users.items():
             self.schemas[schema_id] = IdEntry(self.schemas[schema_id].schema, tuple(users))
-        return ContextState(self.schemas.finish(), self._ids.finish(), self._high_water)
+        return ContextState(self.schemas.finish(), self._ids.finish(), self._high_water, self.recorded)
 
 
 def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:

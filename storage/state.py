@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 from immutables import Map
 
+from storage.associations import Associations
 from storage.fold import Fold
-from storage.log import START, Entry
+from storage.log import START, Entry, Record
 from storage.records import DEFAULT_CONTEXT, ConfigValue, SchemaId, Subject, Version
 from storage.stored import ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
 
@@ -41,6 +42,7 @@ class State:
     configs: "Map[Subject | None, ConfigValue]" = field(default_factory=Map)
     modes: "Map[Subject | None, str]" = field(default_factory=Map)
     referrers: "Map[Place, frozenset[Place]]" = field(default_factory=Map)
+    associations: Associations = field(default_factory=Associations)
     records: int = field(default=0, compare=False)
     removals: int = field(default=0, compare=False)
     set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
@@ -59,11 +61,25 @@ class State:
             fold.apply(entry)
         return fold.finish()
 
+    def drafted(self, records: Iterable[Record], timestamp: int) -> "State":
+        """Return the State that some records would make, were they appended next."""
+        return self.apply_all(
+            Entry(offset, timestamp, record.key, record.value) for offset, record in enumerate(records, self.offset + 1)
+        )
+
     # --- reads
 
     def context(self, name: str) -> ContextState:
         """Return the ids of a context, an empty one when it does not exist."""
         return self.contexts.get(name, _NO_CONTEXT)
+
+    def context_names(self) -> list[str]:
+        """Return the contexts that exist: the default one, and those with a record or a schema; sorted."""
+        return sorted(
+            name
+            for name, context in self.contexts.items()
+            if name == DEFAULT_CONTEXT or context.recorded or context.schemas
+        )
 
     def versions(self, subject: str, *, include_deleted: bool) -> list[SchemaVersion]:
         """Return the versions of a subject, oldest first."""

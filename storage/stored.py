@@ -63,11 +63,15 @@ class IdEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContextState:
-    """The ids of one context; `high_water` is the highest ever given."""
+    """The ids of one context; `high_water` is the highest ever given, also when the context is gone.
+
+    `recorded`: the log says that the context exists.
+    """
 
     schemas: "Map[int, IdEntry]" = field(default_factory=Map)
     ids: "Map[tuple[str, bytes], SchemaId]" = field(default_factory=Map)
     high_water: int = 0
+    recorded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

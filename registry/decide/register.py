@@ -22,6 +22,7 @@ from registry.decide.contracts import (
 )
 from registry.decide.high_water import mark_highest
 from registry.effective import Mode, config_in_force, flag_in_force, mode_in_force
+from registry.references import check_not_owned
 from registry.rule_sets import check_rule_set
 from registry.schemas import (
     Candidate,
@@ -93,6 +94,7 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
         return _imported(state, subject, as_given, request)
     if isinstance(candidate, errors.RegistryError):
         raise candidate
+    check_not_owned(state, subject, candidate.references)
     candidate = candidate.under(merged_contract(request, previous, config))
     _check(state, subject, candidate, rules)
     version = state.next_version(subject)
@@ -285,5 +287,5 @@ def _placed(
 
 def _new_context(state: State, subject: Subject) -> Iterator[Record]:
     context = context_of(subject)
-    if context != DEFAULT_CONTEXT and context not in state.contexts:
-        yield encode(ContextKey(context))
+    if context != DEFAULT_CONTEXT and not state.context(context).recorded:
+        yield encode(ContextKey(context), context)

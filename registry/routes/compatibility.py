@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from registry.aliases import aliased
 from registry.decide.checks import check_fields, check_history
 from registry.decide.contracts import merged_contract
 from registry.effective import config_in_force, flag_in_force
@@ -33,7 +34,8 @@ async def check_all(
     verbose: Verbose = False,
 ) -> Response:
     """Check a schema as its registration would: against the versions that the subject's level asks for."""
-    state, name = await service.fresh(), Subject(subject)
+    state = await service.fresh()
+    name = aliased(state, subject)
     previous = state.versions(name, include_deleted=False)
     return await _checked(request, service, state, name, previous, normalize=normalize, verbose=verbose)
 
@@ -52,7 +54,8 @@ async def check_one(
     verbose: Verbose = False,
 ) -> Response:
     """Check a schema against one version, in the direction of the subject's level."""
-    state, name = await service.fresh(), Subject(subject)
+    state = await service.fresh()
+    name = aliased(state, subject)
     previous = version_to_compare(state, name, version)
     return await _checked(request, service, state, name, previous, normalize=normalize, verbose=verbose)
 

@@ -23,6 +23,7 @@ __all__ = [
     "Normalize",
     "Offset",
     "Permanent",
+    "ReferenceFormat",
     "SubjectPath",
     "SubjectQuery",
     "Verbose",
@@ -59,6 +60,9 @@ VersionPath = Annotated[
 ]
 IdPath = Annotated[int, BeforeValidator(_int), Path(description="the schema id")]
 GuidPath = Annotated[str, BeforeValidator(_decode), Path(description="the GUID, with or without dashes")]
+ReferenceFormat = Annotated[
+    str, Query(alias="referenceFormat", description="accepted; references are always told as they are stored")
+]
 SubjectQuery = Annotated[str, Query(description="the subject whose context the id is looked up in")]
 Form = Annotated[
     str,

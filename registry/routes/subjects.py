@@ -5,11 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from registry import errors, lookup
+from registry import lookup
+from registry.aliases import aliased
+from registry.content import version_with
 from registry.decide.delete import delete_subject, delete_version
-from registry.decide.register import Rules, contracts_to_find, find, register, try_out
+from registry.decide.register import Rules, register, try_out
 from registry.decide.tag import change_tags
-from registry.effective import config_in_force, flag_in_force
 from registry.front import keep_answer
 from registry.lookup import LATEST
 from registry.routes.parameters import (
@@ -22,13 +23,13 @@ from registry.routes.parameters import (
     Normalize,
     Offset,
     Permanent,
+    ReferenceFormat,
     SubjectPath,
     VersionPath,
     WritableSubjectPath,
     body_of,
     failures,
 )
-from registry.schemas import SchemaRequest, parse_request
 from registry.service import Service, ServiceDep
 from registry.wire import (
     Flag,
@@ -42,8 +43,7 @@ from registry.wire import (
     schema_version,
     text_answer,
 )
-from storage.records import Subject
-from storage.state import SchemaVersion, State
+from storage.state import SchemaVersion
 
 __all__ = ["router"]
 
@@ -80,12 +80,13 @@ async def look_up(
     deleted: Deleted = False,
     form: Form = "",
 ) -> Response:
-    """Find the version of a subject that holds a schema."""
+    """Find the version of a subject that holds a schema; for a plain subject, that of its namesakes elsewhere, too."""
     body: SchemaBody = await read_body(request, SchemaBody)
-    state, name = await service.fresh(), Subject(subject)
+    state, level = await service.fresh(), service.settings.compatibility_level
     asked = body.request(service.limits)
-    found = await service.writer.in_thread(_looked_up, service, state, name, asked, normalize, deleted)
-    entry, identical = found
+    entry, identical = await service.writer.in_thread(
+        version_with, state, aliased(state, subject), asked, level, normalize, deleted
+    )
     text = await service.text_of(entry, form)
     return answer(schema_version(entry, stored=not identical, text=text))
 
@@ -101,15 +102,16 @@ async def with_metadata(
 ) -> Response:
     """Return the newest version whose metadata has every one of these properties."""
     state, wanted = await service.fresh(), list(zip(key, value, strict=False))
-    entry = lookup.version_with_properties(state, Subject(subject), wanted, include_deleted=deleted)
+    entry = lookup.version_with_properties(state, aliased(state, subject), wanted, include_deleted=deleted)
     return answer(schema_version(entry, text=await service.text_of(entry, form)))
 
 
 @router.delete("/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 42205, 42206)})
 async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
     """Delete a subject: softly, or for good what was soft-deleted before."""
-    name = Subject(subject)
-    return answer(await service.writer.write(lambda state: delete_subject(state, name, permanent=permanent)))
+    return answer(
+        await service.writer.write(lambda state: delete_subject(state, aliased(state, subject), permanent=permanent))
+    )
 
 
 @router.get("/{subject}/versions", responses={200: {"model": list[int]}, **failures(40401)})
@@ -125,7 +127,7 @@ async def versions(
     """List the versions of a subject, oldest first."""
     state = await service.fresh()
     entries = lookup.versions_of(
-        state, Subject(subject), include_deleted=deleted or deleted_as_negative, deleted_only=deleted_only
+        state, aliased(state, subject), include_deleted=deleted or deleted_as_negative, deleted_only=deleted_only
     )
     numbers = [-entry.version if entry.deleted and deleted_as_negative else entry.version for entry in entries]
     return answer(lookup.page(numbers, offset, limit))
@@ -150,9 +152,9 @@ async def register_schema(
     body: SchemaBody = await read_body(request, SchemaBody)
     asked = body.request(service.limits)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
-    name = Subject(subject)
-    await service.writer.in_thread(try_out, service.state, name, asked, rules)
-    return answer(registered(await service.writer.write(lambda state: register(state, name, asked, rules))))
+    await service.writer.in_thread(try_out, service.state, aliased(service.state, subject), asked, rules)
+    placed = await service.writer.write(lambda state: register(state, aliased(state, subject), asked, rules))
+    return answer(registered(placed))
 
 
 @router.get("/{subject}/versions/{version}", responses={200: {"model": SchemaAnswer}, **failures(40401, 40402, 42202)})
@@ -163,10 +165,11 @@ async def version(
     version: VersionPath,
     deleted: Deleted = False,
     form: Form = "",
+    reference_format: ReferenceFormat = "",  # noqa: ARG001 - accepted
     find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
 ) -> Response:
     """Return a version of a subject."""
-    entry = await _version(request, service, Subject(subject), version, deleted)
+    entry = await _version(request, service, subject, version, deleted)
     text, tags = await service.text_of(entry, form), await service.tags_of(entry, find_tags)
     return answer(schema_version(entry, text=text, tags=tags))
 
@@ -182,11 +185,11 @@ async def version(
 async def tags(request: Request, service: ServiceDep, subject: WritableSubjectPath, version: VersionPath) -> Response:
     """Make a new version of a version, with other tags, metadata or rules."""
     body: TagsChange = await read_body(request, TagsChange)
-    change, name = body.request(), Subject(subject)
-    rules = Rules(service.settings.compatibility_level)
-    return answer(
-        registered(await service.writer.write(lambda state: change_tags(state, name, version, change, rules)))
+    change, rules = body.request(), Rules(service.settings.compatibility_level)
+    placed = await service.writer.write(
+        lambda state: change_tags(state, aliased(state, subject), version, change, rules)
     )
+    return answer(registered(placed))
 
 
 @router.get(
@@ -202,7 +205,7 @@ async def version_text(
     form: Form = "",
 ) -> Response:
     """Return the text of a version as it is."""
-    entry = await _version(request, service, Subject(subject), version, deleted)
+    entry = await _version(request, service, subject, version, deleted)
     return text_answer(await service.text_of(entry, form))
 
 
@@ -220,7 +223,7 @@ async def referenced_by(
 ) -> Response:
     """List the ids of the schemas that refer to a version."""
     state = await service.fresh()
-    entry = lookup.version_of(state, Subject(subject), version, include_deleted=True)
+    entry = lookup.version_of(state, aliased(state, subject), version, include_deleted=True)
     referrers = state.referred_by(entry.subject, entry.version)
     ids = sorted({referrer.schema.schema_id for referrer in referrers if deleted or not referrer.deleted})
     return answer(lookup.page(ids, offset, limit))
@@ -234,30 +237,20 @@ async def delete_one(
     service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
 ) -> Response:
     """Delete a version: softly, or for good when it was soft-deleted before."""
-    number, name = None if version == LATEST else version, Subject(subject)
-    return answer(await service.writer.write(lambda state: delete_version(state, name, number, permanent=permanent)))
+    number = None if version == LATEST else version
+    return answer(
+        await service.writer.write(
+            lambda state: delete_version(state, aliased(state, subject), number, permanent=permanent)
+        )
+    )
 
 
-def _looked_up(
-    service: Service, state: State, subject: Subject, request: SchemaRequest, normalize: bool, deleted: bool
-) -> tuple[SchemaVersion, bool]:
-    normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
-    candidate = parse_request(state, subject, request.started(), strict=False, normalize=normalize)
-    versions = state.versions(subject, include_deleted=deleted)
-    config = config_in_force(state, subject, service.settings.compatibility_level)
-    for contract in contracts_to_find(request, state.latest(subject), config):
-        sought = candidate.under(contract)
-        if found := find(state, sought, versions):
-            return found, found.schema.fingerprint == sought.digest
-    lookup.versions_of(state, subject, include_deleted=deleted)
-    raise errors.schema_not_found()
-
-
-async def _version(request: Request, service: Service, subject: Subject, version: int, deleted: bool) -> SchemaVersion:
+async def _version(request: Request, service: Service, subject: str, version: int, deleted: bool) -> SchemaVersion:
     """Return a version: from memory when its number is known there, else from a fresh State."""
     if version != LATEST:
-        known = service.state.version(subject, version)
+        known = service.state.version(aliased(service.state, subject), version)
         if known and (deleted or not known.deleted):
             keep_answer(request)
             return known
-    return lookup.version_of(await service.fresh(), subject, version, include_deleted=deleted)
+    state = await service.fresh()
+    return lookup.version_of(state, aliased(state, subject), version, include_deleted=deleted)

@@ -5,6 +5,8 @@ import json
 import pytest
 from pydantic import TypeAdapter
 
+from registry.association_bodies import AssociationAnswer, BatchAnswer, ResourceAnswer
+from registry.routes.listing import ListedSchema
 from registry.wire import (
     ChangedConfigAnswer,
     CompatibilityAnswer,
@@ -46,6 +48,10 @@ CONFIG = {
     "defaultRuleSet": RULE_SET,
     "overrideRuleSet": RULE_SET,
 }
+TYPED = {"opType": "UPSERT", "associationType": "key", "schema": SCHEMA}
+NEW = {"resourceName": "u", "resourceNamespace": "ns", "resourceId": "q", "associations": [TYPED]}
+WRONG = {**NEW, "resourceType": "table"}
+HELD = {"resourceName": "t", "resourceNamespace": "ns", "associations": [{"subject": "a", "lifecycle": "STRONG"}]}
 
 # method, path as documented, path, body, model of the answer
 ANSWERS = [
@@ -57,11 +63,24 @@ ANSWERS = [
     ("GET", "/schemas/ids/{schema_id}/schema", "/schemas/ids/1/schema", None, str),
     ("GET", "/schemas/ids/{schema_id}/subjects", "/schemas/ids/1/subjects", None, list[str]),
     ("GET", "/schemas/ids/{schema_id}/versions", "/schemas/ids/1/versions", None, list[SubjectVersionAnswer]),
-    ("GET", "/schemas", "/schemas", None, list[SchemaAnswer]),
+    ("GET", "/schemas", "/schemas", None, list[ListedSchema]),
     ("GET", "/schemas/guids/{guid}", "/schemas/guids/ef524ea1-b91e-7317-3d93-8ade36c1db32", None, SchemaStringAnswer),
     ("GET", "/schemas/guids/{guid}/ids",
      "/schemas/guids/ef524ea1-b91e-7317-3d93-8ade36c1db32/ids", None, list[ContextIdAnswer]),
     ("GET", "/contexts", "/contexts", None, list[str]),
+    ("GET", "/schemas", "/schemas?aliases=true&resourceType=topic", None, list[ListedSchema]),
+    ("DELETE", "/contexts/{context}", "/contexts/.c", None, str),
+    ("POST", "/associations", "/associations", NEW, ResourceAnswer),
+    ("POST", "/associations", "/associations", WRONG, ErrorAnswer),
+    ("GET", "/associations/subjects/{subject}", "/associations/subjects/s", None, list[AssociationAnswer]),
+    ("GET", "/associations/resources/{resource_id}", "/associations/resources/r", None, list[AssociationAnswer]),
+    ("GET", "/associations/resources/{resource_namespace}/{resource_name}",
+     "/associations/resources/-/t", None, list[AssociationAnswer]),
+    ("PUT", "/associations/resources/{resource_id}", "/associations/resources/r", HELD, ResourceAnswer),
+    ("DELETE", "/associations/resources/{resource_id}", "/associations/resources/r", None, str),
+    ("POST", "/associations:batchGet", "/associations:batchGet?includeSchemas=true",
+     {"requests": [{"resourceId": "r"}, {"resourceName": "none"}]}, BatchAnswer),
+    ("POST", "/associations:batchMutate", "/associations:batchMutate", {"requests": [NEW, WRONG]}, BatchAnswer),
     ("GET", "/subjects", "/subjects", None, list[str]),
     ("POST", "/subjects/{subject}", "/subjects/s", SCHEMA, SchemaAnswer),
     ("DELETE", "/subjects/{subject}", "/subjects/s", None, list[int]),
@@ -123,6 +142,8 @@ def test_answer_is_of_the_documented_shape(api, method, documented, path, body, 
     api.put("/config/t", {"compatibility": "NONE"})
     api.put("/config/full", CONFIG)
     api.put("/mode/m", {"mode": "READONLY"})
+    api.placed("a", '"int"')
+    api.post("/associations", {**HELD, "resourceId": "r", "associations": [{"subject": "a"}]})
     status, answer = api.call(method, path, body)
     operation = paths(api)[documented][method.lower()]
 
