@@ -99,7 +99,7 @@ class Fold:
             offset=self._offset,
             records=self._records,
             subjects=self._finished_subjects(),
-            contexts=base.contexts.update({name: ids.finish() for name, ids in self._contexts.items()}),
+            contexts=base.contexts.update({name: ids.finish() for name, ids in self._contexts.items() if ids.exist}),
             configs=self._configs.finish(),
             modes=self._modes.finish(),
             referrers=self._finished_referrers(),
@@ -127,7 +127,7 @@ class Fold:
             case ModeKey(subject), None:
                 self._modes.pop(subject, None)
             case ContextKey(context), _:
-                self._ids(context)
+                self._ids(context).exist = True
             case HighWaterKey(context), int():
                 self._ids(context).mark(value)
             case _:  # NOOP, and tombstones of records that stand for a change already made
@@ -202,7 +202,7 @@ class Fold:
     def _ids(self, name: str) -> "_Ids":
         ids = self._contexts.get(name)
         if ids is None:
-            ids = self._contexts[name] = _Ids(self._base.contexts.get(name, _NO_CONTEXT))
+            ids = self._contexts[name] = _Ids(self._base.contexts.get(name))
         return ids
 
     def _referring_to(self, target: Place) -> set[Place]:
@@ -235,7 +235,10 @@ class Fold:
 class _Ids:
     """The ids of one context, in the making."""
 
-    def __init__(self, base: ContextState) -> None:
+    def __init__(self, base: ContextState | None) -> None:
+        # A record that is set aside brings no context into being.
+        self.exist = base is not None
+        base = base or _NO_CONTEXT
         self.schemas, self._ids = base.schemas.mutate(), base.ids.mutate()
         self._high_water = base.high_water
         # The users of ids that several versions use, or that lost one; the rest are in `schemas` as they are.
@@ -277,6 +280,7 @@ class _Ids:
 
     def mark(self, schema_id: int) -> None:
         """Note that an id has been given."""
+        self.exist = True
         if schema_id > self._high_water:
             self._high_water = schema_id
 
