@@ -70,6 +70,12 @@ class RegistryNode:
                 raise RuntimeError(f"The registry did not answer within {_READY_S:.0f} s:\n{tail(self.log_file)}")
             time.sleep(_POLL_S)
 
+    @property
+    def pid(self) -> int:
+        """The process, for who wants to look at its memory."""
+        assert self._process
+        return self._process.pid
+
     def kill(self) -> None:
         """End the node without a word (kill -9)."""
         assert self._process
