@@ -109,6 +109,7 @@ class SqlLog:
         self._timeout_s = timeout_s
         self._url = _checked(url)
         self._engine = _engine(self._url, timeout_s)
+        self._writing_engine = self._engine.execution_options(**_WRITE)
         self._write_lock = threading.Lock()
         self._closed = False
         self._create()
@@ -251,7 +252,7 @@ class SqlLog:
     def _connect(self, *, write: bool) -> Connection:
         if self._closed:
             raise LogError(f"{self._name()}: the log is closed")
-        return self._engine.connect().execution_options(**(_WRITE if write else {}))
+        return (self._writing_engine if write else self._engine).connect()
 
     def _create(self) -> None:
         deadline = time.monotonic() + self._timeout_s
