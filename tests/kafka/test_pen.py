@@ -205,7 +205,7 @@ def test_a_commit_that_never_took_place(topic: "Topic", monkeypatch: pytest.Monk
 
 
 def test_a_foreign_write_makes_us_decide_again(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
-    """A record from outside, written while we hold the pen, is not overlooked: the append conflicts, and reading on says why."""
+    """A record from outside, written while we hold the pen, is noticed: the append conflicts; a read says why."""
     node = topic.node()
     first = node.append(START, [_record("a")])
     topic.write_plainly(b"foreign", b"v")
