@@ -54,6 +54,12 @@ class RegistryNode:
         """What the node has logged."""
         return self.log_file.read_text(errors="replace")
 
+    @property
+    def pid(self) -> int:
+        """The id of the running process."""
+        assert self._process
+        return self._process.pid
+
     def restart(self) -> None:
         """Start the node, and wait until it answers.
 
@@ -69,12 +75,6 @@ class RegistryNode:
                 stop_process(self._process)
                 raise RuntimeError(f"The registry did not answer within {_READY_S:.0f} s:\n{tail(self.log_file)}")
             time.sleep(_POLL_S)
-
-    @property
-    def pid(self) -> int:
-        """The process, for who wants to look at its memory."""
-        assert self._process
-        return self._process.pid
 
     def kill(self) -> None:
         """End the node without a word (kill -9)."""

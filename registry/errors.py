@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "RegistryError",
+    "TooExpensive",
     "config_not_found",
     "empty_schema",
     "forward_mode_is_global",
@@ -19,6 +20,7 @@ __all__ = [
     "internal",
     "invalid_level",
     "invalid_mode",
+    "invalid_rule_set",
     "invalid_schema",
     "invalid_subject",
     "invalid_version",
@@ -64,6 +66,13 @@ class RegistryError(Exception):
     def status(self) -> int:
         """The HTTP status of the error's code."""
         return self.code if self.code < 1000 else self.code // 100
+
+
+class TooExpensive(RegistryError):
+    """The answer to a request whose schemas take more computing than one request may ask for."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(42201, reason)
 
 
 # --- 4xx without a code of their own
@@ -274,6 +283,11 @@ def invalid_subject(subject: str) -> RegistryError:
 def schema_too_large() -> RegistryError:
     """The log refuses a record of this size."""
     return RegistryError(42209, "Register operation failed because schema is too large")
+
+
+def invalid_rule_set(reason: str) -> RegistryError:
+    """A rule set with a rule that cannot be."""
+    return RegistryError(42210, f"Invalid rule set: {reason}")
 
 
 # --- 5xx

@@ -20,6 +20,7 @@ __all__ = [
     "uses_of",
     "version_of",
     "version_to_compare",
+    "version_with_properties",
     "versions_of",
 ]
 
@@ -72,6 +73,22 @@ def versions_of(
     if not seen:
         raise errors.subject_not_found(subject)
     return seen
+
+
+def version_with_properties(
+    state: State, subject: Subject, wanted: Sequence[tuple[str, str]], *, include_deleted: bool
+) -> SchemaVersion:
+    """Return the newest version of a subject whose metadata has every one of some properties.
+
+    Raises:
+        RegistryError: 40401 when there is no version to see, 40403 when none has them all.
+    """
+    entry: SchemaVersion
+    for entry in reversed(versions_of(state, subject, include_deleted=include_deleted)):
+        properties = (entry.schema.value.metadata or {}).get("properties") or {}
+        if all(properties.get(name) == value for name, value in wanted):
+            return entry
+    raise errors.schema_not_found()
 
 
 def version_to_compare(state: State, subject: Subject, version: int) -> list[SchemaVersion]:

@@ -20,6 +20,7 @@ import orjson
 from storage.log import Record
 
 __all__ = [
+    "CONFIG_FIELDS",
     "DEFAULT_CONTEXT",
     "MAX_VERSION",
     "ClearSubjectKey",
