@@ -21,7 +21,7 @@ from registry.settings import LogFormat, Settings
 from storage.log import Log, LogError
 from storage.open_log import open_log
 
-__all__ = ["StartError", "run"]
+__all__ = ["StartError", "open_for", "run"]
 
 _SHUTDOWN_SECONDS = 10
 _SWITCH_SECONDS = 0.001  # a read waits this often for each thread that computes; Python's own 0.005 is too long
@@ -48,7 +48,7 @@ def run(settings: Settings) -> None:
     listener = _bind(settings)
     port = listener.getsockname()[1]
     url = settings.url_for(port)
-    log = _open(settings, url)
+    log = open_for(settings, url)
     draining = threading.Event()
     try:
         app = create_app(log, settings, cluster_id=_log_name(settings.log), draining=draining.is_set)
@@ -118,7 +118,12 @@ def _bind(settings: Settings) -> socket.socket:
     return listener
 
 
-def _open(settings: Settings, url: str) -> Log:
+def open_for(settings: Settings, url: str | None = None) -> Log:
+    """Open the log that the settings name, for a node at a URL.
+
+    Raises:
+        StartError: it cannot be opened; the message says why and what to do, without a password.
+    """
     try:
         return open_log(
             settings.log, advertised_url=url, fencing=settings.fencing, kafka_config=settings.kafka_settings()

@@ -2,7 +2,8 @@
 
 A write is *sync, decide, append, apply*: read the log to its end, let a pure function turn State and request into
 records and an answer, append on the condition that nobody else has appended, and take the records into State. A lost
-race (`Conflict`) starts over, so a decision that lands was made on the State it landed on.
+race (`Conflict`) starts over, so a decision that lands was made on the State it landed on. As long as nobody else has
+written, the sync is left out where the append says the same thing: that nothing came after.
 
 Requests that wait while an append is under way are decided as a group, each on the draft that the ones before it
 left, and committed by one append.
@@ -65,6 +66,7 @@ class Writer:
         # Apart, so that however many expensive checks run, nobody's read of the log waits for them.
         self._log_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-log")
         self._work_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="strata-work")
+        self._alone = False
         self._waiting: list[_Command] = []
         self._writing: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -182,6 +184,7 @@ class Writer:
             try:
                 state, outcomes = await self._on_log(self._attempt, self.state, group)
             except Conflict:
+                self._alone = False
                 await asyncio.sleep(random.uniform(0, min(_MAX_PAUSE, 0.001 * attempt)))  # noqa: S311
             except RecordTooLarge:
                 await self._refuse_the_large(group)
@@ -197,22 +200,18 @@ class Writer:
         self._fail(group, LogTimeout(f"{_MAX_TRIES} races with other writers lost in a row"))
 
     def _attempt(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
-        state = self._synced(state)
-        draft, now = state, time.time_ns() // 1_000_000
-        records: list[Record] = []
-        outcomes: list[_Outcome] = []
-        for command in group:
-            try:
-                decision = command.decide(draft)
-            except Exception as failure:  # noqa: BLE001 - one request's failure is not its neighbours'
-                outcomes.append((command, None, failure))
-                continue
-            draft = draft.drafted(decision.records, now)
-            records.extend(decision.records)
-            outcomes.append((command, decision.answer, None))
+        if self._alone:
+            records, outcomes, all_append = _decided(state, group)
+            # An answer that no append confirms needs the newest State.
+            if all_append:
+                return state.apply_all(self.log.append(state.offset, records)), outcomes
+        fresh = self._synced(state)
+        if not self._alone or fresh is not state:
+            self._alone = fresh is state
+            records, outcomes, _ = _decided(fresh, group)
         if records:
-            state = state.apply_all(self.log.append(state.offset, records))
-        return state, outcomes
+            fresh = fresh.apply_all(self.log.append(fresh.offset, records))
+        return fresh, outcomes
 
     async def _refuse_the_large(self, group: list[_Command]) -> None:
         """A group holds a record that the log refuses: find whose it is by writing one by one."""
@@ -226,6 +225,27 @@ class Writer:
         _log.error("a write of %d requests failed: %s", len(group), error, exc_info=error)
         for command in group:
             _settle(command, None, _as_answer(error))
+
+
+def _decided(state: State, group: Sequence[_Command]) -> tuple[list[Record], list[_Outcome], bool]:
+    """Decide a group, each on what the ones before it leave; whether every one of them has records to append."""
+    draft, now = state, time.time_ns() // 1_000_000
+    records: list[Record] = []
+    outcomes: list[_Outcome] = []
+    all_append = True
+    for command in group:
+        try:
+            decision = command.decide(draft)
+        except Exception as failure:  # noqa: BLE001 - one request's failure is not its neighbours'
+            outcomes.append((command, None, failure))
+            all_append = False
+            continue
+        if command is not group[-1]:
+            draft = draft.drafted(decision.records, now)
+        records.extend(decision.records)
+        outcomes.append((command, decision.answer, None))
+        all_append = all_append and bool(decision.records)
+    return records, outcomes, all_append
 
 
 def _settle(command: _Command, answer: Any, failure: Exception | None) -> None:

@@ -239,6 +239,7 @@ class Fold:
         contexts = self._base.contexts.mutate()
         for name, ids in self._contexts.items():
             context = ids.finish()
+            # A record that is set aside brings no context into being.
             if context != _NO_CONTEXT or name == DEFAULT_CONTEXT:
                 contexts[name] = context
             else:

@@ -432,7 +432,10 @@ def decode_value(key: Key, data: bytes | None) -> Value:
         case DeleteSubjectKey():
             return _typed(content, "version", int)
         case HighWaterKey():
-            return _typed(content, "maxId", int)
+            high_water = _typed(content, "maxId", int)
+            if not 0 <= high_water <= MAX_VERSION:
+                raise RecordError(f"the schema id {high_water} is out of range")
+            return high_water
         case ContextKey(context):
             return context
         case AssociationKey():
@@ -444,7 +447,8 @@ def _load(data: bytes, what: str) -> dict[str, Any]:
         content = orjson.loads(data)
     except ValueError:
         try:
-            content = json.loads(data)  # lone surrogates, which orjson refuses
+            content = json.loads(data)  # numbers beyond 64 bits, which orjson refuses
+            json.dumps(content, ensure_ascii=False).encode()  # a lone surrogate could never be told to anybody
         except (ValueError, RecursionError) as error:
             raise RecordError(f"the {what} is not JSON: {error}") from None
     if not isinstance(content, dict):
@@ -491,6 +495,8 @@ def _schema_value(key: SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
     schema_id = _typed(content, "id", int)
     if not 0 <= schema_id <= MAX_VERSION:
         raise RecordError(f"the schema id {schema_id} is out of range")
+    if not 0 < key.version <= MAX_VERSION:
+        raise RecordError(f"the version {key.version} is out of range")
     return SchemaValue(
         key.subject,
         key.version,
