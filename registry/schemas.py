@@ -63,7 +63,7 @@ def parse_request(state: State, subject: str, request: SchemaRequest, *, strict:
         raise errors.invalid_schema(
             f"Invalid schema type {request.schema_type}: this registry takes {', '.join(schema_types())}"
         )
-    references = pinned(state, subject, request.references)
+    references = pinned(state, subject, request.references, imported=request.schema_id is not None)
     if normalize:
         references = tuple(sorted(set(references), key=lambda r: (r.name, r.subject, r.version)))
     try:

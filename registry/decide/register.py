@@ -66,11 +66,11 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
         return Decision(Registered(subject, found.version, found.schema, found))
     mode = mode_in_force(state, subject)
     _check_mode(mode, subject, imports=request.schema_id is not None)
-    if isinstance(candidate, errors.RegistryError):
-        raise candidate
     if mode.is_import:
         as_given = parse_request(state, subject, request, strict=False, normalize=False)
         return _imported(state, subject, as_given, request)
+    if isinstance(candidate, errors.RegistryError):
+        raise candidate
     if not rules.force:
         _check_level(state, subject, candidate, rules.default_level)
     version = state.next_version(subject)
