@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from registry.transfer_commands import COMMANDS
+
 __all__ = ["main"]
 
 
@@ -74,6 +76,10 @@ def serve(**flags: Any) -> None:
     except StartError as error:
         click.echo(f"strata: {error}", err=True)
         sys.exit(1)
+
+
+for _command in COMMANDS:
+    main.add_command(_command)
 
 
 if __name__ == "__main__":
