@@ -10,7 +10,7 @@ import click
 __all__ = ["step", "tell", "walk"]
 
 _T = TypeVar("_T")
-_LINES = 20  # at most, for one step
+_LINES = 5  # about so many for one step
 
 
 def tell(text: str) -> None:
@@ -45,7 +45,7 @@ def step(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 class _Lines:
-    """One line each time another twentieth is done, and at the end."""
+    """One line when a step has begun to move, then each time another fifth is done, and at the end."""
 
     def __init__(self, title: str, total: int) -> None:
         self._title, self._total = title, total
@@ -53,6 +53,7 @@ class _Lines:
 
     def __call__(self, count: int) -> None:
         self._done += count
-        if self._total and (self._done - self._told >= self._total / _LINES or self._done == self._total):
+        due = not self._told or self._done - self._told >= self._total / _LINES or self._done == self._total
+        if self._total and due:
             self._told = self._done
             tell(f"{self._title}: {self._done} of {self._total}")

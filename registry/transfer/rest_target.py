@@ -34,7 +34,7 @@ def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
     Raises:
         TransferError: the target holds something else, or refuses; what it has taken stays, and it stays in IMPORT.
     """
-    held = read_service(target)
+    held = _without_leftovers(target, copy.state)
     _check_part_of(copy, held, target.name)
     steps = [step for step in _in_order(copy.state) if not _is_done(step, held.state)]
     contexts = sorted({context_of(subject) for _, subject, _, _ in steps} | set(_lower_ids(copy.state, held.state)))
@@ -42,17 +42,25 @@ def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
         _enter_import(target, name, held)
     for step in walk(f"registering in {target.name}", steps):
         _take(target, copy.state, step)
-    for name, highest in _lower_ids(copy.state, read_service(target).state).items():
+    now = read_service(target)
+    for name, highest in _lower_ids(copy.state, now.state).items():
         _raise_highest_id(target, name, highest)
-    _settle(copy.state, target, mode, contexts, held.state)
+    _settle(copy.state, target, mode, now.state)
+
+
+def _without_leftovers(target: Connection, wanted: State) -> Copy:
+    """Read the target, and take back what an interrupted run borrowed."""
+    held = read_service(target)
+    borrowed = [name for name in held.state.subjects if name.endswith(_HIGHEST) and name not in wanted.subjects]
+    for subject in borrowed:
+        _delete_for_good(target, subject)
+    return read_service(target) if borrowed else held
 
 
 def _check_part_of(copy: Copy, held: Copy, name: str) -> None:
     for subject, versions in held.state.subjects.items():
         for number, entry in versions.items():
             wanted = copy.state.version(subject, number)
-            if subject.endswith(_HIGHEST):
-                continue
             if wanted is None or wanted.schema.schema_id != entry.schema.schema_id:
                 raise TransferError(
                     f"{name} holds subject {subject!r} version {number}, which the source does not hold so: "
@@ -163,27 +171,34 @@ def _lower_ids(state: State, held: State) -> dict[str, int]:
 def _raise_highest_id(target: Connection, context: str, highest: int) -> None:
     """Give the highest id once, and take it back for good: the next one is then as high as at the source."""
     subject = qualified(_HIGHEST, context)
-    path = f"/subjects/{segment(subject)}"
     text = f'{{"type":"fixed","name":"HighestId","size":{highest}}}'
-    target.must("POST", f"{path}/versions", {"schema": text, "id": highest, "version": 1})
+    path = f"/subjects/{segment(subject)}/versions"
+    target.must("POST", path, {"schema": text, "id": highest, "version": 1})
+    _delete_for_good(target, subject)
+
+
+def _delete_for_good(target: Connection, subject: str) -> None:
+    path = f"/subjects/{segment(subject)}"
     target.ask("DELETE", path)
     target.must("DELETE", path, permanent="true")
 
 
-def _settle(state: State, target: Connection, mode: str | None, imported: list[str], held: State) -> None:
-    """Set configurations, then modes: a read-only scope would refuse the former."""
-    for scope, config in walk(f"configuring {target.name}", list(state.configs.items())):
+def _settle(state: State, target: Connection, mode: str | None, held: State) -> None:
+    """Set configurations, then modes: a read-only scope would refuse the former. What stands already is left alone."""
+    configs = [(scope, config) for scope, config in state.configs.items() if held.configs.get(scope) != config]
+    for scope, config in walk(f"configuring {target.name}", configs):
         change = {"compatibility" if n == "compatibilityLevel" else n: value for n, value in config.fields.items()}
         target.must("PUT", _path("config", scope), change)
     wanted = dict(state.modes)
     if mode:
         wanted[None] = mode
-    opened = {_scope_of(name) for name in imported}
-    opened |= {scope for scope, found in held.modes.items() if found == _IMPORT}
-    for scope in sorted(opened - set(wanted), key=str):
-        _leave_import(target, scope)
+    for scope in held.modes:
+        if scope not in wanted and held.modes[scope] == _IMPORT:
+            _leave_import(target, scope)
+    # The wider scopes come last: until then a run that is interrupted finds the target in mode IMPORT.
     for scope in sorted(wanted, key=lambda name: (name in (None, GLOBAL_SCOPE), str(name))):
-        target.must("PUT", _path("mode", scope), {"mode": wanted[scope]})
+        if held.modes.get(scope) != wanted[scope]:
+            target.must("PUT", _path("mode", scope), {"mode": wanted[scope]})
     tell(f"{target.name} is in mode {target.get('/mode').get('mode')}")
 
 

@@ -101,7 +101,11 @@ def fill(registry: Registry) -> None:
     registry.delete("old-basket")
     registry.delete("old-item")
     registry.register("old-item", record("OldItem", "sku"))
-    address = {"$id": "https://example.org/address.json", "type": "object", "properties": {"street": {"type": "string"}}}
+    address = {
+        "$id": "https://example.org/address.json",
+        "type": "object",
+        "properties": {"street": {"type": "string"}},
+    }
     registry.register("address", address, "JSON")
     customer = {"type": "object", "properties": {"home": {"$ref": "https://example.org/address.json"}}}
     registry.register("customer", customer, "JSON", ("https://example.org/address.json", "address", 1))
@@ -132,7 +136,7 @@ RAW = [
             SchemaId(700),
             '"string"',
             references=(Reference("gone", "gone", 1),),
-            metadata={"properties": {"owner": "ops", "n": 2**70}, "tags": {"a": ["PII"]}},
+            metadata={"properties": {"owner": "ops", "sla": "24h"}, "tags": {"a": ["PII"]}},
             rule_set={"domainRules": [{"name": "r", "kind": "CONDITION", "type": "CEL", "mode": "WRITE"}]},
         ),
     ),

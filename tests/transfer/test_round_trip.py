@@ -6,10 +6,18 @@ from contextlib import closing
 
 import pytest
 
+from storage.log import Record
 from storage.open_log import open_log
+from storage.records import SchemaKey, SchemaValue, encode
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres), pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgresql", marks=pytest.mark.postgres),
+        pytest.param("kafka", marks=pytest.mark.kafka),
+    ]
+)
 def empty_log(request, tmp_path):
     """The URL of an empty log of each kind."""
     if request.param == "sqlite":
@@ -77,7 +85,9 @@ def test_what_no_registry_can_use_does_not_displace_what_stands(strata, write_ra
     source, target = (f"sqlite:///{tmp_path / name}" for name in ("a.db", "b.db"))
     ((key, value),) = [(r.key, r.value) for r in _schema_record("s", 1, 1)]
     write_raw(source, *_schema_record("s", 1, 1), *_schema_record("t", 1, 2))
-    write_raw(source, _raw(key, b"not json"), _raw(key, value.replace(b'"id":1', b'"id":2').replace(b"size", b"sizes")))
+    write_raw(
+        source, Record(key, b"not json"), Record(key, value.replace(b'"id":1', b'"id":2').replace(b"size", b"sizes"))
+    )
 
     code, _, errors = strata("export", source, tmp_path / "file")
     strata("import", tmp_path / "file", target)
@@ -88,20 +98,10 @@ def test_what_no_registry_can_use_does_not_displace_what_stands(strata, write_ra
         assert [key] == [entry.key for entry in log.read(-1) if entry.key == key and entry.value == value]
 
 
-def _raw(key, value):
-    from storage.log import Record
-
-    return Record(key, value)
-
-
 def _schema_record(subject, version, schema_id):
-    from storage.records import SchemaKey, SchemaValue, encode
-
     text = f'{{"type":"fixed","name":"F{schema_id}","size":1}}'
     return [encode(SchemaKey(subject, version), SchemaValue(subject, version, schema_id, text))]
 
 
 def _tombstone(subject, version):
-    from storage.records import SchemaKey, encode
-
     return [encode(SchemaKey(subject, version))]
