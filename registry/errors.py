@@ -19,6 +19,7 @@ __all__ = [
     "internal",
     "invalid_level",
     "invalid_mode",
+    "invalid_rule_set",
     "invalid_schema",
     "invalid_subject",
     "invalid_version",
@@ -274,6 +275,11 @@ def invalid_subject(subject: str) -> RegistryError:
 def schema_too_large() -> RegistryError:
     """The log refuses a record of this size."""
     return RegistryError(42209, "Register operation failed because schema is too large")
+
+
+def invalid_rule_set(reason: str) -> RegistryError:
+    """A rule set with a rule that cannot be."""
+    return RegistryError(42210, f"Invalid rule set: {reason}")
 
 
 # --- 5xx

@@ -3,34 +3,69 @@
 Parsing is lazy and cached, bounded; a stored schema is parsed leniently, so that old bad data still loads.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
 
 from compat.check import CheckResult, Previous, check
 from compat.formats import FORMATS
 from compat.levels import LEVELS, Level, Policy
 from compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
+from compat.tags import Tags, retagged, tags_of
 from registry import errors
 from registry.references import pinned, resolved
 from storage.fingerprint import fingerprint, guid_of
 from storage.records import Reference
 from storage.state import SchemaVersion, State
 
-__all__ = ["Candidate", "SchemaRequest", "compare", "equivalent", "parse_request", "printed", "schema_types"]
+__all__ = [
+    "Candidate",
+    "Contract",
+    "SchemaRequest",
+    "compare",
+    "equivalent",
+    "inline_tags",
+    "parse_request",
+    "printed",
+    "schema_types",
+    "with_tags",
+]
 
 _CACHED_SCHEMAS = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class Contract:
+    """What belongs to a schema beside its text; None where there is nothing."""
+
+    metadata: Mapping[str, Any] | None = None
+    rule_set: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """A schema as a request brings it; `version` and `schema_id` are given by imports."""
+    """A schema as a request brings it; `schema_id` is given by imports, `version` is 0 when nobody asks for one.
+
+    Metadata and rules that are None are those of the previous version, while empty ones are none.
+    """
 
     text: str
     schema_type: str = SchemaFormat.AVRO.value
     references: tuple[Reference, ...] = ()
     version: int = 0
     schema_id: int | None = None
+    metadata: Mapping[str, Any] | None = None
+    rule_set: Mapping[str, Any] | None = None
+    tags_to_add: Tags = field(default_factory=dict)
+    tags_to_remove: Tags = field(default_factory=dict)
+    propagate_tags: bool = False
+
+    @property
+    def contract(self) -> Contract:
+        """The metadata and rules of the request itself."""
+        return Contract(self.metadata or None, self.rule_set or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +76,16 @@ class Candidate:
     text: str
     digest: bytes
     references: tuple[Reference, ...] = ()
+    contract: Contract = Contract()
 
     @property
     def schema_type(self) -> str:
         """The format's name on the wire."""
         return self.parsed.format.value
+
+    def under(self, contract: Contract) -> "Candidate":
+        """Return the same schema with other metadata and rules, which makes another identity."""
+        return replace(self, contract=contract, digest=_identity(self.text, self.references, contract))
 
 
 def schema_types() -> list[str]:
@@ -72,8 +112,39 @@ def parse_request(state: State, subject: str, request: SchemaRequest, *, strict:
         text = FORMATS[parsed.format].normalize(parsed) if normalize else parsed.canonical
     except (SchemaParseError, UnicodeEncodeError) as error:
         raise errors.invalid_schema(_invalid(subject, request, str(error))) from None
-    digest = fingerprint(text, [(r.name, r.subject, r.version) for r in references])
-    return Candidate(parsed, text, digest, references)
+    digest = _identity(text, references, request.contract)
+    return Candidate(parsed, text, digest, references, request.contract)
+
+
+def inline_tags(state: State, entry: SchemaVersion) -> Tags:
+    """Return the tags that a version's text carries; none when it cannot be parsed."""
+    try:
+        return tags_of(_stored(state, entry))
+    except (SchemaParseError, errors.RegistryError):
+        return {}
+
+
+def with_tags(
+    state: State,
+    subject: str,
+    request: SchemaRequest,
+    add: Tags,
+    remove: Tags = MappingProxyType({}),
+    *,
+    must_exist: bool,
+) -> SchemaRequest:
+    """Return a request with tags added to its text, and then taken from it.
+
+    Raises:
+        RegistryError: 42201 when the text is no schema, or has no such record or field and they must exist.
+    """
+    if not add and not remove:
+        return request
+    parsed = parse_request(state, subject, request, strict=False, normalize=False).parsed
+    try:
+        return replace(request, text=retagged(parsed, add, remove, must_exist=must_exist))
+    except SchemaParseError as error:
+        raise errors.invalid_schema(str(error)) from None
 
 
 def printed(state: State, entry: SchemaVersion, form: str) -> str:
@@ -134,6 +205,11 @@ def _parse(schema_type: str, text: str, strict: bool, references: tuple[Resolved
     except (KeyError, ValueError):
         raise SchemaParseError(f"schemas of type {schema_type} are not supported") from None
     return schema_format.parse(text, strict=strict, references=references)
+
+
+def _identity(text: str, references: Sequence[Reference], contract: Contract) -> bytes:
+    triples = [(r.name, r.subject, r.version) for r in references]
+    return fingerprint(text, triples, contract.metadata, contract.rule_set)
 
 
 def _invalid(subject: str, request: SchemaRequest, details: str) -> str:

@@ -99,6 +99,9 @@ class Settings(BaseSettings):
         Level.BACKWARD, description="level of subjects that have none"
     )
     max_body: int = Field(1 << 20, gt=0, description="largest request body in bytes")
+    drain_seconds: float = Field(
+        1.0, ge=0, le=600, description="how long SIGTERM lets a node serve on, not ready, before it ends"
+    )
     log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field(LogLevel.INFO, description="how much to log")
     log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(LogFormat.TEXT, description="how to log")
     access_log: bool = Field(False, description="log every request (costs throughput)")

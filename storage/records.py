@@ -10,14 +10,17 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import itemgetter
+from sys import intern
 from types import MappingProxyType
-from typing import Any, NewType, TypeVar
+from typing import Any, NamedTuple, NewType, TypeVar
 
 import orjson
 
 from storage.log import Record
 
 __all__ = [
+    "CONFIG_FIELDS",
     "DEFAULT_CONTEXT",
     "MAX_VERSION",
     "ClearSubjectKey",
@@ -42,6 +45,7 @@ __all__ = [
     "decode_key",
     "decode_value",
     "encode",
+    "plain_schema",
     "qualified",
 ]
 
@@ -52,6 +56,9 @@ Subject = NewType("Subject", str)
 DEFAULT_CONTEXT = "."
 MAX_VERSION = 2**31 - 1
 _TENANT = "default"
+_SCHEMA_KEY = b'{"keytype":"SCHEMA",'
+_PLAIN = itemgetter("subject", "version", "id", "schema")
+_HELD_APART = frozenset({"references", "metadata", "ruleSet"})
 _T = TypeVar("_T")
 
 
@@ -142,8 +149,7 @@ class Reference:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaValue:
+class SchemaValue(NamedTuple):
     """A version as stored: `text` is the schema text, `metadata` and `rule_set` are JSON objects kept as they came."""
 
     subject: Subject
@@ -290,6 +296,38 @@ _ENCODE_VALUE: Mapping[type, Callable[[Key, Value], bytes | None]] = {
 
 
 # --- from bytes
+
+
+def plain_schema(key: bytes | None, value: bytes | None) -> SchemaValue | None:
+    """Return the version that a record of the usual form holds; None when the record wants a closer look.
+
+    A short way of `decode_key` and `decode_value` for what a replay mostly reads: no references, metadata or rules, and
+    a key that says what the value says.
+    """
+    if key is None or value is None or not key.startswith(_SCHEMA_KEY):
+        return None
+    try:
+        content = orjson.loads(value)
+        subject, version, schema_id, text = _PLAIN(content)
+    except (ValueError, KeyError, TypeError):
+        return None
+    schema_type, deleted = content.get("schemaType", "AVRO"), content.get("deleted", False)
+    if (
+        not (type(subject) is type(text) is type(schema_type) is str)
+        or not (type(version) is type(schema_id) is int and type(deleted) is bool)
+        or not 0 <= schema_id <= MAX_VERSION
+        or not 0 < version <= MAX_VERSION
+        or not _HELD_APART.isdisjoint(content)
+        # A name that JSON writes as it is, so that comparing the key stands for reading it.
+        or not subject.isprintable()
+        or '"' in subject
+        or "\\" in subject
+        or key != f'{{"keytype":"SCHEMA","subject":"{subject}","version":{version},"magic":1}}'.encode()
+    ):
+        return None
+    # The same few names again and again: one copy of each.
+    subject, schema_type = intern(subject), intern(schema_type)
+    return SchemaValue(Subject(subject), Version(version), SchemaId(schema_id), text, schema_type, deleted=deleted)
 
 
 def decode_key(data: bytes | None) -> Key:

@@ -3,12 +3,13 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from registry.decide.register import messages_of
-from registry.effective import flag_in_force, level_in_force, policy_in_force
+from registry.decide.checks import check_fields, check_history
+from registry.decide.contracts import merged_contract
+from registry.effective import config_in_force, flag_in_force
 from registry.errors import RegistryError
 from registry.lookup import version_to_compare
 from registry.routes.parameters import Normalize, SubjectPath, Verbose, VersionPath, body_of, failures
-from registry.schemas import SchemaRequest, compare, parse_request
+from registry.schemas import SchemaRequest, parse_request
 from registry.service import Service, ServiceDep
 from registry.wire import CompatibilityAnswer, SchemaBody, answer, read_body
 from storage.records import Subject
@@ -82,14 +83,14 @@ def _messages(
     normalize: bool,
     verbose: bool,
 ) -> list[str]:
-    level = level_in_force(state, subject, service.settings.compatibility_level)
+    default = service.settings.compatibility_level
     strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
     try:
         candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
+        check_fields(state, subject, candidate)
     except RegistryError as error:
         if not verbose:
             raise
         return [error.message]
-    fields = flag_in_force(state, subject, "validateFields", default=False)
-    result = compare(state, candidate, previous, level, policy_in_force(state, subject))
-    return messages_of(result, level, validate_fields=fields)
+    contract = merged_contract(request, state.latest(subject), config_in_force(state, subject, default))
+    return list(check_history(state, subject, candidate.under(contract), previous, default).messages)

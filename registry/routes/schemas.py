@@ -8,7 +8,7 @@ from fastapi.responses import Response
 from registry import errors
 from registry.front import keep_answer
 from registry.lookup import page, schema_by_id, uses_of
-from registry.routes.parameters import Deleted, Form, IdPath, Limit, Offset, SubjectQuery, failures
+from registry.routes.parameters import Deleted, FindTags, Form, IdPath, Limit, Offset, SubjectQuery, failures
 from registry.service import Service, ServiceDep
 from registry.wire import (
     Flag,
@@ -33,6 +33,7 @@ async def schema(
     schema_id: IdPath,
     subject: SubjectQuery = "",
     form: Form = "",
+    find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
     fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="tell the highest id, too")] = False,
 ) -> Response:
     """Return the schema that an id names; soft-deleted ones stay resolvable."""
@@ -40,8 +41,8 @@ async def schema(
     max_id = service.state.context(context_of(subject)).high_water if fetch_max_id else None
     if max_id is None and (not subject or shown.subject == subject):
         keep_answer(request)
-    text = await service.text_of(shown, form)
-    return answer(schema_string(shown, subject=subject, max_id=max_id, text=text))
+    text, tags = await service.text_of(shown, form), await service.tags_of(shown, find_tags)
+    return answer(schema_string(shown, subject=subject, max_id=max_id, text=text, tags=tags))
 
 
 @router.get("/schema", responses={200: {"content": {"text/plain": {}}}, **failures(40403)})

@@ -7,13 +7,15 @@ from fastapi.responses import Response
 
 from registry import errors, lookup
 from registry.decide.delete import delete_subject, delete_version
-from registry.decide.register import Rules, find, register
-from registry.effective import flag_in_force
+from registry.decide.register import Rules, contracts_to_find, find, register
+from registry.decide.tag import change_tags
+from registry.effective import config_in_force, flag_in_force
 from registry.front import keep_answer
 from registry.lookup import LATEST
 from registry.routes.parameters import (
     Deleted,
     DeletedOnly,
+    FindTags,
     Force,
     Form,
     Limit,
@@ -33,6 +35,7 @@ from registry.wire import (
     RegisteredAnswer,
     SchemaAnswer,
     SchemaBody,
+    TagsChange,
     answer,
     read_body,
     registered,
@@ -80,10 +83,25 @@ async def look_up(
     """Find the version of a subject that holds a schema."""
     body: SchemaBody = await read_body(request, SchemaBody)
     state, name = await service.fresh(), Subject(subject)
-    found = await service.writer.in_thread(_looked_up, state, name, body.request(), normalize, deleted)
+    found = await service.writer.in_thread(_looked_up, service, state, name, body.request(), normalize, deleted)
     entry, identical = found
     text = await service.text_of(entry, form)
     return answer(schema_version(entry, stored=not identical, text=text))
+
+
+@router.get("/{subject}/metadata", responses={200: {"model": SchemaAnswer}, **failures(40401, 40403)})
+async def with_metadata(
+    service: ServiceDep,
+    subject: SubjectPath,
+    key: Annotated[list[str], Query(description="names of properties of the metadata")] = [],  # noqa: B006 - as above
+    value: Annotated[list[str], Query(description="their values, in the same order")] = [],  # noqa: B006 - as above
+    deleted: Deleted = False,
+    form: Form = "",
+) -> Response:
+    """Return the newest version whose metadata has every one of these properties."""
+    state, wanted = await service.fresh(), list(zip(key, value, strict=False))
+    entry = lookup.version_with_properties(state, Subject(subject), wanted, include_deleted=deleted)
+    return answer(schema_version(entry, text=await service.text_of(entry, form)))
 
 
 @router.delete("/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 42205, 42206)})
@@ -116,7 +134,7 @@ async def versions(
     "/{subject}/versions",
     responses={
         200: {"model": RegisteredAnswer},
-        **failures(400, 40901, 422, 42201, 42205, 42207, 42208, 42209),
+        **failures(400, 40901, 422, 42201, 42205, 42207, 42208, 42209, 42210),
     },
     openapi_extra=body_of(SchemaBody),
 )
@@ -143,10 +161,30 @@ async def version(
     version: VersionPath,
     deleted: Deleted = False,
     form: Form = "",
+    find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
 ) -> Response:
     """Return a version of a subject."""
     entry = await _version(request, service, Subject(subject), version, deleted)
-    return answer(schema_version(entry, text=await service.text_of(entry, form)))
+    text, tags = await service.text_of(entry, form), await service.tags_of(entry, find_tags)
+    return answer(schema_version(entry, text=text, tags=tags))
+
+
+@router.post(
+    "/{subject}/versions/{version}/tags",
+    responses={
+        200: {"model": RegisteredAnswer},
+        **failures(400, 40401, 40402, 40901, 422, 42201, 42202, 42205, 42208, 42209, 42210),
+    },
+    openapi_extra=body_of(TagsChange),
+)
+async def tags(request: Request, service: ServiceDep, subject: WritableSubjectPath, version: VersionPath) -> Response:
+    """Make a new version of a version, with other tags, metadata or rules."""
+    body: TagsChange = await read_body(request, TagsChange)
+    change, name = body.request(), Subject(subject)
+    rules = Rules(service.settings.compatibility_level)
+    return answer(
+        registered(await service.writer.write(lambda state: change_tags(state, name, version, change, rules)))
+    )
 
 
 @router.get(
@@ -199,15 +237,18 @@ async def delete_one(
 
 
 def _looked_up(
-    state: State, subject: Subject, request: SchemaRequest, normalize: bool, deleted: bool
+    service: Service, state: State, subject: Subject, request: SchemaRequest, normalize: bool, deleted: bool
 ) -> tuple[SchemaVersion, bool]:
     normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
     candidate = parse_request(state, subject, request, strict=False, normalize=normalize)
-    found = find(state, subject, candidate, include_deleted=deleted)
-    if found is None:
-        lookup.versions_of(state, subject, include_deleted=deleted)
-        raise errors.schema_not_found()
-    return found, found.schema.fingerprint == candidate.digest
+    versions = state.versions(subject, include_deleted=deleted)
+    config = config_in_force(state, subject, service.settings.compatibility_level)
+    for contract in contracts_to_find(request, state.latest(subject), config):
+        sought = candidate.under(contract)
+        if found := find(state, sought, versions):
+            return found, found.schema.fingerprint == sought.digest
+    lookup.versions_of(state, subject, include_deleted=deleted)
+    raise errors.schema_not_found()
 
 
 async def _version(request: Request, service: Service, subject: Subject, version: int, deleted: bool) -> SchemaVersion:

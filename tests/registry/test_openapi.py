@@ -10,7 +10,10 @@ from registry.wire import (
     ConfigAnswer,
     ContextIdAnswer,
     ErrorAnswer,
+    LiveAnswer,
+    LogAnswer,
     ModeAnswer,
+    ReadyAnswer,
     RegisteredAnswer,
     SchemaAnswer,
     SchemaStringAnswer,
@@ -64,6 +67,9 @@ ANSWERS = [
     ("DELETE", "/mode/{subject}", "/mode/m", None, ModeAnswer),
     ("GET", "/v1/metadata/id", "/v1/metadata/id", None, dict[str, dict[str, object]]),
     ("GET", "/v1/metadata/version", "/v1/metadata/version", None, dict[str, str]),
+    ("GET", "/v1/log", "/v1/log", None, LogAnswer),
+    ("GET", "/health/live", "/health/live", None, LiveAnswer),
+    ("GET", "/health/ready", "/health/ready", None, ReadyAnswer),
     ("GET", "/v1/metadata/deployment", "/v1/metadata/deployment", None, dict[str, list[str]]),
 ]  # fmt: skip
 
