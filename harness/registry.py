@@ -54,6 +54,12 @@ class RegistryNode:
         """What the node has logged."""
         return self.log_file.read_text(errors="replace")
 
+    @property
+    def pid(self) -> int:
+        """The id of the running process."""
+        assert self._process
+        return self._process.pid
+
     def restart(self) -> None:
         """Start the node, and wait until it answers.
 

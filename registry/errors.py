@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 __all__ = [
     "RegistryError",
+    "TooExpensive",
     "config_not_found",
     "empty_schema",
     "forward_mode_is_global",
@@ -65,6 +66,13 @@ class RegistryError(Exception):
     def status(self) -> int:
         """The HTTP status of the error's code."""
         return self.code if self.code < 1000 else self.code // 100
+
+
+class TooExpensive(RegistryError):
+    """The answer to a request whose schemas take more computing than one request may ask for."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(42201, reason)
 
 
 # --- 4xx without a code of their own

@@ -17,6 +17,7 @@ import orjson
 from fastapi import Request
 
 from registry import errors
+from registry.cache import Cache
 from registry.contexts import within_context
 from registry.errors import RegistryError
 from registry.wire import MEDIA_TYPES
@@ -33,7 +34,8 @@ _TYPES = tuple(media_type.encode() for media_type in MEDIA_TYPES)
 _JSON = _TYPES[0]
 _TAKEN = (*_TYPES, b"application/octet-stream")
 _KEEP = "strata.keep"
-_MAX_KEPT = 20_000
+_KEPT_BYTES = 64 << 20
+_BYTES_AROUND = 500  # what keeping an answer takes beside its bytes
 _MAX_ACCEPTS = 256
 _MAX_PATH = 8192
 _PAGES = ("/docs", "/redoc", "/openapi.json")
@@ -54,7 +56,7 @@ class Front:
         self._removals = removals
         self._max_body = max_body
         self._access_log = access_log
-        self._kept: dict[tuple[bytes, bytes], bytes] = {}
+        self._kept: Cache[tuple[bytes, bytes], bytes] = Cache(_KEPT_BYTES)
         self._kept_at = 0
         self._accepts: dict[bytes, bytes | None] = {b"": _JSON}
 
@@ -110,10 +112,8 @@ class Front:
         if self._access_log:
             _log.info("%s %s %d", scope["method"], path, answer.status)
         if scope.get(_KEEP) and answer.status == 200 and removals == self._removals():
-            if len(self._kept) >= _MAX_KEPT:
-                self._kept.clear()
             self._recall(key)
-            self._kept[key] = bytes(answer.body)
+            self._kept.put(key, bytes(answer.body), sum(map(len, key)) + len(answer.body) + _BYTES_AROUND)
 
     def _enter_context(self, scope: Scope) -> None:
         path, query = within_context(scope["path"], scope["query_string"].decode("latin-1"))

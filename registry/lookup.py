@@ -83,6 +83,7 @@ def version_with_properties(
     Raises:
         RegistryError: 40401 when there is no version to see, 40403 when none has them all.
     """
+    entry: SchemaVersion
     for entry in reversed(versions_of(state, subject, include_deleted=include_deleted)):
         properties = (entry.schema.value.metadata or {}).get("properties") or {}
         if all(properties.get(name) == value for name, value in wanted):

@@ -7,6 +7,7 @@ stored with.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from compat.limits import Limits
 from compat.schema import ResolvedReference
 from registry import errors
 from registry.lookup import LATEST
@@ -15,20 +16,19 @@ from storage.state import SchemaVersion, State
 
 __all__ = ["pinned", "resolved"]
 
-_MAX_REFERENCES = 1000
 _MAX_DEPTH = 100
 
 
 def pinned(
-    state: State, subject: str, references: Sequence[Reference], *, imported: bool = False
+    state: State, subject: str, references: Sequence[Reference], limits: Limits, *, imported: bool = False
 ) -> tuple[Reference, ...]:
     """Return a request's references with -1 replaced by the latest version's number.
 
     Raises:
         RegistryError: 42201 for a version that is not there, or (unless imported) is soft-deleted.
     """
-    if len(references) > _MAX_REFERENCES:
-        raise errors.invalid_schema(f"{len(references)} references, more than the {_MAX_REFERENCES} allowed")
+    if len(references) > limits.references:
+        raise errors.invalid_schema(f"{len(references)} references, more than the {limits.references} allowed")
     found = []
     for reference in references:
         target = qualified(reference.subject, context_of(subject))
@@ -39,7 +39,9 @@ def pinned(
     return tuple(found)
 
 
-def resolved(state: State, subject: str, references: Sequence[Reference]) -> tuple[ResolvedReference, ...]:
+def resolved(
+    state: State, subject: str, references: Sequence[Reference], limits: Limits
+) -> tuple[ResolvedReference, ...]:
     """Return everything that some references lead to, what is needed first coming first.
 
     Raises:
@@ -49,8 +51,10 @@ def resolved(state: State, subject: str, references: Sequence[Reference]) -> tup
 
     def follow(entry: SchemaVersion, name: str, around: tuple[tuple[str, int], ...]) -> None:
         place = (entry.subject, entry.version)
-        if place in around or len(around) >= _MAX_DEPTH or len(found) >= _MAX_REFERENCES:
-            raise errors.invalid_schema(f"The references of subject {entry.subject} go in a circle, or too deep")
+        if place in around or len(around) >= _MAX_DEPTH or len(found) >= limits.references:
+            raise errors.invalid_schema(
+                f"The references of subject {entry.subject} go in a circle, too deep, or too far"
+            )
         if place in found:
             return
         for inner in entry.schema.value.references:

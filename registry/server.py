@@ -24,6 +24,7 @@ from storage.open_log import open_log
 __all__ = ["StartError", "run"]
 
 _SHUTDOWN_SECONDS = 10
+_SWITCH_SECONDS = 0.001  # a read waits this often for each thread that computes; Python's own 0.005 is too long
 _KEEP_ALIVE_SECONDS = 75
 _log = logging.getLogger("strata")
 
@@ -43,6 +44,7 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn stops gracefully on either, and then raises the signal again for whoever had it before.
         signal.signal(number, _end)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     listener = _bind(settings)
     port = listener.getsockname()[1]
     url = settings.url_for(port)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from compat.limits import Limits
 from compat.tags import Tags
 from registry.health import Health
 from registry.schemas import inline_tags, printed
@@ -23,6 +24,11 @@ class Service:
     settings: Settings
     cluster_id: str
     health: Health
+
+    @property
+    def limits(self) -> Limits:
+        """What one request may ask of the parsers and the checks."""
+        return self.settings.limits
 
     @property
     def state(self) -> State:

@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator, Field, ValidationError
 
+from compat.limits import Limits
 from compat.tags import Tags
 from registry import errors
 from registry.decide.register import Registered
@@ -101,7 +102,7 @@ class SchemaBody(Body):
         None, alias="propagateSchemaTags", description="put the tags of the version before into the text"
     )
 
-    def request(self) -> SchemaRequest:
+    def request(self, limits: Limits) -> SchemaRequest:
         """Return the request in the terms of the decisions."""
         return SchemaRequest(
             self.text or "",
@@ -114,6 +115,7 @@ class SchemaBody(Body):
             tags_by_entity(self.tags_to_add),
             tags_by_entity(self.tags_to_remove),
             propagate_tags=self.propagate_tags is True,
+            limits=limits,
         )
 
 

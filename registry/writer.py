@@ -64,7 +64,7 @@ class Writer:
         self.read_failure: str | None = None
         # Apart, so that however many expensive checks run, nobody's read of the log waits for them.
         self._log_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-log")
-        self._work_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-work")
+        self._work_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="strata-work")
         self._waiting: list[_Command] = []
         self._writing: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None

@@ -30,6 +30,10 @@ class StoredSchema(NamedTuple):
         """Compare by content: the record from which it was read (`value`) does not count."""
         return isinstance(other, StoredSchema) and self[:4] == other[:4]
 
+    def __ne__(self, other: object) -> bool:
+        """The opposite: a tuple brings its own, which would compare the record too."""
+        return not self == other
+
     def __hash__(self) -> int:
         """Hash by content."""
         return hash(self[:4])

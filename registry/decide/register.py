@@ -48,7 +48,7 @@ from storage.records import (
 )
 from storage.state import SchemaVersion, State, StoredSchema
 
-__all__ = ["Registered", "Rules", "contracts_to_find", "find", "register"]
+__all__ = ["Registered", "Rules", "contracts_to_find", "find", "register", "try_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,7 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     Raises:
         RegistryError: 40901, 42201, 42205, 42207, 42210.
     """
+    request = request.started()
     config = config_in_force(state, subject, rules.default_level)
     mode = mode_in_force(state, subject)
     if request.rule_set and config.get("validateRules") is not False:
@@ -87,6 +88,7 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
         return Decision(Registered(subject, found.version, found.schema, found))
     _check_mode(mode, subject, imports=request.schema_id is not None)
     if mode.is_import:
+        # What another registry has stored is taken as it is: neither normalized nor held to the rules for new schemas.
         as_given = parse_request(state, subject, request, strict=False, normalize=False)
         return _imported(state, subject, as_given, request)
     if isinstance(candidate, errors.RegistryError):
@@ -99,6 +101,22 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     if request.version or names_version(candidate.contract):
         candidate = candidate.under(with_version(candidate.contract, version))
     return _stored(state, subject, version, candidate)
+
+
+def try_out(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> None:
+    """Decide a registration for nothing but what it leaves in the caches, before it has its turn among the writes.
+
+    Others' writes wait for a decision, so what is slow in it is done apart; what it says may still change.
+
+    Raises:
+        TooExpensive: it takes more computing than one request may ask for; it must not have a turn.
+    """
+    try:
+        register(state, subject, request, rules)
+    except errors.TooExpensive:
+        raise
+    except errors.RegistryError:
+        return
 
 
 def find(state: State, candidate: Candidate, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:

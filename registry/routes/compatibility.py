@@ -69,7 +69,7 @@ async def _checked(
 ) -> Response:
     body: SchemaBody = await read_body(request, SchemaBody)
     messages = await service.writer.in_thread(
-        _messages, service, state, subject, previous, body.request(), normalize, verbose
+        _messages, service, state, subject, previous, body.request(service.limits), normalize, verbose
     )
     return answer({"is_compatible": not messages} | ({"messages": messages} if verbose else {}))
 
@@ -86,7 +86,7 @@ def _messages(
     default = service.settings.compatibility_level
     strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
     try:
-        candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
+        candidate = parse_request(state, subject, request.started(), strict=strict, normalize=normalize)
         check_fields(state, subject, candidate)
     except RegistryError as error:
         if not verbose:

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from registry import errors, lookup
 from registry.decide.delete import delete_subject, delete_version
-from registry.decide.register import Rules, contracts_to_find, find, register
+from registry.decide.register import Rules, contracts_to_find, find, register, try_out
 from registry.decide.tag import change_tags
 from registry.effective import config_in_force, flag_in_force
 from registry.front import keep_answer
@@ -83,7 +83,8 @@ async def look_up(
     """Find the version of a subject that holds a schema."""
     body: SchemaBody = await read_body(request, SchemaBody)
     state, name = await service.fresh(), Subject(subject)
-    found = await service.writer.in_thread(_looked_up, service, state, name, body.request(), normalize, deleted)
+    asked = body.request(service.limits)
+    found = await service.writer.in_thread(_looked_up, service, state, name, asked, normalize, deleted)
     entry, identical = found
     text = await service.text_of(entry, form)
     return answer(schema_version(entry, stored=not identical, text=text))
@@ -147,9 +148,10 @@ async def register_schema(
 ) -> Response:
     """Register a schema under a subject; one that stands already gets its old place."""
     body: SchemaBody = await read_body(request, SchemaBody)
-    asked = body.request()
+    asked = body.request(service.limits)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
     name = Subject(subject)
+    await service.writer.in_thread(try_out, service.state, name, asked, rules)
     return answer(registered(await service.writer.write(lambda state: register(state, name, asked, rules))))
 
 
@@ -240,7 +242,7 @@ def _looked_up(
     service: Service, state: State, subject: Subject, request: SchemaRequest, normalize: bool, deleted: bool
 ) -> tuple[SchemaVersion, bool]:
     normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
-    candidate = parse_request(state, subject, request, strict=False, normalize=normalize)
+    candidate = parse_request(state, subject, request.started(), strict=False, normalize=normalize)
     versions = state.versions(subject, include_deleted=deleted)
     config = config_in_force(state, subject, service.settings.compatibility_level)
     for contract in contracts_to_find(request, state.latest(subject), config):
