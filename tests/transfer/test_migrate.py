@@ -117,3 +117,17 @@ def test_what_rest_cannot_carry_is_reported(strata, source, serve, target_log, w
     other = target_log.replace("target", "other")
     assert 0 == strata("migrate", "--from", old.url, "--to", other)[0]
     assert (0, "") == strata("verify", source, other)[:2]
+
+
+def test_contracts_and_their_configuration_arrive(strata, source, serve, target_log):
+    """Metadata, rule sets and the defaults that a subject sets for them are taken over as they stand."""
+    rules = {"domainRules": [{"name": "r", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": "true"}]}
+    metadata = {"properties": {"owner": "ops"}, "tags": {"a": ["PII"]}, "sensitive": ["owner"]}
+    old, new = serve(source), serve(target_log)
+    old.call("POST", "/subjects/ruled/versions", {"schema": '"bytes"', "metadata": metadata, "ruleSet": rules})
+    old.setting("config", "ruled", overrideMetadata={"properties": {"team": "x"}}, compatibilityGroup="owner")
+
+    code, output, errors = strata("migrate", "--from", old.url, "--to", new.url)
+
+    assert (0, "") == (code, output), errors
+    assert metadata["tags"] == new.call("GET", "/subjects/ruled/versions/1")["metadata"]["tags"]
