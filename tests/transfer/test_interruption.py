@@ -13,7 +13,7 @@ from storage.open_log import open_log
 _STRATA = [sys.executable, "-m", "registry"]
 
 
-def _killed_at("registering", *arguments):
+def _killed_at(line, *arguments):
     """Run a command, and kill -9 it as soon as it has said a line."""
     with subprocess.Popen([*_STRATA, *map(str, arguments)], stderr=subprocess.PIPE, text=True) as process:
         for said in process.stderr:
