@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from registry.transfer_commands import COMMANDS
+
 __all__ = ["main"]
 
 
@@ -123,6 +125,10 @@ def show_log(log: str, kafka_config: str | None, set_aside: bool, tail: int | No
             sys.stdout.buffer.write(line)
 
     _run_on_log(log, kafka_config, show)
+
+
+for _command in COMMANDS:
+    main.add_command(_command)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Resolves a schema's references: depth first, each registered version once, within bounds.
 
-A new schema refers to live versions only, and -1 stands for the latest; a stored one keeps what it was stored with.
+A new schema refers to live versions only, and -1 stands for the latest; a stored or imported one keeps what it was
+stored with.
 """
 
 from collections.abc import Sequence
@@ -18,11 +19,13 @@ __all__ = ["check_not_owned", "pinned", "resolved"]
 _MAX_DEPTH = 100
 
 
-def pinned(state: State, subject: str, references: Sequence[Reference], limits: Limits) -> tuple[Reference, ...]:
+def pinned(
+    state: State, subject: str, references: Sequence[Reference], limits: Limits, *, imported: bool = False
+) -> tuple[Reference, ...]:
     """Return a request's references with -1 replaced by the latest version's number.
 
     Raises:
-        RegistryError: 42201 for a version that is not there, or is soft-deleted.
+        RegistryError: 42201 for a version that is not there, or (unless imported) is soft-deleted.
     """
     if len(references) > limits.references:
         raise errors.invalid_schema(f"{len(references)} references, more than the {limits.references} allowed")
@@ -30,7 +33,7 @@ def pinned(state: State, subject: str, references: Sequence[Reference], limits: 
     for reference in references:
         target = qualified(reference.subject, context_of(subject))
         entry = state.latest(target) if reference.version == LATEST else state.version(target, reference.version)
-        if entry is None or entry.deleted:
+        if entry is None or (entry.deleted and not imported):
             raise errors.no_such_reference(reference.subject, reference.version)
         found.append(replace(reference, version=entry.version))
     return tuple(found)

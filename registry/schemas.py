@@ -119,7 +119,7 @@ def parse_request(state: State, subject: str, request: SchemaRequest, *, strict:
             f"Invalid schema type {request.schema_type}: this registry takes {', '.join(schema_types())}"
         )
     limits = request.limits
-    references = pinned(state, subject, request.references, limits)
+    references = pinned(state, subject, request.references, limits, imported=request.schema_id is not None)
     if normalize:
         references = tuple(sorted(set(references), key=lambda r: (r.name, r.subject, r.version)))
     try:
