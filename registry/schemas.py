@@ -3,6 +3,7 @@
 Parsing is lazy and cached, bounded; a stored schema is parsed leniently, so that old bad data still loads.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +21,7 @@ from storage.state import SchemaVersion, State
 __all__ = ["Candidate", "SchemaRequest", "compare", "equivalent", "parse_request", "printed", "schema_types"]
 
 _CACHED_SCHEMAS = 1000
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,15 @@ class SchemaRequest:
     references: tuple[Reference, ...] = ()
     version: int = 0
     schema_id: int | None = None
+
+    @property
+    def own_text(self) -> str | None:
+        """The text that the answer repeats: a Protobuf descriptor in base64; None for all else.
+
+        Clients that send descriptors keep the answer as the schema of its id, and can read nothing but descriptors.
+        """
+        descriptor = self.schema_type == SchemaFormat.PROTOBUF.value and _BASE64.fullmatch(self.text)
+        return self.text if descriptor else None
 
 
 @dataclass(frozen=True, slots=True)

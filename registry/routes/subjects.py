@@ -79,10 +79,9 @@ async def look_up(
 ) -> Response:
     """Find the version of a subject that holds a schema."""
     body: SchemaBody = await read_body(request, SchemaBody)
-    state, name = await service.fresh(), Subject(subject)
-    found = await service.writer.in_thread(_looked_up, state, name, body.request(), normalize, deleted)
-    entry, identical = found
-    text = await service.text_of(entry, form)
+    state, name, asked = await service.fresh(), Subject(subject), body.request()
+    entry, identical = await service.writer.in_thread(_looked_up, state, name, asked, normalize, deleted)
+    text = await service.text_of(entry, form or ("serialized" if asked.own_text else ""))
     return answer(schema_version(entry, stored=not identical, text=text))
 
 
@@ -132,7 +131,8 @@ async def register_schema(
     asked = body.request()
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
     name = Subject(subject)
-    return answer(registered(await service.writer.write(lambda state: register(state, name, asked, rules))))
+    place = await service.writer.write(lambda state: register(state, name, asked, rules))
+    return answer(registered(place, asked.own_text))
 
 
 @router.get("/{subject}/versions/{version}", responses={200: {"model": SchemaAnswer}, **failures(40401, 40402, 42202)})
