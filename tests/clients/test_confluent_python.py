@@ -58,7 +58,7 @@ message Cart {
 
 @pytest.fixture(scope="session")
 def messages(tmp_path_factory):
-    """Message classes that protoc generated: those of `acme/cart.proto`, which imports another file, and `order.proto`."""
+    """Message classes that protoc generated of two files, one of which imports a third."""
     folder = tmp_path_factory.mktemp("proto")
     (folder / "acme/sub").mkdir(parents=True)
     (folder / "acme/sub/line.proto").write_text(LINE_PROTO)
@@ -124,9 +124,9 @@ def test_a_schema_through_every_read(writer, client, name, kind, normalize):
     assert name in [each.subject for each in client.get_schema_versions(full.schema_id)]
 
 
-@pytest.mark.parametrize("format", ["AVRO", "JSON", "PROTOBUF"])
+@pytest.mark.parametrize("kind", ["AVRO", "JSON", "PROTOBUF"])
 @pytest.mark.parametrize("framing", ["id in the frame", "GUID in a header"])
-def test_serdes(client, messages, name, format, framing):
+def test_serdes(client, messages, name, kind, framing):
     """The serializer registers and writes, the deserializer reads back; the GUID may travel in a header."""
     in_header = framing == "GUID in a header"
     writing = {"schema.id.serializer": header_schema_id_serializer} if in_header else {}
@@ -148,7 +148,7 @@ def test_serdes(client, messages, name, format, framing):
             ProtobufDeserializer(order, reading, client),
             order(**VALUE),
         ),
-    }[format]()
+    }[kind]()
     context = value_of(name, [])
 
     frame = serializer(value, context)
