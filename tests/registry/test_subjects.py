@@ -27,7 +27,7 @@ def code(answer):
 
 
 def test_a_descriptor_is_answered_with_a_descriptor(api):
-    """Who posts a Protobuf schema as a descriptor gets one back, on registration and look-up; what is stored is text."""
+    """Who posts a Protobuf schema as a descriptor gets one back; what is stored is text."""
     file = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto3")
     file.message_type.add(name="M")
     descriptor = base64.b64encode(file.SerializeToString()).decode()
