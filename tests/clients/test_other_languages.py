@@ -58,7 +58,8 @@ READS = {
     "rust": {"avro", "json", "protobuf"},
     "java": {"avro"},  # Flink's jar holds the client without the serdes of the others
 }
-WRITES = {**READS, "rust": {"avro", "json"}}
+# kafkajs writes Protobuf frames without the message index, which no other client reads; Rust's encoder is not built.
+WRITES = {**READS, "node-kafkajs": {"avro", "json"}, "rust": {"avro", "json"}}
 
 
 @pytest.fixture(scope="session")
