@@ -3,6 +3,7 @@
 Parsing is lazy and cached, bounded; a stored schema is parsed leniently, so that old bad data still loads.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -37,6 +38,7 @@ __all__ = [
 _SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
 _VerdictKey = tuple[int, tuple[tuple[int, int], ...], Level, Policy]
 
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _BYTES_PER_CHARACTER: Final = 20  # of a parsed schema, as measured on dense ones
 _BYTES_AT_LEAST: Final = 4_000
 _schemas: Final[Cache[_SchemaKey, ParsedSchema]] = Cache(128 << 20)
@@ -80,6 +82,15 @@ class SchemaRequest:
     def contract(self) -> Contract:
         """The metadata and rules of the request itself."""
         return Contract(self.metadata or None, self.rule_set or None)
+
+    @property
+    def own_text(self) -> str | None:
+        """The text that the answer repeats: a Protobuf descriptor in base64; None for all else.
+
+        Clients that send descriptors keep the answer as the schema of its id, and can read nothing but descriptors.
+        """
+        descriptor = self.schema_type == SchemaFormat.PROTOBUF.value and _BASE64.fullmatch(self.text)
+        return self.text if descriptor else None
 
 
 @dataclass(frozen=True, slots=True)

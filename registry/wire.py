@@ -377,10 +377,10 @@ def schema_version(
     return content | _content(entry.schema, text) | _tags(tags) | (_log_facts(entry) if stored else {})
 
 
-def registered(place: Registered) -> dict[str, Any]:
-    """Return the answer to a registration, `id` first."""
+def registered(place: Registered, text: str | None = None) -> dict[str, Any]:
+    """Return the answer to a registration, `id` first; in another text when one is given."""
     content: dict[str, Any] = {"id": place.schema.schema_id, "version": place.version}
-    return content | _content(place.schema) | (_log_facts(place.existing) if place.existing else {})
+    return content | _content(place.schema, text) | (_log_facts(place.existing) if place.existing else {})
 
 
 def schema_string(

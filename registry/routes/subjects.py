@@ -87,7 +87,7 @@ async def look_up(
     entry, identical = await service.writer.in_thread(
         version_with, state, aliased(state, subject), asked, level, normalize, deleted
     )
-    text = await service.text_of(entry, form)
+    text = await service.text_of(entry, form or ("serialized" if asked.own_text else ""))
     return answer(schema_version(entry, stored=not identical, text=text))
 
 
@@ -154,7 +154,7 @@ async def register_schema(
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
     await service.writer.in_thread(try_out, service.state, aliased(service.state, subject), asked, rules)
     placed = await service.writer.write(lambda state: register(state, aliased(state, subject), asked, rules))
-    return answer(registered(placed))
+    return answer(registered(placed, asked.own_text))
 
 
 @router.get("/{subject}/versions/{version}", responses={200: {"model": SchemaAnswer}, **failures(40401, 40402, 42202)})
