@@ -4,10 +4,15 @@ On a Kafka log the right to write is the pen (storage/README.md). Taking it cost
 and two nodes that keep taking it from each other would be slow, so a node that does not hold the pen passes a write
 on. When the holder cannot be reached, or does not hold the pen any more, this node takes the pen itself. A hint only:
 safety lies in the log, which refuses whoever lost the pen.
+
+A write that may have reached the holder is not tried again here: done twice, it could undo what somebody else was
+told in between. The client is told that its fate is unknown (50003), and the next write is this node's own. A holder
+that keeps a write waiting is asked for a sign of life, so that one that is stopped or cut off is soon given up.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -28,6 +33,9 @@ _FORWARDED = b"x-forward"
 _COPIED = (b"content-type", b"accept", b"authorization", b"x-request-id", b"confluent-accept-unknown-properties")
 _AT_ONCE = 32
 _TIMEOUT = urllib3.Timeout(connect=1.0, read=60.0)
+_PATIENCE_S = 1.0
+_SIGN_OF_LIFE = urllib3.Timeout(connect=1.0, read=1.0)
+_SHUNNED_S = 10.0
 _log = logging.getLogger("strata.forward")
 
 
@@ -39,17 +47,21 @@ class Forward:
         self._writer = writer
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="strata-forward")
         self._pool = urllib3.PoolManager(num_pools=4, maxsize=_AT_ONCE, timeout=_TIMEOUT, retries=False)
+        self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="strata-probe")
+        self._probe: asyncio.Task[bool] | None = None
+        self._shunned = ""
+        self._shunned_until = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a write by the holder's answer, where another node holds the pen."""
         holder = self._writer.log.holder() if scope["type"] == "http" and _is_write(scope) else None
-        if holder is None:
+        if holder is None or (holder == self._shunned and time.monotonic() < self._shunned_until):
             await self._app(scope, receive, send)
             return
         if any(name == _FORWARDED for name, _ in scope["headers"]):
             raise errors.not_the_writer()
         body = await _whole(receive)
-        answer = await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, holder, scope, body)
+        answer = await self._answered(holder, scope, body)
         if answer is None:
             await self._app(scope, _replayed(body, receive), send)
             return
@@ -59,11 +71,41 @@ class Forward:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
+    async def _answered(self, holder: str, scope: Scope, body: bytes) -> tuple[int, bytes, bytes] | None:
+        asked = asyncio.get_running_loop().run_in_executor(self._threads, self._ask, holder, scope, body)
+        while not (await asyncio.wait([asked], timeout=_PATIENCE_S))[0]:
+            if not await self._is_alive(holder) and not asked.done():
+                asked.cancel()
+                raise self._shun(holder, "it gives no sign of life")
+        return await asked
+
+    async def _is_alive(self, holder: str) -> bool:
+        """Whether the holder answers anything; all who ask at the same time share one request."""
+        if self._probe is None or self._probe.done():
+            self._probe = asyncio.create_task(self._probed(holder))
+        return await asyncio.shield(self._probe)
+
+    async def _probed(self, holder: str) -> bool:
+        def ask() -> bool:
+            try:
+                self._pool.request("GET", f"{holder}/", timeout=_SIGN_OF_LIFE, redirect=False)
+            except urllib3.exceptions.HTTPError:
+                return False
+            return True
+
+        return await asyncio.get_running_loop().run_in_executor(self._probe_thread, ask)
+
+    def _shun(self, holder: str, reason: str) -> errors.RegistryError:
+        """Send the holder nothing more for a while, and return what the client is told."""
+        self._shunned, self._shunned_until = holder, time.monotonic() + _SHUNNED_S
+        _log.warning("the node that writes (%s) did not answer, taking over from the next write on: %s", holder, reason)
+        return errors.write_forwarding_failed(reason)
+
     def _ask(self, holder: str, scope: Scope, body: bytes) -> tuple[int, bytes, bytes] | None:
         """Return the holder's answer; None when this node has to write itself.
 
         Raises:
-            RegistryError: 50003 when it is unknown whether the holder wrote what must not be tried twice.
+            RegistryError: 50003 when it is unknown whether the holder has written.
         """
         url = holder + scope["raw_path"].decode("latin-1")
         if scope["query_string"]:
@@ -77,10 +119,7 @@ class Forward:
             _log.warning("the node that writes (%s) cannot be reached, taking over: %s", holder, error)
             return None
         except urllib3.exceptions.HTTPError as error:
-            if scope["method"] == "DELETE":
-                raise errors.write_forwarding_failed(str(error)) from None
-            _log.warning("the node that writes (%s) did not answer, taking over: %s", holder, error)
-            return None
+            raise self._shun(holder, str(error)) from None
         if _is_refused(answer.status, answer.data):
             _log.info("%s does not hold the pen any more, taking it", holder)
             return None
