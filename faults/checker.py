@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 
 from faults.ledger import Ledger
 from faults.linear import Finding, Verdict, explain
-from faults.model import Operation, Request, context_of
+from faults.model import WRITES, Operation, Request, context_of
 
 __all__ = ["Judgement", "by_subject", "judge"]
 
-_WRITES = frozenset({"register", "import", "soft_delete", "hard_delete", "set_level", "drop_level"})
 _GIVES_PLACE = frozenset({"register", "import"})
 _NAMES_CONTENT = frozenset({"latest", "version"})
 _LONG_AGO = -1.0
@@ -56,7 +55,7 @@ def by_subject(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
         if request.kind == "by_id":
             if answer is not None and answer[0] != 200:
                 missing_ids.append(operation)
-        elif answer is not None or request.kind in _WRITES:
+        elif answer is not None or request.kind in WRITES:
             subjects[request.subject].append(_from_memory(operation))
     for operation in missing_ids:
         context = context_of(operation.request.subject)

@@ -4,8 +4,9 @@ The search of Wing and Gong with the memory of Lowe: take any operation that may
 before it began), let the model say what follows, and go on; a pair of (operations taken, subject) that failed once
 is not tried again. Two short cuts keep it small, and lose nothing:
 
-- An operation that fits the subject as it is and does not change it can be taken at once: wherever it stood in a
-  valid order, it may as well stand here.
+- A read, or a refusal, that fits the subject as it is can be taken at once: wherever it stood in a valid order, it
+  changed nothing there, and may as well stand here. (Not so a write that happens to change nothing here: a
+  registration that finds its schema would place it again after a deletion.)
 - An operation whose answer was lost need never be taken; one that would change nothing is not.
 
 A search that outgrows its budget is *undecided*, which counts as failed.
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from faults.model import NEW, Operation, Subject, follow
+from faults.model import NEW, WRITES, Operation, Subject, follow
 
 __all__ = ["Finding", "Verdict", "explain"]
 
@@ -78,6 +79,11 @@ def _end(operation: Operation) -> float:
     return math.inf if operation.answer is None else operation.end
 
 
+def _is_idle(operation: Operation) -> bool:
+    """Whether an operation changes nothing, whatever it met."""
+    return operation.answer is not None and (operation.answer[0] != 200 or operation.request.kind not in WRITES)
+
+
 def _open(ordered: Sequence[Operation], place: _Place) -> tuple[Operation, ...]:
     return tuple(ordered[i] for i in place.open)
 
@@ -95,7 +101,7 @@ def _settled(ordered: Sequence[Operation], place: _Place) -> _Place:
             waiting.append(entered)
             bound = min(bound, _end(ordered[entered]))
             entered += 1
-        left = [i for i in waiting if ordered[i].answer is None or follow(subject, ordered[i]) != subject]
+        left = [i for i in waiting if not (_is_idle(ordered[i]) and follow(subject, ordered[i]) == subject)]
         if len(left) == len(waiting):
             return _Place(tuple(waiting), entered, subject)
         waiting = left
@@ -104,6 +110,6 @@ def _settled(ordered: Sequence[Operation], place: _Place) -> _Place:
 def _next_places(ordered: Sequence[Operation], place: _Place) -> Iterator[_Place]:
     for i in sorted(place.open, key=lambda i: _end(ordered[i])):
         after = follow(place.subject, ordered[i])
-        if after is not None and after != place.subject:
+        if after is not None and (after != place.subject or ordered[i].answer is not None):
             rest = tuple(j for j in place.open if j != i)
             yield _settled(ordered, _Place(rest, place.entered, after))

@@ -16,6 +16,7 @@ __all__ = [
     "CONTENTS",
     "LEVELS",
     "NEW",
+    "WRITES",
     "Answer",
     "Entry",
     "Operation",
@@ -31,6 +32,7 @@ __all__ = [
 
 CONTENTS = ("", "a", "b", "ab", "abc", "A", "aA", "abA", "aB", "bAB")
 LEVELS = ("BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE")
+WRITES = frozenset({"register", "import", "soft_delete", "hard_delete", "set_level", "drop_level"})
 _DEFAULT_LEVEL = "BACKWARD"
 
 Answer = tuple[int, Any]

@@ -20,7 +20,7 @@ from faults.checker import judge
 from faults.clients import IMPORTED, SUBJECTS, Client, Recorder
 from faults.injections import FAULTS, Planned, plan
 from faults.ledger import Ledger, read_ledger
-from faults.model import Entry, Operation, Request, Subject, content_of, context_of, perform
+from faults.model import WRITES, Entry, Operation, Request, Subject, content_of, context_of, perform
 from faults.scene import Scene, opened
 from faults.services import Services
 from storage.log import START
@@ -35,7 +35,6 @@ _SETTLE_S = 1.0
 _MAX_READINGS = 10
 _FINAL_TIMEOUT_S = 10.0
 _T = TypeVar("_T")
-_WRITES = frozenset({"register", "import", "soft_delete", "hard_delete", "set_level", "drop_level"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
         problems, ledger, records = _end(scene, recorder)
     history = recorder.operations
     judgement = judge(history, ledger, [IMPORTED])
-    acknowledged = [o for o in history if o.request.kind in _WRITES and o.answer is not None and o.answer[0] == 200]
+    acknowledged = [o for o in history if o.request.kind in WRITES and o.answer is not None and o.answer[0] == 200]
     result = Result(
         log=log,
         seed=seed,

@@ -68,6 +68,15 @@ GOOD = [
     ),
     pytest.param(
         [
+            op(0, 1, "import", (200, (5, 5)), content="a", schema_id=5, version=5),
+            op(2, 4, "soft_delete", (200, (5,))),
+            op(3, 5, "import", (200, (5, 5)), content="a", schema_id=5, version=5),
+            op(6, 7, "latest", (200, (5, 5, "a"))),
+        ],
+        id="a-write-that-would-change-nothing-if-it-came-earlier",
+    ),
+    pytest.param(
+        [
             registered(0, 1, "a", 1, 1),
             op(2, 3, "soft_delete", (200, 1), version=1),
             shown(4, 5, "a", 1, 1, kind="version"),
