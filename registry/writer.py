@@ -53,12 +53,18 @@ class _Command:
 _Outcome = tuple[_Command, Any, Exception | None]
 
 
+class _PenLost(Exception):
+    """Nothing was written, and another node holds the right to write now."""
+
+
 class Writer:
     """Holds the State of one node, and changes it through the log only."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
         self.state = State()
+        self.passed_over: str | None = None
+        """The URL of a node that does not answer: this one writes although that one holds the right to."""
         # Apart, so that however many expensive checks run, nobody's read of the log waits for them.
         self._log_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-log")
         self._work_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-work")
@@ -136,7 +142,8 @@ class Writer:
         `decide` must be pure: it runs off the event loop, and again after a lost race.
 
         Raises:
-            RegistryError: what `decide` raises, or 5xx when the log fails.
+            RegistryError: what `decide` raises, 50004 when nothing was written because another node has taken the
+                right to write, or another 5xx when the log fails.
         """
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Command(decide, done))
@@ -158,6 +165,10 @@ class Writer:
                 state, outcomes = await self._on_log(self._attempt, self.state, group)
             except Conflict:
                 await asyncio.sleep(random.uniform(0, min(_MAX_PAUSE, 0.001 * attempt)))  # noqa: S311
+            except _PenLost:
+                for command in group:
+                    _settle(command, None, errors.not_the_writer())
+                return
             except RecordTooLarge:
                 await self._refuse_the_large(group)
                 return
@@ -173,6 +184,7 @@ class Writer:
 
     def _attempt(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
         state = self._synced(state)
+        self._leave_to_holder()
         draft, now = state, time.time_ns() // 1_000_000
         records: list[Record] = []
         outcomes: list[_Outcome] = []
@@ -187,8 +199,21 @@ class Writer:
             records.extend(decision.records)
             outcomes.append((command, decision.answer, None))
         if records:
-            state = state.apply_all(self.log.append(state.offset, records))
+            state = state.apply_all(self._append(state, records))
         return state, outcomes
+
+    def _append(self, state: State, records: Sequence[Record]) -> Sequence[Entry]:
+        try:
+            return self.log.append(state.offset, records)
+        except Conflict:
+            self._synced(state)
+            self._leave_to_holder()
+            raise
+
+    def _leave_to_holder(self) -> None:
+        """Refuse to write while another node has the pen: nodes that take it from each other get nothing written."""
+        if self.log.holder() not in (None, self.passed_over):
+            raise _PenLost
 
     async def _refuse_the_large(self, group: list[_Command]) -> None:
         """A group holds a record that the log refuses: find whose it is by writing one by one."""

@@ -5,13 +5,16 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from uuid import uuid4
 
 import pytest
 import uvicorn
 
 from registry.app import create_app
 from registry.settings import Settings
+from storage.kafka_log import KafkaLog
 from storage.log import START
 from storage.memory_log import MemoryLog
 from storage.records import ConfigKey, ConfigValue, encode
@@ -59,9 +62,11 @@ class Holder:
 
 @contextmanager
 def node(log) -> Iterator[int]:
-    """A registry over a log; its port."""
+    """A registry over a log, or over what a function opens for its URL; its port."""
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(log, Settings(log="memory:")), log_config=None, access_log=False))
+    log = log(f"http://127.0.0.1:{listener.getsockname()[1]}") if callable(log) else log
+    app = create_app(log, Settings(log="memory:"))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
@@ -174,3 +179,22 @@ def test_a_holder_that_is_gone_is_replaced():
     with node(log) as port:
         assert (200, None) == put(port)
         assert ["NONE"] == levels(log)
+
+
+@pytest.mark.kafka
+def test_nodes_do_not_fight_for_the_pen(kafka_broker):
+    """Three nodes to which everybody writes at once, from a topic without a holder on: they settle on one of them."""
+    topic = f"schemas-{uuid4().hex[:8]}"
+
+    def opened(url):
+        return KafkaLog(kafka_broker.bootstrap, topic, advertised_url=url)
+
+    with node(opened) as one, node(opened) as two, node(opened) as three:
+        with ThreadPoolExecutor(12) as clients:
+            answers = list(clients.map(put, [one, two, three] * 40))
+        with closing(KafkaLog(kafka_broker.bootstrap, topic, advertised_url=None)) as log:
+            keys = [entry.key for entry in log.read(START)]
+    assert {(200, None)} == set(answers)
+    assert 120 == sum(b"CONFIG" in key for key in keys)
+    # Each may take the pen before it knows of the others, and once more if the last one had no word in yet.
+    assert sum(b"NOOP" in key for key in keys) <= 6
