@@ -171,7 +171,9 @@ def _end(scene: Scene, recorder: Recorder) -> tuple[list[str], Ledger, int]:
     A request without an answer may land late, in the middle of the reading, which then begins again.
     """
     for node, client in enumerate(_final_clients(scene, recorder)):
-        if not _insist(client, node, Request("set_level", SUBJECTS[0], level="NONE")):
+        with closing(client):
+            taken = _insist(client, node, Request("set_level", SUBJECTS[0], level="NONE"))
+        if not taken:
             return [f"node {node} took no write in {_PATIENCE_S:.0f} s after everything was healed"], Ledger(), 0
     for _ in range(_MAX_READINGS):
         _, before, _ = _ledger(scene.log_url)
