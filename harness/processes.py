@@ -45,6 +45,11 @@ class Process(Protocol):
     """What the harness uses of `subprocess.Popen`."""
 
     @property
+    def pid(self) -> int:
+        """The process id."""
+        ...
+
+    @property
     def returncode(self) -> int | Any:
         """The exit code, None until the end was seen."""
         ...

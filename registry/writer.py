@@ -12,16 +12,17 @@ along the same log, so whoever reads it holds a consistent snapshot.
 """
 
 import asyncio
+import gc
 import logging
 import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from registry import errors
-from storage.log import Conflict, Entry, Log, LogError, LogTimeout, Record, RecordTooLarge
+from storage.log import START, Conflict, Entry, Log, LogCompacted, LogError, LogTimeout, Record, RecordTooLarge
 from storage.state import State
 
 __all__ = ["Decide", "Decision", "Writer"]
@@ -65,9 +66,11 @@ class Writer:
         self.state = State()
         self.passed_over: str | None = None
         """The URL of a node that does not answer: this one writes although that one holds the right to."""
+        self.read_at = time.monotonic()
+        self.read_failure: str | None = None
         # Apart, so that however many expensive checks run, nobody's read of the log waits for them.
         self._log_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-log")
-        self._work_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-work")
+        self._work_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="strata-work")
         self._waiting: list[_Command] = []
         self._writing: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -80,7 +83,13 @@ class Writer:
             LogError: the log cannot be read.
         """
         started = time.monotonic()
-        self.state = self.state.apply_all(self.log.read(self.state.offset))
+        # Nothing that a replay makes is garbage in a cycle: looking for it again and again doubles the time.
+        gc.disable()
+        try:
+            self.state = self._synced(self.state)
+        finally:
+            gc.enable()
+        self.read_at = time.monotonic()
         _log.info(
             "replayed the log up to offset %d in %.2f s: %d subjects, %d records set aside",
             self.state.offset,
@@ -118,14 +127,30 @@ class Writer:
         try:
             self._advance(await self._on_log(self._synced, self.state))
         except LogError as error:
+            self.read_failure = str(error)
             raise errors.write_failed(str(error)) from error
 
     def _synced(self, state: State) -> State:
-        return state.apply_all(self.log.read(state.offset))
+        try:
+            return state.apply_all(self.log.read(state.offset))
+        except LogCompacted as error:
+            _log.warning("%s", error)
+            anew = State().apply_all(self.log.read(START))
+            # What was told may have gone: whoever keeps answers must see the number move.
+            return replace(anew, removals=state.removals + anew.removals + 1)
 
     def _advance(self, state: State) -> None:
+        self.read_at, self.read_failure = time.monotonic(), None
         if state.offset > self.state.offset:
             self.state = state
+
+    async def end(self) -> int:
+        """Return the offset of the log's last record.
+
+        Raises:
+            LogError: the log cannot be asked.
+        """
+        return await self._on_log(self.log.end)
 
     async def in_thread(self, call: Callable[..., _T], *args: Any) -> _T:
         """Run what blocks or computes for long off the event loop."""
@@ -194,8 +219,7 @@ class Writer:
             except Exception as failure:  # noqa: BLE001 - one request's failure is not its neighbours'
                 outcomes.append((command, None, failure))
                 continue
-            for record in decision.records:
-                draft = draft.apply(Entry(draft.offset + 1, now, record.key, record.value))
+            draft = draft.drafted(decision.records, now)
             records.extend(decision.records)
             outcomes.append((command, decision.answer, None))
         if records:

@@ -43,7 +43,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 
-from storage.log import START, Conflict, Entry, LogError, LogTimeout, Record, RecordTooLarge
+from storage.log import START, Conflict, Entry, LogError, LogStatus, LogTimeout, Record, RecordTooLarge
 
 __all__ = ["SqlLog"]
 
@@ -122,6 +122,10 @@ class SqlLog:
     def holder(self) -> str | None:
         """Every node may write: the database decides."""
         return None
+
+    def status(self) -> LogStatus:
+        """Return the kind of database."""
+        return LogStatus(self._url.get_backend_name())
 
     def close(self) -> None:
         """Give up the connections; a second call does nothing."""
