@@ -14,11 +14,11 @@ from typing import Any
 
 import numba  # type: ignore[import-untyped,unused-ignore]
 
-from serdes.arrow import machine
+from serdes.arrow import machine, writer
 
-__all__ = ["run"]
+__all__ = ["run", "run_writer"]
 
-_SOURCES = ("state.py", "memory.py", "numbers.py", "output.py", "decimals.py", "machine.py")
+_SOURCES = ("state.py", "memory.py", "numbers.py", "output.py", "decimals.py", "machine.py", "writer.py")
 
 
 def _fingerprint() -> int:
@@ -36,13 +36,13 @@ def _kept(function: Callable[..., Any]) -> Any:
         return numba.njit(**options)(function)
 
 
-def _make_run(fingerprint: int) -> Any:
-    decode = machine.run
+def _entry(function: Callable[[int], int], fingerprint: int) -> Any:
+    def enter(state: int) -> int:
+        return fingerprint if state == 0 else function(state)
 
-    def run(state: int) -> int:
-        return fingerprint if state == 0 else decode(state)
-
-    return _kept(run)
+    enter.__qualname__ += f".{function.__module__}"
+    return _kept(enter)
 
 
-run = _make_run(_fingerprint())
+run = _entry(machine.run, _fingerprint())
+run_writer = _entry(writer.run, _fingerprint())

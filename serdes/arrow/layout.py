@@ -80,6 +80,7 @@ class Column:
         width: bytes of a value, for FIXED.
         span: for a number that stands for something else.
         members: for a union of several types, the child for each position in the union.
+        symbols: of an enum.
         number: its place among all columns; a subtree has consecutive numbers.
     """
 
@@ -91,6 +92,7 @@ class Column:
     width: int = 0
     span: Span | None = None
     members: dict[int, "Column"] | None = None
+    symbols: tuple[str, ...] | None = None
     number: int = 0
 
     def subtree(self) -> list["Column"]:
@@ -178,7 +180,7 @@ class _Walk:
             case Fixed():
                 return Column(Storage.BINARY, pa.binary())
             case Enum():
-                return Column(Storage.BINARY, pa.string())
+                return Column(Storage.BINARY, pa.string(), symbols=node.symbols)
             case Array():
                 item = self.column(node.items, f"{path}[]")
                 item.name = "element"

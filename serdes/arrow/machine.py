@@ -230,11 +230,12 @@ def block(weight: int, i: int, end: int, idle: int, state: int) -> tuple[int, in
         return 0, i, idle
     count = signed(count)
     if count < 0:
-        size, i = long_at(state, i, end)
-        if i < 0:
-            return 0, i, idle
+        size, after = long_at(state, i, end)
+        if after < 0:
+            return 0, fail(state, i, -after), idle
         if size & 1:
             return 0, fail(state, i, NEGATIVE_LENGTH), idle
+        i = after
         count = -count  # the least of all numbers stays negative, which is too many too
     if weight == 0:
         if count < 0 or count > end - i:

@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def compiled(function: F) -> F:
     """Compile a helper of the machine; it becomes part of whatever calls it."""
-    made: F = njit(nogil=True, error_model="numpy")(function)
+    made: F = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return made
 
 
@@ -76,17 +76,29 @@ store_f32 = _storer(_F32, types.float64, "fptrunc")
 store_f64 = _storer(_F64, types.float64, "")
 
 
-@compiled
-def get(address: int, entry: int) -> int:
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def get(typing_context: Any, address: Any, entry: Any) -> Any:
     """An entry of a table of numbers."""
-    number: int = load_64(address + 8 * entry)
-    return number
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_entry(builder, *arguments), align=8)
+
+    return types.int64(types.int64, types.int64), generate
 
 
-@compiled
-def put(address: int, entry: int, number: int) -> None:
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def put(typing_context: Any, address: Any, entry: Any, number: Any) -> Any:
     """Set an entry of a table of numbers."""
-    store_64(address + 8 * entry, number)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _entry(builder, *arguments[:2]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _entry(builder: Any, address: Any, entry: Any, *_: Any) -> Any:
+    return builder.gep(builder.inttoptr(address, _I64.as_pointer()), [entry])
 
 
 _HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
