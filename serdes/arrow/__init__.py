@@ -7,7 +7,7 @@ Needs pyarrow and Numba: `pip install strata-registry[arrow]`.
 """
 
 try:
-    import numba  # type: ignore[import-untyped,unused-ignore]  # noqa: F401
+    import numba  # noqa: F401
     import pyarrow  # noqa: F401
 except ImportError as error:
     raise ImportError(

@@ -100,7 +100,9 @@ class Columns:
                 return self._list(column, count, [validity, pa.py_buffer(values[: 4 * (count + 1)])], children)
             case Storage.BINARY:
                 data = self._data[column.number][: int(self.table[column.number, output.DATA_COUNT])]
-                return _array(column.arrow, count, [validity, pa.py_buffer(values[: 4 * (count + 1)]), pa.py_buffer(data)])
+                return _array(
+                    column.arrow, count, [validity, pa.py_buffer(values[: 4 * (count + 1)]), pa.py_buffer(data)]
+                )
         raw = values[: column.width * count]
         if pa.types.is_boolean(column.arrow):
             raw = np.packbits(raw, bitorder="little")

@@ -12,24 +12,34 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any
 
-import numba  # type: ignore[import-untyped,unused-ignore]
+import numba
 
 from serdes.arrow import machine, writer
 
 __all__ = ["run", "run_writer"]
 
-_SOURCES = ("state.py", "memory.py", "numbers.py", "output.py", "decimals.py", "machine.py", "writer.py")
+_SOURCES = (
+    "state.py",
+    "operations.py",
+    "memory.py",
+    "numbers.py",
+    "output.py",
+    "decimals.py",
+    "values.py",
+    "machine.py",
+    "writer.py",
+)
 
 
 def _fingerprint() -> int:
     digest = hashlib.sha256(numba.__version__.encode())
     for name in _SOURCES:
-        digest.update(pkgutil.get_data(__package__, name) or b"")
+        digest.update(pkgutil.get_data(__package__ or "", name) or b"")
     return int.from_bytes(digest.digest()[:6], "big")
 
 
 def _kept(function: Callable[..., Any]) -> Any:
-    options = {"nogil": True, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is nowhere to keep it

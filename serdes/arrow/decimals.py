@@ -7,20 +7,18 @@ import numpy as np
 
 from serdes.arrow.memory import compiled, get, load_8, store_8, store_64
 from serdes.arrow.numbers import OUT_OF_RANGE, TRUNCATED, extent, fail, shifted
+from serdes.arrow.operations import FULL
 from serdes.arrow.output import WIDTH, append
 from serdes.arrow.state import LIMB_COUNT, LIMBS, POOL
 
 __all__ = ["append_decimal"]
 
-_FULL = 20
 _QUICK = 18
 _BOUNDS = np.array([10**digits for digits in range(_QUICK + 1)], np.int64)
 
 
 @compiled
-def append_decimal(
-    pc: int, c: int, i: int, end: int, state: int
-) -> int:
+def append_decimal(pc: int, c: int, i: int, end: int, state: int) -> int:
     """The operands: size (-1 with its length before it, -2 all that is left), precision, most bits, up, down, bound."""
     size = get(pc, 2)
     if size == -1:
@@ -39,7 +37,7 @@ def append_decimal(
         return fail(state, after, OUT_OF_RANGE)
     address = append(state, c)
     if address == 0:
-        return -_FULL
+        return -FULL
     if size == 0 or (size <= 8 and get(pc, 5) == 0 and get(pc, 6) == 0):
         fits = _short(address, get(c, WIDTH), i, size, sign, get(pc, 3))
     else:

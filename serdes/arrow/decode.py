@@ -11,12 +11,12 @@ Rules of this file: it brings frames, programs and memory to the machine, and te
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from serdes.arrow import machine, numbers, output
+from serdes.arrow import numbers, operations, output
 from serdes.arrow import state as at
 from serdes.arrow.columns import Columns
 from serdes.arrow.compiled import run
@@ -31,7 +31,7 @@ from serdes.framing import MAX_SCHEMA_ID, join, split
 
 __all__ = ["BatchDecoder", "Decoded", "Frames", "Refusal", "decode_batch"]
 
-Frames = pa.Array | pa.ChunkedArray | Sequence[bytes | None]
+Frames: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes | None]
 """Frames as an Arrow column of binary values, which is not copied, or one by one; None is no frame."""
 
 _ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("position", pa.int32())])
@@ -72,7 +72,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Frames as the machine takes them, see `machine.run`; `keep` is what the addresses point into."""
+    """Frames as the machine takes them, see `state.py`; `keep` is what the addresses point into."""
 
     address: int
     offsets: Any
@@ -163,7 +163,7 @@ class BatchDecoder:
 
 
 class _Job:
-    """One batch on its way through the machine."""
+    """One batch on its way through the operations."""
 
     def __init__(self, decoder: BatchDecoder, columns: Columns, rows: int) -> None:
         self.columns = columns
@@ -197,12 +197,12 @@ class _Job:
             state[at.ROW] = row
             stop = self._run(snapshot, source, None if own is None else own[1])
             row = int(state[at.ROW])
-            if stop == machine.DONE:
+            if stop == operations.DONE:
                 return
-            if stop == machine.NEEDS_ROOM:
+            if stop == operations.NEEDS_ROOM:
                 in_bytes = bool(state[at.NEEDS_BYTES])
                 self.columns.grow(int(state[at.WHO]), int(state[at.NEED]), in_bytes=in_bytes)
-            elif stop == machine.NEEDS_PROGRAM:
+            elif stop == operations.NEEDS_PROGRAM:
                 snapshot = self._programs.learn(int(state[at.WHO]))
             else:
                 self._rewrite(source, row)
@@ -259,13 +259,13 @@ class _Job:
 
     def _refusal(self, status: int, schema_id: int, position: int, detail: int) -> Refusal:
         match status:
-            case machine.FRAME_SHORT:
+            case operations.FRAME_SHORT:
                 return Refusal("frame too short")
-            case machine.FRAME_MAGIC:
+            case operations.FRAME_MAGIC:
                 return Refusal(f"wrong magic byte 0x{detail:02x}")
-            case machine.FRAME_ID:
+            case operations.FRAME_ID:
                 return Refusal(f"schema id {detail} is outside 0 to {MAX_SCHEMA_ID}")
-            case machine.REFUSED:
+            case operations.REFUSED:
                 return Refusal(self._programs.refusal(detail)[0], schema_id)
             case numbers.RESOLUTION:
                 reason = f"{DecodeReason.RESOLUTION}: {self._programs.messages[detail]}"

@@ -18,7 +18,7 @@ import pyarrow as pa
 from serdes.arrow import writer as op
 from serdes.arrow.compiled import run_writer
 from serdes.arrow.feed import Feed
-from serdes.arrow.layout import Column, Storage, is_null, layout
+from serdes.arrow.layout import Column, is_null, layout
 from serdes.avro_schema import Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, parse
 from serdes.errors import EncodeError
 from serdes.framing import join
@@ -38,9 +38,7 @@ _WHY = {
 }
 
 
-def encode_batch(
-    batch: pa.RecordBatch | pa.Table | pa.Array, writer_schema: str, *, schema_id: int | None
-) -> pa.Array:
+def encode_batch(batch: pa.RecordBatch | pa.Table | pa.Array, writer_schema: str, *, schema_id: int | None) -> pa.Array:
     """One frame for each row.
 
     Args:
@@ -59,26 +57,28 @@ def encode_batch(
     """
     node = parse(writer_schema)
     root = layout(node)
-    array = _rows(batch, root)
+    array = _rows(batch, node)
     program = _Program()
     program.write(node, root)
     header = b"" if schema_id is None else join(schema_id, b"")
     return _run(program, Feed(root, array), len(array), header)
 
 
-def _rows(batch: pa.RecordBatch | pa.Table | pa.Array, root: Column) -> pa.Array:
-    if isinstance(batch, pa.Table):
-        batch = batch.combine_chunks()
-        columns = {name: batch.column(name).combine_chunks() for name in batch.column_names}
-    elif isinstance(batch, pa.RecordBatch):
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    else:
+def _rows(batch: pa.RecordBatch | pa.Table | pa.Array, node: Node) -> pa.Array:
+    """The batch as one array of what the schema describes."""
+    if isinstance(batch, pa.Array | pa.ChunkedArray):
         return batch.combine_chunks() if isinstance(batch, pa.ChunkedArray) else batch
-    if root.storage != Storage.STRUCT or root.members is not None:
+    if isinstance(batch, pa.Table):
+        columns = {name: batch.column(name).combine_chunks() for name in batch.column_names}
+    else:
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if not isinstance(node, Record):
+        if "value" not in columns:
+            raise EncodeError("a column `value` expected: the writer schema is no record")
         return columns["value"]
-    wanted = {one.name: columns[one.name] for one in root.children if one.name in columns}
+    wanted = {one.name: columns[one.name] for one in node.fields if one.name in columns}
     if not wanted:
-        return pa.nulls(batch.num_rows, pa.struct([])) if root.children else _empty_structs(batch.num_rows)
+        return _empty_structs(batch.num_rows)
     return pa.StructArray.from_arrays(list(wanted.values()), names=list(wanted))
 
 
@@ -234,7 +234,11 @@ class _Program:
             exits.append(self._emit(op.JUMP))
         for one in exits:
             one[2] = len(self.rows)
-        self.table[table + 3 * len(members) : table + 3 * len(members) + 3] = [0, nulls[0] if nulls else 0, len(self.rows)]
+        self.table[table + 3 * len(members) : table + 3 * len(members) + 3] = [
+            0,
+            nulls[0] if nulls else 0,
+            len(self.rows),
+        ]
 
 
 def _rank(node: Node) -> int:

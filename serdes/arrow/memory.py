@@ -7,9 +7,10 @@ which is every one that Arrow's own buffers are native to.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
-from numba import njit, types  # type: ignore[import-untyped,unused-ignore]
-from numba.extending import intrinsic  # type: ignore[import-untyped,unused-ignore]
+import numba
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 __all__ = [
     "compiled",
@@ -29,15 +30,19 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Their own annotations speak of what they make in Python; here it only matters what they are in compiled code.
+_njit: Any = numba.njit
+_intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
+
 
 def compiled(function: F) -> F:
     """Compile a helper of the machine; it becomes part of whatever calls it."""
-    made: F = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    made: F = _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return made
 
 
 def _loader(kind: Any, wide: Any, widen: str) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+    @_intrinsic
     def load(typing_context: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             pointer = builder.inttoptr(arguments[0], kind.as_pointer())
@@ -50,7 +55,7 @@ def _loader(kind: Any, wide: Any, widen: str) -> Any:
 
 
 def _storer(kind: Any, given: Any, narrow: str) -> Any:
-    @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+    @_intrinsic
     def store(typing_context: Any, address: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             pointer = builder.inttoptr(arguments[0], kind.as_pointer())
@@ -65,19 +70,19 @@ def _storer(kind: Any, given: Any, narrow: str) -> Any:
 
 _I8, _I32, _I64, _F32, _F64 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
 
-load_8 = _loader(_I8, types.int64, "zext")
-load_i32 = _loader(_I32, types.int64, "sext")
-load_64 = _loader(_I64, types.int64, "")
-load_f32 = _loader(_F32, types.float64, "fpext")
-store_8 = _storer(_I8, types.int64, "trunc")
-store_i32 = _storer(_I32, types.int64, "trunc")
-store_64 = _storer(_I64, types.int64, "")
-store_f32 = _storer(_F32, types.float64, "fptrunc")
-store_f64 = _storer(_F64, types.float64, "")
+load_8: Callable[[int], int] = _loader(_I8, types.int64, "zext")
+load_i32: Callable[[int], int] = _loader(_I32, types.int64, "sext")
+load_64: Callable[[int], int] = _loader(_I64, types.int64, "")
+load_f32: Callable[[int], float] = _loader(_F32, types.float64, "fpext")
+store_8: Callable[[int, int], None] = _storer(_I8, types.int64, "trunc")
+store_i32: Callable[[int, int], None] = _storer(_I32, types.int64, "trunc")
+store_64: Callable[[int, int], None] = _storer(_I64, types.int64, "")
+store_f32: Callable[[int, float], None] = _storer(_F32, types.float64, "fptrunc")
+store_f64: Callable[[int, float], None] = _storer(_F64, types.float64, "")
 
 
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def get(typing_context: Any, address: Any, entry: Any) -> Any:
+@_intrinsic
+def _get(typing_context: Any, address: Any, entry: Any) -> Any:
     """An entry of a table of numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -86,8 +91,8 @@ def get(typing_context: Any, address: Any, entry: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def put(typing_context: Any, address: Any, entry: Any, number: Any) -> Any:
+@_intrinsic
+def _put(typing_context: Any, address: Any, entry: Any, number: Any) -> Any:
     """Set an entry of a table of numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -100,6 +105,9 @@ def put(typing_context: Any, address: Any, entry: Any, number: Any) -> Any:
 def _entry(builder: Any, address: Any, entry: Any, *_: Any) -> Any:
     return builder.gep(builder.inttoptr(address, _I64.as_pointer()), [entry])
 
+
+get: Callable[[int, int], int] = _get
+put: Callable[[int, int, int], None] = _put
 
 _HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
 

@@ -1,6 +1,7 @@
 """Columns as compiled code appends to them: growable memory that a table of addresses and counts describes.
 
-A column is the address of its row in a table, with the entries named here; rows are in the order of the numbers. An append that finds no
+A column is the address of its row in a table, with the entries named here; rows are in the order of the
+numbers. An append that finds no
 room answers False after noting in `state` who needs how much; the row under way is then taken back, the memory made
 larger, and the row run again. Nothing is kept to take a row back: how many values a column had follows from the counts
 of the column around it.
@@ -21,11 +22,6 @@ __all__ = [
     "DATA_COUNT",
     "ENTRIES",
     "STOP",
-    "STOP_BINARY",
-    "STOP_FIXED",
-    "STOP_LIST",
-    "STOP_NULLS",
-    "STOP_STRUCT",
     "VALID",
     "VALUES",
 ]
@@ -37,6 +33,7 @@ COLUMN = 8 * ENTRIES
 column around, 0 at the root."""
 
 NULLS, FIXED, BINARY, LIST, STRUCT = range(5)
+
 
 @compiled
 def room(state: int, c: int) -> bool:
@@ -168,7 +165,7 @@ def _equal(c: int, j: int, k: int) -> bool:
     size = load_i32(offsets + 4 * (j + 1)) - a
     if size != load_i32(offsets + 4 * (k + 1)) - b:
         return False
-    for at in range(size):
+    for at in range(size):  # noqa: SIM110 - compiled code has no generators
         if load_8(data + a + at) != load_8(data + b + at):
             return False
     return True

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from serdes.arrow import machine as op
+from serdes.arrow import operations as op
 from serdes.arrow.layout import Column, Storage, is_null
 from serdes.avro_plan import Branches, Bytes, Entries, Fail, Fields, Items, Plan, Rest, Scalar, Symbols, Tag
 from serdes.avro_raw import lowering
@@ -39,7 +39,7 @@ class Code:
     """What the programs of one decoder share.
 
     Attributes:
-        rows: instructions, each of `machine.WORDS` numbers.
+        rows: instructions, each of `operations.WORDS` numbers.
         table: targets of branches; places and lengths of symbols.
         pool: bytes of symbols and defaults.
         messages: sentences of refusals.
@@ -99,9 +99,7 @@ class Compiler:
         self._rows.append(row)
         return row
 
-    def _routine(
-        self, key: tuple[int, int], plan: Fields, reader: Record | None, column: Column | None
-    ) -> None:
+    def _routine(self, key: tuple[int, int], plan: Fields, reader: Record | None, column: Column | None) -> None:
         self._routines[key] = len(self._rows)
         self._depth = 0
         if column is None or reader is None:
@@ -143,7 +141,7 @@ class Compiler:
                 self._loop(column, 0, 1, lambda: self._read_entry(plan, node, column))
             case Symbols(), _:
                 self._emit(op.ENUM, column, 2 * len(plan.written), self._symbols(plan))
-            case (Scalar() | Bytes() | Rest()), (Primitive() | Fixed()):
+            case ((Scalar() | Bytes() | Rest()), (Primitive() | Fixed())):
                 self._read_scalar(plan, node, column)
             case _:
                 raise AssertionError(plan, node)

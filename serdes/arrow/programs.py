@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from serdes.arrow import machine
+from serdes.arrow import operations
 from serdes.arrow.layout import Column, Style
 from serdes.arrow.program import Code, Compiler
 from serdes.arrow.state import HASH
@@ -105,7 +105,9 @@ class Programs:
     def learn_own(self) -> tuple[Snapshot, int]:
         """A program for payloads that have the reader schema itself, and where it begins."""
         with self._lock:
-            start = Compiler(self._code).compile(plan(self._reader, self._reader, self._shape), self._reader, self._root)
+            start = Compiler(self._code).compile(
+                plan(self._reader, self._reader, self._shape), self._reader, self._root
+            )
             self._snapshot = self._take()
             return self._snapshot, start
 
@@ -138,7 +140,7 @@ class Programs:
             ids[slot], starts[slot] = schema_id, start
         code = self._code
         return Snapshot(
-            np.array(code.rows, np.int64).reshape(-1, machine.WORDS),
+            np.array(code.rows, np.int64).reshape(-1, operations.WORDS),
             np.array(code.table, np.int64),
             np.frombuffer(bytes(code.pool) or b"\0", np.uint8),
             ids,

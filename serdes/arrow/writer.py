@@ -82,7 +82,7 @@ def write_long(number: int, o: int) -> int:
 
 
 @compiled
-def execute(row: int, o: int, state: int) -> int:
+def execute(row: int, o: int, state: int) -> int:  # noqa: C901 - the table of operations
     """Write one payload; the address behind it, or a failure."""
     pc, columns, sp, x = get(state, CODE), get(state, COLUMNS), get(state, STACK), row
     code, end = pc, get(state, OUT_END) - 16
@@ -163,7 +163,7 @@ def value(op: int, pc: int, c: int, x: int, o: int, state: int) -> int:
         return failed(state, pc, NO_SYMBOL if op == SYMBOL else IS_NULL)
     if op == STRUCT:
         return o
-    if op == BYTES or op == FIXED:
+    if op in (BYTES, FIXED):
         return write_bytes(op, pc, c, x, o, state)
     address = get(c, VALUES) + x * get(c, WIDTH)
     if op == COPY:

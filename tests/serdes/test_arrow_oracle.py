@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serdes.arrow import BatchDecoder, UnsupportedSchema
+from serdes.arrow import BatchDecoder, UnsupportedSchema, decode_batch, encode_batch
 from serdes.avro import Branch, compile_decoder, compile_encoder
 from serdes.avro_schema import Array, Map, Node, Primitive, Record, Union, parse
 from serdes.errors import DecodeError, SchemaError
@@ -95,7 +95,7 @@ class Schemas:
             case _:
                 return chance.choice(KINDS)
 
-    def reader(self, written: Any) -> Any:
+    def reader(self, written: Any) -> Any:  # noqa: C901 - a case for each kind of type
         """A type to read it as; mostly one that it can be read as."""
         chance = self.chance
         if chance.random() < 0.03:
@@ -118,15 +118,30 @@ class Schemas:
                 return self.reader_record(written)
             case {"type": "enum"}:
                 symbols = [*written["symbols"][1:], "Z"]
-                return chance.choice([written, {**written, "symbols": symbols, "default": "Z"}, {**written, "symbols": symbols}])
+                return chance.choice(
+                    [written, {**written, "symbols": symbols, "default": "Z"}, {**written, "symbols": symbols}]
+                )
             case {"logicalType": "decimal"}:
                 if chance.random() < 0.3:
-                    return {**written, "precision": min(written["precision"] + 2, 76), "scale": max(written["scale"] + chance.choice([-2, 2, 0]), 0)}
+                    return {
+                        **written,
+                        "precision": min(written["precision"] + 2, 76),
+                        "scale": max(written["scale"] + chance.choice([-2, 2, 0]), 0),
+                    }
                 return written
             case {"logicalType": name, "type": kind} if name.endswith("millis") and kind == "long":
-                return chance.choice([written, {"type": "long", "logicalType": name.replace("millis", "micros")}, "long"])
+                return chance.choice(
+                    [written, {"type": "long", "logicalType": name.replace("millis", "micros")}, "long"]
+                )
             case {"logicalType": name, "type": "long"}:
-                return chance.choice([written, {"type": "long", "logicalType": name.replace("micros", "millis")} if "stamp" in name else written])
+                return chance.choice(
+                    [
+                        written,
+                        {"type": "long", "logicalType": name.replace("micros", "millis")}
+                        if "stamp" in name
+                        else written,
+                    ]
+                )
         return written
 
     def reader_record(self, written: Any) -> Any:
@@ -184,7 +199,9 @@ class Schemas:
             case {"type": "enum", "symbols": symbols}:
                 return chance.choice(symbols)
             case {"logicalType": "decimal", "precision": precision, "scale": scale}:
-                digits = chance.randrange(-(10 ** chance.randrange(precision + 1)) + 1, 10 ** chance.randrange(precision + 1))
+                digits = chance.randrange(
+                    -(10 ** chance.randrange(precision + 1)) + 1, 10 ** chance.randrange(precision + 1)
+                )
                 return Decimal(digits).scaleb(-scale)
             case {"type": "fixed", "size": size}:
                 return chance.randbytes(size)
@@ -228,7 +245,8 @@ class Schemas:
         for _ in range(chance.randrange(1, 4)):
             at = chance.randrange(len(changed) + 1)
             changed[at : at + chance.randrange(3)] = bytes(
-                chance.choice([0, 1, 2, 3, 4, 0x7F, 0x80, 0xFF, chance.randrange(256)]) for _ in range(chance.randrange(3))
+                chance.choice([0, 1, 2, 3, 4, 0x7F, 0x80, 0xFF, chance.randrange(256)])
+                for _ in range(chance.randrange(3))
             )
         return bytes(changed)
 
@@ -237,7 +255,9 @@ def shown(value: Any, node: Node) -> Any:
     """A value of the deserializer as Arrow gives it back."""
     match value, node:
         case Branch(), Union():
-            others = [n for n, one in enumerate(node.branches) if not (isinstance(one, Primitive) and one.kind == "null")]
+            others = [
+                n for n, one in enumerate(node.branches) if not (isinstance(one, Primitive) and one.kind == "null")
+            ]
             inner = shown(value.value, node.branches[value.position])
             kinds = {one.kind for one in node.branches if isinstance(one, Primitive) and one.kind != "null"}
             if len(others) == 2 and kinds in ({"int", "long"}, {"float", "double"}):
@@ -304,7 +324,15 @@ def check(seed: int) -> int:
         else:
             assert error is None, (texts, payload, error)
             assert expected == found, (texts, payload)
+    assert_same_rows_when_written_again(batch.filter(batch.column("error").is_null()), texts[1])
     return len(payloads) - batch.column("error").is_valid().to_pylist().count(True)
+
+
+def assert_same_rows_when_written_again(batch, schema):
+    """What was read can be written with the same schema, and is read as the same rows."""
+    frames = encode_batch(batch.drop_columns(["error"]), schema, schema_id=1)
+    again = decode_batch(frames, schema, writer_schemas={1: schema})
+    assert plain(batch.to_pylist()) == plain(again.to_pylist()), schema
 
 
 @settings(max_examples=300, deadline=None)
