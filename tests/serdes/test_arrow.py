@@ -277,7 +277,7 @@ def test_a_column_that_is_too_large(monkeypatch):
     monkeypatch.setattr(columns, "MAX_OFFSET", 10_000)
     reader = record(("f", "string", "x" * 1000))
 
-    with pytest.raises(ColumnTooLarge, match="column f .* decode fewer frames at once"):
+    with pytest.raises(ColumnTooLarge, match=r"column f .* decode fewer frames at once"):
         decoded([b"\0\0\0\0\1"] * 11, reader, {1: record()})
 
 
