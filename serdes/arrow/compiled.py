@@ -46,13 +46,23 @@ def _kept(function: Callable[..., Any]) -> Any:
         return numba.njit(**options)(function)
 
 
-def _entry(function: Callable[[int], int], fingerprint: int) -> Any:
-    def enter(state: int) -> int:
-        return fingerprint if state == 0 else function(state)
-
-    enter.__qualname__ += f".{function.__module__}"
-    return _kept(enter)
+_decode, _write = machine.run, writer.run
+"""Globals, since Numba compares the constants of a function by value: these would differ in each process."""
 
 
-run = _entry(machine.run, _fingerprint())
-run_writer = _entry(writer.run, _fingerprint())
+def _make_run(fingerprint: int) -> Any:
+    def run(state: int) -> int:
+        return fingerprint if state == 0 else _decode(state)
+
+    return _kept(run)
+
+
+def _make_run_writer(fingerprint: int) -> Any:
+    def run_writer(state: int) -> int:
+        return fingerprint if state == 0 else _write(state)
+
+    return _kept(run_writer)
+
+
+run = _make_run(_fingerprint())
+run_writer = _make_run_writer(_fingerprint())

@@ -55,9 +55,8 @@ class Programs:
         self._find = _finder(writers)
         self._lock = threading.Lock()
         self._code = Code()
-        self._starts: dict[int, int] = {}
         self._refusals: dict[tuple[str, str], int] = {UNKNOWN: 0}
-        self._texts: dict[int, str] = {}
+        self._clear()
         self._snapshot = self._take()
 
     @property
@@ -95,9 +94,7 @@ class Programs:
             schema = None
         with self._lock:
             if len(self._starts) >= _MAX_PROGRAMS:
-                self._starts.clear()
-                self._texts.clear()
-                self._code = Code(messages=self._code.messages)
+                self._clear()
             self._starts[schema_id] = self._start(schema_id, schema)
             self._snapshot = self._take()
             return self._snapshot
@@ -139,14 +136,22 @@ class Programs:
                 slot = (slot + 1) & (size - 1)
             ids[slot], starts[slot] = schema_id, start
         code = self._code
-        return Snapshot(
-            np.array(code.rows, np.int64).reshape(-1, operations.WORDS),
-            np.array(code.table, np.int64),
-            np.frombuffer(bytes(code.pool) or b"\0", np.uint8),
-            ids,
-            starts,
-            2 * code.deepest + 64,
-        )
+        self._rows = _extended(self._rows, code.rows)
+        self._table = _extended(self._table, code.table)
+        pool = np.frombuffer(bytes(code.pool) or b"\0", np.uint8)
+        return Snapshot(self._rows, self._table, pool, ids, starts, 2 * code.deepest + 64)
+
+    def _clear(self) -> None:
+        """Forget all programs, and keep the sentences: batches under way refer to them by number."""
+        self._starts: dict[int, int] = {}
+        self._texts: dict[int, str] = {}
+        self._code = Code(messages=self._code.messages)
+        self._rows, self._table = np.zeros((0, operations.WORDS), np.int64), np.zeros(0, np.int64)
+
+
+def _extended(array: Any, rows: list[Any]) -> Any:
+    """The array with the rows that it lacks: what is written of a program never changes."""
+    return np.concatenate([array, np.array(rows[len(array) :], np.int64)]) if len(rows) > len(array) else array
 
 
 def _finder(writers: WriterSchemas) -> Callable[[int], Schema]:

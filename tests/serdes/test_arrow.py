@@ -461,3 +461,13 @@ def test_nowhere_to_keep_compiled_code(monkeypatch):
     monkeypatch.setattr(compiled.numba, "njit", njit)
 
     assert 3 == compiled._kept(lambda number: number + 1)(2)
+
+
+def test_compiled_once():
+    """What one process has compiled the next one finds."""
+    compiled.run(0)
+    program = "from serdes.arrow.compiled import run; run(0); print(sum(run.stats.cache_hits.values()))"
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "1\n" == done.stdout
