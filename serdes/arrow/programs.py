@@ -146,7 +146,8 @@ class Programs:
         self._starts: dict[int, int] = {}
         self._texts: dict[int, str] = {}
         self._code = Code(messages=self._code.messages)
-        self._rows, self._table = np.zeros((0, operations.WORDS), np.int64), np.zeros(0, np.int64)
+        self._rows: Any = np.zeros((0, operations.WORDS), np.int64)
+        self._table: Any = np.zeros(0, np.int64)
 
 
 def _extended(array: Any, rows: list[Any]) -> Any:
