@@ -16,6 +16,7 @@ __all__ = ["main"]
 SECTIONS = {
     "reads": "bench.reads",
     "writes": "bench.writes",
+    "scale": "bench.scale",
     "serdes": "bench.serdes_decode",
     "spark": "bench.spark_decode",
 }

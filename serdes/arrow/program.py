@@ -245,7 +245,7 @@ class Compiler:
     def _read_integer(self, plan: Scalar, node: Primitive | Fixed, column: Column) -> None:
         bits = 32 if plan.kind is Kind.INT else 64
         if isinstance(node, Primitive) and node.kind in (Kind.FLOAT, Kind.DOUBLE):
-            self._emit(op.REAL, column, bits)
+            self._emit(op.REAL, column, bits, int(node.kind is Kind.FLOAT))
         elif column.span is not None:
             span = column.span
             up, down = rescaling(plan.written, node.logical)

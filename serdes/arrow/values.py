@@ -3,6 +3,8 @@
 Rules of this file: compiled code only. An operation answers the address behind what it read, or a failure.
 """
 
+import numpy as np
+
 from serdes.arrow.decimals import append_decimal
 from serdes.arrow.memory import (
     compiled,
@@ -253,7 +255,7 @@ def span(pc: int, c: int, i: int, end: int, state: int) -> int:
 
 @compiled
 def real(op: int, pc: int, c: int, i: int, end: int, state: int) -> int:
-    """An int or long as a float or double, or a float as a double."""
+    """An int or long as a float (operand 1) or double, or a float as a double; the column may be wider than the type."""
     number = 0.0
     if op == WIDEN:
         if end - i < 4:
@@ -265,6 +267,8 @@ def real(op: int, pc: int, c: int, i: int, end: int, state: int) -> int:
         if i < 0:
             return i
         number = float(signed(bits))
+        if get(pc, 3) == 1:
+            number = float(np.float32(number))
     address = append(state, c)
     if address == 0:
         return -FULL
