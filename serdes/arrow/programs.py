@@ -48,6 +48,9 @@ class Snapshot:
 class Programs:
     """Programs that read into the same columns."""
 
+    _rows: Any
+    _table: Any
+
     def __init__(self, reader: Node, root: Column, style: Style, writers: WriterSchemas) -> None:
         self._reader = reader
         self._root = root
@@ -146,8 +149,8 @@ class Programs:
         self._starts: dict[int, int] = {}
         self._texts: dict[int, str] = {}
         self._code = Code(messages=self._code.messages)
-        self._rows: Any = np.zeros((0, operations.WORDS), np.int64)
-        self._table: Any = np.zeros(0, np.int64)
+        self._rows = np.zeros((0, operations.WORDS), np.int64)
+        self._table = np.zeros(0, np.int64)
 
 
 def _extended(array: Any, rows: list[Any]) -> Any:

@@ -255,7 +255,7 @@ def span(pc: int, c: int, i: int, end: int, state: int) -> int:
 
 @compiled
 def real(op: int, pc: int, c: int, i: int, end: int, state: int) -> int:
-    """An int or long as a float (operand 1) or double, or a float as a double; the column may be wider than the type."""
+    """An int or long as a float (operand 1) or double, or a float as a double; the column may be wider."""
     number = 0.0
     if op == WIDEN:
         if end - i < 4:
