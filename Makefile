@@ -1,8 +1,8 @@
 # The whole command surface. Every target sets up what it needs first.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS := server,kafka,postgres,spark
 RUNS ?= 70
+EXTRAS := server,kafka,postgres,arrow,spark
 
 .PHONY: help setup serve demo check format test test-all test-faults bench clean
 
