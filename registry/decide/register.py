@@ -35,6 +35,7 @@ from registry.schemas import (
 )
 from registry.writer import Decision
 from storage.log import Record
+from storage.record_json import encode
 from storage.records import (
     DEFAULT_CONTEXT,
     MAX_VERSION,
@@ -45,7 +46,6 @@ from storage.records import (
     Subject,
     Version,
     context_of,
-    encode,
 )
 from storage.state import SchemaVersion, State, StoredSchema
 
