@@ -15,7 +15,7 @@ QUICK = settings(
     phases=[Phase.explicit, Phase.generate],
     derandomize=True,
 )
-LONG = settings(QUICK, max_examples=10_000, derandomize=False)
+LONG = settings(QUICK, max_examples=3_000, derandomize=False)
 
 
 @pytest.fixture
