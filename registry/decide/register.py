@@ -169,7 +169,7 @@ def _prepared(state: State, subject: Subject, request: SchemaRequest, mode: Mode
         request = with_tags(state, subject, request, add, remove, must_exist=True)
         request = replace(request, version=request.version or -1)
     if request.propagate_tags and latest and not mode.is_import:
-        request = with_tags(state, subject, request, inline_tags(state, latest), must_exist=False)
+        request = with_tags(state, subject, request, inline_tags(state, latest, request.limits), must_exist=False)
     return request
 
 
