@@ -7,9 +7,24 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from serdes.avro_schema import MISSING, Array, Enum, Field, Fixed, Logical, Map, Node, Primitive, Record, Union
+from serdes.avro_encode import compile_encoder
+from serdes.avro_schema import (
+    MISSING,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Logical,
+    Map,
+    Node,
+    Primitive,
+    Record,
+    Union,
+    parse,
+)
+from serdes.avro_values import Shape, default_value
 
-__all__ = ["project", "write"]
+__all__ = ["project", "write", "write_with_defaults"]
 
 _NOT_CHECKED = frozenset({"uuid"})
 """Logical types that are left to Spark as their underlying type: it has no type for them, so checking buys nothing."""
@@ -34,6 +49,14 @@ def write(schema: Node) -> str:
     return json.dumps(_Writer().tree(schema))
 
 
+def write_with_defaults(text: str) -> str:
+    """The same schema text, in which each default is the bytes that Avro writes for it, in hexadecimal.
+
+    So the executors need not know what a default means in JSON. A default that is none carries what is wrong with it.
+    """
+    return json.dumps(_EncodingWriter().tree(parse(text)))
+
+
 class _Writer:
     """Writes each named type out where it is met first, and by its name from then on."""
 
@@ -51,11 +74,14 @@ class _Writer:
                 return {"type": "map", "values": self.tree(node.values)}
             case Union():
                 return [self.tree(branch) for branch in node.branches]
-            case Record() | Enum() | Fixed() if node.name in self._written:
+            case Record() | Enum() | Fixed() if self._is_known(node.name):
                 return _reference(node.name)
         self._written.add(node.name)
         aliases = [_reference(one) for one in node.aliases]
         return {"name": node.name, "namespace": "", "aliases": aliases, **self._definition(node)}
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._written
 
     def _definition(self, node: Record | Enum | Fixed) -> dict[str, Any]:
         match node:
@@ -70,6 +96,31 @@ class _Writer:
     def _field(self, one: Field) -> dict[str, Any]:
         default = {} if one.default is MISSING else {"default": one.default}
         return {"name": one.name, "type": self.tree(one.type), "aliases": list(one.aliases), **default}
+
+
+class _EncodingWriter(_Writer):
+    """Puts the bytes of a default in its place; readable for Avro's own parser."""
+
+    def _is_known(self, name: str) -> bool:
+        # Avro's parser has no way to say that a name is without namespace, but takes equal definitions.
+        return "." in name and super()._is_known(name)
+
+    def _field(self, one: Field) -> dict[str, Any]:
+        written = super()._field(one)
+        if one.default is not MISSING:
+            del written["default"]
+            written |= _encoded(one)
+        return written
+
+
+def _encoded(one: Field) -> dict[str, str]:
+    # In a record, since a top-level `bytes` would be written without its length.
+    schema = write(Record("default", (), [Field("value", one.type)]))
+    try:
+        value = default_value(one.type, one.default, Shape(numeric_times=True, tagged_unions=True))
+        return {"strata-default": compile_encoder(schema)({"value": value}).hex()}
+    except (ValueError, OverflowError, RecursionError) as error:
+        return {"strata-bad-default": str(error)}
 
 
 def _reference(name: str) -> str:

@@ -2,18 +2,21 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PythonException
-from pyspark.sql import DataFrame, Row, SparkSession, functions
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import Column, DataFrame, Row, SparkSession, functions
 
 from serdes.client import RegistryClient
 from serdes.errors import RegistryError, SchemaError
-from spark_udfs import decode
+from spark_udfs import decode, install
+from spark_udfs.catalog import jvm_path
 from spark_udfs.paths import arrow_path, pandas_path
+from spark_udfs.plan import Plan
 from spark_udfs.types import UnsupportedSchema
 
 pytestmark = [
@@ -22,6 +25,9 @@ pytestmark = [
 ]
 
 MakeFrame = Callable[[int, Any, Any], bytes]
+
+QUERY_ERRORS = (PythonException, AnalysisException, Py4JJavaError)
+"""How a failed query is told: by a Python worker, by the analyser, by the executors' own code."""
 
 PATH = "arrow" if hasattr(functions, "arrow_udf") else "pandas"
 """The path that this Spark takes by itself."""
@@ -43,14 +49,22 @@ FLIGHT_2 = _record(
 FLIGHT_3 = _record("Flight", ("carrier", "string"), ("delay", "long"), ("gate", ["null", "string"], None))
 
 
-@pytest.fixture(params=[arrow_path, pandas_path], ids=["arrow", "pandas"])
+def _installed(plan: Plan, columns: Sequence[Column]) -> Column:
+    """The JVM path, brought into the session when it is first taken."""
+    session = SparkSession.getActiveSession()
+    assert session
+    install(session, registry=plan.registry)
+    return jvm_path(plan, columns)
+
+
+@pytest.fixture(params=[_installed, arrow_path, pandas_path], ids=["jvm", "arrow", "pandas"])
 def each_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test runs on each path, whichever this Spark would choose."""
     if request.param is arrow_path and not hasattr(functions, "arrow_udf"):
         pytest.skip("this Spark has no arrow_udf")
     if request.param is pandas_path:
         pytest.importorskip("pandas")
-    monkeypatch.setattr("spark_udfs.columns.available_path", lambda: request.param)
+    monkeypatch.setattr("spark_udfs.columns.chosen_path", lambda *_: request.param)
 
 
 def _frames(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
@@ -255,7 +269,7 @@ def test_damaged_frame_in_failfast(spark: SparkSession, registry: RegistryClient
     )
 
     expected = rf"\(schema id {schema_id}, topic flights, partition 0, offset 2\): truncated \(at field gate"
-    with pytest.raises(PythonException, match=expected):
+    with pytest.raises(QUERY_ERRORS, match=expected):
         decoded.collect()
 
 
@@ -374,5 +388,5 @@ def test_text_column(spark: SparkSession, registry: RegistryClient) -> None:
     """A column that is not binary fails the query with what it is."""
     df = spark.range(1).selectExpr("'a' AS value", "id AS offset")
 
-    with pytest.raises(PythonException, match=r"the column to decode is (large_)?string"):
+    with pytest.raises(QUERY_ERRORS, match=r"the column to decode is (large_)?string"):
         _decoded(df, registry=registry.settings, reader_schema='"int"').collect()
