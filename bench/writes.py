@@ -22,7 +22,7 @@ from bench.report import table
 from harness.kafka import KafkaBroker
 from harness.registry import RegistryNode
 
-__all__ = ["run"]
+__all__ = ["registration", "run"]
 
 SECONDS = 6.0
 AT_ONCE = 16
@@ -48,7 +48,7 @@ def run() -> str:
 
 def _registrations(name: str, log_url: str) -> list[list[object]]:
     with RegistryNode(log_url) as node:
-        call = _registration(node.port)
+        call = registration(node.port)
         call()
         return [[f"registration on {name}", n, *_timed(call, n)] for n in (1, AT_ONCE)]
 
@@ -97,7 +97,8 @@ def _sqlite_commit(file: str) -> Callable[[], None]:
     return call
 
 
-def _registration(port: int) -> Callable[[], None]:
+def registration(port: int) -> Callable[[], None]:
+    """Return a call that registers one more new schema, under a subject of its own; for any number of threads."""
     local = threading.local()
 
     def call() -> None:

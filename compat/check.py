@@ -5,12 +5,13 @@ The messages are the reference's to the letter. After the findings of the direct
 lines on the previous version; the server adds a last line on its settings.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from compat.formats import FORMATS
 from compat.levels import LEVELS, Direction, Level, Policy
+from compat.limits import DEFAULT_LIMITS, Limits
 from compat.result import Incompatibility
 from compat.schema import ParsedSchema
 
@@ -37,12 +38,22 @@ class CheckResult:
     incompatibilities: tuple[Incompatibility, ...] = ()
 
 
-def check(new: ParsedSchema, previous: Sequence[Previous], level: Level, policy: Policy = Policy.STRICT) -> CheckResult:
-    """Check a new schema against the previous versions (oldest first) under a level."""
+def check(
+    new: ParsedSchema,
+    previous: Sequence[Previous],
+    level: Level,
+    policy: Policy = Policy.STRICT,
+    limits: Limits = DEFAULT_LIMITS,
+) -> CheckResult:
+    """Check a new schema against the previous versions (oldest first) under a level.
+
+    Raises:
+        OutOfTime: the time of the limits was over before there was a verdict.
+    """
     rule = LEVELS[level]
     looked_at = previous if rule.transitive else previous[-1:]
     for version in reversed(looked_at if rule.directions else ()):
-        result = _check_version(new, version, rule.directions, policy)
+        result = _check_version(new, version, rule.directions, policy, limits)
         if not result.compatible:
             return result
     return CheckResult(compatible=True)
@@ -54,7 +65,7 @@ def explain(incompatibility: Incompatibility) -> str:
 
 
 def _check_version(
-    new: ParsedSchema, previous: Previous, directions: Sequence[Direction], policy: Policy
+    new: ParsedSchema, previous: Previous, directions: Sequence[Direction], policy: Policy, limits: Limits
 ) -> CheckResult:
     if new.format is not previous.schema.format:
         return CheckResult(compatible=False, messages=(_OTHER_FORMAT,))
@@ -62,21 +73,33 @@ def _check_version(
     findings: list[Incompatibility] = []
     found: Sequence[Incompatibility] = ()
     for direction in directions:
-        found = _check_direction(new, previous, direction, policy)
+        found = _check_direction(new, previous, direction, policy, limits)
         findings += found
-        messages += (_message(finding) for finding in found)
+        messages += _messages(found, limits)
     if found:
         messages += _lines_on(previous)
     return CheckResult(compatible=not findings, messages=tuple(messages), incompatibilities=tuple(findings))
 
 
 def _check_direction(
-    new: ParsedSchema, previous: Previous, direction: Direction, policy: Policy
+    new: ParsedSchema, previous: Previous, direction: Direction, policy: Policy, limits: Limits
 ) -> list[Incompatibility]:
     backward = direction is Direction.BACKWARD
     reader, writer = (new, previous.schema) if backward else (previous.schema, new)
-    found = FORMATS[new.format].check(reader, writer, policy=policy)
+    found = FORMATS[new.format].check(reader, writer, policy=policy, limits=limits)
     return [replace(finding, direction=direction, version=previous.version) for finding in found]
+
+
+def _messages(findings: Sequence[Incompatibility], limits: Limits) -> Iterator[str]:
+    """The messages, as long as they are not too long together; the first one always."""
+    length = 0
+    for finding in findings:
+        limits.look_at_clock()
+        message = _message(finding)
+        length += len(message)
+        if length > limits.messages and finding is not findings[0]:
+            return
+        yield message
 
 
 def _message(finding: Incompatibility) -> str:

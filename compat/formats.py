@@ -14,7 +14,7 @@ from compat.json_schema import rules as json_rules
 from compat.json_schema import wording as json_wording
 from compat.json_schema.model import JsonSchema
 from compat.levels import Policy
-from compat.limits import DEFAULT_LIMITS
+from compat.limits import DEFAULT_LIMITS, Limits
 from compat.protobuf import equivalence as protobuf_equivalence
 from compat.protobuf import formats as protobuf_formats
 from compat.protobuf import rules as protobuf_rules
@@ -29,13 +29,33 @@ __all__ = ["FORMATS", "Format"]
 
 
 class _Parse(Protocol):
-    def __call__(self, text: str, *, strict: bool, references: Sequence[ResolvedReference] = ()) -> ParsedSchema: ...
+    def __call__(
+        self,
+        text: str,
+        *,
+        strict: bool,
+        references: Sequence[ResolvedReference] = (),
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> ParsedSchema: ...
 
 
 class _Check(Protocol):
     def __call__(
-        self, reader: ParsedSchema, writer: ParsedSchema, *, policy: Policy = Policy.STRICT
+        self,
+        reader: ParsedSchema,
+        writer: ParsedSchema,
+        *,
+        policy: Policy = Policy.STRICT,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> Sequence[Incompatibility]: ...
+
+
+class _Normalize(Protocol):
+    def __call__(self, schema: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> str: ...
+
+
+class _Equivalent(Protocol):
+    def __call__(self, left: ParsedSchema, right: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool: ...
 
 
 class _WireMessage(Protocol):
@@ -47,9 +67,9 @@ class Format:
     """What can be done with schemas of one format; each function takes only schemas of that format."""
 
     parse: _Parse  # strict for a new schema, lenient for a stored one; raises SchemaParseError
-    normalize: Callable[[ParsedSchema], str]  # the text that normalize=true stores
+    normalize: _Normalize  # the text that normalize=true stores
     check: _Check
-    equivalent: Callable[[ParsedSchema, ParsedSchema], bool]  # one version of a subject, though the texts differ
+    equivalent: _Equivalent  # one version of a subject, though the texts differ
     wire_message: _WireMessage  # a finding in the reference's words
     explain: Callable[[Incompatibility], str]  # a finding for a person, with what would mend it
     printed_as: Mapping[str, Callable[[ParsedSchema], str]]  # the texts of `format=`, beside the stored one
@@ -77,8 +97,9 @@ def _check_protobuf(
     writer: ParsedSchema,
     *,
     policy: Policy = Policy.STRICT,  # noqa: ARG001 - Protobuf's rules know no policy
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Sequence[Incompatibility]:
-    return protobuf_rules.check(_protobuf(reader), _protobuf(writer))
+    return protobuf_rules.check(_protobuf(reader), _protobuf(writer), limits=limits)
 
 
 def _check_avro(
@@ -86,8 +107,9 @@ def _check_avro(
     writer: ParsedSchema,
     *,
     policy: Policy = Policy.STRICT,  # noqa: ARG001 - Avro's rules know no policy
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Sequence[Incompatibility]:
-    return rules.check(_avro(reader), _avro(writer))
+    return rules.check(_avro(reader), _avro(writer), limits=limits)
 
 
 def _json(schema: ParsedSchema) -> JsonSchema:
@@ -97,26 +119,34 @@ def _json(schema: ParsedSchema) -> JsonSchema:
 
 
 def _check_json(
-    reader: ParsedSchema, writer: ParsedSchema, *, policy: Policy = Policy.STRICT
+    reader: ParsedSchema,
+    writer: ParsedSchema,
+    *,
+    policy: Policy = Policy.STRICT,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Sequence[Incompatibility]:
-    return json_rules.check(_json(reader), _json(writer), policy=policy)
+    return json_rules.check(_json(reader), _json(writer), policy=policy, limits=limits)
 
 
 FORMATS: Final[Mapping[SchemaFormat, Format]] = {
     SchemaFormat.AVRO: Format(
         parse=parser.parse,
-        normalize=lambda schema: normalizer.normalize(_avro(schema)),
+        normalize=lambda schema, *, limits=DEFAULT_LIMITS: normalizer.normalize(_avro(schema), limits=limits),
         check=_check_avro,
-        equivalent=lambda left, right: equivalence.equivalent(_avro(left), _avro(right)),
+        equivalent=lambda left, right, *, limits=DEFAULT_LIMITS: equivalence.equivalent(
+            _avro(left), _avro(right), limits=limits
+        ),
         wire_message=wording.wire_message,
         explain=wording.explain,
         printed_as={"resolved": lambda schema: _resolved_avro(_avro(schema))},
     ),
     SchemaFormat.PROTOBUF: Format(
         parse=parse_protobuf,
-        normalize=lambda schema: normalize_protobuf(_protobuf(schema)),
+        normalize=lambda schema, *, limits=DEFAULT_LIMITS: normalize_protobuf(_protobuf(schema), limits=limits),
         check=_check_protobuf,
-        equivalent=lambda left, right: protobuf_equivalence.equivalent(_protobuf(left), _protobuf(right)),
+        equivalent=lambda left, right, *, limits=DEFAULT_LIMITS: protobuf_equivalence.equivalent(
+            _protobuf(left), _protobuf(right), limits=limits
+        ),
         wire_message=protobuf_wording.wire_message,
         explain=protobuf_wording.explain,
         printed_as={
@@ -126,9 +156,11 @@ FORMATS: Final[Mapping[SchemaFormat, Format]] = {
     ),
     SchemaFormat.JSON: Format(
         parse=json_parser.parse,
-        normalize=lambda schema: json_parser.normalize(_json(schema)),
+        normalize=lambda schema, *, limits=DEFAULT_LIMITS: json_parser.normalize(_json(schema), limits=limits),
         check=_check_json,
-        equivalent=lambda left, right: json_parser.equivalent(_json(left), _json(right)),
+        equivalent=lambda left, right, *, limits=DEFAULT_LIMITS: json_parser.equivalent(
+            _json(left), _json(right), limits=limits
+        ),
         wire_message=json_wording.wire_message,
         explain=json_wording.explain,
         printed_as={},

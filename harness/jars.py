@@ -22,7 +22,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-__all__ = ["JAR_SETS", "JarSet", "cache_folder", "kafka_jars", "resolve", "spark_avro_jars", "spark_kafka_jars"]
+__all__ = [
+    "JAR_SETS",
+    "JarSet",
+    "cache_folder",
+    "flink_registry_jars",
+    "kafka_jars",
+    "resolve",
+    "spark_avro_jars",
+    "spark_kafka_jars",
+]
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
@@ -68,6 +77,16 @@ JAR_SETS = {
         JarSet("ecj", ("org.eclipse.jdt:ecj:3.40.0",), transitive=False),
     )
 }
+# Not part of `make setup`: only what `make test-all` runs beyond `make test` asks for it.
+_FLINK_REGISTRY = JarSet(
+    "flink-registry",
+    (
+        "org.apache.flink:flink-sql-avro-confluent-registry:2.1.0",
+        "org.slf4j:slf4j-api:1.7.36",
+        "org.slf4j:slf4j-simple:1.7.36",
+    ),
+    transitive=False,
+)
 
 
 def kafka_jars() -> list[Path]:
@@ -83,6 +102,11 @@ def spark_kafka_jars() -> list[Path]:
 def spark_avro_jars() -> list[Path]:
     """Spark's own Avro functions, for `spark.jars`: benchmarks and second opinions."""
     return resolve(JAR_SETS["spark-avro"])
+
+
+def flink_registry_jars() -> list[Path]:
+    """Confluent's own Java client of the registry, as Flink's Avro format carries it."""
+    return resolve(_FLINK_REGISTRY)
 
 
 def cache_folder() -> Path:

@@ -36,7 +36,8 @@ class RegistryNode:
         self._folder = Path(tempfile.mkdtemp(prefix="strata-node-"))
         self.log_file = self._folder / "node.log"
         strata = Path(sys.executable).with_name("strata")
-        self._command = [str(strata), "serve", f"--listen={_HOST}:{self.port}", f"--log={log_url}", *options]
+        fixed = [f"--listen={_HOST}:{self.port}", f"--log={log_url}", "--drain-seconds=0"]
+        self._command = [str(strata), "serve", *fixed, *options]
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -52,6 +53,12 @@ class RegistryNode:
     def output(self) -> str:
         """What the node has logged."""
         return self.log_file.read_text(errors="replace")
+
+    @property
+    def pid(self) -> int:
+        """The id of the running process."""
+        assert self._process
+        return self._process.pid
 
     def restart(self) -> None:
         """Start the node, and wait until it answers.

@@ -1,6 +1,7 @@
 """Assembles the service: routes, the one place where errors become answers, the front."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib.metadata import version
@@ -15,7 +16,21 @@ from registry import errors
 from registry.errors import RegistryError
 from registry.forward import Forward
 from registry.front import Front
-from registry.routes import compatibility, config, contexts, guids, listing, mode, root, schemas, subjects
+from registry.health import Health
+from registry.routes import (
+    associations,
+    compatibility,
+    config,
+    contexts,
+    guids,
+    listing,
+    mode,
+    probes,
+    root,
+    schemas,
+    subjects,
+)
+from registry.routes import log as log_route
 from registry.service import Service
 from registry.settings import Settings
 from registry.wire import answer
@@ -32,25 +47,33 @@ _ROUTERS = (
     mode.router,
     guids.router,
     contexts.router,
+    associations.router,
     listing.router,
     root.router,
+    probes.router,
+    log_route.router,
 )
 
 
-def create_app(log: Log, settings: Settings, *, cluster_id: str = "strata") -> Front:
+def create_app(
+    log: Log, settings: Settings, *, cluster_id: str = "strata", draining: Callable[[], bool] = lambda: False
+) -> Front:
     """Return the ASGI app of one node over an open log; the log is closed when the app shuts down.
 
-    Reads the whole log first: blocks.
+    Reads the whole log first: blocks. While `draining` the node says that it is not ready, and serves on.
 
     Raises:
         LogError: the log cannot be read.
     """
     writer = Writer(log)
     writer.replay()
+    health = Health(writer, draining)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        watch = asyncio.create_task(health.watch())
         yield
+        watch.cancel()
         await writer.close()
 
     app = FastAPI(
@@ -61,7 +84,7 @@ def create_app(log: Log, settings: Settings, *, cluster_id: str = "strata") -> F
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.service = Service(writer, settings, cluster_id)
+    app.state.service = Service(writer, settings, cluster_id, health)
     for router in _ROUTERS:
         # Not include_router: a router within the router is matched twice, which costs a quarter of the throughput.
         app.router.routes.extend(router.routes)

@@ -1,10 +1,13 @@
 """The command line: `strata serve` and what stands beside it. Heavy imports wait until a command needs them."""
 
 import sys
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
 import click
+
+from registry.transfer_commands import COMMANDS
 
 __all__ = ["main"]
 
@@ -36,7 +39,7 @@ def _setting_options(command: Any) -> Any:
 def _metavar(kind: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return "|".join(kind)
-    return "NUMBER" if kind is int else "TEXT"
+    return "NUMBER" if kind in (int, float) else "TEXT"
 
 
 class _ServeCommand(click.Command):
@@ -74,6 +77,58 @@ def serve(**flags: Any) -> None:
     except StartError as error:
         click.echo(f"strata: {error}", err=True)
         sys.exit(1)
+
+
+def _log_arguments(command: Any) -> Any:
+    """Name a log, and the settings of its client."""
+    config = click.option("--kafka-config", help="file with librdkafka settings for a Kafka log, one NAME=VALUE a line")
+    return click.argument("log")(config(command))
+
+
+def _run_on_log(log: str, kafka_config: str | None, work: Callable[[Any], None]) -> None:
+    """Do some work on a log; what goes wrong becomes a sentence and an exit code."""
+    from registry.server import StartError
+    from registry.settings import SettingRefused, load_settings
+    from storage.compaction import CompactionRefused
+    from storage.log import LogError
+
+    try:
+        work(load_settings(log=log, kafka_config=kafka_config))
+    except (SettingRefused, StartError, LogError, CompactionRefused) as error:
+        click.echo(f"strata: {error}", err=True)
+        sys.exit(2 if isinstance(error, SettingRefused) else 1)
+
+
+@main.command()
+@_log_arguments
+@click.option("--dry-run", is_flag=True, help="say what would go, and drop nothing")
+def compact(log: str, kafka_config: str | None, dry_run: bool) -> None:
+    """Drop the superseded records of the SQL log LOG; nodes may go on serving it.
+
+    Offsets stay, no schema id is ever given again, and it is checked first that what is left adds up to the same.
+    """
+    from registry.log_commands import compact_log
+
+    _run_on_log(log, kafka_config, lambda settings: compact_log(settings, dry_run=dry_run, say=click.echo))
+
+
+@main.command("log")
+@_log_arguments
+@click.option("--set-aside", is_flag=True, help="only the records that are set aside, with the reason")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="only the last N")
+def show_log(log: str, kafka_config: str | None, set_aside: bool, tail: int | None) -> None:
+    """List the records of LOG, one JSON object a line, without serving it."""
+    from registry.log_commands import listed_lines
+
+    def show(settings: Any) -> None:
+        for line in listed_lines(settings, set_aside=set_aside, tail=tail):
+            sys.stdout.buffer.write(line)
+
+    _run_on_log(log, kafka_config, show)
+
+
+for _command in COMMANDS:
+    main.add_command(_command)
 
 
 if __name__ == "__main__":

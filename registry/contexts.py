@@ -1,6 +1,7 @@
 """The prefix form of contexts: `/contexts/{ctx}/…` in front of any route is that route within the context.
 
-Subjects get the context's prefix, lists its subject prefix, look-ups by id its `subject`. A name that is qualified
+Subjects get the context's prefix, lists its subject prefix, look-ups by id its `subject`, associations their
+`context`. A name that is qualified
 already stays as it is. Pure: a raw path and query string in, a raw path and query string out.
 """
 
@@ -9,7 +10,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from registry import errors
 from storage.records import DEFAULT_CONTEXT
 
-__all__ = ["within_context"]
+__all__ = ["context_name", "within_context"]
 
 _PREFIX = "/contexts/"
 
@@ -38,16 +39,29 @@ def within_context(path: str, query: str) -> tuple[str, str]:
             segments[1] = _qualified(prefix, subject)
         case ["compatibility", "subjects", subject, *_]:
             segments[2] = _qualified(prefix, subject)
+        case ["associations", "subjects", subject]:
+            segments[2] = _qualified(prefix, subject)
+        case ["associations" | "associations:batchMutate"] | ["associations", "resources", _] if prefix:
+            query = _with_parameter(query, "context", prefix[1:-1])
         case ["schemas", "ids", *_]:
             query = _with_parameter(query, "subject", prefix)
     return "/" + "/".join(segments), query
 
 
-def _qualifier(name: str) -> str:
-    if ":" in name:
-        raise errors.unreadable_body(f"The context {name!r} is not valid: it holds a colon")
-    dotted = name if name.startswith(".") else f".{name}"
-    return "" if dotted == DEFAULT_CONTEXT else f":{dotted}:"
+def context_name(text: str) -> str:
+    """Return a context as it is stored, with its leading dot.
+
+    Raises:
+        RegistryError: 400 for a context with a colon in its name.
+    """
+    if ":" in text:
+        raise errors.unreadable_body(f"The context {text!r} is not valid: it holds a colon")
+    return text if text.startswith(".") else f".{text}"
+
+
+def _qualifier(text: str) -> str:
+    name = context_name(text)
+    return "" if name == DEFAULT_CONTEXT else f":{name}:"
 
 
 def _qualified(prefix: str, segment: str) -> str:

@@ -16,7 +16,14 @@ from storage.state import State
 __all__ = ["Mode", "config_in_force", "flag_in_force", "level_in_force", "mode_in_force", "policy_in_force"]
 
 # Fields that a subject without a value of its own takes from the registry-wide configuration.
-_FALL_THROUGH = ("normalize", "validateFields", "validateNewSchemas", "validateRules", "compatibilityPolicy")
+_FALL_THROUGH = (
+    "normalize",
+    "validateFields",
+    "validateNewSchemas",
+    "validateRules",
+    "compatibilityPolicy",
+    "compatibilityGroup",
+)
 
 
 class Mode(StrEnum):
@@ -56,7 +63,7 @@ def level_in_force(state: State, subject: Subject, default: Level) -> Level:
         return default
 
 
-def flag_in_force(state: State, subject: Subject, name: str, *, default: bool) -> bool:
+def flag_in_force(state: State, subject: Subject | None, name: str, *, default: bool) -> bool:
     """Return a boolean field of the configuration of a subject."""
     value = config_in_force(state, subject, Level.BACKWARD).get(name)
     return value if isinstance(value, bool) else default

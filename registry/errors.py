@@ -9,7 +9,13 @@ from collections.abc import Sequence
 
 __all__ = [
     "RegistryError",
+    "TooExpensive",
+    "association_for_resource_exists",
+    "association_for_subject_exists",
+    "association_frozen",
+    "association_not_found",
     "config_not_found",
+    "context_not_empty",
     "empty_schema",
     "forward_mode_is_global",
     "http_error",
@@ -17,8 +23,10 @@ __all__ = [
     "import_with_subjects",
     "incompatible_schema",
     "internal",
+    "invalid_association",
     "invalid_level",
     "invalid_mode",
+    "invalid_rule_set",
     "invalid_schema",
     "invalid_subject",
     "invalid_version",
@@ -26,6 +34,7 @@ __all__ = [
     "media_type",
     "missing_body",
     "mode_not_found",
+    "no_active_version",
     "no_such_reference",
     "not_acceptable",
     "not_found",
@@ -38,6 +47,8 @@ __all__ = [
     "schema_id_mismatch",
     "schema_not_found",
     "schema_too_large",
+    "strong_association_exists",
+    "strongly_associated",
     "subject_not_found",
     "subject_not_soft_deleted",
     "subject_soft_deleted",
@@ -64,6 +75,13 @@ class RegistryError(Exception):
     def status(self) -> int:
         """The HTTP status of the error's code."""
         return self.code if self.code < 1000 else self.code // 100
+
+
+class TooExpensive(RegistryError):
+    """The answer to a request whose schemas take more computing than one request may ask for."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(42201, reason)
 
 
 # --- 4xx without a code of their own
@@ -157,6 +175,11 @@ def mode_not_found(subject: str) -> RegistryError:
     return RegistryError(40409, f"Subject '{subject}' does not have subject-level mode configured")
 
 
+def association_not_found(name: str) -> RegistryError:
+    """No such association."""
+    return RegistryError(40410, f"Association for '{name}' not found.")
+
+
 # --- 409
 
 
@@ -170,6 +193,31 @@ def incompatible_schema(subject: str, messages: Sequence[str], advice: Sequence[
         "Schema being registered is incompatible with an earlier schema for subject "
         f'"{subject}", details: [{", ".join(messages)}]' + "".join(f" {sentence}" for sentence in advice),
     )
+
+
+def association_for_resource_exists(association_type: str, resource: str) -> RegistryError:
+    """A second association of a type for a resource."""
+    return RegistryError(40903, f"An association of type '{association_type}' already exists for resource '{resource}'")
+
+
+def association_for_subject_exists(subject: str) -> RegistryError:
+    """A subject that something is associated with cannot be deleted, nor become strongly associated with more."""
+    return RegistryError(40904, f"An association already exists for subject '{subject}'")
+
+
+def strong_association_exists(subject: str) -> RegistryError:
+    """A subject that belongs to one resource cannot be associated with another."""
+    return RegistryError(40905, f"A strong association already exists for subject '{subject}'")
+
+
+def no_active_version(subject: str) -> RegistryError:
+    """An association with a subject that has no live version."""
+    return RegistryError(40907, f"No active (non-deleted) version exists for subject '{subject}'")
+
+
+def association_frozen(association_type: str, subject: str) -> RegistryError:
+    """A change of an association that is frozen, or its deletion without cascade."""
+    return RegistryError(40908, f"The association of type  '{association_type}' is frozen for subject '{subject}'")
 
 
 # --- 422
@@ -253,6 +301,13 @@ def import_with_subjects() -> RegistryError:
     return operation_not_permitted("Cannot import since found existing subjects")
 
 
+def strongly_associated(subject: str) -> RegistryError:
+    """A reference to, or a strong association of, what belongs to one resource alone."""
+    return operation_not_permitted(
+        f"Subject {subject} has a strong association, so no other subject may refer to its schemas"
+    )
+
+
 def referenced(subject: str, version: int) -> RegistryError:
     """A deletion of what another schema refers to."""
     return RegistryError(
@@ -274,6 +329,21 @@ def invalid_subject(subject: str) -> RegistryError:
 def schema_too_large() -> RegistryError:
     """The log refuses a record of this size."""
     return RegistryError(42209, "Register operation failed because schema is too large")
+
+
+def invalid_rule_set(reason: str) -> RegistryError:
+    """A rule set with a rule that cannot be."""
+    return RegistryError(42210, f"Invalid rule set: {reason}")
+
+
+def context_not_empty(context: str) -> RegistryError:
+    """A deletion of a context that still holds something."""
+    return RegistryError(42211, f"The specified context '{context}' is not empty.")
+
+
+def invalid_association(name: str, detail: str) -> RegistryError:
+    """A property of an association that cannot be."""
+    return RegistryError(42212, f"The association specified an invalid value for property: '{name}', detail: {detail}")
 
 
 # --- 5xx

@@ -26,6 +26,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _FORWARDED = b"x-forward"
 _COPIED = (b"content-type", b"accept", b"authorization", b"x-request-id", b"confluent-accept-unknown-properties")
+_WRITES = ("/associations", "/associations:batchMutate")
 _AT_ONCE = 32
 _TIMEOUT = urllib3.Timeout(connect=1.0, read=60.0)
 _log = logging.getLogger("strata.forward")
@@ -91,7 +92,8 @@ def _is_write(scope: Scope) -> bool:
     if scope["method"] in ("PUT", "DELETE"):
         return True
     path: str = scope["path"]
-    return scope["method"] == "POST" and path.startswith("/subjects/") and path.endswith("/versions")
+    writes = path in _WRITES or (path.startswith("/subjects/") and path.endswith(("/versions", "/tags")))
+    return scope["method"] == "POST" and writes
 
 
 def _is_refused(status: int, body: bytes) -> bool:

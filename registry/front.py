@@ -3,20 +3,27 @@
 The short way: schema by id, and by subject and explicit version, never change while nothing is deleted. Their answers
 are kept as bytes and sent from a dictionary, at the speed of the server itself (a FastAPI handler costs three times
 as much, docs/benchmarks.md). A route marks its answer by `keep_answer`; a deletion anywhere empties the dictionary.
+A large answer is kept packed as well.
 
-The rules: routing is on the raw path, since subjects hold %2F; a trailing slash means nothing; Accept and Content-Type
-are settled here; no exception leaves, since the server would drop the connection under other requests.
+The rules: routing is on the raw path, since subjects hold %2F; a trailing slash means nothing; Accept, Content-Type
+and the encodings are settled here; every answer names its request (`X-Request-ID`); no exception leaves, since the
+server would drop the connection under other requests.
 """
 
+import asyncio
+import itertools
 import logging
 import re
 from collections.abc import Callable, MutableMapping
 from typing import Any
+from uuid import uuid4
 
 import orjson
 from fastapi import Request
 
 from registry import errors
+from registry.bodies import GZIP, Message, Receive, limited, packed, takes_gzip, unpacked
+from registry.cache import Cache
 from registry.contexts import within_context
 from registry.errors import RegistryError
 from registry.wire import MEDIA_TYPES
@@ -24,8 +31,6 @@ from registry.wire import MEDIA_TYPES
 __all__ = ["Front", "keep_answer"]
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Any]
 Send = Callable[[Message], Any]
 App = Callable[[Scope, Receive, Send], Any]
 
@@ -33,11 +38,17 @@ _TYPES = tuple(media_type.encode() for media_type in MEDIA_TYPES)
 _JSON = _TYPES[0]
 _TAKEN = (*_TYPES, b"application/octet-stream")
 _KEEP = "strata.keep"
-_MAX_KEPT = 20_000
+_KEPT_BYTES = 64 << 20
+_BYTES_AROUND = 600  # what keeping an answer takes beside its bytes
+_PACKINGS = (GZIP, b"x-gzip")
+_BODILESS = (204, 304)
+_LONG_TO_PACK = 64 * 1024
 _MAX_ACCEPTS = 256
 _MAX_PATH = 8192
 _PAGES = ("/docs", "/redoc", "/openapi.json")
 _SLASHES = re.compile("/{2,}")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
+_ENCODING_HEADERS = (b"content-encoding", b"content-length", b"x-request-id")
 _log = logging.getLogger("strata.http")
 
 
@@ -54,9 +65,12 @@ class Front:
         self._removals = removals
         self._max_body = max_body
         self._access_log = access_log
-        self._kept: dict[tuple[bytes, bytes], bytes] = {}
+        self._kept: Cache[tuple[bytes, bytes], tuple[bytes, bytes | None]] = Cache(_KEPT_BYTES)
         self._kept_at = 0
         self._accepts: dict[bytes, bytes | None] = {b"": _JSON}
+        # Request ids in the form of UUIDs: what tells this process apart, and a number.
+        self._id_prefix = str(uuid4())[:24].encode()
+        self._count = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request from memory, or hand it on."""
@@ -65,55 +79,59 @@ class Front:
             return
         if scope["method"] == "HEAD":
             scope["method"], send = "GET", _without_body(send)
-        accept = content_type = b""
-        length = b"0"
+        accept = encodings = request_id = b""
         for name, value in scope["headers"]:
             if name == b"accept":
                 accept = value
-            elif name == b"content-type":
-                content_type = value
-            elif name == b"content-length":
-                length = value
+            elif name == b"accept-encoding":
+                encodings = value
+            elif name == b"x-request-id":
+                request_id = value
         media_type = self._accepts[accept] if accept in self._accepts else self._settle(accept)
+        if not request_id or not _REQUEST_ID.fullmatch(request_id):
+            request_id = b"%b%012x" % (self._id_prefix, next(self._count))
         if scope["method"] == "GET" and media_type and not self._access_log:
-            body = self._recall((scope["raw_path"], scope["query_string"]))
-            if body is not None:
-                await _send_bytes(send, 200, media_type, body)
+            kept = self._recall((scope["raw_path"], scope["query_string"]))
+            if kept is not None:
+                await _send_bytes(send, 200, _headers(media_type, request_id), *kept, encodings)
                 return
-        await self._slow(scope, receive, send, media_type, content_type, length)
+        await self._slow(scope, receive, _Answer(send, media_type or _JSON, request_id, encodings), media_type)
 
-    def _recall(self, key: tuple[bytes, bytes]) -> bytes | None:
+    def _recall(self, key: tuple[bytes, bytes]) -> tuple[bytes, bytes | None] | None:
         removals = self._removals()
         if removals != self._kept_at:
             self._kept.clear()
             self._kept_at = removals
         return self._kept.get(key)
 
-    async def _slow(
-        self, scope: Scope, receive: Receive, send: Send, media_type: bytes | None, content_type: bytes, length: bytes
-    ) -> None:
-        answer = _Answer(send, media_type or _JSON)
+    async def _slow(self, scope: Scope, receive: Receive, answer: "_Answer", media_type: bytes | None) -> None:
         key = (scope["raw_path"], scope["query_string"])
         path = _SLASHES.sub("/", scope["raw_path"].decode("latin-1").split("?", 1)[0])
         scope["path"] = path.rstrip("/") or "/"
         scope["root_path"] = ""
         removals = self._removals()
+        receive = limited(receive, self._max_body)
         try:
             self._enter_context(scope)
-            self._refuse(scope["path"], media_type, content_type, length)
-            await self._app(scope, _limited(receive, self._max_body), answer.send)
+            if self._refuse(scope, media_type) in _PACKINGS:
+                receive = unpacked(receive, self._max_body)
+            _tell_inwards(scope, answer.request_id)
+            await self._app(scope, receive, answer.send)
         except RegistryError as error:
             await answer.fail(error)
         except Exception:  # noqa: BLE001 - the outermost place: it becomes a 500, and is logged
-            _log.exception("%s %s failed", scope["method"], path)
+            _log.exception("%s %s failed (request %s)", scope["method"], path, answer.request_id.decode())
             await answer.fail(errors.internal())
         if self._access_log:
-            _log.info("%s %s %d", scope["method"], path, answer.status)
+            _log.info("%s %s %d %s", scope["method"], path, answer.status, answer.request_id.decode())
         if scope.get(_KEEP) and answer.status == 200 and removals == self._removals():
-            if len(self._kept) >= _MAX_KEPT:
-                self._kept.clear()
             self._recall(key)
-            self._kept[key] = bytes(answer.body)
+            self._keep(key, bytes(answer.body))
+
+    def _keep(self, key: tuple[bytes, bytes], body: bytes) -> None:
+        kept = body, packed(body)
+        size = sum(len(part or b"") for part in (*key, *kept))
+        self._kept.put(key, kept, size + _BYTES_AROUND)
 
     def _enter_context(self, scope: Scope) -> None:
         path, query = within_context(scope["path"], scope["query_string"].decode("latin-1"))
@@ -121,15 +139,23 @@ class Front:
             # The raw path too: a write is forwarded as what it stands for.
             scope["path"], scope["raw_path"], scope["query_string"] = path, path.encode(), query.encode()
 
-    def _refuse(self, path: str, media_type: bytes | None, content_type: bytes, length: bytes) -> None:
+    def _refuse(self, scope: Scope, media_type: bytes | None) -> bytes:
+        """Refuse what no route takes; return how the body is packed."""
+        headers, path = dict(scope["headers"]), scope["path"]
         if len(path) > _MAX_PATH:
             raise errors.http_error(414, "URI Too Long")
         if media_type is None and not path.startswith(_PAGES):
             raise errors.not_acceptable()
+        content_type = headers.get(b"content-type", b"")
         if content_type and content_type.split(b";", 1)[0].strip().lower() not in _TAKEN:
             raise errors.media_type()
+        packing: bytes = headers.get(b"content-encoding", b"").strip().lower()
+        if packing not in (b"", b"identity", *_PACKINGS):
+            raise errors.media_type()
+        length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self._max_body:
             raise errors.too_large(self._max_body)
+        return packing
 
     def _settle(self, accept: bytes) -> bytes | None:
         """Choose the media type of the answer; None when the client takes none of ours."""
@@ -142,29 +168,60 @@ class Front:
 
 
 class _Answer:
-    """Passes an answer on, gives it its media type, and remembers its status and body."""
+    """Passes an answer on, gives it its headers, packs it when that pays, and remembers its status and body."""
 
-    def __init__(self, send: Send, media_type: bytes) -> None:
+    def __init__(self, send: Send, media_type: bytes, request_id: bytes, encodings: bytes) -> None:
         self._send = send
         self._media_type = media_type
+        self._encodings = encodings
+        self._start: Message | None = None
+        self.request_id = request_id
         self.status = 0
         self.body = bytearray()
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            if not any(name == b"content-type" for name, _ in message["headers"]):
-                message["headers"] = [*message["headers"], (b"content-type", self._media_type)]
-        elif message["type"] == "http.response.body":
-            self.body += message.get("body", b"")
-        await self._send(message)
+            self._start = message
+            return
+        body, start = message.get("body", b""), self._start
+        self.body += body
+        if start is None:  # a later piece
+            await self._send(message)
+            return
+        self._start = None
+        given = dict(start["headers"])
+        headers = _headers(given.pop(b"content-type", self._media_type), self.request_id)
+        given.pop(b"content-length", None)
+        headers += given.items()
+        if message.get("more_body", False):
+            await self._send({**start, "headers": headers})
+            await self._send(message)
+        else:
+            smaller = await self._packed(body)
+            await _send_bytes(self._send, self.status, headers, body, smaller, self._encodings)
+
+    async def _packed(self, body: bytes) -> bytes | None:
+        if not takes_gzip(self._encodings):
+            return None
+        return packed(body) if len(body) < _LONG_TO_PACK else await asyncio.to_thread(packed, body)
 
     async def fail(self, error: RegistryError) -> None:
-        if self.status:  # the answer has begun: nothing can be told any more
+        if self.status and self._start is None:  # the answer has begun: nothing can be told any more
             return
         self.status = error.status
         body = orjson.dumps({"error_code": error.code, "message": error.message})
-        await _send_bytes(self._send, error.status, self._media_type, body)
+        await _send_bytes(self._send, error.status, _headers(self._media_type, self.request_id), body, None, b"")
+
+
+def _headers(media_type: bytes, request_id: bytes) -> list[tuple[bytes, bytes]]:
+    return [(b"content-type", media_type), (b"x-request-id", request_id)]
+
+
+def _tell_inwards(scope: Scope, request_id: bytes) -> None:
+    """What the app, and the node that a write is passed on to, are told: the request's id, and a body in plain."""
+    kept = [header for header in scope["headers"] if header[0] not in _ENCODING_HEADERS]
+    scope["headers"] = [*kept, (b"x-request-id", request_id)]
 
 
 def _without_body(send: Send) -> Send:
@@ -178,22 +235,15 @@ def _without_body(send: Send) -> Send:
     return send_head
 
 
-async def _send_bytes(send: Send, status: int, media_type: bytes, body: bytes) -> None:
-    headers = [(b"content-type", media_type), (b"content-length", str(len(body)).encode())]
+async def _send_bytes(
+    send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes, smaller: bytes | None, accepted: bytes
+) -> None:
+    if smaller is not None:
+        headers.append((b"vary", b"Accept-Encoding"))
+        if accepted and takes_gzip(accepted):
+            headers.append((b"content-encoding", GZIP))
+            body = smaller
+    if status not in _BODILESS:
+        headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def _limited(receive: Receive, limit: int) -> Receive:
-    """Refuse a body that grows past the limit, whatever its headers said."""
-    seen = 0
-
-    async def receive_some() -> Message:
-        nonlocal seen
-        message: Message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > limit:
-            raise errors.too_large(limit)
-        return message
-
-    return receive_some

@@ -20,6 +20,7 @@ __all__ = [
     "uses_of",
     "version_of",
     "version_to_compare",
+    "version_with_properties",
     "versions_of",
 ]
 
@@ -74,6 +75,22 @@ def versions_of(
     return seen
 
 
+def version_with_properties(
+    state: State, subject: Subject, wanted: Sequence[tuple[str, str]], *, include_deleted: bool
+) -> SchemaVersion:
+    """Return the newest version of a subject whose metadata has every one of some properties.
+
+    Raises:
+        RegistryError: 40401 when there is no version to see, 40403 when none has them all.
+    """
+    entry: SchemaVersion
+    for entry in reversed(versions_of(state, subject, include_deleted=include_deleted)):
+        properties = (entry.schema.value.metadata or {}).get("properties") or {}
+        if all(properties.get(name) == value for name, value in wanted):
+            return entry
+    raise errors.schema_not_found()
+
+
 def version_to_compare(state: State, subject: Subject, version: int) -> list[SchemaVersion]:
     """Return the one version that a request wants to be compared with; none when there is no latest.
 
@@ -105,14 +122,22 @@ def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, S
     """
     name = subject_name(subject)
     own = context_of(name)
-    others = sorted(c for c in state.contexts if c != own) if own == DEFAULT_CONTEXT and name else []
+    others = [c for c in state.context_names() if c != own] if own == DEFAULT_CONTEXT and name else []
     for context in (own, *others):
         if entry := state.schema(context, schema_id):
-            places = [place for place in entry.used_by if place[0] == name] or entry.used_by
-            found = state.version(*places[-1] if places is not entry.used_by else places[0])
+            own_use = _use_of(state, name, entry)
+            found = own_use or state.version(*entry.used_by[0])
             if found:
                 return entry, found
     return None
+
+
+def _use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | None:
+    """The version of a subject that uses an id, the one written last if several do; an id may have 100,000 users."""
+    uses = [used for used in state.versions(subject, include_deleted=True) if used.schema is entry.schema]
+    if len(uses) < 2:
+        return uses[0] if uses else None
+    return state.version(*[place for place in entry.used_by if place[0] == subject][-1])
 
 
 def schemas(state: State, prefix: str, *, include_deleted: bool, latest_only: bool) -> list[SchemaVersion]:

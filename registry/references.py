@@ -1,42 +1,59 @@
 """Resolves a schema's references: depth first, each registered version once, within bounds.
 
-A new schema refers to live versions only, and -1 stands for the latest; a stored one keeps what it was stored with.
+A new schema refers to live versions only, and -1 stands for the latest; a stored or imported one keeps what it was
+stored with.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from compat.limits import Limits
 from compat.schema import ResolvedReference
 from registry import errors
 from registry.lookup import LATEST
-from storage.records import Reference, context_of, qualified
+from storage.records import Reference, Subject, context_of, qualified
 from storage.state import SchemaVersion, State
 
-__all__ = ["pinned", "resolved"]
+__all__ = ["check_not_owned", "pinned", "resolved"]
 
-_MAX_REFERENCES = 1000
 _MAX_DEPTH = 100
 
 
-def pinned(state: State, subject: str, references: Sequence[Reference]) -> tuple[Reference, ...]:
+def pinned(
+    state: State, subject: str, references: Sequence[Reference], limits: Limits, *, imported: bool = False
+) -> tuple[Reference, ...]:
     """Return a request's references with -1 replaced by the latest version's number.
 
     Raises:
-        RegistryError: 42201 for a version that is not there, or is soft-deleted.
+        RegistryError: 42201 for a version that is not there, or (unless imported) is soft-deleted.
     """
-    if len(references) > _MAX_REFERENCES:
-        raise errors.invalid_schema(f"{len(references)} references, more than the {_MAX_REFERENCES} allowed")
+    if len(references) > limits.references:
+        raise errors.invalid_schema(f"{len(references)} references, more than the {limits.references} allowed")
     found = []
     for reference in references:
         target = qualified(reference.subject, context_of(subject))
         entry = state.latest(target) if reference.version == LATEST else state.version(target, reference.version)
-        if entry is None or entry.deleted:
+        if entry is None or (entry.deleted and not imported):
             raise errors.no_such_reference(reference.subject, reference.version)
         found.append(replace(reference, version=entry.version))
     return tuple(found)
 
 
-def resolved(state: State, subject: str, references: Sequence[Reference]) -> tuple[ResolvedReference, ...]:
+def check_not_owned(state: State, subject: str, references: Sequence[Reference]) -> None:
+    """Refuse references to a subject that belongs to one resource alone, and goes when that goes.
+
+    Raises:
+        RegistryError: 42205.
+    """
+    for reference in references:
+        target = Subject(qualified(reference.subject, context_of(subject)))
+        if target != subject and any(a.value.lifecycle == "STRONG" for a in state.associations.of_subject(target)):
+            raise errors.strongly_associated(target)
+
+
+def resolved(
+    state: State, subject: str, references: Sequence[Reference], limits: Limits
+) -> tuple[ResolvedReference, ...]:
     """Return everything that some references lead to, what is needed first coming first.
 
     Raises:
@@ -46,8 +63,10 @@ def resolved(state: State, subject: str, references: Sequence[Reference]) -> tup
 
     def follow(entry: SchemaVersion, name: str, around: tuple[tuple[str, int], ...]) -> None:
         place = (entry.subject, entry.version)
-        if place in around or len(around) >= _MAX_DEPTH or len(found) >= _MAX_REFERENCES:
-            raise errors.invalid_schema(f"The references of subject {entry.subject} go in a circle, or too deep")
+        if place in around or len(around) >= _MAX_DEPTH or len(found) >= limits.references:
+            raise errors.invalid_schema(
+                f"The references of subject {entry.subject} go in a circle, too deep, or too far"
+            )
         if place in found:
             return
         for inner in entry.schema.value.references:

@@ -3,34 +3,94 @@
 Parsing is lazy and cached, bounded; a stored schema is parsed leniently, so that old bad data still loads.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final
 
 from compat.check import CheckResult, Previous, check
 from compat.formats import FORMATS
 from compat.levels import LEVELS, Level, Policy
+from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime
 from compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
+from compat.tags import Tags, retagged, tags_of
 from registry import errors
+from registry.cache import Cache
 from registry.references import pinned, resolved
 from storage.fingerprint import fingerprint, guid_of
 from storage.records import Reference
 from storage.state import SchemaVersion, State
 
-__all__ = ["Candidate", "SchemaRequest", "compare", "equivalent", "parse_request", "printed", "schema_types"]
+__all__ = [
+    "Candidate",
+    "Contract",
+    "SchemaRequest",
+    "compare",
+    "equivalent",
+    "inline_tags",
+    "parse_request",
+    "printed",
+    "schema_types",
+    "with_tags",
+]
 
-_CACHED_SCHEMAS = 1000
+_SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
+_VerdictKey = tuple[int, tuple[tuple[int, int], ...], Level, Policy]
+
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_BYTES_PER_CHARACTER: Final = 20  # of a parsed schema, as measured on dense ones
+_BYTES_AT_LEAST: Final = 4_000
+_schemas: Final[Cache[_SchemaKey, ParsedSchema]] = Cache(128 << 20)
+# A verdict keeps the schemas that it is about: keyed by their identity, they must not be freed and replaced by others.
+_verdicts: Final[Cache[_VerdictKey, tuple[CheckResult, ParsedSchema, list[Previous]]]] = Cache(64 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What belongs to a schema beside its text; None where there is nothing."""
+
+    metadata: Mapping[str, Any] | None = None
+    rule_set: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """A schema as a request brings it; `version` and `schema_id` are given by imports."""
+    """A schema as a request brings it; `schema_id` is given by imports, `version` is 0 when nobody asks for one.
+
+    Metadata and rules that are None are those of the previous version, while empty ones are none. The limits say what
+    may be done for it.
+    """
 
     text: str
     schema_type: str = SchemaFormat.AVRO.value
     references: tuple[Reference, ...] = ()
     version: int = 0
     schema_id: int | None = None
+    metadata: Mapping[str, Any] | None = None
+    rule_set: Mapping[str, Any] | None = None
+    tags_to_add: Tags = field(default_factory=dict)
+    tags_to_remove: Tags = field(default_factory=dict)
+    propagate_tags: bool = False
+    limits: Limits = DEFAULT_LIMITS
+
+    def started(self) -> "SchemaRequest":
+        """Return the request with its time running, for the thread that calls this."""
+        return replace(self, limits=self.limits.started())
+
+    @property
+    def contract(self) -> Contract:
+        """The metadata and rules of the request itself."""
+        return Contract(self.metadata or None, self.rule_set or None)
+
+    @property
+    def own_text(self) -> str | None:
+        """The text that the answer repeats: a Protobuf descriptor in base64; None for all else.
+
+        Clients that send descriptors keep the answer as the schema of its id, and can read nothing but descriptors.
+        """
+        descriptor = self.schema_type == SchemaFormat.PROTOBUF.value and _BASE64.fullmatch(self.text)
+        return self.text if descriptor else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +101,17 @@ class Candidate:
     text: str
     digest: bytes
     references: tuple[Reference, ...] = ()
+    contract: Contract = Contract()
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def schema_type(self) -> str:
         """The format's name on the wire."""
         return self.parsed.format.value
+
+    def under(self, contract: Contract) -> "Candidate":
+        """Return the same schema with other metadata and rules, which makes another identity."""
+        return replace(self, contract=contract, digest=_identity(self.text, self.references, contract))
 
 
 def schema_types() -> list[str]:
@@ -63,17 +129,52 @@ def parse_request(state: State, subject: str, request: SchemaRequest, *, strict:
         raise errors.invalid_schema(
             f"Invalid schema type {request.schema_type}: this registry takes {', '.join(schema_types())}"
         )
-    references = pinned(state, subject, request.references)
+    limits = request.limits
+    references = pinned(state, subject, request.references, limits, imported=request.schema_id is not None)
     if normalize:
         references = tuple(sorted(set(references), key=lambda r: (r.name, r.subject, r.version)))
     try:
         request.text.encode()
-        parsed = _parse(request.schema_type, request.text, strict, resolved(state, subject, references))
-        text = FORMATS[parsed.format].normalize(parsed) if normalize else parsed.canonical
+        known = resolved(state, subject, references, limits)
+        parsed = _parse(request.schema_type, request.text, strict, known, limits)
+        text = FORMATS[parsed.format].normalize(parsed, limits=limits) if normalize else parsed.canonical
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The schema cannot be read: {error}") from None
     except (SchemaParseError, UnicodeEncodeError) as error:
         raise errors.invalid_schema(_invalid(subject, request, str(error))) from None
-    digest = fingerprint(text, [(r.name, r.subject, r.version) for r in references])
-    return Candidate(parsed, text, digest, references)
+    digest = _identity(text, references, request.contract)
+    return Candidate(parsed, text, digest, references, request.contract, limits)
+
+
+def inline_tags(state: State, entry: SchemaVersion) -> Tags:
+    """Return the tags that a version's text carries; none when it cannot be parsed."""
+    try:
+        return tags_of(_stored(state, entry, DEFAULT_LIMITS.started()))
+    except (SchemaParseError, errors.RegistryError):
+        return {}
+
+
+def with_tags(
+    state: State,
+    subject: str,
+    request: SchemaRequest,
+    add: Tags,
+    remove: Tags = MappingProxyType({}),
+    *,
+    must_exist: bool,
+) -> SchemaRequest:
+    """Return a request with tags added to its text, and then taken from it.
+
+    Raises:
+        RegistryError: 42201 when the text is no schema, or has no such record or field and they must exist.
+    """
+    if not add and not remove:
+        return request
+    parsed = parse_request(state, subject, request, strict=False, normalize=False).parsed
+    try:
+        return replace(request, text=retagged(parsed, add, remove, must_exist=must_exist))
+    except SchemaParseError as error:
+        raise errors.invalid_schema(str(error)) from None
 
 
 def printed(state: State, entry: SchemaVersion, form: str) -> str:
@@ -85,7 +186,7 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
     if print_as is None:
         return entry.schema.text
     try:
-        return print_as(_stored(state, entry))
+        return print_as(_stored(state, entry, DEFAULT_LIMITS.started()))
     except SchemaParseError as error:
         raise errors.invalid_schema(f"The stored schema cannot be printed as {form!r}: {error}") from None
 
@@ -100,10 +201,12 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
     if candidate.references and set(candidate.references) != set(entry.schema.value.references):
         return False
     try:
-        stored = _stored(state, entry)
+        stored = _stored(state, entry, candidate.limits)
+        return FORMATS[candidate.parsed.format].equivalent(candidate.parsed, stored, limits=candidate.limits)
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The schema cannot be looked up: {error}") from None
     except (SchemaParseError, errors.RegistryError):
         return False
-    return FORMATS[candidate.parsed.format].equivalent(candidate.parsed, stored)
 
 
 def compare(
@@ -112,28 +215,68 @@ def compare(
     """Check a candidate against some versions, oldest first.
 
     Raises:
-        RegistryError: 42201 when a stored version cannot be parsed, or is of a format that cannot be compared.
+        RegistryError: 42201 when a stored version cannot be parsed, is of a format that cannot be compared, or when
+            comparing takes too long.
     """
     looked_at = previous if LEVELS[level].transitive else previous[-1:]
     try:
-        versions = [Previous(entry.version, _stored(state, entry)) for entry in looked_at]
-        return check(candidate.parsed, versions, level, policy)
+        versions = [Previous(entry.version, _stored(state, entry, candidate.limits)) for entry in looked_at]
+        return _checked(candidate, versions, level, policy)
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The schema cannot be compared with the previous versions: {error}") from None
     except SchemaParseError as error:
         raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
 
 
-def _stored(state: State, entry: SchemaVersion) -> ParsedSchema:
-    references = resolved(state, entry.subject, entry.schema.value.references)
-    return _parse(entry.schema.schema_type, entry.schema.text, False, references)
+def _checked(candidate: Candidate, versions: list[Previous], level: Level, policy: Policy) -> CheckResult:
+    """Check, or remember: a registration that was tried out before its turn finds its verdict ready."""
+    parsed = candidate.parsed
+    key = (id(parsed), tuple((one.version, id(one.schema)) for one in versions), level, policy)
+    known = _verdicts.get(key)
+    if known is None:
+        known = check(parsed, versions, level, policy, candidate.limits), parsed, versions
+        size = sum(map(len, known[0].messages)) + sum(_size(one.canonical) for one in (parsed, *_schemas_of(versions)))
+        _verdicts.put(key, known, size)
+    return known[0]
 
 
-@lru_cache(_CACHED_SCHEMAS)
-def _parse(schema_type: str, text: str, strict: bool, references: tuple[ResolvedReference, ...]) -> ParsedSchema:
+def _schemas_of(versions: Sequence[Previous]) -> list[ParsedSchema]:
+    return [version.schema for version in versions]
+
+
+def _stored(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:
+    references = resolved(state, entry.subject, entry.schema.value.references, limits)
+    return _parse(entry.schema.schema_type, entry.schema.text, False, references, limits)
+
+
+def _parse(
+    schema_type: str, text: str, strict: bool, references: tuple[ResolvedReference, ...], limits: Limits
+) -> ParsedSchema:
+    key = (schema_type, text, strict, references)
+    parsed = _schemas.get(key)
+    if parsed is None:
+        parsed = _parsed(schema_type, text, strict, references, limits)
+        _schemas.put(key, parsed, sum(map(_size, (text, *(reference.text for reference in references)))))
+    return parsed
+
+
+def _size(text: str) -> int:
+    return _BYTES_AT_LEAST + _BYTES_PER_CHARACTER * len(text)
+
+
+def _parsed(
+    schema_type: str, text: str, strict: bool, references: tuple[ResolvedReference, ...], limits: Limits
+) -> ParsedSchema:
     try:
         schema_format = FORMATS[SchemaFormat(schema_type)]
     except (KeyError, ValueError):
         raise SchemaParseError(f"schemas of type {schema_type} are not supported") from None
-    return schema_format.parse(text, strict=strict, references=references)
+    return schema_format.parse(text, strict=strict, references=references, limits=limits)
+
+
+def _identity(text: str, references: Sequence[Reference], contract: Contract) -> bytes:
+    triples = [(r.name, r.subject, r.version) for r in references]
+    return fingerprint(text, triples, contract.metadata, contract.rule_set)
 
 
 def _invalid(subject: str, request: SchemaRequest, details: str) -> str:

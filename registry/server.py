@@ -1,9 +1,12 @@
 """Runs one node: opens the socket and the log, replays, serves, and ends cleanly on SIGTERM and SIGINT."""
 
+import gc
 import logging
+import math
 import signal
 import socket
 import sys
+import threading
 import time
 from pathlib import PurePath
 from types import FrameType
@@ -18,9 +21,10 @@ from registry.settings import LogFormat, Settings
 from storage.log import Log, LogError
 from storage.open_log import open_log
 
-__all__ = ["StartError", "run"]
+__all__ = ["StartError", "open_for", "run"]
 
 _SHUTDOWN_SECONDS = 10
+_SWITCH_SECONDS = 0.001  # a read waits this often for each thread that computes; Python's own 0.005 is too long
 _KEEP_ALIVE_SECONDS = 75
 _log = logging.getLogger("strata")
 
@@ -40,15 +44,19 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn stops gracefully on either, and then raises the signal again for whoever had it before.
         signal.signal(number, _end)
+    sys.setswitchinterval(_SWITCH_SECONDS)
     listener = _bind(settings)
     port = listener.getsockname()[1]
     url = settings.url_for(port)
-    log = _open(settings, url)
+    log = open_for(settings, url)
+    draining = threading.Event()
     try:
-        app = create_app(log, settings, cluster_id=_log_name(settings.log))
+        app = create_app(log, settings, cluster_id=_log_name(settings.log), draining=draining.is_set)
     except LogError as error:
         log.close()
         raise StartError(f"the log {_without_password(settings.log)} cannot be read: {error}") from None
+    # What was replayed stays: collections need not walk through it.
+    gc.freeze()
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -60,10 +68,34 @@ def run(settings: Settings) -> None:
     )
     _log.info("serving %s on %s, ready in %.2f s", _without_password(settings.log), url, time.monotonic() - started)
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        _Server(config, draining, settings.drain_seconds).run(sockets=[listener])
     finally:
         log.close()
         _log.info("stopped")
+
+
+class _Server(uvicorn.Server):
+    """Serves on for a while after SIGTERM, not ready, so that load balancers send nothing more; SIGINT ends at once."""
+
+    def __init__(self, config: uvicorn.Config, draining: threading.Event, drain_s: float) -> None:
+        super().__init__(config)
+        self._draining, self._drain_s = draining, drain_s
+        self._ends_at = math.inf
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to drain; a second signal ends the draining."""
+        if sig == signal.SIGTERM and self._drain_s and not self._draining.is_set():
+            self._draining.set()
+            self._ends_at = time.monotonic() + self._drain_s
+        else:
+            super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        """End when the draining is over."""
+        if time.monotonic() >= self._ends_at:
+            self._ends_at = math.inf
+            super().handle_exit(signal.SIGTERM, None)
+        return await super().on_tick(counter)
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -86,7 +118,12 @@ def _bind(settings: Settings) -> socket.socket:
     return listener
 
 
-def _open(settings: Settings, url: str) -> Log:
+def open_for(settings: Settings, url: str | None = None) -> Log:
+    """Open the log that the settings name, for a node at a URL.
+
+    Raises:
+        StartError: it cannot be opened; the message says why and what to do, without a password.
+    """
     try:
         return open_log(
             settings.log, advertised_url=url, fencing=settings.fencing, kafka_config=settings.kafka_settings()

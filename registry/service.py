@@ -5,7 +5,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from registry.schemas import printed
+from compat.limits import Limits
+from compat.tags import Tags
+from registry.health import Health
+from registry.schemas import inline_tags, printed
 from registry.settings import Reads, Settings
 from registry.writer import Writer
 from storage.state import SchemaVersion, State
@@ -20,6 +23,12 @@ class Service:
     writer: Writer
     settings: Settings
     cluster_id: str
+    health: Health
+
+    @property
+    def limits(self) -> Limits:
+        """What one request may ask of the parsers and the checks."""
+        return self.settings.limits
 
     @property
     def state(self) -> State:
@@ -31,6 +40,13 @@ class Service:
         if not form:
             return entry.schema.text
         return await self.writer.in_thread(printed, self.writer.state, entry, form)
+
+    async def tags_of(self, entry: SchemaVersion, wanted: list[str]) -> Tags:
+        """Return the tagged records and fields of a version that have one of the wanted tags; `*` is any."""
+        if not wanted:
+            return {}
+        found = await self.writer.in_thread(inline_tags, self.writer.state, entry)
+        return {entity: tags for entity, tags in found.items() if "*" in wanted or not set(wanted).isdisjoint(tags)}
 
     async def fresh(self) -> State:
         """Return a State with everything that any node had acknowledged before this call (unless reads are local)."""

@@ -2,6 +2,7 @@
 
 import socket
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from compat.levels import Level
+from compat.limits import Limits
 from storage.fencing import Fencing
 
 __all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "load_settings"]
@@ -99,9 +101,32 @@ class Settings(BaseSettings):
         Level.BACKWARD, description="level of subjects that have none"
     )
     max_body: int = Field(1 << 20, gt=0, description="largest request body in bytes")
+    max_depth: int = Field(200, gt=0, le=200, description="deepest nesting of a schema")
+    max_fields: int = Field(100_000, gt=0, description="most fields or subschemas of a schema")
+    max_branches: int = Field(10_000, gt=0, description="most branches of a union or of a oneOf, anyOf, allOf")
+    max_references: int = Field(1_000, gt=0, description="most schemas that one refers to, directly or not")
+    max_pattern: int = Field(10_000, gt=0, description="longest regular expression that is matched, in characters")
+    max_backtracks: int = Field(1_000, gt=0, description="most steps back that matching one may take")
+    max_seconds: float = Field(5.0, gt=0, description="longest computing for one request's schemas")
+    drain_seconds: float = Field(
+        1.0, ge=0, le=600, description="how long SIGTERM lets a node serve on, not ready, before it ends"
+    )
     log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field(LogLevel.INFO, description="how much to log")
     log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(LogFormat.TEXT, description="how to log")
     access_log: bool = Field(False, description="log every request (costs throughput)")
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What one request may ask of the parsers and the checks."""
+        return Limits(
+            depth=self.max_depth,
+            fields=self.max_fields,
+            branches=self.max_branches,
+            references=self.max_references,
+            pattern=self.max_pattern,
+            backtracks=self.max_backtracks,
+            seconds=self.max_seconds,
+        )
 
     @property
     def host(self) -> str:

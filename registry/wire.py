@@ -11,29 +11,49 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Request
 from fastapi.responses import Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
+from compat.limits import Limits
+from compat.tags import Tags
 from registry import errors
 from registry.decide.register import Registered
+from registry.decide.tag import TagRequest
 from registry.schemas import SchemaRequest
+from registry.wire_contracts import (
+    Answer,
+    Body,
+    MetadataAnswer,
+    MetadataBody,
+    RuleSetAnswer,
+    RuleSetBody,
+    SchemaTagsAnswer,
+    SchemaTagsBody,
+    Text,
+    tags_by_entity,
+)
 from storage.records import Reference
 from storage.state import SchemaVersion, StoredSchema
 
 __all__ = [
     "MEDIA_TYPES",
+    "ChangedConfigAnswer",
     "CompatibilityAnswer",
     "ConfigAnswer",
     "ConfigChange",
     "ContextIdAnswer",
     "ErrorAnswer",
     "Flag",
+    "LiveAnswer",
+    "LogAnswer",
     "ModeAnswer",
     "ModeChange",
+    "ReadyAnswer",
     "RegisteredAnswer",
     "SchemaAnswer",
     "SchemaBody",
     "SchemaStringAnswer",
     "SubjectVersionAnswer",
+    "TagsChange",
     "answer",
     "read_body",
     "registered",
@@ -58,13 +78,7 @@ def _lenient_flag(value: object) -> bool:
 Flag = Annotated[bool, BeforeValidator(_lenient_flag)]
 
 
-class _Body(BaseModel):
-    """A request's JSON object."""
-
-    model_config = ConfigDict(extra="ignore", protected_namespaces=(), strict=True)
-
-
-class ReferenceBody(_Body):
+class ReferenceBody(Body):
     """A name inside the schema, and the subject and version it stands for."""
 
     name: str = ""
@@ -72,7 +86,7 @@ class ReferenceBody(_Body):
     version: int = -1
 
 
-class SchemaBody(_Body):
+class SchemaBody(Body):
     """A schema to register, look up or check."""
 
     text: str | None = Field(None, alias="schema", description="the schema text; blank: the latest version")
@@ -80,8 +94,15 @@ class SchemaBody(_Body):
     references: list[ReferenceBody] | None = None
     version: int | None = Field(None, description="the version it must get")
     schema_id: int | None = Field(None, alias="id", description="the id it must get, in IMPORT mode")
+    metadata: MetadataBody | None = Field(None, description="absent: that of the version before")
+    rule_set: RuleSetBody | None = Field(None, alias="ruleSet", description="absent: that of the version before")
+    tags_to_add: list[SchemaTagsBody] | None = Field(None, alias="schemaTagsToAdd")
+    tags_to_remove: list[SchemaTagsBody] | None = Field(None, alias="schemaTagsToRemove")
+    propagate_tags: bool | None = Field(
+        None, alias="propagateSchemaTags", description="put the tags of the version before into the text"
+    )
 
-    def request(self) -> SchemaRequest:
+    def request(self, limits: Limits) -> SchemaRequest:
         """Return the request in the terms of the decisions."""
         return SchemaRequest(
             self.text or "",
@@ -89,42 +110,128 @@ class SchemaBody(_Body):
             tuple(Reference(r.name, r.subject, r.version) for r in self.references or ()),
             self.version or 0,
             None if self.schema_id is not None and self.schema_id < 0 else self.schema_id,
+            None if self.metadata is None else self.metadata.value(),
+            None if self.rule_set is None else self.rule_set.value(),
+            tags_by_entity(self.tags_to_add),
+            tags_by_entity(self.tags_to_remove),
+            propagate_tags=self.propagate_tags is True,
+            limits=limits,
         )
 
 
-class ConfigChange(_Body):
+class TagsChange(Body):
+    """A new version of a schema with other tags, metadata or rules."""
+
+    new_version: int | None = Field(None, alias="newVersion", description="the next one, when given")
+    tags_to_add: list[SchemaTagsBody] | None = Field(None, alias="tagsToAdd")
+    tags_to_remove: list[SchemaTagsBody] | None = Field(None, alias="tagsToRemove")
+    metadata: MetadataBody | None = None
+    rule_set: RuleSetBody | None = Field(None, alias="ruleSet", description="without effect beside the next two")
+    rules_to_merge: RuleSetBody | None = Field(None, alias="rulesToMerge", description="over those of the latest")
+    rules_to_remove: list[Text] | None = Field(None, alias="rulesToRemove", description="names of rules")
+
+    def request(self) -> TagRequest:
+        """Return the request in the terms of the decisions."""
+        return TagRequest(
+            self.new_version or 0,
+            tags_by_entity(self.tags_to_add),
+            tags_by_entity(self.tags_to_remove),
+            None if self.metadata is None else self.metadata.value(),
+            None if self.rule_set is None else self.rule_set.value(),
+            None if self.rules_to_merge is None else self.rules_to_merge.value(),
+            None if self.rules_to_remove is None else frozenset(self.rules_to_remove),
+        )
+
+
+class ConfigChange(Body):
     """A change of a configuration: an absent property keeps what stands, null clears it."""
 
-    compatibility: str | None = None
-    compatibility_policy: str | None = Field(None, alias="compatibilityPolicy", description="STRICT or LENIENT")
+    alias: Text | None = Field(None, description="the subject that this name stands for")
+    alias_for_deks: Text | None = Field(None, alias="aliasForDeks")
     normalize: bool | None = None
+    validate_fields: bool | None = Field(None, alias="validateFields", description="refuse reserved field names")
     validate_new_schemas: bool | None = Field(None, alias="validateNewSchemas")
+    validate_rules: bool | None = Field(None, alias="validateRules", description="true when absent")
+    compatibility: str | None = None
+    compatibility_policy: str | None = Field(
+        None, alias="compatibilityPolicy", description="STRICT, LENIENT or LOGICAL"
+    )
+    compatibility_group: Text | None = Field(
+        None, alias="compatibilityGroup", description="the property that must be equal for versions to be compared"
+    )
+    default_metadata: MetadataBody | None = Field(None, alias="defaultMetadata")
+    override_metadata: MetadataBody | None = Field(None, alias="overrideMetadata")
+    default_rule_set: RuleSetBody | None = Field(None, alias="defaultRuleSet")
+    override_rule_set: RuleSetBody | None = Field(None, alias="overrideRuleSet")
 
     def change(self) -> dict[str, Any]:
         """Return the properties that the request holds, null ones included."""
-        return self.model_dump(by_alias=True, exclude_unset=True)
+        held = ((type(self).model_fields[name].alias or name, getattr(self, name)) for name in self.model_fields_set)
+        return {name: value.value() if isinstance(value, MetadataBody | RuleSetBody) else value for name, value in held}
 
 
-class ModeChange(_Body):
+class ModeChange(Body):
     """The mode to set; null clears the scope's own."""
 
     mode: str | None = None
 
 
-class _Answer(BaseModel):
-    """An answer's JSON object, for the OpenAPI document."""
-
-    model_config = ConfigDict(protected_namespaces=(), extra="forbid")
-
-
-class ErrorAnswer(_Answer):
+class ErrorAnswer(Answer):
     """Any answer other than success."""
 
     error_code: int
     message: str
 
 
-class ReferenceAnswer(_Answer):
+class LiveAnswer(Answer):
+    """The process answers."""
+
+    live: bool
+
+
+class _Progress(Answer):
+    """How far a node has read: up to `offset`, of a log that was last seen to end at `end`."""
+
+    offset: int
+    end: int
+    behind: int
+    seconds_since_read: float = Field(alias="secondsSinceRead")
+
+
+class ReadyAnswer(_Progress):
+    """Whether requests had better come to this node; `reason` why not."""
+
+    ready: bool
+    reason: str | None = None
+
+
+class SetAsideAnswer(Answer):
+    """A record that could not be taken in."""
+
+    offset: int
+    reason: str
+
+
+class SetAsideList(Answer):
+    """How many records were set aside, and some of them, newest first."""
+
+    count: int
+    records: list[SetAsideAnswer]
+
+
+class LogAnswer(_Progress):
+    """The log and what it adds up to; `holdsPen` and `holder` where one node at a time may write."""
+
+    backend: str
+    holds_pen: bool | None = Field(None, alias="holdsPen")
+    holder: str | None = None
+    foreign_records: int = Field(alias="foreignRecords", description="written by others while this node had the pen")
+    records: int = Field(description="read since the start of this node")
+    counts: dict[str, int]
+    set_aside: SetAsideList = Field(alias="setAside")
+
+
+class ReferenceAnswer(Answer):
     """A name inside the schema, and the subject and version it stands for."""
 
     name: str
@@ -132,82 +239,103 @@ class ReferenceAnswer(_Answer):
     version: int
 
 
-class RegisteredAnswer(_Answer):
+class _SchemaContent(Answer):
+    guid: str
+    schema_type: str = Field(alias="schemaType")
+    references: list[ReferenceAnswer] | None = None
+    metadata: MetadataAnswer | None = None
+    text: str = Field(alias="schema")
+    rule_set: RuleSetAnswer | None = Field(None, alias="ruleSet")
+    schema_tags: list[SchemaTagsAnswer] | None = Field(None, alias="schemaTags", description="when asked by `findTags`")
+
+
+class RegisteredAnswer(_SchemaContent):
     """Where a schema stands now; `ts` and `deleted` when it stood there before."""
 
     id: int
     version: int
-    guid: str
-    schema_type: str = Field(alias="schemaType")
-    references: list[ReferenceAnswer] | None = None
-    text: str = Field(alias="schema")
     ts: int | None = None
     deleted: bool | None = None
 
 
-class SchemaAnswer(_Answer):
+class SchemaAnswer(_SchemaContent):
     """A version of a subject."""
 
     subject: str
     version: int
     id: int
-    guid: str
-    schema_type: str = Field(alias="schemaType")
-    references: list[ReferenceAnswer] | None = None
-    text: str = Field(alias="schema")
     ts: int | None = None
     deleted: bool | None = None
 
 
-class SchemaStringAnswer(_Answer):
+class SchemaStringAnswer(_SchemaContent):
     """What an id names; subject and version when the request named a subject."""
 
     subject: str | None = None
     version: int | None = None
-    guid: str
-    schema_type: str = Field(alias="schemaType")
-    references: list[ReferenceAnswer] | None = None
-    text: str = Field(alias="schema")
     max_id: int | None = Field(None, alias="maxId")
     ts: int
     deleted: bool
 
 
-class SubjectVersionAnswer(_Answer):
+class SubjectVersionAnswer(Answer):
     """A use of a schema."""
 
     subject: str
     version: int
 
 
-class ContextIdAnswer(_Answer):
+class ContextIdAnswer(Answer):
     """A schema's id within a context."""
 
     context: str
     id: int
 
 
-class CompatibilityAnswer(_Answer):
+class CompatibilityAnswer(Answer):
     """A verdict; messages only when asked for (`verbose`)."""
 
     is_compatible: bool
     messages: list[str] | None = None
 
 
-class ConfigAnswer(_Answer):
-    """A configuration as read (a change names the level `compatibility`)."""
+class _ConfigFields(Answer):
+    alias: str | None = None
+    alias_for_deks: str | None = Field(None, alias="aliasForDeks")
+    normalize: bool | None = None
+    validate_fields: bool | None = Field(None, alias="validateFields")
+    validate_new_schemas: bool | None = Field(None, alias="validateNewSchemas")
+    validate_rules: bool | None = Field(None, alias="validateRules")
+    compatibility_policy: str | None = Field(None, alias="compatibilityPolicy")
+    compatibility_group: str | None = Field(None, alias="compatibilityGroup")
+    default_metadata: MetadataAnswer | None = Field(None, alias="defaultMetadata")
+    override_metadata: MetadataAnswer | None = Field(None, alias="overrideMetadata")
+    default_rule_set: RuleSetAnswer | None = Field(None, alias="defaultRuleSet")
+    override_rule_set: RuleSetAnswer | None = Field(None, alias="overrideRuleSet")
 
-    model_config = ConfigDict(extra="allow")
+
+class ConfigAnswer(_ConfigFields):
+    """A configuration as read."""
+
     compatibility_level: str = Field(alias="compatibilityLevel")
 
 
-class ModeAnswer(_Answer):
+class ChangedConfigAnswer(_ConfigFields):
+    """A configuration as a change answers it, which names the level otherwise."""
+
+    compatibility: str | None = None
+
+
+class ModeAnswer(Answer):
     """A mode."""
 
     mode: str | None = None
 
 
-async def read_body(request: Request, model: type[_Body]) -> Any:
+_RULE_SETS = ("ruleSet", "defaultRuleSet", "overrideRuleSet", "rulesToMerge")  # properties with an error of their own
+
+
+async def read_body(request: Request, model: type[Body]) -> Any:
     """Parse a request's body.
 
     Raises:
@@ -223,6 +351,8 @@ async def read_body(request: Request, model: type[_Body]) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the body"
+        if first["loc"] and first["loc"][0] in _RULE_SETS:
+            raise errors.invalid_rule_set(f"{where}: {first['msg']}") from None
         raise errors.unreadable_body(f"The request body cannot be used: {where}: {first['msg']}") from None
 
 
@@ -236,25 +366,29 @@ def text_answer(text: str) -> Response:
     return Response(text.encode())
 
 
-def schema_version(entry: SchemaVersion, *, stored: bool = True, text: str | None = None) -> dict[str, Any]:
-    """Return a version of a subject, in another text when one is given.
+def schema_version(
+    entry: SchemaVersion, *, stored: bool = True, text: str | None = None, tags: Tags | None = None
+) -> dict[str, Any]:
+    """Return a version of a subject, in another text when one is given, with the tags that were asked for.
 
     Not `stored`: as the echo of a look-up, without what only the log knows.
     """
     content = {"subject": entry.subject, "version": entry.version, "id": entry.schema.schema_id}
-    return content | _content(entry.schema, text) | (_log_facts(entry) if stored else {})
+    return content | _content(entry.schema, text) | _tags(tags) | (_log_facts(entry) if stored else {})
 
 
-def registered(place: Registered) -> dict[str, Any]:
-    """Return the answer to a registration, `id` first."""
+def registered(place: Registered, text: str | None = None) -> dict[str, Any]:
+    """Return the answer to a registration, `id` first; in another text when one is given."""
     content: dict[str, Any] = {"id": place.schema.schema_id, "version": place.version}
-    return content | _content(place.schema) | (_log_facts(place.existing) if place.existing else {})
+    return content | _content(place.schema, text) | (_log_facts(place.existing) if place.existing else {})
 
 
-def schema_string(shown: SchemaVersion, *, subject: str, max_id: int | None, text: str | None = None) -> dict[str, Any]:
-    """Return what an id names, in another text when one is given."""
+def schema_string(
+    shown: SchemaVersion, *, subject: str, max_id: int | None, text: str | None = None, tags: Tags | None = None
+) -> dict[str, Any]:
+    """Return what an id names, in another text when one is given, with the tags that were asked for."""
     content: dict[str, Any] = {"subject": shown.subject, "version": shown.version} if subject else {}
-    content |= _content(shown.schema, text)
+    content |= _content(shown.schema, text) | _tags(tags)
     if max_id is not None:
         content["maxId"] = max_id
     return content | _log_facts(shown)
@@ -268,6 +402,14 @@ def _content(schema: StoredSchema, text: str | None = None) -> dict[str, Any]:
     content |= _present({"metadata": value.metadata})
     content["schema"] = schema.text if text is None else text
     return content | _present({"ruleSet": value.rule_set})
+
+
+def _tags(tags: Tags | None) -> dict[str, Any]:
+    found = [
+        {"schemaEntity": {"entityPath": entity.path, "entityType": entity.type.value}, "tags": list(names)}
+        for entity, names in (tags or {}).items()
+    ]
+    return {"schemaTags": found} if found else {}
 
 
 def _log_facts(entry: SchemaVersion) -> dict[str, Any]:

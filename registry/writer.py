@@ -2,7 +2,8 @@
 
 A write is *sync, decide, append, apply*: read the log to its end, let a pure function turn State and request into
 records and an answer, append on the condition that nobody else has appended, and take the records into State. A lost
-race (`Conflict`) starts over, so a decision that lands was made on the State it landed on.
+race (`Conflict`) starts over, so a decision that lands was made on the State it landed on. As long as nobody else has
+written, the sync is left out where the append says the same thing: that nothing came after.
 
 Requests that wait while an append is under way are decided as a group, each on the draft that the ones before it
 left, and committed by one append.
@@ -12,16 +13,17 @@ along the same log, so whoever reads it holds a consistent snapshot.
 """
 
 import asyncio
+import gc
 import logging
 import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from registry import errors
-from storage.log import Conflict, Entry, Log, LogError, LogTimeout, Record, RecordTooLarge
+from storage.log import START, Conflict, Log, LogCompacted, LogError, LogTimeout, Record, RecordTooLarge
 from storage.state import State
 
 __all__ = ["Decide", "Decision", "Writer"]
@@ -59,9 +61,12 @@ class Writer:
     def __init__(self, log: Log) -> None:
         self.log = log
         self.state = State()
+        self.read_at = time.monotonic()
+        self.read_failure: str | None = None
         # Apart, so that however many expensive checks run, nobody's read of the log waits for them.
         self._log_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-log")
-        self._work_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-work")
+        self._work_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="strata-work")
+        self._alone = False
         self._waiting: list[_Command] = []
         self._writing: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -74,7 +79,13 @@ class Writer:
             LogError: the log cannot be read.
         """
         started = time.monotonic()
-        self.state = self.state.apply_all(self.log.read(self.state.offset))
+        # Nothing that a replay makes is garbage in a cycle: looking for it again and again doubles the time.
+        gc.disable()
+        try:
+            self.state = self._synced(self.state)
+        finally:
+            gc.enable()
+        self.read_at = time.monotonic()
         _log.info(
             "replayed the log up to offset %d in %.2f s: %d subjects, %d records set aside",
             self.state.offset,
@@ -112,14 +123,30 @@ class Writer:
         try:
             self._advance(await self._on_log(self._synced, self.state))
         except LogError as error:
+            self.read_failure = str(error)
             raise errors.write_failed(str(error)) from error
 
     def _synced(self, state: State) -> State:
-        return state.apply_all(self.log.read(state.offset))
+        try:
+            return state.apply_all(self.log.read(state.offset))
+        except LogCompacted as error:
+            _log.warning("%s", error)
+            anew = State().apply_all(self.log.read(START))
+            # What was told may have gone: whoever keeps answers must see the number move.
+            return replace(anew, removals=state.removals + anew.removals + 1)
 
     def _advance(self, state: State) -> None:
+        self.read_at, self.read_failure = time.monotonic(), None
         if state.offset > self.state.offset:
             self.state = state
+
+    async def end(self) -> int:
+        """Return the offset of the log's last record.
+
+        Raises:
+            LogError: the log cannot be asked.
+        """
+        return await self._on_log(self.log.end)
 
     async def in_thread(self, call: Callable[..., _T], *args: Any) -> _T:
         """Run what blocks or computes for long off the event loop."""
@@ -157,6 +184,7 @@ class Writer:
             try:
                 state, outcomes = await self._on_log(self._attempt, self.state, group)
             except Conflict:
+                self._alone = False
                 await asyncio.sleep(random.uniform(0, min(_MAX_PAUSE, 0.001 * attempt)))  # noqa: S311
             except RecordTooLarge:
                 await self._refuse_the_large(group)
@@ -172,23 +200,18 @@ class Writer:
         self._fail(group, LogTimeout(f"{_MAX_TRIES} races with other writers lost in a row"))
 
     def _attempt(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
-        state = self._synced(state)
-        draft, now = state, time.time_ns() // 1_000_000
-        records: list[Record] = []
-        outcomes: list[_Outcome] = []
-        for command in group:
-            try:
-                decision = command.decide(draft)
-            except Exception as failure:  # noqa: BLE001 - one request's failure is not its neighbours'
-                outcomes.append((command, None, failure))
-                continue
-            for record in decision.records:
-                draft = draft.apply(Entry(draft.offset + 1, now, record.key, record.value))
-            records.extend(decision.records)
-            outcomes.append((command, decision.answer, None))
+        if self._alone:
+            records, outcomes, all_append = _decided(state, group)
+            # An answer that no append confirms needs the newest State.
+            if all_append:
+                return state.apply_all(self.log.append(state.offset, records)), outcomes
+        fresh = self._synced(state)
+        if not self._alone or fresh is not state:
+            self._alone = fresh is state
+            records, outcomes, _ = _decided(fresh, group)
         if records:
-            state = state.apply_all(self.log.append(state.offset, records))
-        return state, outcomes
+            fresh = fresh.apply_all(self.log.append(fresh.offset, records))
+        return fresh, outcomes
 
     async def _refuse_the_large(self, group: list[_Command]) -> None:
         """A group holds a record that the log refuses: find whose it is by writing one by one."""
@@ -202,6 +225,27 @@ class Writer:
         _log.error("a write of %d requests failed: %s", len(group), error, exc_info=error)
         for command in group:
             _settle(command, None, _as_answer(error))
+
+
+def _decided(state: State, group: Sequence[_Command]) -> tuple[list[Record], list[_Outcome], bool]:
+    """Decide a group, each on what the ones before it leave; whether every one of them has records to append."""
+    draft, now = state, time.time_ns() // 1_000_000
+    records: list[Record] = []
+    outcomes: list[_Outcome] = []
+    all_append = True
+    for command in group:
+        try:
+            decision = command.decide(draft)
+        except Exception as failure:  # noqa: BLE001 - one request's failure is not its neighbours'
+            outcomes.append((command, None, failure))
+            all_append = False
+            continue
+        if command is not group[-1]:
+            draft = draft.drafted(decision.records, now)
+        records.extend(decision.records)
+        outcomes.append((command, decision.answer, None))
+        all_append = all_append and bool(decision.records)
+    return records, outcomes, all_append
 
 
 def _settle(command: _Command, answer: Any, failure: Exception | None) -> None:

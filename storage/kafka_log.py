@@ -32,7 +32,7 @@ from storage.kafka_cursor import APPEND_HEADER, Cursor, header, offset_of
 from storage.kafka_end import End
 from storage.kafka_pen import Fenced, Pen, Placed
 from storage.kafka_topic import prepare_topic
-from storage.log import START, Conflict, Entry, LogError, LogTimeout, Record
+from storage.log import START, Conflict, Entry, LogError, LogStatus, LogTimeout, Record
 from storage.records import NoopKey, encode
 
 __all__ = ["Fencing", "KafkaLog", "Timeouts"]
@@ -111,6 +111,7 @@ class KafkaLog:
         self._pen_offset = START
         self._ending: _Ending | None = None
         self._newest_noop: tuple[int, bytes] = (START, b"")
+        self._foreign, self._foreign_offset = 0, START
         self._warned = -_WARN_EVERY_S
         self._closed = False
         if fencing is Fencing.NONE:
@@ -153,6 +154,10 @@ class KafkaLog:
         _, url = self._newest_noop
         return None if self._has_pen() or url in {b"", self._url} else url.decode()
 
+    def status(self) -> LogStatus:
+        """Return whether this node has the pen, and what others wrote meanwhile."""
+        return LogStatus("kafka", holds_pen=self._has_pen(), foreign_records=self._foreign)
+
     def close(self) -> None:
         """Give up the connections; a second call does nothing."""
         with self._write_lock, self._read_lock:
@@ -176,8 +181,10 @@ class KafkaLog:
             url = header(message, _URL_HEADER)
             if url is not None:
                 self._newest_noop = (entry.offset, url if _URL.fullmatch(url) else b"")
-        if self._pen is not None and entry.offset > self._pen_offset and header(message, APPEND_HEADER) is None:
-            self._warn_of_foreign(entry.offset)
+        newest_known = max(self._pen_offset, self._foreign_offset)
+        if self._pen is not None and entry.offset > newest_known and header(message, APPEND_HEADER) is None:
+            self._foreign, self._foreign_offset = self._foreign + 1, entry.offset
+            self._tell_of_foreign(entry.offset, entry.key)
         return entry
 
     def _last_before(self, end: int) -> int:
@@ -270,7 +277,6 @@ class KafkaLog:
         """The records must lie next to each other, where the log ended: else somebody wrote in between."""
         if [place.offset for place in placed] == list(range(ending.following, ending.following + len(placed))):
             return
-        self._warn_of_foreign(placed[-1].offset)
         if not pen.transactional:
             raise LogTimeout(
                 f"Topic {self._topic}: another writer wrote at the same time, and nothing fences it; the records are "
@@ -322,16 +328,19 @@ class KafkaLog:
     def _by(timeout_s: float) -> float:
         return time.monotonic() + timeout_s
 
-    def _warn_of_foreign(self, offset: int) -> None:
+    def _tell_of_foreign(self, offset: int, key: bytes | None) -> None:
         now = time.monotonic()
         if now - self._warned < _WARN_EVERY_S:
             return
         self._warned = now
-        _logger.warning(
-            "ANOTHER PRODUCT WRITES TO TOPIC %s (near offset %d) while this node has the right to write. It cannot be "
-            "kept out, and may give the same schema id or version twice. Stop it, or make it read-only",
+        _logger.error(
+            "ANOTHER PRODUCT WRITES TO TOPIC %s (offset %d, key %.300r, %d records so far) while this node has the "
+            "right to write. It cannot be kept out, and may give the same schema id or version twice. Stop it, or make "
+            "it read-only",
             self._topic,
             offset,
+            key,
+            self._foreign,
         )
 
 

@@ -12,9 +12,20 @@ Rules of this file: protocol and values only; what a key or a value means is `re
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-__all__ = ["START", "Conflict", "Entry", "Log", "LogError", "LogTimeout", "Record", "RecordTooLarge"]
+__all__ = [
+    "START",
+    "Conflict",
+    "Entry",
+    "Log",
+    "LogCompacted",
+    "LogError",
+    "LogStatus",
+    "LogTimeout",
+    "Record",
+    "RecordTooLarge",
+]
 
 START = -1
 
@@ -31,6 +42,10 @@ class RecordTooLarge(LogError):
     """The log refuses a record of this size; nothing was written."""
 
 
+class LogCompacted(LogError):
+    """Records after the offset asked for have been dropped since they were last read: read again from the start."""
+
+
 class Conflict(Exception):
     """The log's end is no longer the offset the writer had read to; nothing was written."""
 
@@ -43,14 +58,24 @@ class Record:
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A record as the log holds it: with its offset, and its timestamp in milliseconds since the epoch."""
 
     offset: int
     timestamp: int
     key: bytes | None
     value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    """What a log tells of itself, from memory."""
+
+    backend: str
+    holds_pen: bool | None = None
+    """Whether this node has the pen; None for a log without one."""
+    foreign_records: int = 0
+    """Records of writers without the pen that came while this node had it."""
 
 
 class Log(Protocol):
@@ -61,6 +86,9 @@ class Log(Protocol):
 
         Everything that any node's `append` had returned before this call began is included.
         A read does not wait for an append that is under way.
+
+        Raises:
+            LogCompacted: a compaction since has dropped records that the reader has not seen.
         """
         ...
 
@@ -87,6 +115,10 @@ class Log(Protocol):
 
         None when this node may as well write itself: a hint, never a promise.
         """
+        ...
+
+    def status(self) -> LogStatus:
+        """Return what the log knows of itself, without asking anybody."""
         ...
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
-from storage.log import START, Conflict, Entry, Record
+from storage.log import START, Conflict, Entry, LogStatus, Record
 
 __all__ = ["MemoryLog"]
 
@@ -42,6 +42,10 @@ class MemoryLog:
     def holder(self) -> str | None:
         """Nobody else can write here."""
         return None
+
+    def status(self) -> LogStatus:
+        """Return the kind of log."""
+        return LogStatus("memory")
 
     def close(self) -> None:
         """Nothing to give up."""

@@ -10,16 +10,21 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import itemgetter
+from sys import intern
 from types import MappingProxyType
-from typing import Any, NewType, TypeVar
+from typing import Any, NamedTuple, NewType, TypeVar
 
 import orjson
 
 from storage.log import Record
 
 __all__ = [
+    "CONFIG_FIELDS",
     "DEFAULT_CONTEXT",
     "MAX_VERSION",
+    "AssociationKey",
+    "AssociationValue",
     "ClearSubjectKey",
     "ConfigKey",
     "ConfigValue",
@@ -42,6 +47,7 @@ __all__ = [
     "decode_key",
     "decode_value",
     "encode",
+    "plain_schema",
     "qualified",
 ]
 
@@ -52,6 +58,9 @@ Subject = NewType("Subject", str)
 DEFAULT_CONTEXT = "."
 MAX_VERSION = 2**31 - 1
 _TENANT = "default"
+_SCHEMA_KEY = b'{"keytype":"SCHEMA",'
+_PLAIN = itemgetter("subject", "version", "id", "schema")
+_HELD_APART = frozenset({"references", "metadata", "ruleSet"})
 _T = TypeVar("_T")
 
 
@@ -69,6 +78,7 @@ class KeyType(StrEnum):
     DELETE_SUBJECT = "DELETE_SUBJECT"
     CLEAR_SUBJECT = "CLEAR_SUBJECT"
     CONTEXT = "CONTEXT"
+    ASSOC = "ASSOC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +135,33 @@ class ClearSubjectKey:
 
 @dataclass(frozen=True, slots=True)
 class ContextKey:
-    """The existence of a context."""
+    """The existence of a context; its value is its name again."""
 
     context: str
 
 
-Key = SchemaKey | ConfigKey | ModeKey | NoopKey | HighWaterKey | DeleteSubjectKey | ClearSubjectKey | ContextKey
+@dataclass(frozen=True, slots=True, order=True)
+class AssociationKey:
+    """That a resource (a topic) keeps its keys' or its values' schemas under a subject."""
+
+    resource_namespace: str
+    resource_name: str
+    resource_type: str
+    association_type: str
+    subject: Subject
+
+
+Key = (
+    SchemaKey
+    | ConfigKey
+    | ModeKey
+    | NoopKey
+    | HighWaterKey
+    | DeleteSubjectKey
+    | ClearSubjectKey
+    | ContextKey
+    | AssociationKey
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +173,7 @@ class Reference:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaValue:
+class SchemaValue(NamedTuple):
     """A version as stored: `text` is the schema text, `metadata` and `rule_set` are JSON objects kept as they came."""
 
     subject: Subject
@@ -186,8 +216,20 @@ class ConfigValue:
         return self.fields.get(name)
 
 
-# A SCHEMA, CONFIG, MODE, DELETE_SUBJECT (its version) or high-water (its id) value; None for a tombstone.
-Value = SchemaValue | ConfigValue | str | int | None
+@dataclass(frozen=True, slots=True)
+class AssociationValue:
+    """An association as stored: `lifecycle` is STRONG or WEAK, `created` in milliseconds since the epoch."""
+
+    guid: str
+    resource_id: str
+    lifecycle: str
+    frozen: bool
+    created: int
+
+
+# A SCHEMA, CONFIG, MODE, CONTEXT (its name), DELETE_SUBJECT (its version), high-water (its id) or ASSOC value; None for
+# a tombstone.
+Value = SchemaValue | ConfigValue | AssociationValue | str | int | None
 
 
 def context_of(subject: str) -> str:
@@ -236,6 +278,8 @@ def _key_json(key: Key) -> dict[str, Any]:
             return _scoped(KeyType.CLEAR_SUBJECT, subject)
         case ContextKey(context):
             return {"keytype": "CONTEXT", "tenant": _TENANT, "context": context, "magic": 0}
+        case AssociationKey():
+            return {"keytype": "ASSOC", "tenant": _TENANT, **_association_json(key), "magic": 0}
 
 
 def _scoped(kind: KeyType, subject: str | None) -> dict[str, Any]:
@@ -272,9 +316,38 @@ def _subject_of(key: Key) -> dict[str, Any]:
     return {} if subject is None else {"subject": subject}
 
 
-def _context_bytes(key: Key, _value: Value) -> bytes:
-    assert isinstance(key, ContextKey)  # noqa: S101 - the table below says so
-    return _dump({"tenant": _TENANT, "context": key.context})
+def _context_bytes(_key: Key, value: Value) -> bytes | None:
+    return None if value is None else _dump({"tenant": _TENANT, "context": value})
+
+
+def _association_json(key: AssociationKey) -> dict[str, Any]:
+    return {
+        "resourceName": key.resource_name,
+        "resourceNamespace": key.resource_namespace,
+        "resourceType": key.resource_type,
+        "associationType": key.association_type,
+        "subject": key.subject,
+    }
+
+
+def _association_bytes(key: Key, value: Value) -> bytes | None:
+    if not isinstance(value, AssociationValue) or not isinstance(key, AssociationKey):
+        return None
+    return _dump(
+        {
+            "guid": value.guid,
+            "tenant": _TENANT,
+            "resourceName": key.resource_name,
+            "resourceNamespace": key.resource_namespace,
+            "resourceId": value.resource_id,
+            "resourceType": key.resource_type,
+            "associationType": key.association_type,
+            "subject": key.subject,
+            "lifecycle": value.lifecycle,
+            "frozen": value.frozen,
+            "createTs": value.created,
+        }
+    )
 
 
 _ENCODE_VALUE: Mapping[type, Callable[[Key, Value], bytes | None]] = {
@@ -286,10 +359,43 @@ _ENCODE_VALUE: Mapping[type, Callable[[Key, Value], bytes | None]] = {
     DeleteSubjectKey: lambda key, value: _dump(_subject_of(key) | {"version": value}),
     ClearSubjectKey: lambda key, _value: _dump(_subject_of(key)),
     ContextKey: _context_bytes,
+    AssociationKey: _association_bytes,
 }
 
 
 # --- from bytes
+
+
+def plain_schema(key: bytes | None, value: bytes | None) -> SchemaValue | None:
+    """Return the version that a record of the usual form holds; None when the record wants a closer look.
+
+    A short way of `decode_key` and `decode_value` for what a replay mostly reads: no references, metadata or rules, and
+    a key that says what the value says.
+    """
+    if key is None or value is None or not key.startswith(_SCHEMA_KEY):
+        return None
+    try:
+        content = orjson.loads(value)
+        subject, version, schema_id, text = _PLAIN(content)
+    except (ValueError, KeyError, TypeError):
+        return None
+    schema_type, deleted = content.get("schemaType", "AVRO"), content.get("deleted", False)
+    if (
+        not (type(subject) is type(text) is type(schema_type) is str)
+        or not (type(version) is type(schema_id) is int and type(deleted) is bool)
+        or not 0 <= schema_id <= MAX_VERSION
+        or not 0 < version <= MAX_VERSION
+        or not _HELD_APART.isdisjoint(content)
+        # A name that JSON writes as it is, so that comparing the key stands for reading it.
+        or not subject.isprintable()
+        or '"' in subject
+        or "\\" in subject
+        or key != f'{{"keytype":"SCHEMA","subject":"{subject}","version":{version},"magic":1}}'.encode()
+    ):
+        return None
+    # The same few names again and again: one copy of each.
+    subject, schema_type = intern(subject), intern(schema_type)
+    return SchemaValue(Subject(subject), Version(version), SchemaId(schema_id), text, schema_type, deleted=deleted)
 
 
 def decode_key(data: bytes | None) -> Key:
@@ -313,7 +419,7 @@ def decode_value(key: Key, data: bytes | None) -> Value:
     Raises:
         RecordError: no JSON object, or a property that is missing or of the wrong type.
     """
-    if data is None or isinstance(key, NoopKey | ContextKey | ClearSubjectKey):
+    if data is None or isinstance(key, NoopKey | ClearSubjectKey):
         return None
     content = _load(data, "value")
     match key:
@@ -326,7 +432,14 @@ def decode_value(key: Key, data: bytes | None) -> Value:
         case DeleteSubjectKey():
             return _typed(content, "version", int)
         case HighWaterKey():
-            return _typed(content, "maxId", int)
+            high_water = _typed(content, "maxId", int)
+            if not 0 <= high_water <= MAX_VERSION:
+                raise RecordError(f"the schema id {high_water} is out of range")
+            return high_water
+        case ContextKey(context):
+            return context
+        case AssociationKey():
+            return _association_value(content)
 
 
 def _load(data: bytes, what: str) -> dict[str, Any]:
@@ -334,7 +447,8 @@ def _load(data: bytes, what: str) -> dict[str, Any]:
         content = orjson.loads(data)
     except ValueError:
         try:
-            content = json.loads(data)  # lone surrogates, which orjson refuses
+            content = json.loads(data)  # numbers beyond 64 bits, which orjson refuses
+            json.dumps(content, ensure_ascii=False).encode()  # a lone surrogate could never be told to anybody
         except (ValueError, RecursionError) as error:
             raise RecordError(f"the {what} is not JSON: {error}") from None
     if not isinstance(content, dict):
@@ -367,6 +481,13 @@ _DECODE_KEY: Mapping[str, Callable[[Mapping[str, Any]], Key]] = {
     "DELETE_SUBJECT": lambda c: DeleteSubjectKey(Subject(_typed(c, "subject", str))),
     "CLEAR_SUBJECT": lambda c: ClearSubjectKey(_optional_subject(c)),
     "CONTEXT": lambda c: ContextKey(_typed(c, "context", str)),
+    "ASSOC": lambda c: AssociationKey(
+        _typed(c, "resourceNamespace", str),
+        _typed(c, "resourceName", str),
+        _typed(c, "resourceType", str),
+        _typed(c, "associationType", str),
+        Subject(_typed(c, "subject", str)),
+    ),
 }
 
 
@@ -374,6 +495,8 @@ def _schema_value(key: SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
     schema_id = _typed(content, "id", int)
     if not 0 <= schema_id <= MAX_VERSION:
         raise RecordError(f"the schema id {schema_id} is out of range")
+    if not 0 < key.version <= MAX_VERSION:
+        raise RecordError(f"the version {key.version} is out of range")
     return SchemaValue(
         key.subject,
         key.version,
@@ -384,6 +507,16 @@ def _schema_value(key: SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
         content.get("metadata"),
         content.get("ruleSet"),
         deleted=_typed(content, "deleted", bool, default=False),
+    )
+
+
+def _association_value(content: Mapping[str, Any]) -> AssociationValue:
+    return AssociationValue(
+        _typed(content, "guid", str, ""),
+        _typed(content, "resourceId", str),
+        _typed(content, "lifecycle", str, "WEAK"),
+        _typed(content, "frozen", bool, default=False),
+        _typed(content, "createTs", int, 0),
     )
 
 

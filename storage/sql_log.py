@@ -8,8 +8,10 @@ Fate of a write: when the connection breaks during COMMIT, nobody knows whether 
 therefore carries a token in its rows and is simply tried again at the same offsets: the key makes PostgreSQL wait
 for the earlier attempt if that is still under way, and the token tells afterwards whose rows are there.
 
-Offsets may have gaps (compaction drops rows). A compaction must lock the table against every other transaction:
-between the check of the end and the insert, no row that would have refused the insert may vanish.
+Offsets may have gaps: a compaction drops rows (`drop`), in one transaction that locks the table against every other
+one, since between a writer's check of the end and its insert no row that would have refused the insert may vanish.
+A reader that stood before the compacted rows may have missed some that it needed: whoever reads on over a gap looks
+into `strata_compaction`, and is told to read again from the start (`LogCompacted`).
 """
 
 import random
@@ -32,6 +34,7 @@ from sqlalchemy import (
     Table,
     bindparam,
     create_engine,
+    delete,
     event,
     func,
     insert,
@@ -43,7 +46,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 
-from storage.log import START, Conflict, Entry, LogError, LogTimeout, Record, RecordTooLarge
+from storage.log import START, Conflict, Entry, LogCompacted, LogError, LogStatus, LogTimeout, Record, RecordTooLarge
 
 __all__ = ["SqlLog"]
 
@@ -63,11 +66,29 @@ _TABLE = Table(
     Column("value", LargeBinary, nullable=True),
     Column("append_id", LargeBinary, nullable=False),
 )
+# One row, there after the first compaction: how many there were, and the last offset that they looked at.
+_COMPACTION = Table(
+    "strata_compaction",
+    MetaData(),
+    Column("generation", BigInteger, nullable=False),
+    Column("upto", BigInteger, nullable=False),
+)
 _ENTRY = (_TABLE.c.offset, _TABLE.c.ts, _TABLE.c.key, _TABLE.c.value)
 _READ = select(*_ENTRY).where(_TABLE.c.offset > bindparam("after")).order_by(_TABLE.c.offset).limit(_BATCH)
 _LANDED = select(_TABLE.c.offset).where(_TABLE.c.offset == bindparam("first"), _TABLE.c.append_id == bindparam("token"))
 _END = select(func.max(_TABLE.c.offset))
 _INSERT = insert(_TABLE)
+_DROP = delete(_TABLE).where(_TABLE.c.offset.in_(bindparam("offsets", expanding=True)))
+_CHUNK = 10_000
+_LOCK_OUT = (
+    text("SET LOCAL lock_timeout = 5000"),
+    text("SET LOCAL statement_timeout = 0"),
+    text(f"LOCK TABLE {_TABLE.name} IN ACCESS EXCLUSIVE MODE"),
+)
+_VACUUM = {
+    "sqlite": ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"),
+    "postgresql": ("SET statement_timeout = 0", f"VACUUM {_TABLE.name}"),
+}
 _CREATE = CreateTable(_TABLE, if_not_exists=True)
 # Any constant will do: it keeps two nodes from creating the table at the same moment, which PostgreSQL takes badly.
 _CREATE_LOCK = text("SELECT pg_advisory_xact_lock(7239001)")
@@ -88,14 +109,19 @@ class SqlLog:
         self._timeout_s = timeout_s
         self._url = _checked(url)
         self._engine = _engine(self._url, timeout_s)
+        self._writing_engine = self._engine.execution_options(**_WRITE)
         self._write_lock = threading.Lock()
         self._closed = False
         self._create()
 
     def read(self, after: int) -> Iterator[Entry]:
         """Yield the records after an offset; see `Log.read`. No transaction is held between batches."""
+        generation = self.generation() if after == START else None
+        begun = after
         while True:
             rows = self._run(partial(_batch, after=after))
+            if after != START and rows and rows[-1][0] - after != len(rows):
+                self._check_gap(begun, generation)
             for offset, timestamp, key, value in rows:
                 yield Entry(offset, timestamp, key, value)
             if len(rows) < _BATCH:
@@ -119,14 +145,68 @@ class SqlLog:
         """Return the offset of the last record, `START` when there is none."""
         return self._run(_end)
 
+    def generation(self) -> int:
+        """Return how many compactions there were."""
+        return self._run(_compactions)[0]
+
+    def drop(self, offsets: Sequence[int], *, upto: int, generation: int) -> None:
+        """Drop superseded rows; waits for all others, and they for it.
+
+        Args:
+            offsets: of the rows; not that of the last one.
+            upto: the last offset that the choice was made on.
+            generation: what `generation` was before the choice was made.
+
+        Raises:
+            Conflict: another compaction came first; nothing was dropped.
+        """
+        with self._write_lock, self._connect(write=True) as connection:
+            try:
+                _lock_out_others(connection)
+                if _compactions(connection)[0] != generation:
+                    raise Conflict
+                for start in range(0, len(offsets), _CHUNK):
+                    connection.execute(_DROP, {"offsets": offsets[start : start + _CHUNK]})
+                connection.execute(CreateTable(_COMPACTION, if_not_exists=True))
+                connection.execute(delete(_COMPACTION))
+                connection.execute(insert(_COMPACTION), {"generation": generation + 1, "upto": upto})
+                connection.commit()
+            except SQLAlchemyError as error:
+                raise LogError(self._explain(error)) from error
+
+    def vacuum(self) -> None:
+        """Give the space of dropped rows back; takes a while, during which SQLite takes no writes."""
+        connection = self._engine.raw_connection()
+        try:
+            driver: Any = connection.driver_connection
+            if self._engine.dialect.name == "postgresql":
+                driver.autocommit = True
+            for statement in _VACUUM[self._engine.dialect.name]:
+                driver.execute(statement)
+        except self._engine.dialect.loaded_dbapi.Error as error:
+            raise LogError(f"{self._name()}: {error}") from error
+        finally:
+            connection.invalidate()
+
     def holder(self) -> str | None:
         """Every node may write: the database decides."""
         return None
+
+    def status(self) -> LogStatus:
+        """Return the kind of database."""
+        return LogStatus(self._url.get_backend_name())
 
     def close(self) -> None:
         """Give up the connections; a second call does nothing."""
         self._closed = True
         self._engine.dispose()
+
+    def _check_gap(self, begun: int, generation: int | None) -> None:
+        now, upto = self._run(_compactions)
+        if upto > begun if generation is None else now != generation:
+            raise LogCompacted(
+                f"{self._name()}: the log was compacted up to offset {upto}, and was last read before that from {begun}"
+            )
 
     def _append(self, after: int, records: Sequence[Record], deadline: float) -> Sequence[Entry]:
         now, token = time.time_ns() // 1_000_000, uuid.uuid4().bytes
@@ -172,7 +252,7 @@ class SqlLog:
     def _connect(self, *, write: bool) -> Connection:
         if self._closed:
             raise LogError(f"{self._name()}: the log is closed")
-        return self._engine.connect().execution_options(**(_WRITE if write else {}))
+        return (self._writing_engine if write else self._engine).connect()
 
     def _create(self) -> None:
         deadline = time.monotonic() + self._timeout_s
@@ -203,6 +283,20 @@ def _end(connection: Connection) -> int:
 
 def _landed(connection: Connection, first: int, token: bytes) -> bool:
     return connection.execute(_LANDED, {"first": first, "token": token}).first() is not None
+
+
+def _compactions(connection: Connection) -> tuple[int, int]:
+    """How many compactions there were, and up to which offset the last one went."""
+    if not inspect(connection).has_table(_COMPACTION.name):
+        return 0, START
+    row = connection.execute(select(_COMPACTION.c.generation, _COMPACTION.c.upto)).first()
+    return (0, START) if row is None else (int(row[0]), int(row[1]))
+
+
+def _lock_out_others(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        for statement in _LOCK_OUT:
+            connection.execute(statement)
 
 
 def _create_table(connection: Connection) -> None:

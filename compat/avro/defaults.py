@@ -24,6 +24,7 @@ from compat.avro.model import (
     Reference,
     UnionType,
 )
+from compat.limits import DEFAULT_LIMITS, Limits
 from compat.schema import SchemaParseError
 
 __all__ = ["DefaultCheck", "accepts"]
@@ -54,16 +55,24 @@ _SCALARS: Final[Mapping[str, Callable[[Json], bool]]] = {
 }
 
 
-def accepts(node: Node, value: Json, names: Names) -> bool:
+def accepts(node: Node, value: Json, names: Names, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Whether the value is a legal default for the type, all names being known."""
-    return DefaultCheck(names).accepts(node, value)
+    return DefaultCheck(names, limits).accepts(node, value)
 
 
 class DefaultCheck:
     """One question put to one type; `undefined_seen` tells whether the answer depended on a type not yet defined."""
 
-    def __init__(self, names: Names, *, undefined_allowed: bool = False, unfinished: frozenset[str] = frozenset()):
+    def __init__(
+        self,
+        names: Names,
+        limits: Limits,
+        *,
+        undefined_allowed: bool = False,
+        unfinished: frozenset[str] = frozenset(),
+    ):
         self._names = names
+        self._limits = limits
         self._undefined_allowed = undefined_allowed
         self._unfinished = unfinished
         self._known: dict[tuple[int, int], bool | None] = {}
@@ -71,6 +80,7 @@ class DefaultCheck:
 
     def accepts(self, node: Node, value: Json) -> bool:
         """Whether the value fits the type."""
+        self._limits.look_at_clock()
         if isinstance(node, Reference):
             if node.forward and self._undefined_allowed:
                 self.undefined_seen = True

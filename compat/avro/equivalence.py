@@ -26,6 +26,7 @@ from compat.avro.model import (
     UnionType,
     resolve,
 )
+from compat.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["equivalent", "same_structure"]
 
@@ -36,21 +37,23 @@ class _Different(Exception):
     """The two schemas differ."""
 
 
-def equivalent(left: AvroSchema, right: AvroSchema) -> bool:
+def equivalent(left: AvroSchema, right: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Whether the two are one schema but for the order of attributes and aliases."""
-    return _Comparison(left.names, right.names, with_meta=True).equal(left.root, right.root)
+    comparison = _Comparison(left.names, right.names, limits, with_meta=True)
+    return left.canonical == right.canonical or comparison.equal(left.root, right.root)
 
 
-def same_structure(left: Node, right: Node, names: Names) -> bool:
+def same_structure(left: Node, right: Node, names: Names, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Whether a second definition of a name says the same as the first.
 
     A reference to what is not defined yet equals nothing, as in Avro Java.
     """
-    return _Comparison(names, names, with_meta=False).equal(left, right)
+    return _Comparison(names, names, limits, with_meta=False).equal(left, right)
 
 
 class _Comparison:
-    def __init__(self, left_names: Names, right_names: Names, *, with_meta: bool):
+    def __init__(self, left_names: Names, right_names: Names, limits: Limits, *, with_meta: bool):
+        self._limits = limits
         self._left_names = left_names
         self._right_names = right_names
         self._with_meta = with_meta
@@ -63,6 +66,7 @@ class _Comparison:
                 pair = self._resolved(*work.pop())
                 key = (id(pair[0]), id(pair[1]))
                 if key not in seen:
+                    self._limits.look_at_clock()
                     seen.add(key)
                     work.extend(self._compare(*pair))
         except _Different:

@@ -58,7 +58,7 @@ _LOGICAL_SIZES: Final = {"duration": 12, "uuid": 16}
 def normalize(schema: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The normalized text of a schema."""
     try:
-        normalizer = _Normalizer(schema.names)
+        normalizer = _Normalizer(schema.names, limits)
         names = {full: normalizer.named(node) for full, node in schema.names.items()}
         return print_schema(normalizer.node(schema.root), names, limits, external=schema.external)
     except RecursionError:
@@ -66,8 +66,9 @@ def normalize(schema: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
 
 
 class _Normalizer:
-    def __init__(self, names: Names):
+    def __init__(self, names: Names, limits: Limits):
         self._names = names
+        self._limits = limits
         self._done: dict[int, NamedType] = {}
 
     def node(self, node: Node) -> Node:
@@ -111,7 +112,7 @@ class _Normalizer:
         """A default as a value of its type; one that does not fit (stored schemas have such) is only sorted."""
         node = resolve(node, self._names)
         if isinstance(node, UnionType):
-            fitting = (branch for branch in node.branches if accepts(branch, value, self._names))
+            fitting = (branch for branch in node.branches if accepts(branch, value, self._names, self._limits))
             branch = next(fitting, None)
             return _sorted_json(value) if branch is None else self._typed(branch, value)
         if isinstance(node, ArrayType) and isinstance(value, list):

@@ -40,7 +40,7 @@ from compat.avro.model import (
 )
 from compat.avro.names import make_name, name_fault, qualify
 from compat.avro.printer import print_schema
-from compat.limits import DEFAULT_LIMITS, Limits
+from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_references
 from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 __all__ = ["parse"]
@@ -64,6 +64,7 @@ def parse(
     """Read a schema; strict for a new one, lenient for one that is stored already."""
     names: dict[str, NamedType] = {}
     try:
+        check_references(references, limits)
         roots = [_read(reference.text, names, limits, strict=False) for reference in references]
         external = frozenset(root.name.full for root in roots if isinstance(root, EnumType | FixedType | RecordType))
         root = _read(text, names, limits, strict=strict)
@@ -98,11 +99,12 @@ class _Parser:
             if reference.full not in self.names:
                 raise SchemaParseError(f"Undefined schema: {excerpt(reference.full)}")
         for name, node, value, unfinished in self._unsure:
-            if not DefaultCheck(self.names, unfinished=unfinished).accepts(node, value):
+            if not DefaultCheck(self.names, self._limits, unfinished=unfinished).accepts(node, value):
                 raise self._invalid_default(name, node, value)
 
     def node(self, json: Json, namespace: str) -> Node:
         """Read a type: a name, an object or a union."""
+        self._limits.look_at_clock()
         if isinstance(json, str):
             return self._reference(json, namespace)
         if isinstance(json, dict):
@@ -229,7 +231,7 @@ class _Parser:
                 raise self._invalid_default(name, node, value)
             value = number
         if self._strict:
-            check = DefaultCheck(self.names, undefined_allowed=True)
+            check = DefaultCheck(self.names, self._limits, undefined_allowed=True)
             if not check.accepts(node, value):
                 raise self._invalid_default(name, node, value)
             if check.undefined_seen:
@@ -277,7 +279,7 @@ class _Parser:
             if len(self.names) >= self._limits.types:
                 raise self._fault(f"More than the {self._limits.types} named types allowed")
             self.names[full] = node
-        elif not same_structure(known, node, self.names):
+        elif not same_structure(known, node, self.names, self._limits):
             raise self._fault(f"Can't redefine: {full}")
         return node
 
@@ -293,6 +295,8 @@ class _Parser:
         """Words of the reference, which its users know and look for."""
         try:
             expected = print_schema(node, self.names, self._limits)
+        except OutOfTime:
+            raise
         except (KeyError, SchemaParseError):  # it uses a name that is not defined yet, or is too deep alone
             expected = f'"{node.full}"' if isinstance(node, Reference) else f'"{node.kind}"'
         return SchemaParseError(f"Invalid default for field {name}: {_shown(value)} not a {excerpt(expected)}")

@@ -71,7 +71,11 @@ def check(reader: AvroSchema, writer: AvroSchema, *, limits: Limits = DEFAULT_LI
         notes = _Check(reader.names, writer.names, limits).run(reader.root, writer.root)
     except _GaveUp as gave_up:
         notes = (gave_up.note,)
-    return tuple(map(report, notes))
+    reports: dict[int, Incompatibility] = {}  # a pair that is met often is one note, and its text may be long
+    for note in notes:
+        limits.look_at_clock()
+        reports[id(note)] = reports.get(id(note)) or report(note)
+    return tuple(reports[id(note)] for note in notes)
 
 
 class _Check:
@@ -109,6 +113,7 @@ class _Check:
         if len(self._judged) >= self._limits.comparisons:
             word = f"more than {self._limits.comparisons} pairs of types to compare"
             raise _GaveUp(Note(Kind.TOO_COMPLEX, pair.place, reader, writer, word))
+        self._limits.look_at_clock()
         judging = self._judging(reader, writer, pair.place)
         if judging is None:
             answer = self._judged[key] = _leaves(reader, writer, pair.place)

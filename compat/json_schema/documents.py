@@ -6,6 +6,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from compat.json_schema.dialects import Dialect, dialect_of
 from compat.json_schema.json_text import Json, excerpt
+from compat.json_schema.metaschemas import metaschema_of
 from compat.schema import SchemaParseError
 
 __all__ = ["Documents", "Place"]
@@ -59,8 +60,9 @@ class Documents:
         for name in (f"{start.base}#{fragment}", f"{origin.base}#{fragment}", f"#{fragment}"):
             if name in self._names:
                 return self._names[name]
-        # An anchor that nobody declares means the document, as the reference takes it.
-        raise SchemaParseError(f"$ref {excerpt(reference)!r} leads to no schema")
+        if origin.dialect.modern:
+            raise SchemaParseError(f"$ref {excerpt(reference)!r} leads to no schema")
+        return start  # an anchor that nobody declares means the document, as the reference's older loader takes it
 
     @staticmethod
     def join(base: str, own: str) -> str:
@@ -83,7 +85,15 @@ class Documents:
         for number, document in enumerate(self._documents):
             if number == 0 and document.uri and document.uri in (target, urljoin(origin.base, target)):
                 return self.root
+        metaschema = metaschema_of(urljoin(origin.base, target)) or metaschema_of(target)
+        if metaschema is not None:
+            uri, root = metaschema
+            return self._names.setdefault(uri, Place(root, uri, self._number_of(uri, root), dialect_of(root)))
         raise SchemaParseError(f"$ref {excerpt(reference)!r} is not among the references, and nothing is fetched")
+
+    def _number_of(self, uri: str, root: Json) -> int:
+        self._documents.append(self._document(root, uri))
+        return len(self._documents) - 1
 
     @staticmethod
     def _document(root: Json, name: str) -> _Document:

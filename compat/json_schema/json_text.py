@@ -4,6 +4,7 @@ Numbers keep the digits they were written with, as a BigDecimal does; what stand
 of two equal keys the last wins. NaN and the infinities become strings.
 """
 
+import hashlib
 import json
 from decimal import Decimal, InvalidOperation
 from typing import Final, TypeAlias
@@ -12,7 +13,7 @@ from compat.avro.json_text import check_bounds, excerpt, in_java_order, quote
 from compat.limits import Limits
 from compat.schema import SchemaParseError
 
-__all__ = ["Json", "excerpt", "json_key", "read_json", "sorted_keys", "write_json"]
+__all__ = ["Json", "excerpt", "json_digest", "json_key", "read_json", "sorted_keys", "write_json"]
 
 Json: TypeAlias = bool | int | Decimal | str | list["Json"] | dict[str, "Json"] | None
 
@@ -70,6 +71,23 @@ def sorted_keys(value: dict[str, Json]) -> list[str]:
 def json_key(value: Json) -> str:
     """A text that is equal for two values if, and only if, the reference takes them for equal."""
     return write_json(value, sort=True)
+
+
+def json_digest(value: Json, known: dict[int, str]) -> str:
+    """A digest that is equal where `json_key` is; those of parts, by identity, are kept in `known`."""
+    if not isinstance(value, dict | list):
+        return json_key(value)
+    digest = known.get(id(value))
+    if digest is None:
+        whole = hashlib.blake2b(b"{" if isinstance(value, dict) else b"[", digest_size=16)
+        if isinstance(value, dict):
+            parts = (f"{quote(key)}:{json_digest(value[key], known)}," for key in sorted_keys(value))
+        else:
+            parts = (f"{json_digest(item, known)}," for item in value)
+        for part in parts:
+            whole.update(part.encode())
+        digest = known[id(value)] = whole.hexdigest()
+    return digest
 
 
 def _decimal(digits: str) -> Decimal:

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from compat.json_schema.dialects import Dialect
 from compat.json_schema.documents import Documents, Place
-from compat.json_schema.json_text import Json, excerpt, json_key, write_json
+from compat.json_schema.json_text import Json, excerpt, json_digest, json_key, write_json
 from compat.json_schema.model import (
     ArrayNode,
     BooleanNode,
@@ -73,6 +73,7 @@ class Loader:
         self._nodes: dict[tuple[int, int], Node] = {}  # by document and identity of the JSON value
         self._waiting: list[tuple[ReferenceNode, Place]] = []
         self._loaded = 0
+        self._digests: dict[int, str] = {}
 
     def load(self) -> Node:
         """Read everything from the root on."""
@@ -90,6 +91,7 @@ class Loader:
 
     def _node(self, place: Place) -> Node:
         self._loaded += 1
+        self._limits.look_at_clock()
         if self._loaded > self._limits.fields:
             raise SchemaParseError(f"The schema has more than {self._limits.fields} subschemas")
         if isinstance(place.value, bool):
@@ -97,6 +99,15 @@ class Loader:
         if not isinstance(place.value, dict):
             raise SchemaParseError(f"Not a schema: {excerpt(write_json(place.value))}")
         return _Reader(self, self._documents, place).read()
+
+    def digest(self, value: Json) -> str:
+        """Equal for branches that say the same."""
+        return json_digest(value, self._digests)
+
+    def check_branches(self, number: int) -> None:
+        """Refuse a combined schema of too many branches."""
+        if number > self._limits.branches:
+            raise SchemaParseError(f"{number} branches, more than the {self._limits.branches} allowed")
 
     def wait(self, reference: ReferenceNode, place: Place) -> None:
         """Read the target of a reference later."""
@@ -191,12 +202,13 @@ class _Reader:
         for criterion in (Criterion.ALL, Criterion.ANY, Criterion.ONE):
             if criterion.value in self._json:
                 values = self._typed_value(criterion.value, list, "an array") or []
+                self._loader.check_branches(len(values))
                 found.append(CombinedNode(criterion=criterion, branches=[self._branch(value) for value in values]))
         return found
 
     def _branch(self, value: Json) -> Node:
         node = self._schema(value)
-        node.key = json_key(value)
+        node.key = self._loader.digest(value)
         index = value.get("connect.index") if isinstance(value, dict) else None
         node.connect_index = index if isinstance(index, int) and not isinstance(index, bool) else None
         return node

@@ -9,7 +9,7 @@ from compat.json_schema.documents import Documents
 from compat.json_schema.json_text import Json, read_json, write_json
 from compat.json_schema.loader import Loader
 from compat.json_schema.model import JsonSchema
-from compat.limits import DEFAULT_LIMITS, Limits
+from compat.limits import DEFAULT_LIMITS, Limits, check_references
 from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 __all__ = ["equivalent", "normalize", "parse"]
@@ -23,6 +23,7 @@ def parse(
     limits: Limits = DEFAULT_LIMITS,
 ) -> JsonSchema:
     """Read a schema."""
+    check_references(references, limits)
     json = read_json(text, limits)
     if not isinstance(json, bool | dict):
         raise SchemaParseError("Invalid JSON schema: expected an object or boolean at the root")
@@ -40,11 +41,12 @@ def parse(
     return JsonSchema(SchemaFormat.JSON, write_json(json), json, root)
 
 
-def normalize(schema: JsonSchema) -> str:
+def normalize(schema: JsonSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The text with the keys of every object sorted; arrays stay as they are."""
+    limits.look_at_clock()
     return write_json(schema.json, sort=True)
 
 
-def equivalent(left: JsonSchema, right: JsonSchema) -> bool:
+def equivalent(left: JsonSchema, right: JsonSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Whether two schemas say the same, whatever the order of their keys."""
-    return normalize(left) == normalize(right)
+    return normalize(left, limits=limits) == normalize(right, limits=limits)

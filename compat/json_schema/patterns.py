@@ -10,17 +10,18 @@ from typing import Final
 
 from jsonschema_rs import Draft7Validator, FancyRegexOptions
 
+from compat.limits import DEFAULT_LIMITS, Limits
+
 __all__ = ["found_in"]
 
-_BACKTRACKS: Final = 1_000
-_LONGEST: Final = 10_000
+_COMPILED_SIZE: Final = 1 << 20  # bytes
 
 
-def found_in(pattern: str, name: str) -> bool:
+def found_in(pattern: str, name: str, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Whether the pattern is found in the name."""
-    if len(pattern) > _LONGEST or len(name) > _LONGEST:
+    if len(pattern) > limits.pattern or len(name) > limits.pattern:
         return False
-    validator = _compiled(pattern)
+    validator = _compiled(pattern, limits.backtracks)
     try:
         return validator is not None and bool(validator.is_valid(name))
     except ValueError:
@@ -28,8 +29,8 @@ def found_in(pattern: str, name: str) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _compiled(pattern: str) -> Draft7Validator | None:
-    options = FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=1 << 20)
+def _compiled(pattern: str, backtracks: int) -> Draft7Validator | None:
+    options = FancyRegexOptions(backtrack_limit=backtracks, size_limit=_COMPILED_SIZE)
     try:
         return Draft7Validator({"pattern": pattern}, pattern_options=options, offline=True)
     except ValueError:

@@ -41,6 +41,10 @@ from compat.schema import SchemaFormat
 __all__ = ["check", "differences"]
 
 _COST_OF_A_PATTERN: Final = 20
+_COST_OF_A_DIVISION: Final = 20
+_STEPS_PER_CHARGE: Final = 8  # of a path being copied, against one pair being compared
+_DEEPEST: Final = 80  # pairs on the stack, each of which takes several calls
+_STRIDE: Final = 100  # units of work between two looks at the clock
 _LARGEST_FOR_DIVISION: Final = 1000  # decimal places
 _LIMITS_OF_NUMBERS: Final = (
     ("maximum", "MAXIMUM", "maximum"),
@@ -55,25 +59,18 @@ def check(
 ) -> list[Incompatibility]:
     """Every reason why the reader schema does not accept what the writer schema lets through."""
     try:
-        found = differences(reader, writer, policy=policy, limits=limits)
+        found = _Comparison(policy, limits, harmless=False).run(reader.root, writer.root)
     except (TooComplexError, RecursionError) as error:
         detail = str(error) if isinstance(error, TooComplexError) else "the schemas are nested too deeply"
         return [Incompatibility(SchemaFormat.JSON, TOO_COMPLEX, "#/", describe(TOO_COMPLEX, detail), detail=detail)]
-    harmful = [difference for difference in found if not compatible(difference.kind, policy)]
-    return [_finding(difference) for difference in harmful[: limits.incompatibilities]]
+    return [_finding(difference) for difference in found[: limits.incompatibilities]]
 
 
 def differences(
     reader: JsonSchema, writer: JsonSchema, *, policy: Policy = Policy.STRICT, limits: Limits = DEFAULT_LIMITS
 ) -> list[Difference]:
     """Every difference, harmful or not."""
-    context = _Comparison(policy, limits)
-    while True:
-        known = len(context.incompatible)
-        findings = context.compare(reader.root, writer.root)
-        if len(context.incompatible) == known or not context.assumed:
-            return findings.found
-        context.again()
+    return _Comparison(policy, limits, harmless=True).run(reader.root, writer.root)
 
 
 def _finding(difference: Difference) -> Incompatibility:
@@ -87,29 +84,65 @@ def _finding(difference: Difference) -> Incompatibility:
     )
 
 
+class _TooDeepError(Exception):
+    """A pair lies too deep below the one that is being judged: it has to be judged on its own first."""
+
+    def __init__(self, reader: Node, writer: Node):
+        super().__init__()
+        self.pair = (reader, writer)
+
+
 class _Comparison:
-    def __init__(self, policy: Policy, limits: Limits):
+    def __init__(self, policy: Policy, limits: Limits, *, harmless: bool):
+        self._harmless = harmless  # whether differences that do no harm are kept as well
         self._policy = policy
         self._limits = limits
         self._work = 0
+        self._next_look = 0
         self._open: set[tuple[int, int]] = set()
         self._done: dict[tuple[int, int], Findings] = {}
-        self.incompatible: dict[tuple[int, int], Findings] = {}  # with what was found of them first
-        self.assumed = False  # whether a pair was met while it was being judged
+        self._incompatible: dict[tuple[int, int], Findings] = {}  # with what was found of them first
+        self._assumed = False  # whether a pair was met while it was being judged
+        self._depth = 0
 
-    def again(self) -> None:
-        """Begin another pass with what the last one has found out."""
-        self._done = {}
-        self.assumed = False
+    def run(self, reader: Node, writer: Node) -> list[Difference]:
+        """Compare in passes, each with what the one before has found out."""
+        reader, writer = follow(reader), follow(writer)
+        while True:
+            known = len(self._incompatible)
+            findings = self._pass(reader, writer)
+            if len(self._incompatible) == known or not self._assumed:
+                return findings.found
+            self._done = {}
+            self._assumed = False
+
+    def _pass(self, reader: Node, writer: Node) -> Findings:
+        """Judge a pair; those too deep for the stack first, and from the deepest up."""
+        waiting = [(reader, writer)]
+        while True:
+            pair = waiting[-1]
+            self._depth = 0
+            try:
+                findings = self._judged(*pair)
+            except _TooDeepError as deeper:
+                self._open.add((id(pair[0]), id(pair[1])))  # it is being judged, though from a list and not a stack
+                waiting.append(deeper.pair)
+                continue
+            waiting.pop()
+            if not waiting:
+                return findings
 
     def note(self, into: Findings, kind: str, *steps: str) -> None:
         self.charge()
-        into.found.append(Difference(kind, steps))
-        into.compatible = into.compatible and compatible(kind, self._policy)
+        is_harmless = compatible(kind, self._policy)
+        if self._harmless or (not is_harmless and len(into.found) < self._limits.incompatibilities):
+            into.found.append(Difference(kind, steps))
+        into.compatible = into.compatible and is_harmless
 
     def take(self, into: Findings, findings: Findings, *steps: str) -> None:
-        self.charge(len(findings.found))
-        into.found += (Difference(one.kind, steps + one.steps) for one in findings.found)
+        found = findings.found if self._harmless else findings.found[: self._limits.incompatibilities - len(into.found)]
+        self.charge(1 + sum(_STEPS_PER_CHARGE + len(one.steps) for one in found) // _STEPS_PER_CHARGE)
+        into.found += (Difference(one.kind, steps + one.steps) for one in found)
         into.compatible = into.compatible and findings.compatible
 
     def descend(self, into: Findings, reader: Node | None, writer: Node | None, *steps: str) -> bool:
@@ -119,12 +152,15 @@ class _Comparison:
 
     def charge(self, amount: int = 1) -> None:
         self._work += amount
+        if self._work >= self._next_look:
+            self._next_look = self._work + _STRIDE
+            self._limits.look_at_clock()
         if self._work > self._limits.comparisons:
             raise TooComplexError(f"comparing takes more than {self._limits.comparisons} steps")
 
     def matches(self, pattern: str, name: str) -> bool:
         self.charge(_COST_OF_A_PATTERN)
-        return found_in(pattern, name)
+        return found_in(pattern, name, self._limits)
 
     def compare(self, reader: Node | None, writer: Node | None) -> Findings:
         """Compare two schemas, or remember how they compared."""
@@ -140,15 +176,24 @@ class _Comparison:
         if known is not None:
             return known
         if pair in self._open:
-            self.assumed = True
-            return self.incompatible.get(pair, Findings())
+            self._assumed = True
+            return self._incompatible.get(pair, Findings())
+        if self._depth >= _DEEPEST:
+            raise _TooDeepError(reader, writer)
+        return self._judged(reader, writer)
+
+    def _judged(self, reader: Node, writer: Node) -> Findings:
+        pair = (id(reader), id(writer))
+        findings = Findings()
         self._open.add(pair)
+        self._depth += 1
         try:
             self._judge(reader, writer, findings)
         finally:
             self._open.discard(pair)
+            self._depth -= 1
         if not findings.compatible:
-            self.incompatible.setdefault(pair, findings)
+            self._incompatible.setdefault(pair, findings)
         self._done[pair] = findings
         return findings
 
@@ -262,6 +307,7 @@ def _multiples(context: _Comparison, reader: Number | None, writer: Number | Non
     if reader is None or writer is None:
         context.note(into, "MULTIPLE_OF_ADDED" if writer is None else "MULTIPLE_OF_REMOVED", "multipleOf")
         return
+    context.charge(_COST_OF_A_DIVISION)
     change = "CHANGED"
     if all(number and abs(Decimal(number).adjusted()) <= _LARGEST_FOR_DIVISION for number in (reader, writer)):
         quotient = Fraction(reader) / Fraction(writer)

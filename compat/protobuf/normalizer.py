@@ -11,6 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final, TypeVar
 
+from compat.limits import DEFAULT_LIMITS, Limits, check_printed
 from compat.protobuf.model import (
     SCALARS,
     Enum,
@@ -38,6 +39,7 @@ from compat.protobuf.model import (
 from compat.protobuf.names import Names, inside
 from compat.protobuf.printer import default_option, print_file
 from compat.protobuf.schema import ProtobufSchema
+from compat.schema import SchemaParseError
 
 __all__ = ["normalize", "normalize_file"]
 
@@ -48,19 +50,25 @@ _WHOLE: Final = re.compile(r"-?[0-9]+")
 _ItemT = TypeVar("_ItemT")
 
 
-def normalize(schema: ProtobufSchema) -> str:
+def normalize(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The text that `normalize=true` stores."""
-    return print_file(normalize_file(schema.file, schema.names))
+    try:
+        text = print_file(normalize_file(schema.file, schema.names, limits))
+    except RecursionError:
+        raise SchemaParseError("The schema is nested too deeply") from None
+    check_printed(text, limits)
+    return text
 
 
-def normalize_file(file: File, names: Names, *, keep_order: bool = False) -> File:
+def normalize_file(file: File, names: Names, limits: Limits, *, keep_order: bool = False) -> File:
     """The file as `normalize=true` prints it; or in one spelling of types, maps and numbers, but in its own order."""
-    return _Normalizer(names, keep_order=keep_order).file(file)
+    return _Normalizer(names, limits, keep_order=keep_order).file(file)
 
 
 class _Normalizer:
-    def __init__(self, names: Names, *, keep_order: bool):
+    def __init__(self, names: Names, limits: Limits, *, keep_order: bool):
         self._names = names
+        self._limits = limits
         self._keep_order = keep_order
 
     def _sort(self, items: Iterable[_ItemT], key: Callable[[_ItemT], object]) -> tuple[_ItemT, ...]:
@@ -179,6 +187,7 @@ class _Normalizer:
         )
 
     def _type(self, name: str, scope: str) -> str:
+        self._limits.look_at_clock()
         types = map_types(name)
         if types is not None:
             return f"map<{types[0]}, {self._type(types[1], scope)}>"
@@ -223,8 +232,10 @@ def _merge(tree: _Tree, value: Value) -> None:
             branch: _Tree = known if isinstance(known, dict) else {}
             tree[key] = branch
             _merge(branch, inner)
+        elif isinstance(known, list):
+            known += _items(inner)
         elif isinstance(known, Scalar | ListValue | MapValue):
-            tree[key] = ListValue((*_items(known), *_items(inner)))
+            tree[key] = [*_items(known), *_items(inner)]
         else:
             tree[key] = inner
 
@@ -236,6 +247,8 @@ def _items(value: Value) -> tuple[Value, ...]:
 def _tree_value(tree: object) -> Value:
     if isinstance(tree, dict):
         return MapValue(tuple((key, _tree_value(tree[key])) for key in sorted(tree)))
+    if isinstance(tree, list):
+        return ListValue(tuple(tree))
     if not isinstance(tree, Scalar | ListValue | MapValue):
         raise TypeError("an option's value was expected")
     return tree

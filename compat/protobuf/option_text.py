@@ -26,13 +26,13 @@ def read_options(reader: Reader, depth: int) -> tuple[Option, ...]:
 
 def read_option(reader: Reader, depth: int) -> Option:
     """`name = value`, of which the value may be nested so deep."""
-    name, path, custom = _read_name(reader)
+    name, path, custom = _read_name(reader, depth)
     if not reader.take("="):
         raise reader.fault("expected '=' in option")
     return Option(name, _read_value(reader, depth), custom, path)
 
 
-def _read_name(reader: Reader) -> tuple[str, tuple[str, ...], bool]:
+def _read_name(reader: Reader, depth: int) -> tuple[str, tuple[str, ...], bool]:
     first = reader.peek()
     name = reader.name()
     if first == "[":
@@ -42,6 +42,8 @@ def _read_name(reader: Reader) -> tuple[str, tuple[str, ...], bool]:
         wrapped = reader.peek() in "(["
         word = reader.name()
         path += [f"({word})"] if wrapped else word.split(".")
+        if len(path) > depth:
+            raise reader.fault("The name of an option has too many parts")
     return name, tuple(path), first == "("
 
 
@@ -74,7 +76,7 @@ def _read_map(reader: Reader, depth: int) -> Value:
     reader.require("{")
     entries: dict[str, list[Value]] = {}
     while not reader.take("}"):
-        name, path, _ = _read_name(reader)
+        name, path, _ = _read_name(reader, depth)
         if not reader.take(":") and reader.peek() != "{":
             raise reader.fault("expected ':' in option")
         value = _read_value(reader, depth - 1)

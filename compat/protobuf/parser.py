@@ -14,7 +14,7 @@ from typing import Final
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
-from compat.limits import DEFAULT_LIMITS, Limits
+from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_printed, check_references
 from compat.protobuf.builtin import builtin_names
 from compat.protobuf.from_descriptor import file_from_descriptor
 from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, is_map_entry, map_types
@@ -37,11 +37,14 @@ def parse(
     try:
         if strict and not text.strip():
             raise SchemaParseError("Empty schema")
+        check_references(references, limits)
         file = _read(text, limits)
         referenced = tuple((reference, _read(reference.text, limits)) for reference in references)
-        schema = ProtobufSchema(SchemaFormat.PROTOBUF, print_file(file), file, _names(file, referenced))
+        canonical = print_file(file)
+        check_printed(canonical, limits)
+        schema = ProtobufSchema(SchemaFormat.PROTOBUF, canonical, file, _names(file, referenced))
         if strict:
-            _Check(schema.names).file(file)
+            _Check(schema.names, limits).file(file)
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
     return schema
@@ -59,11 +62,19 @@ def _names(file: File, referenced: Sequence[tuple[ResolvedReference, File]]) -> 
 def _read(text: str, limits: Limits) -> File:
     try:
         return read_file(text, limits)
+    except OutOfTime:
+        raise
     except SchemaParseError:
         file = _from_base64(text)
         if file is None:
             raise
-        return file
+    try:
+        read_file(print_file(file), limits)
+    except OutOfTime:
+        raise
+    except SchemaParseError as error:
+        raise SchemaParseError(f"The descriptor holds what no .proto file can say: {error}") from None
+    return file
 
 
 def _from_base64(text: str) -> File | None:
@@ -76,8 +87,9 @@ def _from_base64(text: str) -> File | None:
 
 
 class _Check:
-    def __init__(self, names: Names):
+    def __init__(self, names: Names, limits: Limits):
         self._names = names
+        self._limits = limits
 
     def file(self, file: File) -> None:
         scope = file.package or ""
@@ -113,6 +125,7 @@ class _Check:
             raise SchemaParseError(f"map key must be non-byte, non-floating point scalar: {types[0][:200]}")
 
     def _type(self, name: str, scope: str) -> None:
+        self._limits.look_at_clock()
         if name not in SCALARS and self._names.type_of(name, scope) is None:
             raise SchemaParseError(f"Could not resolve type: {name[:200]}")
 

@@ -134,6 +134,7 @@ class _Comparison:
 
     def _spend(self) -> None:
         self._compared += 1
+        self._limits.look_at_clock()
         if self._compared > self._limits.comparisons:
             raise _GaveUp
 

@@ -70,6 +70,7 @@ class _FileReader:
         self._package: str | None = None
         self._imports: dict[str, list[str]] = {"": [], "public": [], "weak": []}
         self._declarations = 0
+        self._indentation = 0  # of all lines that the declarations will be printed as, in characters
         self._start = 0  # of the declaration that was begun last
         self._depth = 0
         self._counts = {"types": 0, "fields": 0, "symbols": 0}
@@ -106,6 +107,10 @@ class _FileReader:
 
     def _declaration(self, context: str) -> object:
         self._declarations += 1
+        self._limits.look_at_clock()
+        self._indentation += 2 * self._depth
+        if self._indentation > self._limits.text:
+            raise self._reader.fault(f"Printed, it has more than the {self._limits.text} characters allowed")
         reader = self._reader
         if reader.take(";"):
             return None
@@ -394,5 +399,6 @@ def _strip(name: str, options: tuple[Option, ...]) -> tuple[str | None, tuple[Op
     if not found:
         return None, options
     value = found[-1].value
-    rest = tuple(option for option in options if not any(option is other for other in found))
+    taken = set(map(id, found))
+    rest = tuple(option for option in options if id(option) not in taken)
     return value.text if isinstance(value, Scalar) else None, rest

@@ -67,7 +67,8 @@ class _Writer:
             target.package = file.package
         imports = list(dict.fromkeys((*file.imports, *file.public_imports)))
         target.dependency.extend(imports)
-        target.public_dependency.extend(imports.index(path) for path in dict.fromkeys(file.public_imports))
+        index = {path: number for number, path in enumerate(imports)}
+        target.public_dependency.extend(index[path] for path in dict.fromkeys(file.public_imports))
         for message in file.messages:
             self._message(message, target.message_type.add(), inside(scope, message.name))
         for enum in file.enums:

@@ -6,9 +6,10 @@ from typing import Any
 
 from compat.levels import Level, Policy
 from registry import errors
-from registry.effective import config_in_force, mode_in_force
+from registry.effective import config_in_force, flag_in_force, mode_in_force
+from registry.rule_sets import check_rule_set
 from registry.writer import Decision
-from storage.records import ConfigKey, ConfigValue, Subject, context_of, encode
+from storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, Subject, context_of, encode
 from storage.state import State
 
 __all__ = ["delete_config", "set_config"]
@@ -18,17 +19,21 @@ def set_config(state: State, scope: Subject | None, change: Mapping[str, Any]) -
     """Return the merged configuration in the shape of a change, and the record that stores it.
 
     Raises:
-        RegistryError: 42203 for a level that is none, 400 for a flag that is none, 42205 in a read-only scope.
+        RegistryError: 42203 for a level that is none, 42210 for a rule set with an impossible rule, 42205 in a
+            read-only scope.
     """
     _check_writable(state, scope)
     before = state.configs.get(scope, ConfigValue()).fields
     checked = {
-        stored: None if change[name] is None else check(name, change[name])
-        for name, (stored, check) in _CHANGEABLE.items()
-        if name in change
+        _stored_name(name): None if value is None else _CHECKS.get(name, _as_it_is)(value)
+        for name, value in change.items()
+        if _stored_name(name) in CONFIG_FIELDS
     }
-    after = {name: value for name, value in {**before, **checked}.items() if value is not None}
-    answer = {name: after[stored] for name, (stored, _) in _CHANGEABLE.items() if stored in after}
+    after = {name: value for name, value in {**before, **checked}.items() if value not in (None, "", {})}
+    if _validates_rules(state, scope, after):
+        for name in _RULE_SETS & checked.keys() & after.keys():
+            check_rule_set(after[name])
+    answer = {_ANSWERED_AS.get(name, name): after[name] for name in CONFIG_FIELDS if name in after}
     return Decision(answer, [encode(ConfigKey(scope), ConfigValue(MappingProxyType(after)))])
 
 
@@ -49,32 +54,39 @@ def delete_config(state: State, scope: Subject | None, default: Level) -> Decisi
     return Decision(answer, [encode(ConfigKey(scope))] if own else [])
 
 
-def _level(_name: str, value: Any) -> str:
+def _level(value: Any) -> str:
     try:
         return Level(str(value).upper()).value
     except ValueError:
         raise errors.invalid_level() from None
 
 
-def _policy(_name: str, value: Any) -> str | None:
+def _policy(value: Any) -> str | None:
     """An unknown policy counts as none, as the reference has it."""
     policy = str(value).upper()
     return policy if policy in Policy.__members__ else None
 
 
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise errors.unreadable_body(f"The property '{name}' takes true, false or null, not {value!r}")
+def _as_it_is(value: Any) -> Any:
     return value
 
 
-# Property of a change -> (property as stored, check of its value).
-_CHANGEABLE: Mapping[str, tuple[str, Callable[[str, Any], Any]]] = {
-    "normalize": ("normalize", _flag),
-    "validateNewSchemas": ("validateNewSchemas", _flag),
-    "compatibility": ("compatibilityLevel", _level),
-    "compatibilityPolicy": ("compatibilityPolicy", _policy),
-}
+# A change, and its answer, names the level otherwise than the configuration that is stored and read.
+_STORED_AS = {"compatibility": "compatibilityLevel"}
+_ANSWERED_AS = {stored: name for name, stored in _STORED_AS.items()}
+
+# Properties of a change whose values must be looked into; the types of all were looked at before.
+_CHECKS: Mapping[str, Callable[[Any], Any]] = {"compatibility": _level, "compatibilityPolicy": _policy}
+_RULE_SETS = {"defaultRuleSet", "overrideRuleSet"}
+
+
+def _stored_name(name: str) -> str:
+    return _STORED_AS.get(name, name)
+
+
+def _validates_rules(state: State, scope: Subject | None, after: Mapping[str, Any]) -> bool:
+    own = after.get("validateRules")
+    return (own if own is not None else flag_in_force(state, scope, "validateRules", default=True)) is not False
 
 
 def _check_writable(state: State, scope: Subject | None) -> None:

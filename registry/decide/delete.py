@@ -20,18 +20,42 @@ from storage.records import (
 )
 from storage.state import SchemaVersion, State
 
-__all__ = ["check_unreferenced", "delete_subject", "delete_version", "hard_delete"]
+__all__ = ["check_unreferenced", "delete_subject", "delete_version", "delete_with_association", "hard_delete"]
 
 
 def delete_subject(state: State, subject: Subject, *, permanent: bool) -> Decision[list[Version]]:
     """Return the versions that a subject's deletion takes, and the records that do it.
 
     Raises:
-        RegistryError: 40401, 40404, 40405, 42205, 42206.
+        RegistryError: 40401, 40404, 40405, 40904, 42205, 42206.
     """
     versions = state.versions(subject, include_deleted=True)
     if not versions:
         raise errors.subject_not_found(subject)
+    if state.associations.of_subject(subject):
+        raise errors.association_for_subject_exists(subject)
+    return _deletion(state, subject, versions, permanent=permanent)
+
+
+def delete_with_association(state: State, subject: Subject, now: int) -> list[Record]:
+    """Return the records that take a subject out of the log, together with the resource that it belonged to.
+
+    Raises:
+        RegistryError: 42205, 42206.
+    """
+    records: list[Record] = []
+    if state.latest(subject):
+        versions = state.versions(subject, include_deleted=True)
+        records += _deletion(state, subject, versions, permanent=False).records
+        state = state.drafted(records, now)
+    if versions := state.versions(subject, include_deleted=True):
+        records += _deletion(state, subject, versions, permanent=True).records
+    return records
+
+
+def _deletion(
+    state: State, subject: Subject, versions: list[SchemaVersion], *, permanent: bool
+) -> Decision[list[Version]]:
     _check_writable(state, subject)
     live = [entry for entry in versions if not entry.deleted]
     check_unreferenced(state, versions if permanent else live, permanent=permanent, within=subject)

@@ -54,10 +54,13 @@ def delete_mode(state: State, scope: Subject | None, *, recursive: bool) -> Deci
 
 def _subjects(state: State, scope: Subject | None) -> Iterator[Subject]:
     """The subjects within a scope: one, those of a context, or for the global scope those of the default context."""
+    if scope is not None and scope != GLOBAL_SCOPE and not is_scope_name(scope):
+        yield from [scope] if scope in state.subjects else []
+        return
     for subject in sorted(state.subject_names()):
         context = context_of(subject)
-        inside = context == DEFAULT_CONTEXT if scope is None else subject == scope
-        if inside or scope == GLOBAL_SCOPE or (scope and is_scope_name(scope) and scope == f":{context}:"):
+        inside = context == DEFAULT_CONTEXT if scope is None else scope in (subject, f":{context}:")
+        if inside or scope == GLOBAL_SCOPE:
             yield subject
 
 

@@ -4,15 +4,35 @@ The order of checks is the reference's (docs/compatibility.md): look-up, mode, s
 weaker equality of look-ups, compatibility, explicit version, id.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from compat.check import CheckResult, explain
+from compat.check import explain
 from compat.levels import Level
 from registry import errors
+from registry.decide.checks import check_fields, check_history
+from registry.decide.contracts import (
+    agrees,
+    has_defaults_or_overrides,
+    merged_contract,
+    names_version,
+    with_version,
+    without_version,
+)
 from registry.decide.high_water import mark_highest
-from registry.effective import Mode, flag_in_force, level_in_force, mode_in_force, policy_in_force
-from registry.schemas import Candidate, SchemaRequest, compare, equivalent, parse_request
+from registry.effective import Mode, config_in_force, flag_in_force, mode_in_force
+from registry.references import check_not_owned
+from registry.rule_sets import check_rule_set
+from registry.schemas import (
+    Candidate,
+    Contract,
+    SchemaRequest,
+    equivalent,
+    inline_tags,
+    parse_request,
+    with_tags,
+)
 from registry.writer import Decision
 from storage.log import Record
 from storage.records import (
@@ -29,7 +49,7 @@ from storage.records import (
 )
 from storage.state import SchemaVersion, State, StoredSchema
 
-__all__ = ["Registered", "Rules", "find", "messages_of", "register"]
+__all__ = ["Registered", "Rules", "contracts_to_find", "find", "register", "try_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,77 +75,150 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     """Return the place of a schema under a subject, and the records that put it there.
 
     Raises:
-        RegistryError: 40901, 42201, 42205, 42207.
+        RegistryError: 40901, 42201, 42205, 42207, 42210.
     """
-    if not request.text.strip():
-        return Decision(_copied(state, subject))
-    normalize = rules.normalize or flag_in_force(state, subject, "normalize", default=False)
-    strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
-    candidate, found = _look_up(state, subject, request, normalize=normalize, strict=strict)
+    request = request.started()
+    config = config_in_force(state, subject, rules.default_level)
+    mode = mode_in_force(state, subject)
+    if request.rule_set and config.get("validateRules") is not False:
+        check_rule_set(request.rule_set)
+    request = _prepared(state, subject, request, mode)
+    previous = None if mode.is_import else state.latest(subject)
+    candidate, found = _look_up(state, subject, request, contracts_to_find(request, previous, config, mode), rules)
     if found and request.schema_id in (None, found.schema.schema_id):
         return Decision(Registered(subject, found.version, found.schema, found))
-    mode = mode_in_force(state, subject)
     _check_mode(mode, subject, imports=request.schema_id is not None)
-    if isinstance(candidate, errors.RegistryError):
-        raise candidate
     if mode.is_import:
+        # What another registry has stored is taken as it is: neither normalized nor held to the rules for new schemas.
         as_given = parse_request(state, subject, request, strict=False, normalize=False)
         return _imported(state, subject, as_given, request)
-    if not rules.force:
-        _check_level(state, subject, candidate, rules.default_level)
+    if isinstance(candidate, errors.RegistryError):
+        raise candidate
+    check_not_owned(state, subject, candidate.references)
+    candidate = candidate.under(merged_contract(request, previous, config))
+    _check(state, subject, candidate, rules)
     version = state.next_version(subject)
     if request.version not in (0, -1, version):
         raise errors.invalid_version_order()
+    if request.version or names_version(candidate.contract):
+        candidate = candidate.under(with_version(candidate.contract, version))
     return _stored(state, subject, version, candidate)
 
 
-def find(
-    state: State, subject: Subject, candidate: Candidate, *, include_deleted: bool = False
-) -> SchemaVersion | None:
-    """Return the version of a subject that holds a schema, by identity or else by the weaker equality of look-ups."""
-    versions = state.versions(subject, include_deleted=include_deleted)
+def try_out(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> None:
+    """Decide a registration for nothing but what it leaves in the caches, before it has its turn among the writes.
+
+    Others' writes wait for a decision, so what is slow in it is done apart; what it says may still change.
+
+    Raises:
+        TooExpensive: it takes more computing than one request may ask for; it must not have a turn.
+    """
+    try:
+        register(state, subject, request, rules)
+    except errors.TooExpensive:
+        raise
+    except errors.RegistryError:
+        return
+
+
+def find(state: State, candidate: Candidate, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
+    """Return the one of some versions that holds a schema, by identity or else by the weaker equality of look-ups."""
     for entry in versions:
         if (entry.schema.fingerprint, entry.schema.schema_type) == (candidate.digest, candidate.schema_type):
             return entry
-    return next((entry for entry in reversed(versions) if equivalent(state, candidate, entry)), None)
+    return next(
+        (
+            entry
+            for entry in reversed(versions)
+            if agrees(candidate.contract, entry) and equivalent(state, candidate, entry)
+        ),
+        None,
+    )
 
 
-def messages_of(result: CheckResult, level: Level, *, validate_fields: bool) -> list[str]:
-    """Return the messages of a check as the server words them: its own settings come last."""
-    if result.compatible:
-        return []
-    flag = "true" if validate_fields else "false"
-    return [*result.messages, f"{{validateFields: '{flag}', compatibility: '{level.value}'}}"]
+def contracts_to_find(
+    request: SchemaRequest, previous: SchemaVersion | None, config: Mapping[str, Any], mode: Mode = Mode.READWRITE
+) -> list[Contract]:
+    """Return the contracts under which a request's schema counts as standing already, in the order of their weight.
+
+    That is the request's own, unless something is to be added to it, and the one that it would be registered with.
+    """
+    if mode.is_import:
+        return [request.contract]
+    merged = merged_contract(request, previous, config)
+    if request.metadata is None:
+        merged = without_version(merged)
+    changes = request.tags_to_add or request.tags_to_remove or request.propagate_tags
+    own = [] if changes or has_defaults_or_overrides(config) else [request.contract]
+    return [*own, *([merged] if merged not in own else [])]
 
 
-def _copied(state: State, subject: Subject) -> Registered:
-    """A blank schema stands for the latest version."""
+def _prepared(state: State, subject: Subject, request: SchemaRequest, mode: Mode) -> SchemaRequest:
+    """Complete what the request leaves open: a blank text is the latest one's, and tags are put into the text.
+
+    A request that changes tags is one for a version of its own.
+    """
     latest = state.latest(subject)
-    if latest is None:
-        raise errors.empty_schema()
-    return Registered(subject, latest.version, latest.schema, latest)
+    if not request.text.strip():
+        if latest is None:
+            raise errors.empty_schema()
+        value = latest.schema.value
+        request = replace(request, text=value.text, schema_type=value.schema_type, references=value.references)
+    if request.tags_to_add or request.tags_to_remove:
+        add, remove = request.tags_to_add, request.tags_to_remove
+        request = with_tags(state, subject, request, add, remove, must_exist=True)
+        request = replace(request, version=request.version or -1)
+    if request.propagate_tags and latest and not mode.is_import:
+        request = with_tags(state, subject, request, inline_tags(state, latest), must_exist=False)
+    return request
 
 
 def _look_up(
-    state: State, subject: Subject, request: SchemaRequest, *, normalize: bool, strict: bool
+    state: State, subject: Subject, request: SchemaRequest, contracts: Sequence[Contract], rules: Rules
 ) -> tuple[Candidate | errors.RegistryError, SchemaVersion | None]:
     """Parse the schema, and find it among the live versions.
 
     One stored before validation was strict is found all the same, though it would be refused as new.
     """
+    normalize = rules.normalize or flag_in_force(state, subject, "normalize", default=False)
+    strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
+    refusal: errors.RegistryError | None = None
     try:
         candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
     except errors.RegistryError as error:
         if not strict:
             return error, None
         refusal = error
-    else:
-        return candidate, find(state, subject, candidate)
-    try:
-        lenient = parse_request(state, subject, request, strict=False, normalize=normalize)
-    except errors.RegistryError as error:
-        return error, None
-    return refusal, find(state, subject, lenient)
+        try:
+            candidate = parse_request(state, subject, request, strict=False, normalize=normalize)
+        except errors.RegistryError as failure:
+            return failure, None
+    versions = _asked_for(state, subject, request)
+    found = (find(state, candidate.under(contract), versions) for contract in contracts)
+    return refusal or candidate, next(filter(None, found), None)
+
+
+def _asked_for(state: State, subject: Subject, request: SchemaRequest) -> list[SchemaVersion]:
+    """The versions that may answer a request: all, only the latest for -1, only the one that it names.
+
+    One with an id may name a version under which the schema does not stand, as an import of it elsewhere does.
+    """
+    versions = state.versions(subject, include_deleted=False)
+    if request.version == 0 or request.schema_id is not None:
+        return versions
+    return versions[-1:] if request.version == -1 else [entry for entry in versions if entry.version == request.version]
+
+
+def _check(state: State, subject: Subject, candidate: Candidate, rules: Rules) -> None:
+    """Refuse a schema that uses reserved names, or may not follow the versions before it."""
+    check_fields(state, subject, candidate)
+    if rules.force:
+        return
+    versions = state.versions(subject, include_deleted=False)
+    verdict = check_history(state, subject, candidate, versions, rules.default_level)
+    if verdict.messages:
+        advice = [explain(found) for found in verdict.incompatibilities]
+        raise errors.incompatible_schema(subject, verdict.messages, advice)
 
 
 def _check_mode(mode: Mode, subject: Subject, *, imports: bool) -> None:
@@ -136,16 +229,6 @@ def _check_mode(mode: Mode, subject: Subject, *, imports: bool) -> None:
         raise errors.not_import_mode(subject, context)
     if not imports and mode.is_import:
         raise errors.not_read_write(subject, context)
-
-
-def _check_level(state: State, subject: Subject, candidate: Candidate, default: Level) -> None:
-    level = level_in_force(state, subject, default)
-    policy = policy_in_force(state, subject)
-    result = compare(state, candidate, state.versions(subject, include_deleted=False), level, policy)
-    if not result.compatible:
-        fields = flag_in_force(state, subject, "validateFields", default=False)
-        advice = [explain(found) for found in result.incompatibilities]
-        raise errors.incompatible_schema(subject, messages_of(result, level, validate_fields=fields), advice)
 
 
 def _stored(state: State, subject: Subject, version: Version, candidate: Candidate) -> Decision[Registered]:
@@ -188,7 +271,14 @@ def _placed(
     before: list[Record],
 ) -> Decision[Registered]:
     value = SchemaValue(
-        subject, version, schema_id, candidate.text, candidate.schema_type, references=candidate.references
+        subject,
+        version,
+        schema_id,
+        candidate.text,
+        candidate.schema_type,
+        candidate.references,
+        candidate.contract.metadata,
+        candidate.contract.rule_set,
     )
     schema = StoredSchema(schema_id, candidate.schema_type, candidate.text, candidate.digest, value)
     records = [*_new_context(state, subject), *before, encode(SchemaKey(subject, version), value)]
@@ -197,5 +287,5 @@ def _placed(
 
 def _new_context(state: State, subject: Subject) -> Iterator[Record]:
     context = context_of(subject)
-    if context != DEFAULT_CONTEXT and context not in state.contexts:
-        yield encode(ContextKey(context))
+    if context != DEFAULT_CONTEXT and not state.context(context).recorded:
+        yield encode(ContextKey(context), context)

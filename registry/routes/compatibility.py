@@ -3,12 +3,14 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from registry.decide.register import messages_of
-from registry.effective import flag_in_force, level_in_force, policy_in_force
+from registry.aliases import aliased
+from registry.decide.checks import check_fields, check_history
+from registry.decide.contracts import merged_contract
+from registry.effective import config_in_force, flag_in_force
 from registry.errors import RegistryError
 from registry.lookup import version_to_compare
 from registry.routes.parameters import Normalize, SubjectPath, Verbose, VersionPath, body_of, failures
-from registry.schemas import SchemaRequest, compare, parse_request
+from registry.schemas import SchemaRequest, parse_request
 from registry.service import Service, ServiceDep
 from registry.wire import CompatibilityAnswer, SchemaBody, answer, read_body
 from storage.records import Subject
@@ -32,7 +34,8 @@ async def check_all(
     verbose: Verbose = False,
 ) -> Response:
     """Check a schema as its registration would: against the versions that the subject's level asks for."""
-    state, name = await service.fresh(), Subject(subject)
+    state = await service.fresh()
+    name = aliased(state, subject)
     previous = state.versions(name, include_deleted=False)
     return await _checked(request, service, state, name, previous, normalize=normalize, verbose=verbose)
 
@@ -51,7 +54,8 @@ async def check_one(
     verbose: Verbose = False,
 ) -> Response:
     """Check a schema against one version, in the direction of the subject's level."""
-    state, name = await service.fresh(), Subject(subject)
+    state = await service.fresh()
+    name = aliased(state, subject)
     previous = version_to_compare(state, name, version)
     return await _checked(request, service, state, name, previous, normalize=normalize, verbose=verbose)
 
@@ -68,7 +72,7 @@ async def _checked(
 ) -> Response:
     body: SchemaBody = await read_body(request, SchemaBody)
     messages = await service.writer.in_thread(
-        _messages, service, state, subject, previous, body.request(), normalize, verbose
+        _messages, service, state, subject, previous, body.request(service.limits), normalize, verbose
     )
     return answer({"is_compatible": not messages} | ({"messages": messages} if verbose else {}))
 
@@ -82,14 +86,14 @@ def _messages(
     normalize: bool,
     verbose: bool,
 ) -> list[str]:
-    level = level_in_force(state, subject, service.settings.compatibility_level)
+    default = service.settings.compatibility_level
     strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
     try:
-        candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
+        candidate = parse_request(state, subject, request.started(), strict=strict, normalize=normalize)
+        check_fields(state, subject, candidate)
     except RegistryError as error:
         if not verbose:
             raise
         return [error.message]
-    fields = flag_in_force(state, subject, "validateFields", default=False)
-    result = compare(state, candidate, previous, level, policy_in_force(state, subject))
-    return messages_of(result, level, validate_fields=fields)
+    contract = merged_contract(request, state.latest(subject), config_in_force(state, subject, default))
+    return list(check_history(state, subject, candidate.under(contract), previous, default).messages)

@@ -11,7 +11,7 @@ from registry.effective import config_in_force
 from registry.names import scope, writable_scope
 from registry.routes.parameters import SubjectPath, body_of, failures
 from registry.service import Service, ServiceDep
-from registry.wire import ConfigAnswer, ConfigChange, Flag, answer, read_body
+from registry.wire import ChangedConfigAnswer, ConfigAnswer, ConfigChange, Flag, answer, read_body
 
 __all__ = ["router"]
 
@@ -44,7 +44,7 @@ async def subject_config(
 
 @router.put(
     "",
-    responses={200: {"model": ConfigChange}, **failures(400, 422, 42203, 42205)},
+    responses={200: {"model": ChangedConfigAnswer}, **failures(400, 422, 42203, 42205, 42210)},
     openapi_extra=body_of(ConfigChange),
 )
 async def set_registry_config(request: Request, service: ServiceDep) -> Response:
@@ -54,7 +54,7 @@ async def set_registry_config(request: Request, service: ServiceDep) -> Response
 
 @router.put(
     "/{subject}",
-    responses={200: {"model": ConfigChange}, **failures(400, 422, 42203, 42205, 42208)},
+    responses={200: {"model": ChangedConfigAnswer}, **failures(400, 422, 42203, 42205, 42208, 42210)},
     openapi_extra=body_of(ConfigChange),
 )
 async def set_subject_config(request: Request, service: ServiceDep, subject: SubjectPath) -> Response:

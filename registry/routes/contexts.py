@@ -1,10 +1,13 @@
 """`/contexts`: the namespaces of subjects and ids."""
 
 from typing import Annotated
+from urllib.parse import unquote
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
+from registry.contexts import context_name
+from registry.decide.contexts import delete_context
 from registry.lookup import page
 from registry.routes.parameters import Limit, Offset, failures
 from registry.service import ServiceDep
@@ -23,5 +26,16 @@ async def contexts(
     limit: Limit = -1,
 ) -> Response:
     """List the contexts; the default one is `.`."""
-    names = sorted(name for name in (await service.fresh()).contexts if name.startswith(context_prefix))
+    names = [name for name in (await service.fresh()).context_names() if name.startswith(context_prefix)]
     return answer(page(names, offset, limit))
+
+
+@router.delete("/{context}", status_code=204, responses={204: {}, **failures(400, 42205, 42211)})
+async def delete(
+    service: ServiceDep,
+    context: Annotated[str, Path(description="the context, percent-encoded, with or without its leading dot")],
+) -> Response:
+    """Delete a context that holds nothing any more, soft-deleted subjects included."""
+    name = context_name(unquote(context))
+    await service.writer.write(lambda state: delete_context(state, name))
+    return Response(status_code=204)

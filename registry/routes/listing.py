@@ -1,14 +1,20 @@
 """`/schemas`: every version of every subject, a page at a time."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
+from registry.aliases import aliases_of
+from registry.association_bodies import AssociationAnswer, associated, select
+from registry.decide.associations import check_lifecycle
 from registry.lookup import page, schemas
+from registry.routes.associations import AssociationType, Lifecycle
 from registry.routes.parameters import Deleted, Limit, Offset, failures
+from registry.rule_sets import PHASES
 from registry.service import ServiceDep
 from registry.wire import Flag, SchemaAnswer, answer, schema_version
+from storage.state import SchemaVersion
 
 __all__ = ["router"]
 
@@ -16,18 +22,56 @@ router = APIRouter(prefix="/schemas", tags=["schemas"])
 _MOST = 1000
 
 
-@router.get("", responses={200: {"model": list[SchemaAnswer]}, **failures()})
+class ListedSchema(SchemaAnswer):
+    """A version of a subject, and what is known of the subject where it was asked for."""
+
+    aliases: list[str] | None = None
+    associations: list[AssociationAnswer] | None = None
+
+
+@router.get("", responses={200: {"model": list[ListedSchema]}, **failures(42212)})
 async def all_schemas(
     service: ServiceDep,
     subject_prefix: Annotated[
         str, Query(alias="subjectPrefix", description="blank: the default context, `:*:`: every one")
     ] = "",
+    aliases: Annotated[Flag, Query(description="tell the aliases of each subject")] = False,
     deleted: Deleted = False,
     latest_only: Annotated[Flag, Query(alias="latestOnly", description="the newest version of each subject")] = False,
+    rule_type: Annotated[str, Query(alias="ruleType", description="only versions with a rule of this type")] = "",
+    resource_type: Annotated[
+        str, Query(alias="resourceType", description="only subjects associated with such a resource: `topic`")
+    ] = "",
+    association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
+    lifecycle: Lifecycle = None,
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> Response:
     """List versions by subject and version, at most 1000 at a time."""
-    found = schemas(await service.fresh(), subject_prefix, include_deleted=deleted, latest_only=latest_only)
+    check_lifecycle(lifecycle)
+    state = await service.fresh()
+    found = schemas(state, subject_prefix, include_deleted=deleted, latest_only=latest_only)
+    if rule_type:
+        found = [entry for entry in found if _has_rule(entry, rule_type)]
+    more: dict[str, dict[str, Any]] = {}
+    if resource_type or association_type or lifecycle:
+        for subject in {entry.subject for entry in found}:
+            chosen = select(state.associations.of_subject(subject), resource_type, association_type, lifecycle)
+            if chosen:
+                more[subject] = {"associations": [associated(one) for one in chosen]}
+        found = [entry for entry in found if entry.subject in more]
     taken = page(found, offset, limit if 0 < limit <= _MOST else _MOST)
-    return answer([schema_version(entry) for entry in taken])
+    names = aliases_of(state) if aliases else {}
+    return answer(
+        [
+            schema_version(entry)
+            | more.get(entry.subject, {})
+            | ({"aliases": names[entry.subject]} if entry.subject in names else {})
+            for entry in taken
+        ]
+    )
+
+
+def _has_rule(entry: SchemaVersion, rule_type: str) -> bool:
+    rules = entry.schema.value.rule_set or {}
+    return any(rule.get("type") == rule_type for phase in PHASES for rule in rules.get(phase) or ())

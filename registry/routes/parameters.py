@@ -9,11 +9,12 @@ from pydantic import AfterValidator, BeforeValidator
 from registry import errors
 from registry.lookup import parse_version
 from registry.names import subject_name, writable_subject
-from registry.wire import MEDIA_TYPES, ErrorAnswer, Flag, SchemaBody
+from registry.wire import MEDIA_TYPES, ErrorAnswer, Flag
 
 __all__ = [
     "Deleted",
     "DeletedOnly",
+    "FindTags",
     "Force",
     "Form",
     "GuidPath",
@@ -22,6 +23,7 @@ __all__ = [
     "Normalize",
     "Offset",
     "Permanent",
+    "ReferenceFormat",
     "SubjectPath",
     "SubjectQuery",
     "Verbose",
@@ -58,10 +60,16 @@ VersionPath = Annotated[
 ]
 IdPath = Annotated[int, BeforeValidator(_int), Path(description="the schema id")]
 GuidPath = Annotated[str, BeforeValidator(_decode), Path(description="the GUID, with or without dashes")]
+ReferenceFormat = Annotated[
+    str, Query(alias="referenceFormat", description="accepted; references are always told as they are stored")
+]
 SubjectQuery = Annotated[str, Query(description="the subject whose context the id is looked up in")]
 Form = Annotated[
     str,
     Query(alias="format", description="another text: `resolved` (Avro), `serialized`, `ignore_extensions` (Protobuf)"),
+]
+FindTags = Annotated[
+    list[str], Query(alias="findTags", description="show the records and fields with one of these tags; `*`: any")
 ]
 Deleted = Annotated[Flag, Query(description="soft-deleted ones too")]
 DeletedOnly = Annotated[Flag, Query(alias="deletedOnly", description="soft-deleted ones only")]
@@ -75,12 +83,25 @@ Limit = Annotated[int, BeforeValidator(_int), Query(description="how many at mos
 
 def body_of(model: type[Any]) -> dict[str, Any]:
     """Return what the OpenAPI document says of a body that the route parses itself."""
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    definitions = schema.pop("$defs", {})
-    if model is SchemaBody:
-        schema["properties"]["references"]["anyOf"][0]["items"] = definitions["ReferenceBody"]
+    schema = _written_out(model.model_json_schema())
     content = {media_type: {"schema": schema} for media_type in (*MEDIA_TYPES, "application/octet-stream")}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def _written_out(schema: dict[str, Any]) -> dict[str, Any]:
+    """Put the definitions of a model, none of which is recursive, where they are referred to."""
+    definitions = schema.pop("$defs", {})
+
+    def replaced(node: Any) -> Any:
+        if isinstance(node, list):
+            return [replaced(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        rest = {name: replaced(item) for name, item in node.items() if name != "$ref"}
+        return rest if "$ref" not in node else {**replaced(definitions[node["$ref"].rpartition("/")[2]]), **rest}
+
+    written: dict[str, Any] = replaced(schema)
+    return written
 
 
 def failures(*codes: int) -> dict[int | str, dict[str, Any]]:

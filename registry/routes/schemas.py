@@ -6,9 +6,20 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from registry import errors
+from registry.aliases import aliased
 from registry.front import keep_answer
 from registry.lookup import page, schema_by_id, uses_of
-from registry.routes.parameters import Deleted, Form, IdPath, Limit, Offset, SubjectQuery, failures
+from registry.routes.parameters import (
+    Deleted,
+    FindTags,
+    Form,
+    IdPath,
+    Limit,
+    Offset,
+    ReferenceFormat,
+    SubjectQuery,
+    failures,
+)
 from registry.service import Service, ServiceDep
 from registry.wire import (
     Flag,
@@ -19,7 +30,7 @@ from registry.wire import (
     text_answer,
 )
 from storage.records import context_of
-from storage.state import IdEntry, SchemaVersion
+from storage.state import SchemaVersion
 
 __all__ = ["router"]
 
@@ -33,15 +44,19 @@ async def schema(
     schema_id: IdPath,
     subject: SubjectQuery = "",
     form: Form = "",
+    reference_format: ReferenceFormat = "",  # noqa: ARG001 - accepted
+    find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
     fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="tell the highest id, too")] = False,
 ) -> Response:
     """Return the schema that an id names; soft-deleted ones stay resolvable."""
-    _, shown = await _found(service, schema_id, subject)
-    max_id = service.state.context(context_of(subject)).high_water if fetch_max_id else None
-    if max_id is None and (not subject or shown.subject == subject):
-        keep_answer(request)
-    text = await service.text_of(shown, form)
-    return answer(schema_string(shown, subject=subject, max_id=max_id, text=text))
+    shown = await _found(service, schema_id, subject)
+    max_id = None
+    if fetch_max_id:
+        max_id = service.state.context(context_of(aliased(service.state, subject))).high_water
+    else:
+        _keep(request, service, shown, subject)
+    text, tags = await service.text_of(shown, form), await service.tags_of(shown, find_tags)
+    return answer(schema_string(shown, subject=subject, max_id=max_id, text=text, tags=tags))
 
 
 @router.get("/schema", responses={200: {"content": {"text/plain": {}}}, **failures(40403)})
@@ -49,8 +64,8 @@ async def schema_text(
     request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery = "", form: Form = ""
 ) -> Response:
     """Return the schema's text as it is."""
-    _, shown = await _found(service, schema_id, subject)
-    keep_answer(request)
+    shown = await _found(service, schema_id, subject)
+    _keep(request, service, shown, subject)
     return text_answer(await service.text_of(shown, form))
 
 
@@ -64,7 +79,8 @@ async def subjects(
     limit: Limit = -1,
 ) -> Response:
     """List the subjects that use a schema."""
-    uses = uses_of(await service.fresh(), schema_id, subject, include_deleted=deleted)
+    state = await service.fresh()
+    uses = uses_of(state, schema_id, aliased(state, subject), include_deleted=deleted)
     return answer(page(sorted({entry.subject for entry in uses}), offset, limit))
 
 
@@ -78,15 +94,23 @@ async def versions(
     limit: Limit = -1,
 ) -> Response:
     """List the subjects and versions that use a schema."""
-    uses = uses_of(await service.fresh(), schema_id, subject, include_deleted=deleted)
+    state = await service.fresh()
+    uses = uses_of(state, schema_id, aliased(state, subject), include_deleted=deleted)
     pairs = [{"subject": entry.subject, "version": entry.version} for entry in uses]
     return answer(page(pairs, offset, limit))
 
 
-async def _found(service: Service, schema_id: int, subject: str) -> tuple[IdEntry, SchemaVersion]:
-    found = schema_by_id(service.state, schema_id, subject) or schema_by_id(
-        await service.writer.catch_up(), schema_id, subject
-    )
+async def _found(service: Service, schema_id: int, subject: str) -> SchemaVersion:
+    found = schema_by_id(service.state, schema_id, aliased(service.state, subject))
+    if found is None:
+        state = await service.writer.catch_up()
+        found = schema_by_id(state, schema_id, aliased(state, subject))
     if found is None:
         raise errors.schema_not_found(schema_id)
-    return found
+    return found[1]
+
+
+def _keep(request: Request, service: Service, shown: SchemaVersion, subject: str) -> None:
+    """Keep the answer, unless an id given later may bring another one: a schema found in another context, say."""
+    if not subject or shown.subject == aliased(service.state, subject):
+        keep_answer(request)

@@ -5,42 +5,45 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from registry import errors, lookup
+from registry import lookup
+from registry.aliases import aliased
+from registry.content import version_with
 from registry.decide.delete import delete_subject, delete_version
-from registry.decide.register import Rules, find, register
-from registry.effective import flag_in_force
+from registry.decide.register import Rules, register, try_out
+from registry.decide.tag import change_tags
 from registry.front import keep_answer
 from registry.lookup import LATEST
 from registry.routes.parameters import (
     Deleted,
     DeletedOnly,
+    FindTags,
     Force,
     Form,
     Limit,
     Normalize,
     Offset,
     Permanent,
+    ReferenceFormat,
     SubjectPath,
     VersionPath,
     WritableSubjectPath,
     body_of,
     failures,
 )
-from registry.schemas import SchemaRequest, parse_request
 from registry.service import Service, ServiceDep
 from registry.wire import (
     Flag,
     RegisteredAnswer,
     SchemaAnswer,
     SchemaBody,
+    TagsChange,
     answer,
     read_body,
     registered,
     schema_version,
     text_answer,
 )
-from storage.records import Subject
-from storage.state import SchemaVersion, State
+from storage.state import SchemaVersion
 
 __all__ = ["router"]
 
@@ -77,20 +80,38 @@ async def look_up(
     deleted: Deleted = False,
     form: Form = "",
 ) -> Response:
-    """Find the version of a subject that holds a schema."""
+    """Find the version of a subject that holds a schema; for a plain subject, that of its namesakes elsewhere, too."""
     body: SchemaBody = await read_body(request, SchemaBody)
-    state, name = await service.fresh(), Subject(subject)
-    found = await service.writer.in_thread(_looked_up, state, name, body.request(), normalize, deleted)
-    entry, identical = found
-    text = await service.text_of(entry, form)
+    state, level = await service.fresh(), service.settings.compatibility_level
+    asked = body.request(service.limits)
+    entry, identical = await service.writer.in_thread(
+        version_with, state, aliased(state, subject), asked, level, normalize, deleted
+    )
+    text = await service.text_of(entry, form or ("serialized" if asked.own_text else ""))
     return answer(schema_version(entry, stored=not identical, text=text))
+
+
+@router.get("/{subject}/metadata", responses={200: {"model": SchemaAnswer}, **failures(40401, 40403)})
+async def with_metadata(
+    service: ServiceDep,
+    subject: SubjectPath,
+    key: Annotated[list[str], Query(description="names of properties of the metadata")] = [],  # noqa: B006 - as above
+    value: Annotated[list[str], Query(description="their values, in the same order")] = [],  # noqa: B006 - as above
+    deleted: Deleted = False,
+    form: Form = "",
+) -> Response:
+    """Return the newest version whose metadata has every one of these properties."""
+    state, wanted = await service.fresh(), list(zip(key, value, strict=False))
+    entry = lookup.version_with_properties(state, aliased(state, subject), wanted, include_deleted=deleted)
+    return answer(schema_version(entry, text=await service.text_of(entry, form)))
 
 
 @router.delete("/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 42205, 42206)})
 async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
     """Delete a subject: softly, or for good what was soft-deleted before."""
-    name = Subject(subject)
-    return answer(await service.writer.write(lambda state: delete_subject(state, name, permanent=permanent)))
+    return answer(
+        await service.writer.write(lambda state: delete_subject(state, aliased(state, subject), permanent=permanent))
+    )
 
 
 @router.get("/{subject}/versions", responses={200: {"model": list[int]}, **failures(40401)})
@@ -106,7 +127,7 @@ async def versions(
     """List the versions of a subject, oldest first."""
     state = await service.fresh()
     entries = lookup.versions_of(
-        state, Subject(subject), include_deleted=deleted or deleted_as_negative, deleted_only=deleted_only
+        state, aliased(state, subject), include_deleted=deleted or deleted_as_negative, deleted_only=deleted_only
     )
     numbers = [-entry.version if entry.deleted and deleted_as_negative else entry.version for entry in entries]
     return answer(lookup.page(numbers, offset, limit))
@@ -116,7 +137,7 @@ async def versions(
     "/{subject}/versions",
     responses={
         200: {"model": RegisteredAnswer},
-        **failures(400, 40901, 422, 42201, 42205, 42207, 42208, 42209),
+        **failures(400, 40901, 422, 42201, 42205, 42207, 42208, 42209, 42210),
     },
     openapi_extra=body_of(SchemaBody),
 )
@@ -129,10 +150,11 @@ async def register_schema(
 ) -> Response:
     """Register a schema under a subject; one that stands already gets its old place."""
     body: SchemaBody = await read_body(request, SchemaBody)
-    asked = body.request()
+    asked = body.request(service.limits)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
-    name = Subject(subject)
-    return answer(registered(await service.writer.write(lambda state: register(state, name, asked, rules))))
+    await service.writer.in_thread(try_out, service.state, aliased(service.state, subject), asked, rules)
+    placed = await service.writer.write(lambda state: register(state, aliased(state, subject), asked, rules))
+    return answer(registered(placed, asked.own_text))
 
 
 @router.get("/{subject}/versions/{version}", responses={200: {"model": SchemaAnswer}, **failures(40401, 40402, 42202)})
@@ -143,10 +165,31 @@ async def version(
     version: VersionPath,
     deleted: Deleted = False,
     form: Form = "",
+    reference_format: ReferenceFormat = "",  # noqa: ARG001 - accepted
+    find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
 ) -> Response:
     """Return a version of a subject."""
-    entry = await _version(request, service, Subject(subject), version, deleted)
-    return answer(schema_version(entry, text=await service.text_of(entry, form)))
+    entry = await _version(request, service, subject, version, deleted)
+    text, tags = await service.text_of(entry, form), await service.tags_of(entry, find_tags)
+    return answer(schema_version(entry, text=text, tags=tags))
+
+
+@router.post(
+    "/{subject}/versions/{version}/tags",
+    responses={
+        200: {"model": RegisteredAnswer},
+        **failures(400, 40401, 40402, 40901, 422, 42201, 42202, 42205, 42208, 42209, 42210),
+    },
+    openapi_extra=body_of(TagsChange),
+)
+async def tags(request: Request, service: ServiceDep, subject: WritableSubjectPath, version: VersionPath) -> Response:
+    """Make a new version of a version, with other tags, metadata or rules."""
+    body: TagsChange = await read_body(request, TagsChange)
+    change, rules = body.request(), Rules(service.settings.compatibility_level)
+    placed = await service.writer.write(
+        lambda state: change_tags(state, aliased(state, subject), version, change, rules)
+    )
+    return answer(registered(placed))
 
 
 @router.get(
@@ -162,7 +205,7 @@ async def version_text(
     form: Form = "",
 ) -> Response:
     """Return the text of a version as it is."""
-    entry = await _version(request, service, Subject(subject), version, deleted)
+    entry = await _version(request, service, subject, version, deleted)
     return text_answer(await service.text_of(entry, form))
 
 
@@ -180,7 +223,7 @@ async def referenced_by(
 ) -> Response:
     """List the ids of the schemas that refer to a version."""
     state = await service.fresh()
-    entry = lookup.version_of(state, Subject(subject), version, include_deleted=True)
+    entry = lookup.version_of(state, aliased(state, subject), version, include_deleted=True)
     referrers = state.referred_by(entry.subject, entry.version)
     ids = sorted({referrer.schema.schema_id for referrer in referrers if deleted or not referrer.deleted})
     return answer(lookup.page(ids, offset, limit))
@@ -194,27 +237,20 @@ async def delete_one(
     service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
 ) -> Response:
     """Delete a version: softly, or for good when it was soft-deleted before."""
-    number, name = None if version == LATEST else version, Subject(subject)
-    return answer(await service.writer.write(lambda state: delete_version(state, name, number, permanent=permanent)))
+    number = None if version == LATEST else version
+    return answer(
+        await service.writer.write(
+            lambda state: delete_version(state, aliased(state, subject), number, permanent=permanent)
+        )
+    )
 
 
-def _looked_up(
-    state: State, subject: Subject, request: SchemaRequest, normalize: bool, deleted: bool
-) -> tuple[SchemaVersion, bool]:
-    normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
-    candidate = parse_request(state, subject, request, strict=False, normalize=normalize)
-    found = find(state, subject, candidate, include_deleted=deleted)
-    if found is None:
-        lookup.versions_of(state, subject, include_deleted=deleted)
-        raise errors.schema_not_found()
-    return found, found.schema.fingerprint == candidate.digest
-
-
-async def _version(request: Request, service: Service, subject: Subject, version: int, deleted: bool) -> SchemaVersion:
+async def _version(request: Request, service: Service, subject: str, version: int, deleted: bool) -> SchemaVersion:
     """Return a version: from memory when its number is known there, else from a fresh State."""
     if version != LATEST:
-        known = service.state.version(subject, version)
+        known = service.state.version(aliased(service.state, subject), version)
         if known and (deleted or not known.deleted):
             keep_answer(request)
             return known
-    return lookup.version_of(await service.fresh(), subject, version, include_deleted=deleted)
+    state = await service.fresh()
+    return lookup.version_of(state, aliased(state, subject), version, include_deleted=deleted)

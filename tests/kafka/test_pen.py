@@ -205,14 +205,16 @@ def test_a_commit_that_never_took_place(topic: "Topic", monkeypatch: pytest.Monk
 
 
 def test_a_foreign_write_makes_us_decide_again(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
-    """A record from outside, written while we hold the pen, is not overlooked: the append conflicts, and says why."""
+    """A record from outside, written while we hold the pen, is noticed: the append conflicts; a read says why."""
     node = topic.node()
     first = node.append(START, [_record("a")])
     topic.write_plainly(b"foreign", b"v")
     with caplog.at_level(logging.WARNING), pytest.raises(Conflict):
         node.append(first[-1].offset, [_record("b")])
-    assert "ANOTHER PRODUCT WRITES" in caplog.text
     assert _keys(node) == [b"a", b"foreign"]
+    assert "ANOTHER PRODUCT WRITES" in caplog.text
+    assert "b'foreign'" in caplog.text
+    assert 1 == node.status().foreign_records
     node.append(_end(node), [_record("b")])
     assert _keys(node) == [b"a", b"foreign", b"b"]
 

@@ -5,7 +5,8 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ import uvicorn
 
 from registry.app import create_app
 from registry.settings import Settings
+from storage.log import Log
 from storage.memory_log import MemoryLog
 
 JSON = "application/vnd.schemaregistry.v1+json"
@@ -77,11 +79,11 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture
-def api() -> Iterator[Api]:
-    """A fresh registry."""
+@contextmanager
+def running(log: Log | None = None) -> Iterator[Api]:
+    """A registry over a fresh log or a given one, for as long as the block lasts."""
     listener = socket.create_server(("127.0.0.1", 0))
-    app = create_app(MemoryLog(), Settings(log="memory:"))
+    app = create_app(log or MemoryLog(), Settings(log="memory:"))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -92,3 +94,24 @@ def api() -> Iterator[Api]:
     server.should_exit = True
     thread.join()
     listener.close()
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """A fresh registry."""
+    with running() as fresh:
+        yield fresh
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[Log], Api]]:
+    """Start a registry over a log of the test's own."""
+    with ExitStack() as stack:
+        yield lambda log: stack.enter_context(running(log))
+
+
+@pytest.fixture(scope="module")
+def shared_api() -> Iterator[Api]:
+    """One registry for a whole file of tests, which must not get in each other's way."""
+    with running() as shared:
+        yield shared

@@ -55,6 +55,42 @@ def test_subject_inherits_flags_but_not_the_level(api):
     assert {"compatibilityLevel": "FULL", "normalize": True} == api.get("/config/t?defaultToGlobal=true")[1]
 
 
+METADATA = {"tags": {"**.f": ["PII"]}, "properties": {"owner": "me"}, "sensitive": ["owner"]}
+RULE_SET = {
+    "domainRules": [{"name": "r", "kind": "CONDITION", "mode": "READ", "type": "CEL", "disabled": False}],
+    "enableAt": "CLIENT",
+}
+# property of a change, its value, the property as it is read, does a subject with a record of its own inherit it
+FIELDS = [
+    ("alias", "other", "alias", False),
+    ("aliasForDeks", "keys", "aliasForDeks", False),
+    ("normalize", True, "normalize", True),
+    ("validateFields", True, "validateFields", True),
+    ("validateNewSchemas", False, "validateNewSchemas", True),
+    ("validateRules", False, "validateRules", True),
+    ("compatibility", "FULL", "compatibilityLevel", False),
+    ("compatibilityPolicy", "LOGICAL", "compatibilityPolicy", True),
+    ("compatibilityGroup", "major", "compatibilityGroup", True),
+    ("defaultMetadata", METADATA, "defaultMetadata", False),
+    ("overrideMetadata", METADATA, "overrideMetadata", False),
+    ("defaultRuleSet", RULE_SET, "defaultRuleSet", False),
+    ("overrideRuleSet", RULE_SET, "overrideRuleSet", False),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "read_as", "falls_through"), FIELDS, ids=[row[0] for row in FIELDS])
+def test_every_field(api, name, value, read_as, falls_through):
+    """A field is set, echoed, read, kept by other changes, inherited or not, and cleared by null."""
+    assert {name: value} == api.put("/config", {name: value})[1]
+    assert {name: value} == api.put("/config", {})[1]
+    assert value == api.get("/config")[1][read_as]
+    assert value == api.get("/config/without?defaultToGlobal=true")[1][read_as]
+    other = "alias" if name != "alias" else "compatibilityGroup"
+    api.put("/config/with", {other: "x"})
+    assert falls_through == (value == api.get("/config/with?defaultToGlobal=true")[1].get(read_as))
+    assert name not in api.put("/config", {name: None})[1]
+
+
 def test_configuration_is_deleted(api):
     """DELETE answers what goes: a subject's own, or what was in force for the registry."""
     api.put("/config", {"compatibility": "FULL"})
@@ -90,6 +126,10 @@ REFUSED_CONFIGS = [
     ("a level that is none", {"compatibility": "SIDEWAYS"}, 422, 42203),
     ("a level that is a number", {"compatibility": 1}, 400, 400),
     ("a flag that is a word", {"normalize": "yes"}, 400, 400),
+    ("an alias that is a number", {"alias": 1}, 400, 400),
+    ("metadata that is a text", {"overrideMetadata": "me"}, 400, 400),
+    ("a rule without name", {"overrideRuleSet": {"domainRules": [{"type": "CEL"}]}}, 422, 42210),
+    ("a rule set that is a list", {"defaultRuleSet": []}, 422, 42210),
     ("no body", None, 422, 422),
     ("no JSON", "}", 400, 400),
 ]

@@ -27,7 +27,13 @@ REWRITES = [
     ("/contexts/.c/schemas/types", "", "/schemas/types", ""),
     ("/contexts/./subjects/s", "", "/subjects/s", ""),
     ("/contexts/./config", "", "/config", ""),
+    ("/contexts/.c/associations", "", "/associations", "context=.c"),
+    ("/contexts/c/associations/resources/r", "dryRun=true", "/associations/resources/r", "dryRun=true&context=.c"),
+    ("/contexts/c/associations:batchMutate", "", "/associations:batchMutate", "context=.c"),
+    ("/contexts/c/associations/subjects/s", "", "/associations/subjects/%3A.c%3As", ""),
+    ("/contexts/c/associations/resources/-/t", "", "/associations/resources/-/t", ""),
     ("/contexts", "", "/contexts", ""),
+    ("/contexts/.c", "", "/contexts/.c", ""),
     ("/subjects/s", "deleted=true", "/subjects/s", "deleted=true"),
 ]  # fmt: skip
 
@@ -77,6 +83,37 @@ def test_list_of_contexts(api):
     assert [".a"] == api.get("/contexts?offset=1&limit=1")[1]
 
 
+def test_deletion_of_a_context(api):
+    """Only what holds nothing goes, with its settings; its ids are not given again."""
+    api.placed(":.c:s", INT)
+    api.put("/contexts/.c/config", {"compatibility": "NONE"})
+    api.put("/contexts/.c/mode", {"mode": "READWRITE"})
+    full = {"error_code": 42211, "message": "The specified context '.c' is not empty."}
+
+    assert (422, full) == api.delete("/contexts/.c")
+    api.delete("/subjects/%3A.c%3As")
+    assert (422, full) == api.delete("/contexts/c")
+    api.delete("/subjects/%3A.c%3As?permanent=true")
+    assert (204, "") == api.delete("/contexts/c")
+    assert "content-length" not in api.headers
+    assert ["."] == api.get("/contexts")[1]
+    assert 40408 == api.get("/config/%3A.c%3A")[1]["error_code"]
+    assert 40409 == api.get("/mode/%3A.c%3A")[1]["error_code"]
+    assert (2, 1) == api.placed(":.c:s", LONG)
+    assert [".", ".c"] == api.get("/contexts")[1]
+
+
+def test_contexts_that_cannot_go(api):
+    """The default one stays, an unknown one is gone already, a read-only one refuses, a colon is no name."""
+    api.put("/contexts/.r/mode", {"mode": "READONLY"})
+
+    assert (204, "") == api.delete("/contexts/.")
+    assert ["."] == api.get("/contexts")[1]
+    assert (204, "") == api.delete("/contexts/none")
+    assert 42205 == api.delete("/contexts/.r")[1]["error_code"]
+    assert 400 == api.delete("/contexts/a%3Ab")[1]["error_code"]
+
+
 def test_guid_is_the_same_in_every_context(api):
     """A GUID finds the schema, and its id in each context that holds it."""
     api.placed("other", LONG)
@@ -112,3 +149,18 @@ def test_list_of_schemas(api):
     assert [(":.c:a", 1), ("a", 1), ("a", 2)] == places("?subjectPrefix=%3A*%3A")
     assert [("a", 2)] == places("?offset=1&limit=1")
     assert [("a", 1), ("a", 2)] == places("?limit=0")
+
+
+def test_list_of_schemas_by_rule_and_with_aliases(api):
+    """Only versions with a rule of a type, in whatever phase; with the names that stand for each subject."""
+    rule = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
+    api.placed("plain", LONG)
+    api.placed("ruled", INT, ruleSet={"domainRules": [rule]})
+    for name in ("nick", "by"):
+        api.put(f"/config/{name}", {"alias": "ruled"})
+
+    assert ["ruled"] == [entry["subject"] for entry in api.get("/schemas?ruleType=CEL")[1]]
+    assert [] == api.get("/schemas?ruleType=ENCRYPT")[1]
+    listed = {entry["subject"]: entry.get("aliases") for entry in api.get("/schemas?aliases=true")[1]}
+    assert {"plain": None, "ruled": ["by", "nick"]} == listed
+    assert all("aliases" not in entry for entry in api.get("/schemas")[1])

@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compat.levels import Level
+from registry.decide.associations import (
+    AssociationRequest,
+    Resource,
+    Wanted,
+    change_associations,
+    delete_associations,
+)
 from registry.decide.config import delete_config, set_config
+from registry.decide.contexts import delete_context
 from registry.decide.delete import delete_subject, delete_version
 from registry.decide.mode import delete_mode, set_mode
 from registry.decide.register import Rules, register
@@ -36,11 +44,33 @@ def _register(subject, text, schema_id, version):
     return lambda state: register(state, subject, request, Rules(Level.NONE))
 
 
+def _associate(op, topic, subject, lifecycle, text):
+    schema = SchemaRequest(text) if text else None
+    wanted = Wanted(op, "value", subject, lifecycle, None, schema, guid=f"{topic}-{subject}")
+    request = AssociationRequest(Resource(topic, "ns", topic), [wanted])
+    return lambda state: change_associations(state, request, Rules(Level.NONE), 7)
+
+
+def _dissociate(topic, cascade):
+    return lambda state: delete_associations(state, topic, "topic", (), 7, cascade=cascade, dry_run=False)
+
+
+TOPICS = st.sampled_from(["t", "u"])
 OWN_IDS = st.one_of(
     st.builds(_register, SUBJECTS, TEXTS, st.none(), st.none()),
     st.builds(_register, SUBJECTS, TEXTS, st.none(), st.none()),
     st.builds(lambda s, p: lambda state: delete_subject(state, s, permanent=p), SUBJECTS, FLAGS),
     st.builds(lambda s, v, p: lambda state: delete_version(state, s, v, permanent=p), SUBJECTS, VERSIONS, FLAGS),
+    st.builds(lambda c: lambda state: delete_context(state, c), st.sampled_from([".", ".c"])),
+    st.builds(
+        _associate,
+        st.sampled_from(["CREATE", "UPSERT"]),
+        TOPICS,
+        SUBJECTS | st.none(),
+        st.sampled_from(["STRONG", "WEAK", None]),
+        TEXTS | st.none(),
+    ),
+    st.builds(_dissociate, TOPICS, FLAGS),
 )
 COMMANDS = st.one_of(
     OWN_IDS,
@@ -115,6 +145,18 @@ def test_an_id_never_names_two_schemas(commands, restart):
             for schema_id, entry in ids.schemas.items():
                 identity = (entry.schema.schema_type, entry.schema.fingerprint)
                 assert identity == named.setdefault((context, schema_id), identity)
+
+
+def test_deleted_context_gives_no_id_again():
+    """A context that was emptied, deleted, compacted away and made anew goes on with its ids."""
+    made = [_register(":.c:a", '"int"', None, None)]
+    gone = [lambda state, p=p: delete_subject(state, ":.c:a", permanent=p) for p in (False, True)]
+    _, log = run([*made, *gone, lambda state: delete_context(state, ".c")])
+    restarted = State().apply_all(compacted(log, keep_tombstones=False))
+    again, _ = run([_register(":.c:a", '"long"', None, None)], restarted)
+
+    assert ["."] == restarted.context_names()
+    assert [2] == list(again[-1].context(".c").schemas)
 
 
 @settings(max_examples=300, deadline=None)

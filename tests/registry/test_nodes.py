@@ -57,7 +57,7 @@ def insistent(nodes, number, method, path, body=None):
     for attempt in range(40):
         try:
             status, answer = call(nodes[(number + attempt) % len(nodes)], method, path, body)
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             last = error
             threading.Event().wait(0.05)
             continue

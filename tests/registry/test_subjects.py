@@ -1,10 +1,12 @@
 """`/subjects` and `/schemas/ids` over HTTP: registration, look-up, versions, deletion, and their error codes."""
 
+import base64
 import json
 import threading
 from urllib.parse import quote
 
 import pytest
+from google.protobuf import descriptor_pb2
 
 INT, LONG, STRING = '"int"', '"long"', '"string"'
 
@@ -22,6 +24,23 @@ B_DEFAULT = {"name": "b", "type": "int", "default": 0}
 def code(answer):
     """The error code of an answer."""
     return answer[1]["error_code"]
+
+
+def test_a_descriptor_is_answered_with_a_descriptor(api):
+    """Who posts a Protobuf schema as a descriptor gets one back; what is stored is text."""
+    file = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto3")
+    file.message_type.add(name="M")
+    descriptor = base64.b64encode(file.SerializeToString()).decode()
+    body = {"schemaType": "PROTOBUF", "schema": descriptor}
+
+    posted = [api.post("/subjects/s/versions", body), api.post("/subjects/s/versions", body)]
+    status, found = api.post("/subjects/s", body)
+
+    assert [(200, descriptor)] * 2 == [(status, answer["schema"]) for status, answer in posted]
+    assert 200 == status
+    read = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(found["schema"]))
+    assert ["M"] == [message.name for message in read.message_type]
+    assert 'syntax = "proto3";\n\nmessage M {}\n' == api.get("/subjects/s/versions/1")[1]["schema"]
 
 
 def test_registration_answers_id_first(api):

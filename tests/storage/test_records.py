@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from storage.log import Record
 from storage.records import (
+    AssociationKey,
+    AssociationValue,
     ClearSubjectKey,
     ConfigKey,
     ConfigValue,
@@ -108,9 +110,30 @@ RECORDS = [
     (
         "a context",
         ContextKey(".c"),
-        None,
+        ".c",
         '{"keytype":"CONTEXT","tenant":"default","context":".c","magic":0}',
         '{"tenant":"default","context":".c"}',
+    ),
+    (
+        "a context's tombstone",
+        ContextKey(".c"),
+        None,
+        '{"keytype":"CONTEXT","tenant":"default","context":".c","magic":0}',
+        None,
+    ),
+    (
+        "an association",
+        AssociationKey("lkc-1", "orders", "topic", "value", "orders-value"),
+        AssociationValue("g", "t-1", "STRONG", frozen=True, created=17),
+        (
+            '{"keytype":"ASSOC","tenant":"default","resourceName":"orders","resourceNamespace":"lkc-1",'
+            '"resourceType":"topic","associationType":"value","subject":"orders-value","magic":0}'
+        ),
+        (
+            '{"guid":"g","tenant":"default","resourceName":"orders","resourceNamespace":"lkc-1","resourceId":"t-1",'
+            '"resourceType":"topic","associationType":"value","subject":"orders-value","lifecycle":"STRONG",'
+            '"frozen":true,"createTs":17}'
+        ),
     ),
 ]
 

@@ -4,8 +4,10 @@ from types import MappingProxyType
 
 import pytest
 
-from storage.log import Entry
+from storage.log import Entry, Record
 from storage.records import (
+    AssociationKey,
+    AssociationValue,
     ClearSubjectKey,
     ConfigKey,
     ConfigValue,
@@ -152,9 +154,53 @@ def test_purge_takes_what_is_soft_deleted():
 
 def test_contexts_and_noops():
     """A context exists by its record alone; a NOOP moves nothing but the offset."""
-    state = fold(encode(ContextKey(".c")), encode(NoopKey()))
+    state = fold(encode(ContextKey(".c"), ".c"), encode(NoopKey()))
 
     assert ({".", ".c"}, 1) == (set(state.contexts), state.offset)
+
+
+def test_deleted_context_is_gone_but_not_its_highest_id():
+    """The tombstone takes a context off the list; the mark of its highest id stays, and brings no context back."""
+    made = [encode(ContextKey(".c"), ".c"), schema(":.c:s", 1, 1), encode(HighWaterKey(".c"), 1), gone(":.c:s", 1)]
+    state = fold(*made, encode(ContextKey(".c")))
+
+    assert [".", ".c"] == fold(*made).context_names()
+    assert (
+        [
+            ".",
+        ],
+        1,
+    ) == (state.context_names(), state.context(".c").high_water)
+    assert ["."] == fold(encode(HighWaterKey(".c"), 1)).context_names()
+    assert {"."} == set(fold(encode(ContextKey(".c"), ".c"), encode(ContextKey(".c"))).contexts)
+    assert [".", ".c"] == fold(schema(":.c:s", 1, 1)).context_names()
+
+
+def association(name="t", subject="s", kind="value", resource_id="id", **other):
+    """A record that associates a topic with a subject."""
+    value = AssociationValue("g", resource_id, other.get("lifecycle", "WEAK"), frozen=False, created=1)
+    return encode(AssociationKey(other.get("namespace", "ns"), name, "topic", kind, subject), value)
+
+
+def test_associations_are_found_from_every_side():
+    """By subject, by name in one namespace or any, by resource id; the newest record counts."""
+    other = AssociationKey("ns", "t", "topic", "key", "k")
+    state = fold(association(), association(lifecycle="STRONG"), association(namespace="b"), encode(other),
+                 association("u", "s", resource_id="u")).associations  # fmt: skip
+
+    assert ["b", "ns", "ns"] == [found.key.resource_namespace for found in state.of_subject("s")]
+    assert ["b", "ns"] == [found.key.resource_namespace for found in state.of_name("t", None)]
+    assert [("STRONG", 1, 1001)] == [
+        (found.value.lifecycle, found.value.created, found.updated) for found in state.of_name("t", "ns")
+    ]
+    assert ["u"] == [found.key.resource_name for found in state.of_resource_id("u")]
+
+
+def test_tombstone_takes_an_association_out_of_every_index():
+    """After the tombstone nothing of it is left."""
+    record = association()
+
+    assert fold().associations == fold(record, Record(record.key, None)).associations
 
 
 def test_entries_already_seen_change_nothing():

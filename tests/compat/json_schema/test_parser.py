@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from compat.json_schema.parser import normalize, parse
+from compat.json_schema.rules import check
 from compat.schema import ResolvedReference, SchemaParseError
 
 
@@ -67,3 +68,34 @@ def test_nothing_is_fetched(keyword):
 
         with pytest.raises(BlockingIOError):
             listener.accept()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        pytest.param("http://json-schema.org/draft-04/schema#", id="draft 4"),
+        pytest.param("http://json-schema.org/draft-06/schema#", id="draft 6"),
+        pytest.param("http://json-schema.org/draft-07/schema#", id="draft 7"),
+        pytest.param("http://json-schema.org/draft-07/schema#/definitions/nonNegativeInteger", id="a part of draft 7"),
+        pytest.param("https://json-schema.org/draft/2019-09/schema", id="2019-09"),
+        pytest.param("https://json-schema.org/draft/2020-12/schema", id="2020-12"),
+        pytest.param("https://json-schema.org/draft/2020-12/meta/core", id="a vocabulary"),
+    ],
+)
+def test_metaschemas_are_known(uri):
+    """A `$ref` to a published metaschema leads to it, and it differs from a string."""
+    schema = parse(f'{{"properties":{{"a":{{"$ref":"{uri}"}}}}}}', strict=True)
+    other = parse('{"properties":{"a":{"type":"string"}}}', strict=True)
+
+    assert [] == check(schema, schema)
+    assert ["TYPE_CHANGED"] == [finding.kind for finding in check(schema, other)]
+
+
+def test_undeclared_anchor():
+    """An anchor that nobody declares means its document in the older dialects, and nothing in the newer ones."""
+    text = '{"properties":{"a":{"$ref":"#nowhere"}}}'
+    modern = f'{{"$schema":"https://json-schema.org/draft/2020-12/schema",{text[1:]}'
+
+    assert text == parse(text, strict=True).canonical
+    with pytest.raises(SchemaParseError, match="leads to no schema"):
+        parse(modern, strict=True)

@@ -75,11 +75,25 @@ def test_work_is_bounded():
 
 
 def test_long_chain_of_references():
-    """A chain of references too long for the stack ends with a finding, not with a crash."""
-    definitions = {f"d{n}": {"properties": {"a": {"$ref": f"#/definitions/d{n + 1}"}}} for n in range(2000)}
-    chain = json.dumps({"$ref": "#/definitions/d0", "definitions": {**definitions, "d2000": {"type": "string"}}})
+    """A chain of references too long for the stack is judged to its end, and a change there is found."""
+    changed = _chain({"type": "string", "maxLength": 5})
 
-    assert ["TOO_COMPLEX"] == _kinds(chain, chain)
+    assert [] == _kinds(_chain({"type": "string"}), changed)
+    assert ["MAX_LENGTH_ADDED"] == _kinds(changed, _chain({"type": "string"}))
+
+
+def test_long_cycle_of_references():
+    """A cycle of references too long for the stack ends, and a change in it is found once for each round."""
+    cycle = _chain({"properties": {"a": {"$ref": "#/definitions/d0"}}})
+    changed = _chain({"properties": {"a": {"$ref": "#/definitions/d0"}, "b": {"type": "string", "maxLength": 5}}})
+
+    assert [] == _kinds(cycle, cycle)
+    assert "OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL" in _kinds(changed, cycle)
+
+
+def _chain(last, count=500):
+    definitions = {f"d{n}": {"properties": {"a": {"$ref": f"#/definitions/d{n + 1}"}}} for n in range(count)}
+    return json.dumps({"$ref": "#/definitions/d0", "definitions": {**definitions, f"d{count}": last}})
 
 
 @pytest.mark.parametrize(

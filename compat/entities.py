@@ -1,0 +1,32 @@
+"""What can carry tags inside a schema: records and fields, by path."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeAlias
+
+__all__ = ["TAGS", "Entity", "EntityType", "Tags", "changed"]
+
+TAGS: Final = "confluent:tags"
+
+
+class EntityType(StrEnum):
+    """What kind of thing is tagged, spelled as on the wire."""
+
+    RECORD = "sr_record"
+    FIELD = "sr_field"
+
+
+class Entity(NamedTuple):
+    """A record or a field; the path has no leading dot."""
+
+    path: str
+    type: EntityType
+
+
+Tags: TypeAlias = Mapping[Entity, Sequence[str]]
+
+
+def changed(tags: Iterable[str], add: Iterable[str], remove: Iterable[str]) -> list[str]:
+    """Return tags after additions and then removals, each once, in the order in which they came."""
+    gone = frozenset(remove)
+    return [tag for tag in dict.fromkeys((*tags, *add)) if tag not in gone]

@@ -1,0 +1,21 @@
+"""The names of the fields at the top of a schema: what a reserved name may not be."""
+
+from compat.avro.model import AvroSchema, RecordType
+from compat.json_schema.model import JsonSchema
+from compat.protobuf.schema import ProtobufSchema
+from compat.schema import ParsedSchema
+
+__all__ = ["top_fields"]
+
+
+def top_fields(schema: ParsedSchema) -> tuple[str, ...]:
+    """Return the fields of a record, the properties of an object, or the fields of a file's first message."""
+    if isinstance(schema, AvroSchema):
+        return tuple(field.name for field in schema.root.fields) if isinstance(schema.root, RecordType) else ()
+    if isinstance(schema, JsonSchema):
+        properties = schema.json.get("properties") if isinstance(schema.json, dict) else None
+        return tuple(properties) if isinstance(properties, dict) else ()
+    if isinstance(schema, ProtobufSchema) and (message := next(schema.file.messages, None)):
+        fields = (*message.fields, *(field for oneof in message.oneofs for field in oneof.fields))
+        return tuple(field.name for field in fields)
+    return ()

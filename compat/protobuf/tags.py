@@ -1,0 +1,105 @@
+"""The entities of a .proto file: a message by its name within the package, a field by its message's name and its own.
+
+Tags stand in the options `(confluent.message_meta)` and `(confluent.field_meta)`, as `.tags = "PII"` or in braces;
+they are written in braces. A group has no options to carry any.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from compat.entities import Entity, EntityType, Tags, changed
+from compat.protobuf.model import Field, File, Kind, ListValue, MapValue, Message, Option, Scalar, Value
+from compat.protobuf.printer import print_file
+
+__all__ = ["retagged", "tags_of"]
+
+_META: Final = {EntityType.RECORD: "confluent.message_meta", EntityType.FIELD: "confluent.field_meta"}
+_TAGS: Final = "tags"
+
+_Options = tuple[Option, ...]
+_Change = Callable[[Entity, _Options], _Options]
+
+
+def tags_of(file: File) -> "dict[Entity, list[str]]":
+    """Return the tagged messages and fields of a file."""
+    found: dict[Entity, list[str]] = {}
+
+    def note(entity: Entity, options: _Options) -> _Options:
+        if tags := _tags(entity, options):
+            found[entity] = tags
+        return options
+
+    _changed_file(file, note)
+    return found
+
+
+def retagged(file: File, add: Tags, remove: Tags) -> tuple[str, set[Entity]]:
+    """Return the text of a file with tags added and removed, and the entities that it has."""
+    seen: set[Entity] = set()
+
+    def change(entity: Entity, options: _Options) -> _Options:
+        seen.add(entity)
+        if entity not in add and entity not in remove:
+            return options
+        return _with_tags(entity, options, changed(_tags(entity, options), add.get(entity, ()), remove.get(entity, ())))
+
+    return print_file(_changed_file(file, change)), seen
+
+
+def _changed_file(file: File, change: _Change) -> File:
+    types = tuple(_message(kind, "", change) if isinstance(kind, Message) else kind for kind in file.types)
+    return replace(file, types=types)
+
+
+def _message(message: Message, around: str, change: _Change) -> Message:
+    path = f"{around}{message.name}"
+
+    def field(inner: Field) -> Field:
+        return replace(inner, options=change(Entity(f"{path}.{inner.name}", EntityType.FIELD), inner.options))
+
+    return replace(
+        message,
+        options=change(Entity(path, EntityType.RECORD), message.options),
+        fields=tuple(map(field, message.fields)),
+        oneofs=tuple(replace(oneof, fields=tuple(map(field, oneof.fields))) for oneof in message.oneofs),
+        types=tuple(
+            _message(kind, f"{path}.", change) if isinstance(kind, Message) else kind for kind in message.types
+        ),
+    )
+
+
+def _tags(entity: Entity, options: _Options) -> list[str]:
+    return [tag for option in options if _is_meta(entity, option) for tag in _in_option(option)]
+
+
+def _is_meta(entity: Entity, option: Option) -> bool:
+    return option.custom and option.name.removeprefix(".") == _META[entity.type]
+
+
+def _in_option(option: Option) -> Iterator[str]:
+    if option.path == (_TAGS,):
+        yield from _strings(option.value)
+    elif not option.path and isinstance(option.value, MapValue):
+        for name, value in option.value.entries:
+            if name == _TAGS:
+                yield from _strings(value)
+
+
+def _strings(value: Value) -> Iterator[str]:
+    for item in value.items if isinstance(value, ListValue) else (value,):
+        if isinstance(item, Scalar) and item.kind is Kind.STRING:
+            yield item.text
+
+
+def _with_tags(entity: Entity, options: _Options, tags: list[str]) -> _Options:
+    """The options with these tags and no others; what else the metadata says stays."""
+    kept = [option for option in options if not (_is_meta(entity, option) and option.path == (_TAGS,))]
+    value = ListValue(tuple(Scalar(Kind.STRING, tag) for tag in tags))
+    entry = ((_TAGS, value),) if tags else ()
+    for at, option in enumerate(kept):
+        if _is_meta(entity, option) and not option.path and isinstance(option.value, MapValue):
+            others = tuple((name, item) for name, item in option.value.entries if name != _TAGS)
+            meta = replace(option, value=MapValue(others + entry))
+            return (*kept[:at], *([meta] if others or entry else []), *kept[at + 1 :])
+    return (*kept, *([Option(_META[entity.type], MapValue(entry), custom=True)] if tags else []))

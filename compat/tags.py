@@ -1,0 +1,84 @@
+"""The tags that a schema's text carries inline (`confluent:tags`): read them, add some, take some away.
+
+An entity is a record or a field, named by a path of names with dots between; a leading dot counts for nothing. Each
+format's own module says what the paths of its entities are.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from compat.avro import json_text as avro_json
+from compat.avro import tags as avro_tags
+from compat.entities import TAGS, Entity, EntityType, Tags, changed
+from compat.json_schema import json_text
+from compat.json_schema import tags as json_tags
+from compat.limits import DEFAULT_LIMITS
+from compat.protobuf import tags as protobuf_tags
+from compat.protobuf.schema import ProtobufSchema
+from compat.schema import ParsedSchema, SchemaFormat, SchemaParseError
+
+__all__ = ["Entity", "EntityType", "Tags", "retagged", "tags_of"]
+
+_Nodes = Iterable[tuple[Entity, dict[str, Any]]]
+
+
+def tags_of(schema: ParsedSchema) -> Tags:
+    """Return the tagged entities of a schema, in the order of its text."""
+    if isinstance(schema, ProtobufSchema):
+        return protobuf_tags.tags_of(schema.file)
+    read, nodes, _ = _JSON_FORMATS[schema.format]
+    found = ((entity, _tags(node)) for entity, node in nodes(read(schema.canonical)))
+    return {entity: tags for entity, tags in found if tags}
+
+
+def retagged(schema: ParsedSchema, add: Tags, remove: Tags, *, must_exist: bool = True) -> str:
+    """Return the text of a schema with tags added to its entities, and then taken from them.
+
+    Raises:
+        SchemaParseError: an entity that the schema does not have, when they must exist.
+    """
+    missing = {*add, *remove}
+    if isinstance(schema, ProtobufSchema):
+        text, seen = protobuf_tags.retagged(schema.file, add, remove)
+    else:
+        text, seen = _retagged_json(schema, add, remove)
+    missing -= seen
+    if missing and must_exist:
+        entity = min(missing)
+        raise SchemaParseError(f"The schema has no {entity.type.value} with the path {entity.path!r} to tag")
+    return text
+
+
+def _retagged_json(schema: ParsedSchema, add: Tags, remove: Tags) -> tuple[str, set[Entity]]:
+    read, nodes, write = _JSON_FORMATS[schema.format]
+    tree = read(schema.canonical)
+    seen = set()
+    for entity, node in list(nodes(tree)):
+        seen.add(entity)
+        if entity not in add and entity not in remove:
+            continue
+        tags = changed(_tags(node), add.get(entity, ()), remove.get(entity, ()))
+        node.pop(TAGS, None) if not tags else node.update({TAGS: tags})
+    return write(tree), seen
+
+
+def _tags(node: Mapping[str, Any]) -> list[str]:
+    tags = node.get(TAGS)
+    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+
+
+def _json_nodes(tree: Any) -> Iterator[tuple[Entity, dict[str, Any]]]:
+    return json_tags.entities(tree, DEFAULT_LIMITS)
+
+
+# How the text is read, where its entities are, how it is printed.
+_JSON_FORMATS: Final[
+    Mapping[SchemaFormat, tuple[Callable[[str], Any], Callable[[Any], _Nodes], Callable[[Any], str]]]
+] = {
+    SchemaFormat.AVRO: (
+        lambda text: avro_json.read_json(text, DEFAULT_LIMITS),
+        avro_tags.entities,
+        avro_json.write_json,
+    ),
+    SchemaFormat.JSON: (lambda text: json_text.read_json(text, DEFAULT_LIMITS), _json_nodes, json_text.write_json),
+}

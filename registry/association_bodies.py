@@ -1,0 +1,247 @@
+"""The JSON of associations: models that parse bodies and describe the API, and builders of answer bodies."""
+
+from typing import Any
+from uuid import uuid4
+
+from pydantic import Field
+
+from compat.limits import Limits
+from registry.decide.associations import TOPIC, AssociationRequest, Resource, Settled, Wanted
+from registry.errors import RegistryError
+from registry.lookup import page
+from registry.wire import ErrorAnswer, SchemaAnswer, SchemaBody, registered, schema_version
+from registry.wire_contracts import Answer, Body
+from storage.associations import Association
+from storage.records import qualified
+from storage.state import State
+
+__all__ = [
+    "AssociationAnswer",
+    "BatchAnswer",
+    "BatchBody",
+    "GetBatchBody",
+    "ResourceAnswer",
+    "ResourceBody",
+    "associated",
+    "batch_answer",
+    "found_answer",
+    "resource_answer",
+    "select",
+]
+
+
+class WantedBody(Body):
+    """An association to make, change or (in a batch) delete."""
+
+    op: str | None = Field(None, alias="opType", description="in a batch: CREATE, UPSERT or DELETE")
+    subject: str | None = None
+    association_type: str | None = Field(None, alias="associationType", description="key or value, value when absent")
+    lifecycle: str | None = Field(None, description="STRONG or WEAK, WEAK when absent")
+    frozen: bool | None = None
+    schema_body: SchemaBody | None = Field(None, alias="schema", description="a schema to register with it")
+    normalize: bool | None = None
+    cascade: bool | None = Field(None, alias="cascadeLifecycle")
+
+    def wanted(self, op: str, context: str, limits: Limits) -> Wanted:
+        """Return the change in the terms of the decisions."""
+        return Wanted(
+            op,
+            self.association_type or "value",
+            None if self.subject is None else qualified(self.subject, context),
+            self.lifecycle,
+            self.frozen,
+            self.schema_body.request(limits) if self.schema_body else None,
+            normalize=bool(self.normalize),
+            cascade=bool(self.cascade),
+            guid=str(uuid4()),
+        )
+
+
+class ResourceBody(Body):
+    """A resource, and what is wanted of its associations."""
+
+    name: str = Field("", alias="resourceName")
+    namespace: str = Field("", alias="resourceNamespace", description="the Kafka cluster's id")
+    resource_id: str | None = Field(None, alias="resourceId")
+    resource_type: str | None = Field(None, alias="resourceType", description="topic, which is what is meant if absent")
+    associations: list[WantedBody] | None = None
+
+    def request(self, op: str | None, context: str, limits: Limits, *, dry_run: bool) -> AssociationRequest:
+        """Return the request in the terms of the decisions; without `op` each association says its own."""
+        resource = Resource(self.name, self.namespace, self.resource_id or "", self.resource_type or TOPIC)
+        wanted = [body.wanted(op or body.op or "", context, limits) for body in self.associations or ()]
+        return AssociationRequest(resource, wanted, dry_run=dry_run)
+
+
+class BatchBody(Body):
+    """Changes of the associations of some resources."""
+
+    requests: list[ResourceBody] | None = None
+
+
+class GetBody(Body):
+    """Which associations to list: those of a resource's id, or of its name in a namespace."""
+
+    name: str | None = Field(None, alias="resourceName")
+    namespace: str | None = Field(None, alias="resourceNamespace", description="`-`: any")
+    resource_id: str | None = Field(None, alias="resourceId")
+    resource_type: str | None = Field(None, alias="resourceType")
+    association_types: list[str] | None = Field(None, alias="associationTypes")
+    lifecycle: str | None = None
+
+
+class GetBatchBody(Body):
+    """Lists of associations, by resource."""
+
+    requests: list[GetBody] | None = None
+
+
+class AssociationAnswer(Answer):
+    """An association."""
+
+    subject: str
+    guid: str
+    name: str = Field(alias="resourceName")
+    namespace: str = Field(alias="resourceNamespace")
+    resource_id: str = Field(alias="resourceId")
+    resource_type: str = Field(alias="resourceType")
+    association_type: str = Field(alias="associationType")
+    lifecycle: str
+    frozen: bool
+    created: int = Field(alias="createTs")
+    updated: int = Field(alias="updateTs")
+
+
+class AssociationInfoAnswer(Answer):
+    """An association of a resource, with a schema of the subject where one came with it or was asked for."""
+
+    subject: str
+    association_type: str = Field(alias="associationType")
+    lifecycle: str
+    frozen: bool
+    schema_answer: SchemaAnswer | None = Field(None, alias="schema")
+
+
+class ResourceAnswer(Answer):
+    """A resource and its associations."""
+
+    name: str | None = Field(None, alias="resourceName")
+    namespace: str | None = Field(None, alias="resourceNamespace")
+    resource_id: str | None = Field(None, alias="resourceId")
+    resource_type: str = Field(alias="resourceType")
+    associations: list[AssociationInfoAnswer] | None = None
+
+
+class ResultAnswer(Answer):
+    """What one request of a batch came to."""
+
+    result: ResourceAnswer | None = None
+    error: ErrorAnswer | None = None
+
+
+class BatchAnswer(Answer):
+    """What the requests of a batch came to, in their order."""
+
+    results: list[ResultAnswer]
+
+
+def associated(found: Association) -> dict[str, Any]:
+    """Return an association."""
+    key, value = found.key, found.value
+    return {
+        "subject": key.subject,
+        "guid": value.guid,
+        "resourceName": key.resource_name,
+        "resourceNamespace": key.resource_namespace,
+        "resourceId": value.resource_id,
+        "resourceType": key.resource_type,
+        "associationType": key.association_type,
+        "lifecycle": value.lifecycle,
+        "frozen": value.frozen,
+        "createTs": value.created,
+        "updateTs": found.updated,
+    }
+
+
+def resource_answer(settled: Settled) -> dict[str, Any]:
+    """Return what a resource's associations came to."""
+    infos = []
+    for placed in settled.placed:
+        info = _info(placed.association)
+        if placed.registered:
+            info["schema"] = {"subject": placed.association.key.subject} | registered(placed.registered)
+        infos.append(info)
+    return _resource(settled.resource, infos)
+
+
+def batch_answer(outcomes: list[Settled | RegistryError]) -> dict[str, Any]:
+    """Return what the requests of a batch came to."""
+    return {
+        "results": [
+            {"error": {"error_code": outcome.code, "message": outcome.message}}
+            if isinstance(outcome, RegistryError)
+            else {"result": resource_answer(outcome)}
+            for outcome in outcomes
+        ]
+    }
+
+
+def select(
+    found: list[Association],
+    resource_type: str,
+    types: list[str],
+    lifecycle: str | None,
+    offset: int = 0,
+    limit: int = -1,
+) -> list[Association]:
+    """Return the associations that pass some filters; a limit below 1 is none."""
+    chosen = [
+        a
+        for a in found
+        if a.key.resource_type == (resource_type or TOPIC)
+        and (not types or a.key.association_type in types)
+        and lifecycle in (None, a.value.lifecycle)
+    ]
+    return list(page(chosen, offset, limit if limit > 0 else -1))
+
+
+def found_answer(body: GetBody, state: State, *, include_schemas: bool) -> dict[str, Any]:
+    """Return the associations that one request of a batch asks for."""
+    if body.resource_id:
+        held = state.associations.of_resource_id(body.resource_id)
+    else:
+        namespace = None if body.namespace in (None, "", "-") else body.namespace
+        held = state.associations.of_name(body.name or "", namespace)
+    chosen = select(held, body.resource_type or "", body.association_types or [], body.lifecycle)
+    infos = []
+    for found in chosen:
+        latest = state.latest(found.key.subject) if include_schemas else None
+        infos.append(_info(found) | ({"schema": schema_version(latest)} if latest else {}))
+    first = chosen[0] if chosen else None
+    resource = Resource(
+        first.key.resource_name if first else body.name or "",
+        first.key.resource_namespace if first else body.namespace or "",
+        first.value.resource_id if first else body.resource_id or "",
+        body.resource_type or TOPIC,
+    )
+    return _resource(resource, infos)
+
+
+def _resource(resource: Resource, infos: list[dict[str, Any]]) -> dict[str, Any]:
+    content = {
+        "resourceName": resource.name,
+        "resourceNamespace": resource.namespace,
+        "resourceId": resource.resource_id,
+        "resourceType": resource.resource_type,
+        "associations": infos,
+    }
+    return {name: value for name, value in content.items() if value}
+
+
+def _info(found: Association) -> dict[str, Any]:
+    return {
+        "subject": found.key.subject,
+        "associationType": found.key.association_type,
+        "lifecycle": found.value.lifecycle,
+        "frozen": found.value.frozen,
+    }

@@ -1,0 +1,56 @@
+"""Look-up by content: which version of a subject holds a schema."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from compat.levels import Level
+from registry import errors
+from registry.decide.register import contracts_to_find, find
+from registry.effective import config_in_force, flag_in_force
+from registry.lookup import versions_of
+from registry.schemas import SchemaRequest, parse_request
+from storage.records import DEFAULT_CONTEXT, Subject, context_of
+from storage.state import SchemaVersion, State
+
+__all__ = ["version_with"]
+
+
+def version_with(
+    state: State, subject: Subject, request: SchemaRequest, default: Level, normalize: bool, include_deleted: bool
+) -> tuple[SchemaVersion, bool]:
+    """Return the version of a subject that holds a schema, and whether by identity.
+
+    A plain subject that does not hold it is looked for by the same name in every other context.
+
+    Raises:
+        RegistryError: 40401, 40403, 42201, as the subject itself has it.
+    """
+    try:
+        return _version_with(state, subject, request, default, normalize, include_deleted)
+    except errors.RegistryError:
+        for namesake in _namesakes(state, subject):
+            with suppress(errors.RegistryError):
+                return _version_with(state, namesake, request, default, normalize, include_deleted)
+        raise
+
+
+def _version_with(
+    state: State, subject: Subject, request: SchemaRequest, default: Level, normalize: bool, include_deleted: bool
+) -> tuple[SchemaVersion, bool]:
+    normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
+    candidate = parse_request(state, subject, request.started(), strict=False, normalize=normalize)
+    versions = state.versions(subject, include_deleted=include_deleted)
+    config = config_in_force(state, subject, default)
+    for contract in contracts_to_find(request, state.latest(subject), config):
+        sought = candidate.under(contract)
+        if found := find(state, sought, versions):
+            return found, found.schema.fingerprint == sought.digest
+    versions_of(state, subject, include_deleted=include_deleted)
+    raise errors.schema_not_found()
+
+
+def _namesakes(state: State, subject: Subject) -> Iterator[Subject]:
+    if subject and context_of(subject) == DEFAULT_CONTEXT:
+        for context in state.context_names():
+            if (name := Subject(f":{context}:{subject}")) in state.subjects:
+                yield name

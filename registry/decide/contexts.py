@@ -1,0 +1,39 @@
+"""Decide the deletion of a context: only an empty one goes, and its ids are never given again."""
+
+from collections.abc import Iterable, Iterator
+
+from registry import errors
+from registry.effective import mode_in_force
+from registry.names import GLOBAL_SCOPE
+from registry.writer import Decision
+from storage.records import DEFAULT_CONTEXT, ConfigKey, ContextKey, ModeKey, Subject, context_of, encode
+from storage.state import State
+
+__all__ = ["delete_context"]
+
+
+def delete_context(state: State, context: str) -> Decision[None]:
+    """Return the tombstones of a context and of the settings within it; none for one that is not there.
+
+    The highest id it gave is on record since the schema that had it was hard-deleted (docs/decisions/0003).
+
+    Raises:
+        RegistryError: 42205 when it is read-only, 42211 when subjects, soft-deleted ones too, or associations are left.
+    """
+    subjects = [*state.subject_names(), *(key.subject for key in state.associations.by_key)]
+    if any(context_of(subject) == context for subject in subjects):
+        raise errors.context_not_empty(context)
+    if context == DEFAULT_CONTEXT or context == context_of(GLOBAL_SCOPE):
+        return Decision(None)
+    scope = Subject(f":{context}:")
+    if mode_in_force(state, scope).is_read_only:
+        raise errors.read_only(scope, context)
+    records = [encode(ConfigKey(name)) for name in sorted(_within(context, state.configs))]
+    records += [encode(ModeKey(name)) for name in sorted(_within(context, state.modes))]
+    if state.context(context).recorded:
+        records.append(encode(ContextKey(context)))
+    return Decision(None, records)
+
+
+def _within(context: str, scopes: Iterable[Subject | None]) -> Iterator[Subject]:
+    return (scope for scope in scopes if scope and context_of(scope) == context)

@@ -1,0 +1,76 @@
+"""What `strata compact` and `strata log` do: work on a log directly, beside the nodes that serve it."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import orjson
+
+from registry.server import open_for
+from registry.settings import Settings
+from storage.compaction import compact
+from storage.fold import Fold
+from storage.log import START, Entry, Log
+from storage.state import State
+
+__all__ = ["compact_log", "listed_lines"]
+
+_SQL = ("sqlite", "postgresql")
+_KAFKA_SAYS = (
+    "A Kafka log is a compacted topic: the brokers compact it by themselves, as the topic's settings say "
+    "(min.cleanable.dirty.ratio, segment.ms, delete.retention.ms). There is nothing to do."
+)
+
+
+def compact_log(settings: Settings, *, dry_run: bool, say: Callable[[str], None]) -> None:
+    """Compact the log that the settings name, and say what that came to.
+
+    Raises:
+        StartError, LogError, CompactionRefused: with a message for whoever runs the command.
+    """
+    with closing(open_for(settings)) as log:
+        if log.status().backend not in _SQL:
+            say(_KAFKA_SAYS if log.status().backend == "kafka" else "This log ends with its process.")
+            return
+        from storage.sql_log import SqlLog
+
+        assert isinstance(log, SqlLog)  # noqa: S101 - its status says so
+        plan = compact(log, dry_run=dry_run, progress=say)
+    left = plan.records - len(plan.dropped)
+    say(f"{plan.records} records before, {left} {'would be left' if dry_run else 'after'}")
+
+
+def listed_lines(settings: Settings, *, set_aside: bool, tail: int | None) -> Iterator[bytes]:
+    """Yield the records of the log that the settings name, one JSON object each, with why one is set aside.
+
+    Raises:
+        StartError, LogError: with a message for whoever runs the command.
+    """
+    with closing(open_for(settings)) as log:
+        listed = ((entry, reason) for entry, reason in _folded(log) if reason is not None or not set_aside)
+        for entry, reason in listed if tail is None else deque(listed, tail):
+            yield orjson.dumps(_line(entry, reason), option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _folded(log: Log) -> Iterator[tuple[Entry, str | None]]:
+    fold = Fold(State())
+    for entry in log.read(START):
+        yield entry, fold.apply(entry)
+
+
+def _line(entry: Entry, reason: str | None) -> dict[str, Any]:
+    line = {"offset": entry.offset, "ts": entry.timestamp, "key": _shown(entry.key), "value": _shown(entry.value)}
+    return line | ({} if reason is None else {"setAside": _text(reason)})
+
+
+def _shown(data: bytes | None) -> Any:
+    """JSON as such, anything else as text."""
+    try:
+        return None if data is None else orjson.loads(data)
+    except ValueError:
+        return _text((data or b"").decode(errors="backslashreplace"))
+
+
+def _text(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()

@@ -1,0 +1,223 @@
+"""`/associations`: which topic keeps its schemas under which subject.
+
+Clients ask for a topic's associations before their first record, and fall back to `topic-value` on an empty list.
+"""
+
+import time
+from typing import Annotated
+from urllib.parse import unquote
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+from pydantic import BeforeValidator
+
+from registry import errors
+from registry.aliases import aliased
+from registry.association_bodies import (
+    AssociationAnswer,
+    BatchAnswer,
+    BatchBody,
+    GetBatchBody,
+    ResourceAnswer,
+    ResourceBody,
+    associated,
+    batch_answer,
+    found_answer,
+    resource_answer,
+    select,
+)
+from registry.contexts import context_name
+from registry.decide.associations import TOPIC, change_associations, change_batch, check_lifecycle, delete_associations
+from registry.decide.register import Rules
+from registry.routes.parameters import Limit, Offset, SubjectPath, body_of, failures
+from registry.service import Service, ServiceDep
+from registry.wire import Flag, answer, read_body
+from storage.associations import Association
+from storage.records import DEFAULT_CONTEXT
+
+__all__ = ["AssociationType", "Lifecycle", "router"]
+
+router = APIRouter(tags=["associations"])
+
+
+def _decoded(value: object) -> str:
+    return unquote(str(value))
+
+
+ResourceType = Annotated[str, Query(alias="resourceType", description="`topic`")]
+AssociationType = Annotated[list[str], Query(alias="associationType", description="`key`, `value`, or both")]
+Lifecycle = Annotated[str | None, Query(description="STRONG or WEAK")]
+ResourceId = Annotated[str, BeforeValidator(_decoded), Path(description="the resource's id, percent-encoded")]
+Name = Annotated[str, BeforeValidator(_decoded), Path(description="percent-encoded")]
+Context = Annotated[str, Query(description="where plain subjects of the request are meant to be")]
+DryRun = Annotated[Flag, Query(alias="dryRun", description="check only")]
+_CHANGES = failures(400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42205, 42206, 42208, 42209, 42212)
+
+
+@router.get("/associations/subjects/{subject}", responses={200: {"model": list[AssociationAnswer]}, **failures(42212)})
+async def of_subject(
+    service: ServiceDep,
+    subject: SubjectPath,
+    resource_type: ResourceType = TOPIC,
+    association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
+    lifecycle: Lifecycle = None,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> Response:
+    """List what is associated with a subject."""
+    state = await service.fresh()
+    found = state.associations.of_subject(aliased(state, subject))
+    return _listed(found, resource_type, association_type, lifecycle, offset, limit)
+
+
+@router.get(
+    "/associations/resources/{resource_namespace}/{resource_name}",
+    responses={200: {"model": list[AssociationAnswer]}, **failures(42212)},
+)
+async def of_name(
+    service: ServiceDep,
+    resource_namespace: Annotated[str, BeforeValidator(_decoded), Path(description="the Kafka cluster; `-`: any")],
+    resource_name: Name,
+    resource_type: ResourceType = TOPIC,
+    association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
+    lifecycle: Lifecycle = None,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> Response:
+    """List the associations of a resource, by its name."""
+    namespace = None if resource_namespace == "-" else resource_namespace
+    found = (await service.fresh()).associations.of_name(resource_name, namespace)
+    return _listed(found, resource_type, association_type, lifecycle, offset, limit)
+
+
+@router.get(
+    "/associations/resources/{resource_id}",
+    responses={200: {"model": list[AssociationAnswer]}, **failures(42212)},
+)
+async def of_resource_id(
+    service: ServiceDep,
+    resource_id: ResourceId,
+    resource_type: ResourceType = TOPIC,
+    association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
+    lifecycle: Lifecycle = None,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> Response:
+    """List the associations of a resource, by its id."""
+    found = (await service.fresh()).associations.of_resource_id(resource_id)
+    return _listed(found, resource_type, association_type, lifecycle, offset, limit)
+
+
+@router.post(
+    "/associations",
+    responses={200: {"model": ResourceAnswer}, **_CHANGES},
+    openapi_extra=body_of(ResourceBody),
+)
+async def create(
+    request: Request, service: ServiceDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
+) -> Response:
+    """Associate a resource with subjects; with a schema, the subject is made with it."""
+    body: ResourceBody = await read_body(request, ResourceBody)
+    return await _changed(service, body, "CREATE", context, dry_run=dry_run)
+
+
+@router.put(
+    "/associations/resources/{resource_id}",
+    responses={200: {"model": ResourceAnswer}, **_CHANGES},
+    openapi_extra=body_of(ResourceBody),
+)
+async def create_or_update(
+    request: Request,
+    service: ServiceDep,
+    resource_id: ResourceId,
+    context: Context = DEFAULT_CONTEXT,
+    dry_run: DryRun = False,
+) -> Response:
+    """Associate a resource with subjects, or change how strongly."""
+    body: ResourceBody = await read_body(request, ResourceBody)
+    if body.resource_id not in (None, "", resource_id):
+        raise errors.invalid_association("resourceId", "is not the one of the path")
+    body.resource_id = resource_id
+    return await _changed(service, body, "UPSERT", context, dry_run=dry_run)
+
+
+@router.delete(
+    "/associations/resources/{resource_id}",
+    status_code=204,
+    responses={204: {}, **failures(40908, 42205, 42206)},
+)
+async def delete(
+    service: ServiceDep,
+    resource_id: ResourceId,
+    resource_type: ResourceType = TOPIC,
+    association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
+    cascade: Annotated[
+        Flag, Query(alias="cascadeLifecycle", description="delete the subjects that are the resource's own, too")
+    ] = False,
+    dry_run: DryRun = False,
+) -> Response:
+    """Delete the associations of a resource."""
+    now = _now()
+    await service.writer.write(
+        lambda state: delete_associations(
+            state, resource_id, resource_type or TOPIC, association_type, now, cascade=cascade, dry_run=dry_run
+        )
+    )
+    return Response(status_code=204)
+
+
+@router.post(
+    "/associations:batchGet",
+    status_code=207,
+    responses={207: {"model": BatchAnswer}, **failures(400, 422, 42212)},
+    openapi_extra=body_of(GetBatchBody),
+)
+async def batch_get(
+    request: Request,
+    service: ServiceDep,
+    include_schemas: Annotated[Flag, Query(alias="includeSchemas", description="with each subject's latest")] = False,
+) -> Response:
+    """List the associations of some resources."""
+    body: GetBatchBody = await read_body(request, GetBatchBody)
+    for asked in body.requests or ():
+        check_lifecycle(asked.lifecycle)
+    state = await service.fresh()
+    results = [{"result": found_answer(asked, state, include_schemas=include_schemas)} for asked in body.requests or ()]
+    return answer({"results": results}, 207)
+
+
+@router.post(
+    "/associations:batchMutate",
+    status_code=207,
+    responses={207: {"model": BatchAnswer}, **failures(400, 422)},
+    openapi_extra=body_of(BatchBody),
+)
+async def batch_mutate(
+    request: Request, service: ServiceDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
+) -> Response:
+    """Change the associations of some resources; each resource's changes are made all together or not at all."""
+    body: BatchBody = await read_body(request, BatchBody)
+    place = context_name(context)
+    requests = [asked.request(None, place, service.limits, dry_run=dry_run) for asked in body.requests or ()]
+    rules, now = Rules(service.settings.compatibility_level), _now()
+    return answer(
+        batch_answer(await service.writer.write(lambda state: change_batch(state, requests, rules, now))), 207
+    )
+
+
+async def _changed(service: Service, body: ResourceBody, op: str, context: str, *, dry_run: bool) -> Response:
+    request = body.request(op, context_name(context), service.limits, dry_run=dry_run)
+    rules, now = Rules(service.settings.compatibility_level), _now()
+    settled = await service.writer.write(lambda state: change_associations(state, request, rules, now))
+    return answer(resource_answer(settled))
+
+
+def _listed(
+    found: list[Association], resource_type: str, types: list[str], lifecycle: str | None, offset: int, limit: int
+) -> Response:
+    check_lifecycle(lifecycle)
+    return answer([associated(one) for one in select(found, resource_type, types, lifecycle, offset, limit)])
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,56 @@
+"""`/v1/log`: what the log holds, and what of it this node has read, counted and set aside."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from registry.routes.parameters import Limit, Offset
+from registry.service import Service, ServiceDep
+from registry.wire import LogAnswer, answer
+from storage.state import State
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/v1/log", tags=["operations"])
+
+
+@router.get("", responses={200: {"model": LogAnswer}})
+async def log(service: ServiceDep, offset: Offset = 0, limit: Limit = 100) -> Response:
+    """Describe the log; `offset` and `limit` page through what was set aside, newest first (the last 1000 are kept)."""
+    state = service.state
+    counts = await service.writer.in_thread(_counts, state)
+    start = max(offset, 0)
+    newest_first = state.set_aside[::-1]
+    aside = newest_first[start:] if limit < 0 else newest_first[start : start + limit]
+    return answer(
+        {
+            **_writing(service),
+            **service.health.progress(),
+            "records": state.records,
+            "counts": counts,
+            "setAside": {
+                "count": state.set_aside_count,
+                "records": [{"offset": item.offset, "reason": item.reason} for item in aside],
+            },
+        }
+    )
+
+
+def _writing(service: Service) -> dict[str, Any]:
+    status, holder = service.writer.log.status(), service.writer.log.holder()
+    content: dict[str, Any] = {"backend": status.backend, "foreignRecords": status.foreign_records}
+    if status.holds_pen is not None:
+        content["holdsPen"] = status.holds_pen
+    return content | ({"holder": holder} if holder else {})
+
+
+def _counts(state: State) -> dict[str, int]:
+    return {
+        "subjects": len(state.subjects),
+        "versions": sum(len(versions) for versions in state.subjects.values()),
+        "schemas": sum(len(context.schemas) for context in state.contexts.values()),
+        "contexts": len(state.contexts),
+        "configs": len(state.configs),
+        "modes": len(state.modes),
+    }

@@ -1,0 +1,65 @@
+"""What makes a rule set valid, beyond the types of its properties, which the parsing of a request looks at.
+
+The rules are the reference's: a name of at most 256 letters, digits, `_` and `-` that begins with a letter or `_` and
+stands once in the set; a type; a mode that fits the phase; two actions only where there are two modes.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from registry import errors
+
+__all__ = ["PHASES", "check_rule_set"]
+
+_MIGRATION = ("UPGRADE", "DOWNGRADE", "UPDOWN")
+_RECORD = ("WRITE", "READ", "WRITEREAD")
+
+# Phase -> the modes that its rules may have.
+PHASES: Mapping[str, tuple[str, ...]] = {
+    "migrationRules": _MIGRATION,
+    "domainRules": _RECORD,
+    "encodingRules": _RECORD,
+}
+_TWO_MODES = ("UPDOWN", "WRITEREAD")
+_MAX_NAME = 256
+
+
+def check_rule_set(rule_set: Mapping[str, Any]) -> None:
+    """Check a rule set as a request brought it.
+
+    Raises:
+        RegistryError: 42210, saying which rule is wrong and why.
+    """
+    names: set[str] = set()
+    for phase, modes in PHASES.items():
+        for index, rule in enumerate(rule_set.get(phase) or ()):
+            name = rule.get("name") or ""
+            where = f"{phase}[{index}]" + (f" '{name[:_MAX_NAME]}'" if name else "")
+            for fault in (*_name_faults(name, names), *_faults(rule, modes)):
+                raise errors.invalid_rule_set(f"{where}: {fault}")
+            names.add(name)
+
+
+def _name_faults(name: str, taken: set[str]) -> Iterator[str]:
+    if not name:
+        yield "the rule has no name"
+    elif len(name) > _MAX_NAME:
+        yield f"the name is longer than {_MAX_NAME} characters"
+    elif not (name[0].isalpha() or name[0] == "_"):
+        yield "the name must begin with a letter or an underscore"
+    elif not all(character.isalnum() or character in "_-" for character in name):
+        yield "the name may hold letters, digits, underscores and hyphens only"
+    elif name in taken:
+        yield "another rule of the set has this name"
+
+
+def _faults(rule: Mapping[str, Any], modes: tuple[str, ...]) -> Iterator[str]:
+    mode = rule.get("mode")
+    if not rule.get("type"):
+        yield "the rule has no type"
+    if mode not in modes:
+        yield f"the mode is {mode}, and here it can only be {', '.join(modes)}"
+    for name in ("onSuccess", "onFailure"):
+        actions = (rule.get(name) or "").count(",") + 1
+        if actions > (2 if mode in _TWO_MODES else 1):
+            yield f"{name} names {actions} actions, and two are possible only for {' and '.join(_TWO_MODES)}"

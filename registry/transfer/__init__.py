@@ -1,0 +1,1 @@
+"""Backup, restore, migration and comparison of whole registries: logs, running services and export files."""

@@ -1,0 +1,105 @@
+"""A whole registry as a value: its live records, and the State they add up to.
+
+The live records are what compaction leaves of a log: of each key the newest record, in the order of the log, without
+tombstones. Kinds of record that State does not know are among them, byte for byte.
+
+Rules of this file: pure. Entries in, a Copy out.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from registry.transfer.facts import facts_of, is_unknown
+from storage.log import START, Entry, Record
+from storage.records import HighWaterKey, encode
+from storage.state import State
+
+__all__ = ["Copy", "TransferError", "copy_of_entries", "copy_of_records"]
+
+_CHUNK = 1000  # State remembers this many refusals
+Place = tuple[str, int]
+
+
+class TransferError(Exception):
+    """What was asked cannot be done; the message says why, and what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A registry as read from one place.
+
+    Attributes:
+        source: where it was read, without a password.
+        end: the offset of the log's last record; `START` when it was not read from a log.
+        records: the live records, in order; their keys are unique.
+        state: what the records add up to.
+        served_guids: GUIDs as a service told them, by subject and version.
+        over_rest: whether a service told it, which shows defaults as if they were set and no unknown records.
+        notes: what the reader of a report should know.
+    """
+
+    source: str
+    end: int
+    records: tuple[Record, ...]
+    state: State
+    served_guids: Mapping[Place, str] = field(default_factory=dict)
+    over_rest: bool = False
+    notes: tuple[str, ...] = ()
+
+    def counts(self) -> dict[str, int]:
+        """Return how much it holds."""
+        versions = sum(len(versions) for versions in self.state.subjects.values())
+        return {
+            "records": len(self.records),
+            "subjects": len(self.state.subjects),
+            "versions": versions,
+            "contexts": len(self.state.contexts),
+        }
+
+
+def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
+    """Return what the entries of a log leave.
+
+    Raises:
+        TransferError: the live records would not add up to what the whole log does.
+    """
+    state, newest = State(), dict[bytes, bytes | None]()
+    left_out = 0
+    for chunk in _chunks(entries):
+        state = state.apply_all(chunk)
+        refused = {item.offset for item in state.set_aside if item.offset >= chunk[0].offset}
+        for entry in chunk:
+            # What State refused must not displace what it accepted under the same key.
+            if entry.key is None or (entry.offset in refused and not is_unknown(entry.key)):
+                left_out += 1
+                continue
+            newest.pop(entry.key, None)
+            newest[entry.key] = entry.value
+    records = [Record(key, value) for key, value in newest.items() if value is not None]
+    records += _missing_marks(state, copy_of_records(source, records).state)
+    notes = (f"{left_out} records that no registry can use are left out",) if left_out else ()
+    copy = replace(copy_of_records(source, records), end=state.offset, notes=notes)
+    if facts_of(copy.state, copy.records, {}) != facts_of(state, copy.records, {}):
+        raise TransferError(f"{source}: the newest record of each key does not add up to what the whole log does")
+    return copy
+
+
+def copy_of_records(source: str, records: Sequence[Record]) -> Copy:
+    """Return what some records, taken as a log, add up to."""
+    entries = (Entry(offset, 0, record.key, record.value) for offset, record in enumerate(records))
+    return Copy(source, START, tuple(records), State().apply_all(entries))
+
+
+def _missing_marks(whole: State, compacted: State) -> Iterator[Record]:
+    """Yield marks for contexts whose highest id was only known from records that are gone."""
+    for name in sorted(whole.contexts):
+        highest = whole.context(name).high_water
+        if highest > compacted.context(name).high_water:
+            yield encode(HighWaterKey(name), highest)
+
+
+def _chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    rest = iter(entries)
+    while chunk := list(islice(rest, _CHUNK)):
+        yield chunk

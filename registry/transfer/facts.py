@@ -1,0 +1,129 @@
+"""What a registry holds, as plain facts that can be compared, and their comparison.
+
+A fact is a thing (a version, a configuration, a mode, a context, a record of an unknown kind) with properties.
+Timestamps are no facts: a restored log has its own.
+
+Rules of this file: pure.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from storage.log import Record
+from storage.records import RecordError, decode_key
+from storage.state import SchemaVersion, State
+
+__all__ = ["Facts", "Thing", "differences", "facts_of", "is_unknown", "without_shown_defaults"]
+
+# (kind, name, version number or 0): sorts as a person would list them.
+Thing = tuple[str, str, int]
+Facts = Mapping[Thing, Mapping[str, Any]]
+
+_LONGEST = 60
+_LEVEL = "compatibilityLevel"
+_REGISTRY = "the registry"
+
+
+def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, int], str]) -> dict[Thing, Any]:
+    """Return everything that a State holds, and the records that it does not know; `guids` stand for computed ones."""
+    found: dict[Thing, Any] = {}
+    for name, context in state.contexts.items():
+        found["context", name, 0] = {"highest id": context.high_water}
+    for subject, versions in state.subjects.items():
+        for number, entry in versions.items():
+            found["subject", subject, number] = _version(entry, guids.get((subject, number)))
+    for scope, config in state.configs.items():
+        found["config of", _scope(scope), 0] = dict(config.fields)
+    for scope, mode in state.modes.items():
+        found["mode of", _scope(scope), 0] = {"mode": mode}
+    for record in records:
+        if is_unknown(record.key):
+            found["record", record.key.decode("utf-8", "backslashreplace"), 0] = {"value": record.value}
+    return found
+
+
+def without_shown_defaults(facts: Facts, other: Facts) -> dict[Thing, Any]:
+    """Return what a service told, without what it may have made up for a thing that another place does not say.
+
+    A service answers with a compatibility level where none is set; and no service lists unknown records.
+    """
+    found: dict[Thing, Any] = {}
+    for thing, properties in facts.items():
+        kept = dict(properties)
+        theirs = other.get(thing, {})
+        if thing[0] == "config of" and _LEVEL not in theirs and (thing in other or thing[1] == _REGISTRY):
+            kept.pop(_LEVEL, None)
+            if not kept and thing not in other:
+                continue
+        found[thing] = kept
+    found.update({thing: properties for thing, properties in other.items() if thing[0] == "record"})
+    return found
+
+
+def differences(a: Facts, b: Facts) -> Iterator[str]:
+    """Yield one line for each property that two registries do not share."""
+    for thing in sorted({*a, *b}):
+        if thing not in b:
+            yield f"{_named(thing)}: only in A"
+        elif thing not in a:
+            yield f"{_named(thing)}: only in B"
+        else:
+            for name in sorted({*a[thing], *b[thing]}):
+                mine, theirs = a[thing].get(name), b[thing].get(name)
+                if not _same(mine, theirs):
+                    yield f"{_named(thing)}: {name} is {_shown(mine, theirs)} in A, {_shown(theirs, mine)} in B"
+
+
+def _version(entry: SchemaVersion, guid: str | None) -> dict[str, Any]:
+    value = entry.schema.value
+    return {
+        "id": entry.schema.schema_id,
+        "guid": guid or entry.schema.guid,
+        "schemaType": entry.schema.schema_type,
+        "schema": entry.schema.text,
+        "references": [[r.name, r.subject, r.version] for r in value.references],
+        "metadata": value.metadata or None,
+        "ruleSet": value.rule_set or None,
+        "deleted": entry.deleted,
+    }
+
+
+def is_unknown(key: bytes) -> bool:
+    """Tell a key of a kind that State does not know."""
+    try:
+        decode_key(key)
+    except RecordError:
+        return True
+    return False
+
+
+def _scope(scope: str | None) -> str:
+    return _REGISTRY if scope is None else repr(scope)
+
+
+def _named(thing: Thing) -> str:
+    kind, name, number = thing
+    shown = repr(name) if kind in ("subject", "context") else name
+    return f"{kind} {shown}" + (f" version {number}" if number else "")
+
+
+def _same(a: Any, b: Any) -> bool:
+    # 1 and True are equal in Python and not in JSON.
+    return a == b and _text(a) == _text(b)
+
+
+def _shown(value: Any, other: Any) -> str:
+    """A value on one line, cut around the first place where it differs from the other."""
+    text, rest = _text(value), _text(other)
+    if len(text) <= _LONGEST:
+        return text
+    same = next((i for i, (x, y) in enumerate(zip(text, rest, strict=False)) if x != y), min(len(text), len(rest)))
+    start = max(0, min(same - _LONGEST // 2, len(text) - _LONGEST))
+    return ("…" if start else "") + text[start : start + _LONGEST] + ("…" if start + _LONGEST < len(text) else "")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return repr(value)
+    return "absent" if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)

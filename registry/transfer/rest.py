@@ -1,0 +1,146 @@
+"""HTTP to a registry: one request in, a status and a JSON value out. Knows retries and credentials, and no route.
+
+Redirects are not followed, so that credentials go only where the user sent them.
+"""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from registry.transfer.copies import TransferError
+
+__all__ = ["Answer", "Connection", "is_service", "segment"]
+
+_MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+_RETRIED = (429, 500, 502, 503, 504)
+_RETRIES = 5
+_BACKOFF_S = 0.3
+_TIMEOUT_S = 60.0
+THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a registry answered: status, error code (0 when it is a success) and JSON body."""
+
+    status: int
+    code: int
+    body: Any
+
+    @property
+    def good(self) -> bool:
+        """Whether it did what was asked."""
+        return 200 <= self.status < 300
+
+    @property
+    def missing(self) -> bool:
+        """Whether the thing that was asked for is not there."""
+        return self.status == 404
+
+
+def is_service(where: str) -> bool:
+    """Tell the URL of a service from that of a log."""
+    return where.lower().startswith(("http://", "https://"))
+
+
+def segment(text: str) -> str:
+    """Return a name as one segment of a path."""
+    return quote(text, safe="")
+
+
+class Connection:
+    """A registry at a base URL; safe to share between threads.
+
+    Args:
+        url: the base URL; `USER:PASSWORD@` before the host authenticates.
+        auth: `USER:PASSWORD`, or a bearer token; wins over what the URL says.
+    """
+
+    def __init__(self, url: str, auth: str | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.username and auth is None:
+            auth = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+        retries = urllib3.Retry(
+            _RETRIES,
+            redirect=0,
+            backoff_factor=_BACKOFF_S,
+            backoff_jitter=_BACKOFF_S,
+            status_forcelist=_RETRIED,
+            allowed_methods=None,
+            raise_on_status=False,
+        )
+        self._pool = urllib3.PoolManager(maxsize=THREADS, block=True, timeout=_TIMEOUT_S, retries=retries)
+        self._headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE, **_authorization(auth)}
+
+    def ask(self, method: str, path: str, body: Any = None, **query: str | int) -> Answer:
+        """Send a request until an answer comes that repeating would not change.
+
+        Raises:
+            TransferError: no such answer came, or one that is not a registry's, or it refuses the credentials.
+        """
+        target = f"{self.name}{path}" + (f"?{urlencode(query)}" if query else "")
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            response = self._pool.request(method, target, body=data, headers=self._headers, redirect=False)
+        except HTTPError as error:
+            raise TransferError(f"the registry {self.name} does not answer: {_reason(error)}") from None
+        content = _content(response.data)
+        if response.status in (401, 403):
+            raise TransferError(f"the registry {self.name} refuses these credentials ({response.status})")
+        if response.status in _RETRIED:
+            raise TransferError(f"the registry {self.name} keeps answering {response.status}: {_message(content)}")
+        if response.status not in (204, *range(400, 500)) and (response.status >= 300 or content is None):
+            raise TransferError(f"{self.name} answered {method} {path} with {response.status} and no JSON: a registry?")
+        code = content.get("error_code", response.status) if isinstance(content, dict) else response.status
+        return Answer(response.status, 0 if response.status < 300 else int(code), content)
+
+    def get(self, path: str, **query: str | int) -> Any:
+        """Return the JSON at a path.
+
+        Raises:
+            TransferError: there is none.
+        """
+        return self.must("GET", path, **query)
+
+    def must(self, method: str, path: str, body: Any = None, **query: str | int) -> Any:
+        """Return the JSON of a success.
+
+        Raises:
+            TransferError: the registry refuses; the message has its words.
+        """
+        answer = self.ask(method, path, body, **query)
+        if not answer.good:
+            raise TransferError(
+                f"{self.name} refuses {method} {unquote(path)}: {_message(answer.body)} (error {answer.code})"
+            )
+        return answer.body
+
+
+def _authorization(auth: str | None) -> dict[str, str]:
+    if not auth:
+        return {}
+    if ":" not in auth:
+        return {"Authorization": f"Bearer {auth}"}
+    return {"Authorization": f"Basic {base64.b64encode(auth.encode()).decode()}"}
+
+
+def _content(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _message(content: Any) -> str:
+    return str(content.get("message", "")) if isinstance(content, dict) else "no reason given"
+
+
+def _reason(error: HTTPError) -> str:
+    cause = getattr(error, "reason", None) or error
+    return str(cause).rpartition(">: ")[2]

@@ -1,0 +1,178 @@
+"""Reads a whole registry through its REST interface into the records that its log would hold.
+
+What the interface cannot tell: the configuration and mode of a subject that has no version, not even a deleted one,
+and whether the registry-wide configuration is set or the service's default. The latter is taken as set, so that what
+is in force stays in force.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from registry.names import GLOBAL_SCOPE
+from registry.transfer.copies import Copy, TransferError, copy_of_records
+from registry.transfer.progress import walk
+from registry.transfer.rest import THREADS, Connection, segment
+from storage.log import Record
+from storage.records import (
+    CONFIG_FIELDS,
+    DEFAULT_CONTEXT,
+    ConfigKey,
+    ConfigValue,
+    ContextKey,
+    HighWaterKey,
+    Key,
+    ModeKey,
+    Reference,
+    SchemaId,
+    SchemaKey,
+    SchemaValue,
+    Subject,
+    Value,
+    Version,
+    context_of,
+    encode,
+)
+
+__all__ = ["read_service"]
+
+_PAGE = 1000
+_EVERYWHERE = ":*:"
+_READWRITE = "READWRITE"
+Served = Mapping[str, Any]
+Scope = str | None
+
+
+def read_service(connection: Connection) -> Copy:
+    """Read everything that a registry tells.
+
+    Raises:
+        TransferError: it does not answer, is too old to list its schemas, or changed while it was read.
+    """
+    served = _marked(connection, list(_listed(connection, deleted=True)))
+    subjects = sorted({item["subject"] for item in served})
+    told = connection.get("/subjects", deleted="true", subjectPrefix=_EVERYWHERE)
+    if sorted({_plain(name) for name in told}) != subjects:
+        raise TransferError(f"{connection.name} changed while it was read; run again, best in mode READONLY")
+    contexts = sorted({*_contexts(connection), *map(context_of, subjects)} - {DEFAULT_CONTEXT})
+    records = [encode(ContextKey(name)) for name in contexts]
+    records += [encode(*_schema(item)) for item in sorted(served, key=_age)]
+    records += _highest_ids(connection, served)
+    scopes: list[Scope] = [GLOBAL_SCOPE, None, *(f":{name}:" for name in contexts), *subjects]
+    records += _settings(connection, scopes)
+    copy = copy_of_records(connection.name, records)
+    guids = {(item["subject"], item["version"]): item["guid"] for item in served if item.get("guid")}
+    notes = tuple(f"{entry.reason}; it is left out" for entry in copy.state.set_aside)
+    return replace(copy, served_guids=guids, over_rest=True, notes=notes)
+
+
+def _listed(connection: Connection, *, deleted: bool) -> Iterator[dict[str, Any]]:
+    """Yield every version, page by page: a service caps what it lists at once."""
+    seen: set[tuple[str, int]] = set()
+
+    def pages() -> Iterator[list[dict[str, Any]]]:
+        found = 0
+        query = {"subjectPrefix": _EVERYWHERE, "deleted": str(deleted).lower()}
+        while page := connection.get("/schemas", **query, offset=found, limit=_PAGE):
+            yield page
+            found += len(page)
+
+    for page in walk(f"reading {connection.name}, pages of schemas", pages()):
+        for item in page:
+            try:
+                item["subject"] = _plain(item["subject"])
+                place = item["subject"], int(item["version"])
+            except (KeyError, TypeError, ValueError):
+                raise TransferError(f"{connection.name} lists something that is not a schema: a registry?") from None
+            if place in seen:
+                raise TransferError(
+                    f"{connection.name} listed a version twice: it changed while it was read; run again"
+                )
+            seen.add(place)
+            yield item
+
+
+def _marked(connection: Connection, served: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Say of each version whether it is soft-deleted: older services do not, but can list the others alone."""
+    if not any("deleted" in item for item in served):
+        live = {(item["subject"], item["version"]) for item in _listed(connection, deleted=False)}
+        for item in served:
+            item["deleted"] = (item["subject"], item["version"]) not in live
+    return served
+
+
+def _plain(subject: str) -> str:
+    return subject.removeprefix(":.:")
+
+
+def _contexts(connection: Connection) -> list[str]:
+    answer = connection.ask("GET", "/contexts")
+    return list(answer.body) if answer.good else []
+
+
+def _age(item: Served) -> tuple[int, str, int]:
+    return item["id"], item["subject"], item["version"]
+
+
+def _schema(item: Served) -> tuple[Key, Value]:
+    subject, version = Subject(item["subject"]), Version(item["version"])
+    references = tuple(Reference(r["name"], r["subject"], r["version"]) for r in item.get("references") or ())
+    value = SchemaValue(
+        subject,
+        version,
+        SchemaId(item["id"]),
+        item["schema"],
+        item.get("schemaType") or "AVRO",
+        references,
+        item.get("metadata"),
+        item.get("ruleSet"),
+        deleted=item.get("deleted") is True,
+    )
+    return SchemaKey(subject, version), value
+
+
+def _highest_ids(connection: Connection, served: Sequence[Served]) -> Iterator[Record]:
+    """Yield a mark for each context that has given a higher id than it still holds."""
+    highest: dict[str, Served] = {}
+    for item in sorted(served, key=_age):
+        highest[context_of(item["subject"])] = item
+    for name, item in sorted(highest.items()):
+        path = f"/schemas/ids/{item['id']}"
+        told = connection.get(path, subject=item["subject"], fetchMaxId="true").get("maxId")
+        if isinstance(told, int) and told > item["id"]:
+            yield encode(HighWaterKey(name), told)
+
+
+def _settings(connection: Connection, scopes: Sequence[Scope]) -> Iterator[Record]:
+    configs = _of_each(connection, "config", scopes, lambda body: {n: body[n] for n in CONFIG_FIELDS if n in body})
+    modes = _of_each(connection, "mode", scopes, lambda body: body.get("mode"))
+    # The registry's own answer is never "none": it then shows what stands above it, or the default.
+    if configs.get(GLOBAL_SCOPE) == configs.get(None):
+        configs.pop(None, None)
+    if modes.get(None) == modes.get(GLOBAL_SCOPE, _READWRITE):
+        modes.pop(None, None)
+    for scope, config in configs.items():
+        yield encode(ConfigKey(_scope(scope)), ConfigValue(config))
+    for scope, mode in modes.items():
+        yield encode(ModeKey(_scope(scope)), mode)
+
+
+def _of_each(
+    connection: Connection, kind: str, scopes: Sequence[Scope], taken: Callable[[dict[str, Any]], Any]
+) -> dict[Scope, Any]:
+    """Ask for a setting of each scope; those that have none of their own are left out."""
+
+    def one(scope: Scope) -> Any:
+        answer = connection.ask("GET", f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}")
+        if not answer.good and not answer.missing:
+            raise TransferError(f"{connection.name} does not tell the {kind} of {scope!r} (error {answer.code})")
+        return taken(answer.body) if answer.good else None
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        told = walk(f"reading {connection.name}, {kind}", pool.map(one, scopes), len(scopes))
+        return {scope: found for scope, found in zip(scopes, told, strict=True) if found is not None}
+
+
+def _scope(scope: Scope) -> Subject | None:
+    return None if scope is None else Subject(scope)

@@ -1,0 +1,215 @@
+"""Writes a copy into a running registry through its REST interface, ids and versions kept.
+
+The target is put into mode IMPORT, context by context. A version is registered when what it refers to is there, and
+soft-deleted before what would hinder that; configurations and modes come last. What the target already holds is
+skipped, so an interrupted run is simply run again.
+"""
+
+import heapq
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from registry.names import GLOBAL_SCOPE
+from registry.transfer.copies import Copy, TransferError
+from registry.transfer.progress import tell, walk
+from registry.transfer.rest import Connection, segment
+from registry.transfer.rest_source import read_service
+from storage.records import DEFAULT_CONTEXT, Subject, context_of, qualified
+from storage.state import SchemaVersion, State
+
+__all__ = ["write_service"]
+
+_IMPORT = "IMPORT"
+# The subject under which the highest id is given and taken back; it never outlives a run.
+_HIGHEST = "strata-highest-id"
+_ALREADY_DELETED = (40401, 40404, 40406)
+# (id, subject, version, 0 to register or 1 to soft-delete): their order is the order of registration.
+Step = tuple[int, str, int, int]
+
+
+def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
+    """Make a registry hold what a copy holds; `mode` is the registry-wide one at the end, None that of the copy.
+
+    Raises:
+        TransferError: the target holds something else, or refuses; what it has taken stays, and it stays in IMPORT.
+    """
+    held = _without_leftovers(target, copy.state)
+    _check_part_of(copy, held, target.name)
+    steps = [step for step in _in_order(copy.state) if not _is_done(step, held.state)]
+    contexts = sorted({context_of(subject) for _, subject, _, _ in steps} | set(_lower_ids(copy.state, held.state)))
+    for name in contexts:
+        _enter_import(target, name, held)
+    for step in walk(f"registering in {target.name}", steps):
+        _take(target, copy.state, step)
+    now = read_service(target)
+    for name, highest in _lower_ids(copy.state, now.state).items():
+        _raise_highest_id(target, name, highest)
+    _settle(copy.state, target, mode, now.state)
+
+
+def _without_leftovers(target: Connection, wanted: State) -> Copy:
+    """Read the target, and take back what an interrupted run borrowed."""
+    held = read_service(target)
+    borrowed = [name for name in held.state.subjects if name.endswith(_HIGHEST) and name not in wanted.subjects]
+    for subject in borrowed:
+        _delete_for_good(target, subject)
+    return read_service(target) if borrowed else held
+
+
+def _check_part_of(copy: Copy, held: Copy, name: str) -> None:
+    for subject, versions in held.state.subjects.items():
+        for number, entry in versions.items():
+            wanted = copy.state.version(subject, number)
+            if wanted is None or wanted.schema.schema_id != entry.schema.schema_id:
+                raise TransferError(
+                    f"{name} holds subject {subject!r} version {number}, which the source does not hold so: "
+                    "nothing was written. Migrate into an empty registry"
+                )
+
+
+def _in_order(state: State) -> Iterator[Step]:
+    """Yield the steps that build a State, each after those that it needs.
+
+    A version needs what it refers to. A soft-deleted one goes once its soft-deleted referrers are gone, before its
+    live ones come, and before the same schema comes again in its subject.
+    """
+    entries = [entry for versions in state.subjects.values() for entry in versions.values()]
+    register: dict[tuple[str, int], Step] = {
+        (entry.subject, entry.version): (entry.schema.schema_id, entry.subject, entry.version, 0) for entry in entries
+    }
+    graph: TopologicalSorter[Step] = TopologicalSorter(dict.fromkeys(register.values(), ()))
+    for entry in entries:
+        step = register[entry.subject, entry.version]
+        if entry.deleted:
+            graph.add((*step[:3], 1), step)
+        for reference in entry.schema.value.references:
+            place = qualified(reference.subject, context_of(entry.subject)), reference.version
+            target = state.version(*place)
+            if target is None or place == (entry.subject, entry.version):
+                continue
+            needed = register[target.subject, target.version]
+            graph.add(step, needed)
+            if target.deleted and entry.deleted:
+                graph.add((*needed[:3], 1), (*step[:3], 1))
+            elif target.deleted:
+                graph.add(step, (*needed[:3], 1))
+        for other in state.versions(entry.subject, include_deleted=True):
+            if other.version < entry.version and other.schema.schema_id == step[0] and other.deleted:
+                graph.add(step, (*register[other.subject, other.version][:3], 1))
+    try:
+        graph.prepare()
+    except CycleError as error:
+        raise TransferError(f"the source's references go in a circle: {error.args[1]}") from None
+    ready = list(graph.get_ready())
+    heapq.heapify(ready)
+    while ready:
+        step = heapq.heappop(ready)
+        yield step
+        graph.done(step)
+        for follower in graph.get_ready():
+            heapq.heappush(ready, follower)
+
+
+def _is_done(step: Step, held: State) -> bool:
+    _, subject, version, deletes = step
+    entry = held.version(subject, version)
+    return entry is not None and (entry.deleted or not deletes)
+
+
+def _enter_import(target: Connection, context: str, held: Copy) -> None:
+    scope = _scope_of(context)
+    if held.state.modes.get(scope) == _IMPORT:
+        return
+    answer = target.ask("PUT", _path("mode", scope), {"mode": _IMPORT})
+    if answer.good:
+        return
+    raise TransferError(
+        f"{target.name} does not let context {context!r} into mode IMPORT: {answer.body} "
+        "It must be empty, or still be in that mode from a run that was interrupted"
+    )
+
+
+def _take(target: Connection, state: State, step: Step) -> None:
+    schema_id, subject, version, deletes = step
+    path = f"/subjects/{segment(subject)}/versions"
+    if deletes:
+        answer = target.ask("DELETE", f"{path}/{version}")
+        if not answer.good and answer.code not in _ALREADY_DELETED:
+            raise TransferError(f"{target.name} does not soft-delete {subject!r} version {version}: {answer.body}")
+        return
+    entry = state.version(subject, version)
+    assert entry  # noqa: S101 - the steps come from this State
+    placed = target.must("POST", path, _body(entry))
+    if placed.get("id") != schema_id or placed.get("version", version) != version:
+        raise TransferError(f"{target.name} gave {subject!r} version {version}, id {schema_id} another place: {placed}")
+
+
+def _body(entry: SchemaVersion) -> dict[str, Any]:
+    value = entry.schema.value
+    content = {
+        "schema": entry.schema.text,
+        "schemaType": entry.schema.schema_type,
+        "references": [{"name": r.name, "subject": r.subject, "version": r.version} for r in value.references],
+        "metadata": value.metadata,
+        "ruleSet": value.rule_set,
+        "id": entry.schema.schema_id,
+        "version": entry.version,
+    }
+    return {name: found for name, found in content.items() if found}
+
+
+def _lower_ids(state: State, held: State) -> dict[str, int]:
+    """The contexts in which the target has not given as high an id as the source."""
+    return {
+        name: context.high_water
+        for name, context in sorted(state.contexts.items())
+        if context.high_water > max(held.context(name).high_water, *(0, *context.schemas))
+    }
+
+
+def _raise_highest_id(target: Connection, context: str, highest: int) -> None:
+    """Give the highest id once, and take it back for good: the next one is then as high as at the source."""
+    subject = qualified(_HIGHEST, context)
+    text = f'{{"type":"fixed","name":"HighestId","size":{highest}}}'
+    path = f"/subjects/{segment(subject)}/versions"
+    target.must("POST", path, {"schema": text, "id": highest, "version": 1})
+    _delete_for_good(target, subject)
+
+
+def _delete_for_good(target: Connection, subject: str) -> None:
+    path = f"/subjects/{segment(subject)}"
+    target.ask("DELETE", path)
+    target.must("DELETE", path, permanent="true")
+
+
+def _settle(state: State, target: Connection, mode: str | None, held: State) -> None:
+    """Set configurations, then modes: a read-only scope would refuse the former. What stands already is left alone."""
+    configs = [(scope, config) for scope, config in state.configs.items() if held.configs.get(scope) != config]
+    for scope, config in walk(f"configuring {target.name}", configs):
+        change = {"compatibility" if n == "compatibilityLevel" else n: value for n, value in config.fields.items()}
+        target.must("PUT", _path("config", scope), change)
+    wanted = dict(state.modes)
+    if mode:
+        wanted[None] = mode
+    for scope in held.modes:
+        if scope not in wanted and held.modes[scope] == _IMPORT:
+            _leave_import(target, scope)
+    # The wider scopes come last: until then a run that is interrupted finds the target in mode IMPORT.
+    for scope in sorted(wanted, key=lambda name: (name in (None, GLOBAL_SCOPE), str(name))):
+        if held.modes.get(scope) != wanted[scope]:
+            target.must("PUT", _path("mode", scope), {"mode": wanted[scope]})
+    tell(f"{target.name} is in mode {target.get('/mode').get('mode')}")
+
+
+def _leave_import(target: Connection, scope: str | None) -> None:
+    if not target.ask("DELETE", _path("mode", scope)).good:
+        target.must("PUT", _path("mode", scope), {"mode": "READWRITE"})
+
+
+def _scope_of(context: str) -> Subject | None:
+    return None if context == DEFAULT_CONTEXT else Subject(f":{context}:")
+
+
+def _path(kind: str, scope: str | None) -> str:
+    return f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}"

@@ -1,0 +1,231 @@
+"""`strata export`, `import`, `migrate` and `verify`: thin commands over `registry.transfer`, imported when used."""
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from registry.transfer.copies import Copy
+
+__all__ = ["COMMANDS"]
+
+_DIFFERENT, _FAILED = 1, 2
+_kafka_config = click.option(
+    "--kafka-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="STRATA_KAFKA_CONFIG",
+    help="file with librdkafka settings for Kafka logs (TLS, SASL), one NAME=VALUE a line  (STRATA_KAFKA_CONFIG)",
+)
+
+
+def _auth(name: str, of: str) -> Callable[[Any], Any]:
+    variable = f"STRATA_{name.upper().replace('-', '_')}"
+    text = f"USER:PASSWORD or a bearer token for {of}; or put USER:PASSWORD@ before the host  ({variable})"
+    return click.option(f"--{name}", envvar=variable, metavar="AUTH", help=text)
+
+
+def _reporting(command: Callable[..., int]) -> Callable[..., None]:
+    """Turn a command's number into an exit code, and a failure into one line and exit code 2."""
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        from registry.settings import SettingRefused
+        from registry.transfer.copies import TransferError
+
+        try:
+            code = command(**options)
+        except (TransferError, SettingRefused) as error:
+            click.echo(f"strata: {error}", err=True)
+            code = _FAILED
+        sys.exit(code)
+
+    return run
+
+
+@click.command("export", short_help="Write a whole registry into one file.")
+@click.argument("source", metavar="URL|LOG")
+@click.argument("file")
+@click.option("--force", is_flag=True, help="replace FILE when it exists")
+@_auth("auth", "the registry at URL")
+@_kafka_config
+@_reporting
+def _export(source: str, file: str, *, force: bool, auth: str | None, kafka_config: Path | None) -> int:
+    r"""Write a whole registry into FILE: of a running service, or straight from its log.
+
+    A log is exported record for record; a service tells all but what its interface has no words for. FILE gets its
+    name when it is complete; `.gz` at its end packs it, `-` is standard output.
+
+    \b
+    strata export postgresql+psycopg://strata@db/strata backup.jsonl.gz
+    strata export kafka://broker:9092/_schemas backup.jsonl.gz
+    strata export https://user:password@registry.example:8081 backup.jsonl.gz
+
+    Exit code 0 when done, 2 on failure.
+    """
+    from registry.transfer.files import check_free, write_export
+
+    check_free(file, force=force)
+    copy = _read(source, auth, kafka_config)
+    write_export(file, copy)
+    click.echo(f"exported {_counted(copy)} to {file}", err=file == "-")
+    return 0
+
+
+@click.command("import", short_help="Restore an export file into an empty log.")
+@click.argument("file")
+@click.argument("log")
+@click.option("--batch", type=click.IntRange(1), help="records in one append  [SQL: all, Kafka: 5000]")
+@_kafka_config
+@_reporting
+def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None) -> int:
+    r"""Restore FILE into LOG, which must be empty: the same ids, versions, deletions, settings and contexts.
+
+    FILE is checked before anything is written. A SQL log takes all or nothing. A Kafka topic takes large imports in
+    batches; one that was interrupted is run again, and goes on where it stopped.
+
+    \b
+    strata import backup.jsonl.gz sqlite:///restored.db
+    strata import backup.jsonl.gz kafka://broker:9092/_schemas
+
+    Exit code 0 when done, 2 on failure.
+    """
+    from registry.transfer.files import read_export
+
+    copy = read_export(file)
+    _restore(copy, log, kafka_config, batch)
+    return 0
+
+
+@click.command("migrate", short_help="Move a registry into another, or into a log, ids kept.")
+@click.option("--from", "source", required=True, metavar="URL|LOG", help="a running registry of any make, or a log")
+@click.option("--to", "target", required=True, metavar="URL|LOG", help="an empty registry, or an empty log")
+@click.option(
+    "--mode", type=click.Choice(["READWRITE", "READONLY"]), help="registry-wide mode of the target at the end"
+)
+@click.option("--batch", type=click.IntRange(1), help="records in one append to a log  [SQL: all, Kafka: 5000]")
+@_auth("from-auth", "the source")
+@_auth("to-auth", "the target")
+@_kafka_config
+@_reporting
+def _migrate(
+    source: str,
+    target: str,
+    *,
+    mode: str | None,
+    batch: int | None,
+    from_auth: str | None,
+    to_auth: str | None,
+    kafka_config: Path | None,
+) -> int:
+    r"""Move a registry of any make, ids and versions kept, and compare both at the end.
+
+    A target URL is put into mode IMPORT while schemas are registered, and ends in the source's modes, or with --mode
+    in that one. A run that was interrupted is run again, and goes on where it stopped. Put the source into mode
+    READONLY first, so that it stands still.
+
+    \b
+    strata migrate --from http://confluent:8081 --to http://strata:8081 --mode READWRITE
+    strata migrate --from http://confluent:8081 --to postgresql+psycopg://strata@db/strata
+
+    Exit code 0 when done and nothing differs, 1 when something does (one line each), 2 on failure.
+    """
+    from registry.transfer.rest import Connection, is_service
+
+    copy = _read(source, from_auth, kafka_config)
+    if is_service(target):
+        from registry.transfer.rest_target import write_service
+
+        write_service(copy, Connection(target, to_auth), mode)
+    else:
+        _restore(copy, target, kafka_config, batch)
+    return _compared(copy, _read(target, to_auth, kafka_config), but_for_mode=mode is not None)
+
+
+@click.command("verify", short_help="Compare two registries, logs or export files completely.")
+@click.argument("a")
+@click.argument("b")
+@_auth("a-auth", "A")
+@_auth("b-auth", "B")
+@_kafka_config
+@_reporting
+def _verify(a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_config: Path | None) -> int:
+    r"""Compare A with B, each the URL of a service, a log or an export file, and print each difference on a line.
+
+    Compared are versions, ids, GUIDs, types, texts, references, metadata, rule sets, deletion, configurations, modes,
+    contexts with their highest ids, and between logs and files records of other kinds; timestamps are not.
+
+    \b
+    strata verify http://old:8081 http://new:8081
+    strata verify backup.jsonl.gz kafka://broker:9092/_schemas
+
+    Exit code 0 when nothing differs, 1 when something does, 2 on failure.
+    """
+    return _compared(_read(a, a_auth, kafka_config), _read(b, b_auth, kafka_config))
+
+
+COMMANDS = (_export, _import, _migrate, _verify)
+
+
+def _read(where: str, auth: str | None, kafka_config: Path | None) -> "Copy":
+    from registry.transfer.files import read_export
+    from registry.transfer.logs import is_log, read_log
+    from registry.transfer.progress import tell
+    from registry.transfer.rest import Connection, is_service
+    from registry.transfer.rest_source import read_service
+
+    if is_service(where):
+        copy = read_service(Connection(where, auth))
+    elif is_log(where):
+        copy = read_log(where, _kafka_settings(kafka_config))
+    else:
+        copy = read_export(where)
+    for note in copy.notes:
+        tell(f"{copy.source}: {note}")
+    return copy
+
+
+def _restore(copy: "Copy", log: str, kafka_config: Path | None, batch: int | None) -> None:
+    from registry.transfer.copies import TransferError
+    from registry.transfer.logs import is_log, restore
+
+    if not is_log(log):
+        raise TransferError(
+            f"{log} is not the URL of a log that lasts: sqlite:///FILE, postgresql+psycopg://…, kafka://…"
+        )
+    written = restore(copy, log, _kafka_settings(kafka_config), batch)
+    click.echo(f"imported {_counted(copy)}; {written} records were written now")
+
+
+def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False) -> int:
+    from registry.transfer.facts import differences, facts_of, without_shown_defaults
+
+    mine, theirs = (facts_of(copy.state, copy.records, copy.served_guids) for copy in (a, b))
+    if a.over_rest and not b.over_rest:
+        mine = without_shown_defaults(mine, theirs)
+    if b.over_rest and not a.over_rest:
+        theirs = without_shown_defaults(theirs, mine)
+    if but_for_mode:
+        for facts in (mine, theirs):
+            facts.pop(("mode of", "the registry", 0), None)
+    lines = list(differences(mine, theirs))
+    for line in lines:
+        click.echo(line)
+    click.echo(f"A is {a.source}, B is {b.source}: {len(lines) or 'no'} differences; A holds {_counted(a)}", err=True)
+    return _DIFFERENT if lines else 0
+
+
+def _counted(copy: "Copy") -> str:
+    counts = copy.counts()
+    return "{records} records: {versions} versions of {subjects} subjects, {contexts} contexts".format_map(counts)
+
+
+def _kafka_settings(file: Path | None) -> Mapping[str, str]:
+    if file is None:
+        return {}
+    from registry.settings import load_settings
+
+    return load_settings(kafka_config=file).kafka_settings()

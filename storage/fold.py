@@ -1,0 +1,340 @@
+"""The fold: takes entries into a State, one after the other, and ends in the next State.
+
+A Fold is mutable and lives as long as one `State.apply_all`: what it touches it copies once, however many entries
+touch it, so that a replay costs microseconds a record and a State stays a value. Entry by entry or all at once comes
+to the same State, which is a law.
+
+A record that cannot be read, or that contradicts what stands, is set aside with its offset and reason, before
+anything of it is taken in.
+"""
+
+import struct
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from storage.fingerprint import fingerprint
+from storage.log import Entry
+from storage.records import (
+    DEFAULT_CONTEXT,
+    AssociationKey,
+    AssociationValue,
+    ClearSubjectKey,
+    ConfigKey,
+    ConfigValue,
+    ContextKey,
+    DeleteSubjectKey,
+    HighWaterKey,
+    Key,
+    ModeKey,
+    RecordError,
+    SchemaKey,
+    SchemaValue,
+    Subject,
+    Value,
+    Version,
+    context_of,
+    decode_key,
+    decode_value,
+    plain_schema,
+    qualified,
+)
+from storage.stored import ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
+
+if TYPE_CHECKING:
+    from immutables import Map
+
+    from storage.state import State
+
+__all__ = ["Fold"]
+
+_MAX_SET_ASIDE = 1000
+_NO_VERSIONS: dict[Version, SchemaVersion] = {}
+_NO_CONTEXT = ContextState()
+_NO_CONFIG = ConfigValue()
+
+
+class Fold:
+    """The State that some entries lead to, in the making."""
+
+    def __init__(self, base: "State") -> None:
+        self._base = base
+        self._offset, self._records, self._removals = base.offset, base.records, base.removals
+        self._set_aside_count = base.set_aside_count
+        self._set_aside = deque(base.set_aside, _MAX_SET_ASIDE)
+        self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
+        self._associations = base.associations
+        # Only what is touched, copied from the base.
+        self._subjects: dict[Subject, dict[Version, SchemaVersion]] = {}
+        self._out_of_order: set[Subject] = set()
+        self._contexts: dict[str, _Ids] = {}
+        self._referrers: dict[Place, set[Place]] = {}
+
+    def apply(self, entry: Entry) -> str | None:
+        """Take in one entry, and return why it was set aside, if it was.
+
+        An entry at or before the offset reached changes nothing.
+        """
+        offset, timestamp, key_bytes, value_bytes = entry
+        if offset <= self._offset:
+            return None
+        self._offset = offset
+        self._records += 1
+        try:
+            plain = plain_schema(key_bytes, value_bytes)
+            if plain is not None:
+                self._put(plain, timestamp)
+            else:
+                key = decode_key(key_bytes)
+                self._take(key, decode_value(key, value_bytes), timestamp)
+        except RecordError as error:
+            self._set_aside.append(SetAside(offset, str(error)))
+            self._set_aside_count += 1
+            return str(error)
+        return None
+
+    def finish(self) -> "State":
+        """Return the State that has been reached; the Fold is used up."""
+        base = self._base
+        if self._offset == base.offset:
+            return base
+        return replace(
+            base,
+            offset=self._offset,
+            records=self._records,
+            subjects=self._finished_subjects(),
+            contexts=self._finished_contexts(),
+            configs=self._configs.finish(),
+            modes=self._modes.finish(),
+            referrers=self._finished_referrers(),
+            associations=self._associations,
+            removals=self._removals,
+            set_aside=tuple(self._set_aside),
+            set_aside_count=self._set_aside_count,
+        )
+
+    def _take(self, key: Key, value: Value, timestamp: int) -> None:
+        match key, value:
+            case SchemaKey(), SchemaValue():
+                self._put(value, timestamp)
+            case SchemaKey(subject, version), None:
+                self._drop(subject, version)
+            case DeleteSubjectKey(subject), int():
+                self._soft_delete(subject, value)
+            case ClearSubjectKey(subject), _:
+                self._clear(subject)
+            case ConfigKey(subject), ConfigValue() | None:
+                self._configure(subject, value)
+            case ModeKey(subject), str():
+                self._modes[subject] = value
+            case ModeKey(subject), None:
+                self._modes.pop(subject, None)
+            case ContextKey(context), _:
+                self._ids(context).recorded = value is not None
+            case AssociationKey(), AssociationValue() | None:
+                self._associations = self._associations.after(key, value, timestamp)
+            case HighWaterKey(context), int():
+                self._ids(context).mark(value)
+            case _:  # NOOP, and tombstones of records that stand for a change already made
+                pass
+
+    def _configure(self, subject: Subject | None, value: ConfigValue | None) -> None:
+        before = self._configs.pop(subject, _NO_CONFIG)
+        # A changed alias takes back what was told under the name.
+        self._removals += before.get("alias") != (value or _NO_CONFIG).get("alias")
+        if value is not None:
+            self._configs[subject] = value
+
+    # --- versions
+
+    def _put(self, value: SchemaValue, timestamp: int) -> None:
+        subject, number, schema_id = value[:3]
+        ids, place = self._ids(context_of(subject)), (subject, number)
+        held = ids.schemas.get(schema_id)
+        schema = _stored(value) if held is None or not _is_copy(held.schema.value, value) else held.schema
+        if held is not None and held.schema != schema and ids.users(held) != {place: None}:
+            raise RecordError(
+                f"id {schema_id} of context {context_of(subject)} already names another schema than that of "
+                f"subject {subject!r} version {number}"
+            )
+        versions = self._versions(subject)
+        old = versions.get(number)
+        if old is not None:
+            self._unlink(old)
+            self._removals += 1
+            held = ids.schemas.get(schema_id)
+        elif versions and number < next(reversed(versions)):
+            self._out_of_order.add(subject)
+        schema = ids.link(held, schema, place)
+        versions[number] = SchemaVersion(subject, number, schema, timestamp, value.deleted)
+        if schema.value.references:
+            for target in _targets(schema.value):
+                self._referring_to(target).add(place)
+
+    def _drop(self, subject: Subject, number: Version) -> None:
+        self._removals += 1
+        old = self._versions(subject).pop(number, None)
+        if old is not None:
+            self._unlink(old)
+
+    def _soft_delete(self, subject: Subject, up_to: int) -> None:
+        versions = self._versions(subject)
+        self._removals += bool(versions)
+        for number, entry in versions.items():
+            if number <= up_to and not entry.deleted:
+                versions[number] = entry._replace(deleted=True)
+
+    def _clear(self, scope: Subject | None) -> None:
+        for subject in self._within(scope):
+            for number, entry in tuple(self._versions(subject).items()):
+                if entry.deleted:
+                    self._drop(subject, number)
+
+    def _within(self, scope: Subject | None) -> set[Subject]:
+        if scope is not None and scope != f":{context_of(scope)}:":
+            return {scope}
+        known = {*self._base.subjects, *self._subjects}
+        return {subject for subject in known if scope in (None, subject, f":{context_of(subject)}:")}
+
+    def _unlink(self, old: SchemaVersion) -> None:
+        """Take a version's use off its id; an id that nobody uses any more is resolvable no longer."""
+        place = (old.subject, old.version)
+        for target in _targets(old.schema.value):
+            self._referring_to(target).discard(place)
+        self._ids(context_of(old.subject)).unlink(old.schema, place)
+
+    # --- copies of what is touched
+
+    def _versions(self, subject: Subject) -> dict[Version, SchemaVersion]:
+        versions = self._subjects.get(subject)
+        if versions is None:
+            versions = self._subjects[subject] = dict(self._base.subjects.get(subject, _NO_VERSIONS))
+        return versions
+
+    def _ids(self, name: str) -> "_Ids":
+        ids = self._contexts.get(name)
+        if ids is None:
+            ids = self._contexts[name] = _Ids(self._base.contexts.get(name, _NO_CONTEXT))
+        return ids
+
+    def _referring_to(self, target: Place) -> set[Place]:
+        places = self._referrers.get(target)
+        if places is None:
+            places = self._referrers[target] = set(self._base.referrers.get(target, ()))
+        return places
+
+    def _finished_subjects(self) -> "Map[Subject, dict[Version, SchemaVersion]]":
+        subjects = self._base.subjects.mutate()
+        for subject, versions in self._subjects.items():
+            if not versions:
+                subjects.pop(subject, None)
+            elif subject in self._out_of_order:
+                subjects[subject] = dict(sorted(versions.items()))
+            else:
+                subjects[subject] = versions
+        return subjects.finish()
+
+    def _finished_contexts(self) -> "Map[str, ContextState]":
+        contexts = self._base.contexts.mutate()
+        for name, ids in self._contexts.items():
+            context = ids.finish()
+            # A record that is set aside brings no context into being.
+            if context != _NO_CONTEXT or name == DEFAULT_CONTEXT:
+                contexts[name] = context
+            else:
+                contexts.pop(name, None)
+        return contexts.finish()
+
+    def _finished_referrers(self) -> "Map[Place, frozenset[Place]]":
+        referrers = self._base.referrers.mutate()
+        for target, places in self._referrers.items():
+            if places:
+                referrers[target] = frozenset(places)
+            else:
+                referrers.pop(target, None)
+        return referrers.finish()
+
+
+class _Ids:
+    """The ids of one context, in the making."""
+
+    def __init__(self, base: ContextState) -> None:
+        self.schemas, self._ids = base.schemas.mutate(), base.ids.mutate()
+        self._high_water, self.recorded = base.high_water, base.recorded
+        # The users of ids that several versions use, or that lost one; the rest are in `schemas` as they are.
+        self._users: dict[int, dict[Place, None]] = {}
+
+    def users(self, entry: IdEntry) -> dict[Place, None]:
+        """The places that use an id, in the order in which they came, to be changed."""
+        schema_id = entry.schema.schema_id
+        users = self._users.get(schema_id)
+        if users is None:
+            users = self._users[schema_id] = dict.fromkeys(entry.used_by)
+        return users
+
+    def link(self, held: IdEntry | None, schema: StoredSchema, place: Place) -> StoredSchema:
+        """Note that a version uses an id, and return the schema that the id holds from now on."""
+        schema_id = schema.schema_id
+        if held is not None:
+            self.users(held)[place] = None
+            return held.schema
+        self.schemas[schema_id] = IdEntry(schema, (place,))
+        # The first id keeps the identity when a log holds one content under two ids.
+        identity = _identity(schema)
+        if identity not in self._ids:
+            self._ids[identity] = schema_id
+        self.mark(schema_id)
+        return schema
+
+    def unlink(self, schema: StoredSchema, place: Place) -> None:
+        """Note that a version uses an id no longer."""
+        schema_id = schema.schema_id
+        users = self.users(self.schemas[schema_id])
+        users.pop(place, None)
+        if users:
+            return
+        del self._users[schema_id], self.schemas[schema_id]
+        identity = _identity(schema)
+        if self._ids.get(identity) == schema_id:
+            del self._ids[identity]
+
+    def mark(self, schema_id: int) -> None:
+        """Note that an id has been given."""
+        if schema_id > self._high_water:
+            self._high_water = schema_id
+
+    def finish(self) -> ContextState:
+        """Return the ids as a value."""
+        for schema_id, users in self._users.items():
+            self.schemas[schema_id] = IdEntry(self.schemas[schema_id].schema, tuple(users))
+        return ContextState(self.schemas.finish(), self._ids.finish(), self._high_water, self.recorded)
+
+
+def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:
+    """Whether two values hold one content; false is no proof of the contrary."""
+    return (
+        held.text == value.text
+        and held.schema_type == value.schema_type
+        and not (held.references or value.references)
+        and not (held.metadata or value.metadata or held.rule_set or value.rule_set)
+    )
+
+
+def _stored(value: SchemaValue) -> StoredSchema:
+    try:
+        references = [(r.name, r.subject, r.version) for r in value.references]
+        digest = fingerprint(value.text, references, value.metadata, value.rule_set)
+    except (AttributeError, TypeError, ValueError, struct.error) as error:
+        raise RecordError(f"the schema's identity cannot be computed: {error}") from None
+    return StoredSchema(value.schema_id, value.schema_type, value.text, digest, value)
+
+
+def _targets(value: SchemaValue) -> Iterator[Place]:
+    """The versions that a schema refers to; a plain subject is one of the schema's own context."""
+    for reference in value.references:
+        yield Subject(qualified(reference.subject, context_of(value.subject))), Version(reference.version)
+
+
+def _identity(schema: StoredSchema) -> tuple[str, bytes]:
+    return (schema.schema_type, schema.fingerprint)

@@ -1,0 +1,184 @@
+// confluent-kafka-go's schemaregistry tells the story (confluent story URL PREFIX STORY.json) or reads frames (confluent read URL).
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"sort"
+	"strings"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry"
+	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/rest"
+	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/serde"
+	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/serde/avrov2"
+	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/serde/jsonschema"
+	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/serde/protobuf"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"strata/clients/story"
+)
+
+func main() {
+	client := clientOf(os.Args[2])
+	if os.Args[1] == "read" {
+		read(client)
+		return
+	}
+	teller{client, os.Args[2], os.Args[3], story.Load(os.Args[4])}.tell()
+}
+
+type teller struct {
+	client      schemaregistry.Client
+	url, prefix string
+	story       story.Story
+}
+
+func clientOf(url string) schemaregistry.Client {
+	return story.MustGet(schemaregistry.NewClient(schemaregistry.NewConfig(url)))
+}
+
+func (t teller) subject(name string) string { return t.prefix + "-" + name }
+
+func avroOf(text json.RawMessage) schemaregistry.SchemaInfo {
+	return schemaregistry.SchemaInfo{Schema: string(text), SchemaType: "AVRO"}
+}
+
+func refusal[T any](value T, err error) any {
+	var refused *rest.Error
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return map[string]any{"answered": value, "error": err}
+}
+
+func (t teller) register(name string, schema schemaregistry.SchemaInfo) int {
+	return story.MustGet(t.client.Register(t.subject(name), schema, false))
+}
+
+func (t teller) tell() {
+	first, second := avroOf(t.story.Avro.First), avroOf(t.story.Avro.Second)
+	incompatible := avroOf(t.story.Avro.Incompatible)
+
+	id := t.register("avro", first)
+	story.Say("register avro", id)
+	story.Say("register json", t.register("json", schemaregistry.SchemaInfo{Schema: string(t.story.JSON), SchemaType: "JSON"}))
+	story.Say("register protobuf", t.register("protobuf", schemaregistry.SchemaInfo{Schema: t.story.Protobuf, SchemaType: "PROTOBUF"}))
+	story.Say("look up", story.MustGet(clientOf(t.url).GetID(t.subject("avro"), first, false)))
+	story.Say("by id", json.RawMessage(story.MustGet(clientOf(t.url).GetBySubjectAndID(t.subject("avro"), id)).Schema))
+	story.Say("register second", t.register("avro", second))
+	story.Say("versions", story.MustGet(t.client.GetAllVersions(t.subject("avro"))))
+	latest := story.MustGet(t.client.GetLatestSchemaMetadata(t.subject("avro")))
+	story.Say("latest", []int{latest.Version, latest.ID})
+
+	t.register("dependency", avroOf(t.story.References.Dependency))
+	dependent := avroOf(t.story.References.Dependent)
+	dependent.References = []schemaregistry.Reference{{Name: t.story.References.Name, Subject: t.subject("dependency"), Version: 1}}
+	t.register("dependent", dependent)
+	story.Say("references", story.MustGet(clientOf(t.url).GetSchemaMetadata(t.subject("dependent"), 1)).References)
+
+	story.Say("incompatible", refusal(t.client.Register(t.subject("avro"), incompatible, false)))
+	story.Say("unknown subject", refusal(t.client.GetLatestSchemaMetadata(t.subject("unknown"))))
+	story.Say("unknown version", refusal(t.client.GetSchemaMetadata(t.subject("avro"), 99)))
+	story.Say("unknown id", refusal(t.client.GetBySubjectAndID(t.subject("avro"), 1<<30)))
+	story.Say("compatible", []bool{
+		story.MustGet(t.client.TestCompatibility(t.subject("avro"), 2, second)),
+		story.MustGet(t.client.TestSubjectCompatibility(t.subject("avro"), incompatible)),
+	})
+	story.Say("config unset", refusal(t.client.GetCompatibility(t.subject("config"))))
+	story.MustGet(t.client.UpdateCompatibility(t.subject("config"), schemaregistry.Full))
+	level := story.MustGet(t.client.GetCompatibility(t.subject("config")))
+	story.Say("config", level.String())
+	t.names(first)
+
+	t.register("gone", first)
+	story.Say("soft delete", story.MustGet(t.client.DeleteSubject(t.subject("gone"), false)))
+	story.Say("after soft delete", refusal(clientOf(t.url).GetLatestSchemaMetadata(t.subject("gone"))))
+	story.Say("hard delete", story.MustGet(t.client.DeleteSubject(t.subject("gone"), true)))
+
+	inner := story.MustGet(clientOf(t.url+"/contexts/."+t.prefix).RegisterFullResponse("inner", first, false))
+	story.Say("context", []int{inner.ID, inner.Version})
+	t.frames(first)
+}
+
+func (t teller) names(schema schemaregistry.SchemaInfo) {
+	for _, odd := range t.story.Odd {
+		t.register("odd-"+odd, schema)
+	}
+	found := []string{}
+	for _, name := range story.MustGet(t.client.GetAllSubjects()) {
+		if strings.HasPrefix(name, t.subject("odd-")) {
+			found = append(found, name)
+		}
+	}
+	sort.Strings(found)
+	story.Say("odd subjects", found)
+}
+
+// The default strategy asks for associations before every first use of a topic.
+func (t teller) frames(schema schemaregistry.SchemaInfo) {
+	topic := t.subject("frame-avro")
+	t.register("frame-avro-value", schema)
+	binary := avrov2.NewSerializerConfig()
+	binary.AutoRegisterSchemas, binary.UseLatestVersion = false, true
+	story.SayFrame("avro", story.MustGet(story.MustGet(avrov2.NewSerializer(t.client, serde.ValueSerde, binary)).Serialize(topic, &t.story.Value)))
+
+	topic = t.subject("frame-json")
+	t.register("frame-json-value", schemaregistry.SchemaInfo{Schema: string(t.story.JSON), SchemaType: "JSON"})
+	text := jsonschema.NewSerializerConfig()
+	text.AutoRegisterSchemas, text.UseLatestVersion = false, true
+	story.SayFrame("json", story.MustGet(story.MustGet(jsonschema.NewSerializer(t.client, serde.ValueSerde, text)).Serialize(topic, &t.story.Value)))
+
+	message := dynamicpb.NewMessage(orderDescriptor())
+	fields := message.Descriptor().Fields()
+	message.Set(fields.ByName("id"), protoreflect.ValueOfString(t.story.Value.ID))
+	message.Set(fields.ByName("amount"), protoreflect.ValueOfInt32(t.story.Value.Amount))
+	message.Set(fields.ByName("note"), protoreflect.ValueOfString(t.story.Value.Note))
+	serializer := story.MustGet(protobuf.NewSerializer(t.client, serde.ValueSerde, protobuf.NewSerializerConfig()))
+	story.SayFrame("protobuf", story.MustGet(serializer.Serialize(t.subject("frame-protobuf"), message)))
+}
+
+func orderDescriptor() protoreflect.MessageDescriptor {
+	field := func(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type) *descriptorpb.FieldDescriptorProto {
+		label := descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL
+		return &descriptorpb.FieldDescriptorProto{Name: &name, Number: &number, Type: &kind, Label: &label, JsonName: &name}
+	}
+	file := &descriptorpb.FileDescriptorProto{
+		Name: proto.String("order.proto"), Package: proto.String("acme"), Syntax: proto.String("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Order"), Field: []*descriptorpb.FieldDescriptorProto{
+			field("id", 1, descriptorpb.FieldDescriptorProto_TYPE_STRING),
+			field("amount", 2, descriptorpb.FieldDescriptorProto_TYPE_INT32),
+			field("note", 3, descriptorpb.FieldDescriptorProto_TYPE_STRING),
+		}}},
+	}
+	return story.MustGet(protodesc.NewFile(file, nil)).Messages().ByName("Order")
+}
+
+func read(client schemaregistry.Client) {
+	binary := story.MustGet(avrov2.NewDeserializer(client, serde.ValueSerde, avrov2.NewDeserializerConfig()))
+	text := story.MustGet(jsonschema.NewDeserializer(client, serde.ValueSerde, jsonschema.NewDeserializerConfig()))
+	messages := story.MustGet(protobuf.NewDeserializer(client, serde.ValueSerde, protobuf.NewDeserializerConfig()))
+	story.Must(messages.ProtoRegistry.RegisterMessage(dynamicpb.NewMessageType(orderDescriptor())))
+	story.Frames(func(frame story.Frame, bytes []byte) story.Order {
+		var order story.Order
+		switch frame.Format {
+		case "avro":
+			story.Must(binary.DeserializeInto(frame.Topic, bytes, &order))
+		case "json":
+			story.Must(text.DeserializeInto(frame.Topic, bytes, &order))
+		case "protobuf":
+			message := story.MustGet(messages.Deserialize(frame.Topic, bytes)).(proto.Message).ProtoReflect()
+			fields := message.Descriptor().Fields()
+			order = story.Order{
+				ID:     message.Get(fields.ByName("id")).String(),
+				Amount: int32(message.Get(fields.ByName("amount")).Int()),
+				Note:   message.Get(fields.ByName("note")).String(),
+			}
+		}
+		return order
+	})
+}

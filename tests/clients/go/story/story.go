@@ -1,0 +1,73 @@
+// Package story is what the programs of this module share: the story's file, its lines, and frames to read.
+package story
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// Order is the value of the story.
+type Order struct {
+	ID     string `json:"id" avro:"id"`
+	Amount int32  `json:"amount" avro:"amount"`
+	Note   string `json:"note" avro:"note"`
+}
+
+// Story holds the schemas, the value and the names that every client is given.
+type Story struct {
+	Value Order
+	Avro  struct{ First, Second, Incompatible json.RawMessage }
+	JSON  json.RawMessage
+	// Protobuf is the text of a .proto file.
+	Protobuf   string
+	References struct {
+		Name                  string
+		Dependency, Dependent json.RawMessage
+	}
+	Odd []string
+}
+
+// Frame is one line of what is to be read.
+type Frame struct{ Step, Format, Topic, Hex string }
+
+// Load reads the story's file.
+func Load(path string) Story {
+	var told Story
+	Must(json.Unmarshal(MustGet(os.ReadFile(path)), &told))
+	return told
+}
+
+// Say prints one step as a line of JSON.
+func Say(step string, got any) {
+	fmt.Println(string(MustGet(json.Marshal(map[string]any{"step": step, "got": got}))))
+}
+
+// SayFrame prints the bytes that a serializer made.
+func SayFrame(format string, frame []byte) { Say("frame "+format, hex.EncodeToString(frame)) }
+
+// Frames calls read with each frame on the standard input, and prints the value that it returns.
+func Frames(read func(frame Frame, bytes []byte) Order) {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var frame Frame
+		Must(json.Unmarshal(lines.Bytes(), &frame))
+		Say(frame.Step, read(frame, MustGet(hex.DecodeString(frame.Hex))))
+	}
+	Must(lines.Err())
+}
+
+// Must ends the program with an error.
+func Must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// MustGet returns a value, or ends the program with an error.
+func MustGet[T any](value T, err error) T {
+	Must(err)
+	return value
+}

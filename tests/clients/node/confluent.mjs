@@ -1,0 +1,112 @@
+// @confluentinc/schemaregistry tells the story: `node confluent.mjs story URL PREFIX STORY.json`, or reads frames: `… read URL`.
+import { readFileSync } from "node:fs";
+import sr from "@confluentinc/schemaregistry";
+import { create, createFileRegistry, createMutableRegistry } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+
+const { SchemaRegistryClient, SerdeType, Compatibility } = sr;
+const [mode, url, prefix, storyFile] = process.argv.slice(2);
+const say = (step, got) => console.log(JSON.stringify({ step, got }));
+const clientOf = (base) => new SchemaRegistryClient({ baseURLs: [base], cacheCapacity: 1000, cacheLatestTtlSecs: 1 });
+
+async function refusal(call) {
+  try {
+    return { answered: await call() };
+  } catch (error) {
+    return error.errorCode ?? String(error);
+  }
+}
+
+function orderDescriptor() {
+  const field = (name, number, type) => ({ name, number, type, label: 1, jsonName: name });
+  const file = create(FileDescriptorProtoSchema, {
+    name: "order.proto",
+    package: "acme",
+    syntax: "proto3",
+    messageType: [{ name: "Order", field: [field("id", 1, 9), field("amount", 2, 5), field("note", 3, 9)] }],
+  });
+  return createFileRegistry(file, () => undefined).getMessage("acme.Order");
+}
+
+async function tell(story) {
+  const client = clientOf(url);
+  const text = JSON.stringify;
+  const avro = (schema, more = {}) => ({ schema: text(schema), schemaType: "AVRO", ...more });
+  const subject = (name) => `${prefix}-${name}`;
+  const { first, second, incompatible } = story.avro;
+
+  const id = await client.register(subject("avro"), avro(first));
+  say("register avro", id);
+  say("register json", await client.register(subject("json"), { schema: text(story.json), schemaType: "JSON" }));
+  say("register protobuf", await client.register(subject("protobuf"), { schema: story.protobuf, schemaType: "PROTOBUF" }));
+  say("look up", await clientOf(url).getId(subject("avro"), avro(first)));
+  say("by id", JSON.parse((await clientOf(url).getBySubjectAndId(subject("avro"), id)).schema));
+  const later = await client.register(subject("avro"), avro(second));
+  say("register second", later);
+  say("versions", await client.getAllVersions(subject("avro")));
+  const latest = await client.getLatestSchemaMetadata(subject("avro"));
+  say("latest", [latest.version, latest.id]);
+
+  const reference = { name: story.references.name, subject: subject("dependency"), version: 1 };
+  await client.register(subject("dependency"), avro(story.references.dependency));
+  await client.register(subject("dependent"), avro(story.references.dependent, { references: [reference] }));
+  say("references", (await clientOf(url).getSchemaMetadata(subject("dependent"), 1)).references);
+
+  say("incompatible", await refusal(() => client.register(subject("avro"), avro(incompatible))));
+  say("unknown subject", await refusal(() => client.getLatestSchemaMetadata(subject("unknown"))));
+  say("unknown version", await refusal(() => client.getSchemaMetadata(subject("avro"), 99)));
+  say("unknown id", await refusal(() => client.getBySubjectAndId(subject("avro"), 2 ** 30)));
+  say("compatible", [
+    await client.testCompatibility(subject("avro"), 2, avro(second)),
+    await client.testCompatibility(subject("avro"), 2, avro(incompatible)),
+  ]);
+
+  say("config unset", await refusal(() => client.getCompatibility(subject("config"))));
+  await client.updateCompatibility(subject("config"), Compatibility.FULL);
+  say("config", await client.getCompatibility(subject("config")));
+
+  for (const odd of story.odd) await client.register(subject(`odd-${odd}`), avro(first));
+  say("odd subjects", (await client.getAllSubjects()).filter((name) => name.startsWith(subject("odd-"))).sort());
+
+  await client.register(subject("gone"), avro(first));
+  say("soft delete", await client.deleteSubject(subject("gone")));
+  say("after soft delete", await refusal(() => clientOf(url).getLatestSchemaMetadata(subject("gone"))));
+  say("hard delete", await client.deleteSubject(subject("gone"), true));
+
+  const inside = clientOf(`${url}/contexts/.${prefix}`);
+  const inner = await inside.register("inner", avro(first));
+  say("context", [inner, (await inside.getLatestSchemaMetadata("inner")).version]);
+  await frames(client, story);
+}
+
+async function frames(client, story) {
+  const latest = { useLatestVersion: true, autoRegisterSchemas: false };
+  const topic = (format) => `${prefix}-frame-${format}`;
+  const give = (format, bytes) => say(`frame ${format}`, Buffer.from(bytes).toString("hex"));
+
+  await client.register(`${topic("avro")}-value`, { schema: JSON.stringify(story.avro.first), schemaType: "AVRO" });
+  give("avro", await new sr.AvroSerializer(client, SerdeType.VALUE, latest).serialize(topic("avro"), story.value));
+  await client.register(`${topic("json")}-value`, { schema: JSON.stringify(story.json), schemaType: "JSON" });
+  give("json", await new sr.JsonSerializer(client, SerdeType.VALUE, latest).serialize(topic("json"), story.value));
+  const order = orderDescriptor();
+  const protobuf = { registry: createMutableRegistry(order), autoRegisterSchemas: true };
+  const serializer = new sr.ProtobufSerializer(client, SerdeType.VALUE, protobuf);
+  give("protobuf", await serializer.serialize(topic("protobuf"), create(order, story.value)));
+}
+
+async function read() {
+  const client = clientOf(url);
+  const readers = {
+    avro: new sr.AvroDeserializer(client, SerdeType.VALUE, {}),
+    json: new sr.JsonDeserializer(client, SerdeType.VALUE, {}),
+    protobuf: new sr.ProtobufDeserializer(client, SerdeType.VALUE, {}),
+  };
+  for (const line of readFileSync(0, "utf8").split("\n").filter(Boolean)) {
+    const { step, format, topic, hex } = JSON.parse(line);
+    const value = await readers[format].deserialize(topic, Buffer.from(hex, "hex"));
+    const { id, amount, note } = value;
+    say(step, { id, amount, note });
+  }
+}
+
+await (mode === "read" ? read() : tell(JSON.parse(readFileSync(storyFile, "utf8"))));

@@ -1,0 +1,72 @@
+"""python-schema-registry-client (by marcosschroh), unmodified against a node."""
+
+import json
+from pathlib import Path
+
+import pytest
+from schema_registry.client import SchemaRegistryClient
+from schema_registry.client.errors import ClientError
+from schema_registry.client.schema import AvroSchema, JsonSchema
+from schema_registry.serializers import AvroMessageSerializer, JsonMessageSerializer
+
+STORY = json.loads(Path(__file__).with_name("story.json").read_text())
+FIRST, SECOND, INCOMPATIBLE = (AvroSchema(STORY["avro"][each]) for each in ("first", "second", "incompatible"))
+
+
+@pytest.fixture
+def client(node_url):
+    """The client."""
+    return SchemaRegistryClient(node_url)
+
+
+def test_registration_and_reads(client, name):
+    """A schema is registered, read by id and by version, checked and deleted."""
+    schema_id = client.register(name, FIRST)
+
+    assert schema_id == client.check_version(name, FIRST).schema_id
+    assert FIRST == client.get_by_id(schema_id)
+    assert (schema_id, 1) == (lambda found: (found.schema_id, found.version))(client.get_schema(name))
+    assert [True, False] == [client.test_compatibility(name, schema) for schema in (SECOND, INCOMPATIBLE)]
+    second = client.register(name, SECOND)
+    assert second != schema_id
+    assert [1, 2] == client.get_versions(name)
+    assert name in client.get_subjects()
+    assert name in [each.subject for each in client.get_schema_subject_versions(schema_id)]
+    assert 2 == client.delete_version(name, 2)
+    assert [1] == client.delete_subject(name)
+    assert [] == client.delete_subject(name)
+    assert client.get_schema(name) is None
+
+
+def test_incompatible(client, name):
+    """An incompatible schema ends with the client's own error."""
+    client.register(name, FIRST)
+
+    with pytest.raises(ClientError) as refused:
+        client.register(name, INCOMPATIBLE)
+
+    assert ("Incompatible schema", 409) == (refused.value.message, refused.value.http_code)
+
+
+def test_configuration(client, name):
+    """Levels are set and read; the registry-wide one at `/config/`, without a redirect."""
+    assert client.update_compatibility("FULL", name)
+    assert "FULL" == client.get_compatibility(name)
+    assert "BACKWARD" == client.get_compatibility()
+    assert client.update_compatibility("BACKWARD")
+
+
+@pytest.mark.parametrize(
+    ("serializer", "schema"),
+    [
+        pytest.param(AvroMessageSerializer, FIRST, id="Avro"),
+        pytest.param(JsonMessageSerializer, JsonSchema(STORY["json"]), id="JSON Schema"),
+    ],
+)
+def test_serializers(client, name, serializer, schema):
+    """What the serializer writes it reads back."""
+    one = serializer(client)
+
+    frame = one.encode_record_with_schema(name, schema, STORY["value"])
+
+    assert STORY["value"] == one.decode_message(frame)

@@ -1,0 +1,157 @@
+"""An existing topic is served as it stands: old and new forms, damage, and another product that writes on."""
+
+import http.client
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+
+from harness.registry import RegistryNode
+
+if TYPE_CHECKING:
+    from tests.kafka.conftest import Topic
+
+pytestmark = pytest.mark.kafka
+
+_WAIT_S = 30
+
+
+def _json(**content: Any) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def _schema_key(subject: str, version: int, magic: int = 1) -> bytes:
+    return _json(keytype="SCHEMA", subject=subject, version=version, magic=magic)
+
+
+def _schema(subject: str, version: int, schema_id: int, text: str, **more: Any) -> tuple[bytes, bytes]:
+    value = _json(subject=subject, version=version, id=schema_id, schema=text, deleted=False, **more)
+    return _schema_key(subject, version), value
+
+
+# What a topic holds after years: name of the row, key, value.
+LEFT: list[tuple[str, bytes | None, bytes | None]] = [
+    ("a NOOP", _json(keytype="NOOP", magic=0), None),
+    ("a key of magic 0", _schema_key("old", 1, magic=0), _json(subject="old", version=1, id=1, schema='"int"')),
+    ("a value with the bare minimum", _schema_key("bare", 1), _json(id=2, schema='"long"')),
+    ("a value with an md5", *_schema("new", 1, 3, '"string"', md5="B6Yr", schemaType="AVRO")),
+    ("another property", *_schema("new", 2, 4, '"bytes"', futureProperty={"a": [1]})),
+    ("nulls where there is nothing", *_schema("nulls", 1, 1, '"int"', schemaType=None, references=None, metadata=None)),
+    ("a global level, subject null", _json(keytype="CONFIG", subject=None, magic=0), b'{"compatibilityLevel":"FULL"}'),
+    ("a level", _json(keytype="CONFIG", subject="new", magic=0), b'{"subject":"new","compatibilityLevel":"NONE"}'),
+    ("a mode", _json(keytype="MODE", subject="bare", magic=0), b'{"subject":"bare","mode":"READONLY"}'),
+    ("a version to be deleted", *_schema("gone", 1, 5, '"float"')),
+    ("another", *_schema("gone", 2, 6, '"double"')),
+    ("the deletion of its subject", _json(keytype="DELETE_SUBJECT", subject="gone", magic=0),
+        b'{"subject":"gone","version":2}'),
+    ("a version to be cleared", *_schema("cleared", 1, 7, '"boolean"')),
+    ("its deletion", _json(keytype="DELETE_SUBJECT", subject="cleared", magic=0), b'{"subject":"cleared","version":1}'),
+    ("its clearing", _json(keytype="CLEAR_SUBJECT", subject="cleared", magic=0), b'{"subject":"cleared"}'),
+    ("a version to be taken", *_schema("new", 3, 8, '"null"')),
+    ("its tombstone", _schema_key("new", 3), None),
+    ("a context", _json(keytype="CONTEXT", tenant="default", context=".c", magic=0),
+        b'{"tenant":"default","context":".c"}'),
+    ("a schema in it", *_schema(":.c:s", 1, 1, '"bytes"')),
+    ("an association", _json(keytype="ASSOC", tenant="default", resourceName="t", subject="new", magic=0),
+        b'{"guid":"g"}'),
+]  # fmt: skip
+
+# What cannot be taken in: name of the row, key, value, what the reason says.
+DAMAGED: list[tuple[str, bytes | None, bytes | None, str]] = [
+    ("no key", None, b"no key", "no key"),
+    ("a key that is no JSON", b"\xff\x00junk", b"\x80", "not JSON"),
+    ("a key of an unknown kind", _json(keytype="TEAPOT", magic=0), b"{}", "TEAPOT"),
+    ("a value that is no JSON", _schema_key("torn", 1), b'{"subject":"torn","ver', "not JSON"),
+    ("a value without a schema", _schema_key("empty", 1), b'{"subject":"empty","version":1,"id":9}', "'schema'"),
+    ("a version that is text", b'{"keytype":"SCHEMA","subject":"s","version":"1","magic":1}', b"{}", "'version'"),
+    ("an id that is taken", *_schema("thief", 1, 1, '"long"'), "id 1"),
+    ("a reference out of range", *_schema("far", 1, 10, '"int"',
+        references=[{"name": "n", "subject": "s", "version": 2**40}]), "identity"),
+    ("a version out of range", *_schema("high", 2**40, 11, '"int"'), "version"),
+]  # fmt: skip
+
+
+def _filled(topic: "Topic") -> None:
+    """Write all that into a topic; the broker takes records without a key only as long as it is not compacted."""
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+    new = NewTopic(topic.name, num_partitions=1, replication_factor=1, config={"cleanup.policy": "delete"})
+    admin.create_topics([new])[topic.name].result(_WAIT_S)
+    for _, key, value in LEFT:
+        topic.write_plainly(key, value)
+    for _, key, value, _ in DAMAGED:
+        topic.write_plainly(key, value)
+    entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic.name, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(_WAIT_S)
+
+
+def _call(node: RegistryNode, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=60)
+    connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    answer = response.status, json.loads(response.read())
+    connection.close()
+    return answer
+
+
+def _await(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+# path, answer
+SERVED: list[tuple[str, tuple[int, Any]]] = [
+    ("/subjects", (200, [":.c:s", "bare", "new", "nulls", "old"])),
+    ("/subjects?deletedOnly=true", (200, ["gone"])),
+    ("/subjects/new/versions", (200, [1, 2])),
+    ("/subjects/gone/versions?deleted=true", (200, [1, 2])),
+    ("/schemas/ids/1/schema", (200, "int")),
+    ("/schemas/ids/1/subjects", (200, ["nulls", "old"])),
+    ("/schemas/ids/2/schema", (200, "long")),
+    ("/schemas/ids/5/schema", (200, "float")),
+    ("/schemas/ids/1/schema?subject=:.c:", (200, "bytes")),
+    ("/contexts", (200, [".", ".c"])),
+    ("/config", (200, {"compatibilityLevel": "FULL"})),
+    ("/config/new", (200, {"compatibilityLevel": "NONE"})),
+    ("/mode/bare", (200, {"mode": "READONLY"})),
+]
+
+
+def test_a_topic_is_served_as_it_stands(topic: "Topic") -> None:
+    """Every form that was ever written is served; what is damaged is listed with its offset and reason; ids go on."""
+    _filled(topic)
+    with RegistryNode(f"kafka://{topic.bootstrap}/{topic.name}") as node:
+        assert SERVED == [(path, _call(node, "GET", path)) for path, _ in SERVED]
+        for gone in (7, 8):
+            assert 404 == _call(node, "GET", f"/schemas/ids/{gone}")[0]
+        _, log = _call(node, "GET", "/v1/log")
+        aside = {item["offset"]: item["reason"] for item in log["setAside"]["records"]}
+        for offset, (_, _, _, reason) in enumerate(DAMAGED, start=len(LEFT)):
+            assert reason in aside[offset]
+        assert (len(LEFT) + len(DAMAGED), "kafka", False) == (log["records"], log["backend"], log["holdsPen"])
+        assert (
+            9
+            == _call(node, "POST", "/subjects/fresh/versions", {"schema": '{"type":"fixed","name":"F","size":2}'})[1][
+                "id"
+            ]
+        )
+
+
+def test_another_writer_is_reported(topic: "Topic") -> None:
+    """A record that another product writes while this node has the pen: counted, told with offset and key, taken in."""
+    with RegistryNode(f"kafka://{topic.bootstrap}/{topic.name}") as node:
+        _call(node, "POST", "/subjects/mine/versions", {"schema": '"int"'})
+        assert (True, 0) == tuple(_call(node, "GET", "/v1/log")[1][name] for name in ("holdsPen", "foreignRecords"))
+        topic.write_plainly(*_schema("theirs", 1, 2, '"long"'))
+        _await(lambda: _call(node, "GET", "/v1/log")[1]["foreignRecords"] == 1)
+
+        assert (200, ["mine", "theirs"]) == _call(node, "GET", "/subjects")
+        assert 1 == _call(node, "GET", "/v1/log")[1]["foreignRecords"]
+        (told,) = [line for line in node.output.splitlines() if "ANOTHER PRODUCT" in line]
+        assert "ERROR" in told
+        assert '"subject":"theirs"' in told

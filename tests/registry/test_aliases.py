@@ -1,0 +1,142 @@
+"""Aliases, look-ups across contexts, and what both do to answers kept in memory."""
+
+from types import MappingProxyType
+
+import pytest
+
+from registry.aliases import aliased
+from storage.log import Entry
+from storage.memory_log import MemoryLog
+from storage.records import ConfigKey, ConfigValue, Subject, encode
+from storage.state import State
+
+INT, LONG = '"int"', '"long"'
+
+
+def alias(name, target):
+    """The record that lets a name stand for another subject; a target of None takes it back."""
+    fields = {} if target is None else {"alias": target}
+    return encode(ConfigKey(Subject(name)), ConfigValue(MappingProxyType(fields)))
+
+
+def state_with(**aliases):
+    """A State with some aliases."""
+    records = [alias(name, target) for name, target in aliases.items()]
+    return State().apply_all(Entry(i, 0, record.key, record.value) for i, record in enumerate(records))
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "expected"),
+    [("x", "y", "y"), ("x", ":.c:y", ":.c:y"), (":.c:x", "y", ":.c:y"), (":.c:x", ":.:y", "y"), ("x", "", "x"),
+     ("x", None, "x"), ("x", "x", "x")],
+)  # fmt: skip
+def test_target_of_an_alias(name, target, expected):
+    """A plain target is of the alias's own context; none, or a blank one, is no alias."""
+    assert expected == aliased(state_with(**{name: target}), name)
+
+
+def test_aliases_are_followed_once():
+    """An alias of an alias is not followed, so two that name each other do no harm."""
+    assert "b" == aliased(state_with(a="b", b="c"), "a")
+    assert "b" == aliased(state_with(a="b", b="a"), "a")
+
+
+@pytest.fixture
+def log():
+    """The log under the registry."""
+    return MemoryLog()
+
+
+@pytest.fixture
+def append(log):
+    """Write records past the registry, as another node would."""
+
+    def write(*records):
+        entries = list(log.read(-1))
+        log.append(entries[-1].offset if entries else -1, list(records))
+
+    return write
+
+
+@pytest.fixture
+def api(log, start):
+    """A registry over that log."""
+    return start(log)
+
+
+def test_every_path_with_a_subject_follows_its_alias(api, append):
+    """Reads, look-up, registration, checks and deletion go to the target; configuration and mode stay."""
+    api.placed("target", INT)
+    append(alias("name", "target"))
+
+    assert "target" == api.get("/subjects/name/versions/1")[1]["subject"]
+    assert "target" == api.get("/subjects/name/versions/latest")[1]["subject"]
+    assert "int" == api.get("/subjects/name/versions/1/schema")[1]
+    assert [] == api.get("/subjects/name/versions/1/referencedby")[1]
+    assert [1] == api.get("/subjects/name/versions")[1]
+    assert "target" == api.post("/subjects/name", {"schema": INT})[1]["subject"]
+    assert not api.post("/compatibility/subjects/name/versions", {"schema": '"string"'})[1]["is_compatible"]
+    assert not api.post("/compatibility/subjects/name/versions/1", {"schema": '"string"'})[1]["is_compatible"]
+    assert (2, 2) == api.placed("name", LONG)
+    assert [1, 2] == api.get("/subjects/target/versions")[1]
+    assert ["target"] == api.get("/subjects")[1]
+    assert "target" == api.get("/schemas/ids/1?subject=name")[1]["subject"]
+    assert 1 == api.delete("/subjects/name/versions/1")[1]
+    assert [2] == api.delete("/subjects/name")[1]
+    assert 40401 == api.get("/subjects/target/versions")[1]["error_code"]
+    assert 40409 == api.get("/mode/name")[1]["error_code"]
+    assert 40408 == api.get("/config/target")[1]["error_code"]
+
+
+def test_alias_selects_the_context_of_an_id(api, append):
+    """The `subject` of a look-up by id is an alias, too."""
+    api.placed("s", INT)
+    api.placed(":.c:target", LONG)
+    append(alias("name", ":.c:target"))
+    api.get("/subjects")  # by-id answers come from memory, so let the node read the log
+
+    assert LONG == api.get("/schemas/ids/1?subject=name")[1]["schema"]
+    assert "long" == api.get("/schemas/ids/1/schema?subject=name")[1]
+    assert [":.c:target"] == api.get("/schemas/ids/1/subjects?subject=name")[1]
+
+
+def test_kept_answers_follow_a_changed_alias(api, append):
+    """What was sent from memory under a name is asked for anew once the name stands for another subject."""
+    api.placed("name", INT)
+    api.placed("a", LONG)
+    api.placed("b", '"string"')
+
+    def shown():
+        texts = {api.get("/subjects/name/versions/1")[1]["schema"] for _ in range(2)}
+        return texts | {api.get("/schemas/ids/1?subject=name")[1]["subject"]}
+
+    assert {INT, "name"} == shown()
+    for target, expected in (("a", LONG), ("b", '"string"'), (None, INT)):
+        append(alias("name", target))
+        api.get("/subjects")  # reads the log, as every answer that may change does
+        assert expected in shown()
+
+
+def test_plain_subject_is_looked_up_in_every_context(api):
+    """A schema that the subject does not hold is found under the same name in another context."""
+    api.placed("s", INT)
+    api.placed(":.b:s", LONG)
+    api.placed(":.c:other", '"string"')
+
+    assert "s" == api.post("/subjects/s", {"schema": INT})[1]["subject"]
+    assert ":.b:s" == api.post("/subjects/s", {"schema": LONG})[1]["subject"]
+    assert ":.c:other" == api.post("/subjects/other", {"schema": '"string"'})[1]["subject"]
+    assert 40403 == api.post("/subjects/s", {"schema": '"string"'})[1]["error_code"]
+    assert 40401 == api.post("/subjects/none", {"schema": INT})[1]["error_code"]
+    assert 40403 == api.post("/subjects/%3A.b%3As", {"schema": INT})[1]["error_code"]
+    assert 42201 == api.post("/subjects/s", {"schema": "{"})[1]["error_code"]
+
+
+def test_text_of_an_id_found_elsewhere_is_not_kept(api):
+    """An id that the subject's own context gives later wins over that of another context."""
+    api.placed(":.c:other", LONG)
+    for _ in range(2):
+        assert "long" == api.get("/schemas/ids/1/schema?subject=s")[1]
+    api.placed("s", INT)
+
+    assert "int" == api.get("/schemas/ids/1/schema?subject=s")[1]

@@ -1,0 +1,361 @@
+"""Associations of topics with subjects: which may be made, changed and deleted, and how clients find them."""
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.schema_registry.common.schema_registry_client import (
+    AssociationCreateOrUpdateInfo,
+    AssociationCreateOrUpdateRequest,
+)
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from compat.levels import Level
+from registry.decide.associations import (
+    AssociationRequest,
+    Resource,
+    Wanted,
+    change_associations,
+    change_batch,
+    delete_associations,
+)
+from registry.decide.delete import delete_subject
+from registry.decide.mode import set_mode
+from registry.decide.register import Rules, register
+from registry.errors import RegistryError
+from registry.schemas import SchemaRequest
+from storage.records import Reference
+from storage.state import State
+
+INT, LONG = '"int"', '"long"'
+RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
+RULES = Rules(Level.NONE)
+NOW = 1000
+DEFAULT = ":.ns:t-value"
+
+
+def after(state, decision):
+    """The State after a decision."""
+    return state.drafted(decision.records, NOW)
+
+
+def registered(state, subject, text, *references):
+    """The State with one more schema."""
+    return after(state, register(state, subject, SchemaRequest(text, references=references), RULES))
+
+
+def change(state, *wanted, topic="t", resource_id="r", dry_run=False, **other):
+    """Decide some changes of a topic's associations."""
+    resource = Resource(topic, other.get("namespace", "ns"), resource_id, other.get("resource_type", "topic"))
+    return change_associations(state, AssociationRequest(resource, wanted, dry_run=dry_run), RULES, NOW)
+
+
+def create(subject=None, **other):
+    """An association to create."""
+    schema = SchemaRequest(other.pop("schema")) if "schema" in other else None
+    return Wanted("CREATE", subject=subject, schema=schema, guid="g", **other)
+
+
+def upsert(subject=None, **other):
+    """An association to create or change."""
+    schema = SchemaRequest(other.pop("schema")) if "schema" in other else None
+    return Wanted("UPSERT", subject=subject, schema=schema, guid="g", **other)
+
+
+@pytest.fixture(scope="module")
+def base():
+    """Subjects a, b, ref and user; `user` refers to `ref`; topic `weak` is with a, topic `strong` with b."""
+    state = registered(State(), "a", INT)
+    state = registered(state, "b", LONG)
+    state = registered(state, "ref", RECORD)
+    state = registered(state, "user", '{"type":"array","items":"R"}', Reference("R", "ref", 1))
+    state = after(state, change(state, create("a"), topic="weak", resource_id="weak"))
+    state = after(state, change(state, create("b", lifecycle="STRONG"), topic="strong", resource_id="strong"))
+    return after(state, change(state, create(schema=INT), topic="frozen", resource_id="frozen"))
+
+
+def shown(state, subject):
+    """What stands for a subject."""
+    return [
+        (a.key.resource_name, a.key.association_type, a.value.lifecycle, a.value.frozen)
+        for a in state.associations.of_subject(subject)
+    ]
+
+
+ACCEPTED = [
+    pytest.param([create("a")], {}, "a", ("t", "value", "WEAK", False), id="weak by default"),
+    pytest.param([create("a", association_type="key")], {}, "a", ("t", "key", "WEAK", False), id="of the keys"),
+    pytest.param([create("user", lifecycle="STRONG")], {}, "user", ("t", "value", "STRONG", False), id="strong"),
+    pytest.param([create(schema=INT)], {}, DEFAULT, ("t", "value", "STRONG", True), id="frozen, with its first schema"),
+    pytest.param([upsert("a")], {}, "a", ("t", "value", "WEAK", False), id="upsert of a new one"),
+    pytest.param([upsert("c", schema=INT)], {}, "c", ("t", "value", "STRONG", False), id="upsert with a schema"),
+    pytest.param([upsert("a", lifecycle="STRONG")], {"topic": "weak", "resource_id": "weak"},
+                 "a", ("weak", "value", "STRONG", False), id="weak becomes strong"),
+    pytest.param([upsert(lifecycle="WEAK")], {"topic": "strong", "resource_id": "strong"},
+                 "b", ("strong", "value", "WEAK", False), id="strong becomes weak, by its subject"),
+    pytest.param([create("b")], {"topic": "strong", "resource_id": "strong"},
+                 "b", ("strong", "value", "STRONG", False), id="the same again"),
+    pytest.param([create(schema=INT)], {"topic": "frozen", "resource_id": "frozen"},
+                 ":.ns:frozen-value", ("frozen", "value", "STRONG", True), id="the same with its schema again"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wanted", "resource", "subject", "expected"), ACCEPTED)
+def test_accepted_change(base, wanted, resource, subject, expected):
+    """The association stands, and the same request again changes nothing; a dry run never does."""
+    assert [] == change(base, *wanted, **resource, dry_run=True).records
+    state = after(base, change(base, *wanted, **resource))
+
+    assert expected in shown(state, subject)
+    assert [] == change(state, *wanted, **resource).records
+
+
+WEAK, STRONG, FROZEN = ({"topic": name, "resource_id": name} for name in ("weak", "strong", "frozen"))
+REFUSED = [
+    pytest.param([create("a")], {"topic": ""}, 42212, "resourceName", id="no name"),
+    pytest.param([create("a")], {"topic": "x" * 257}, 42212, "max length of 256", id="a long name"),
+    pytest.param([create("a")], {"topic": "x\n"}, 42212, "illegal character", id="a control character"),
+    pytest.param([create("a")], {"namespace": "a:b"}, 42212, "illegal character ':'", id="a colon"),
+    pytest.param([create("a")], {"namespace": ""}, 42212, "resourceNamespace", id="no namespace"),
+    pytest.param([create("a")], {"resource_id": ""}, 42212, "resourceId", id="no id"),
+    pytest.param([create("a")], {"resource_type": "table"}, 42212, "must be 'topic'", id="not a topic"),
+    pytest.param([], {}, 42212, "associations", id="nothing wanted"),
+    pytest.param([create("a", association_type="header")], {}, 42212, "associationType", id="another type"),
+    pytest.param([create("a"), create("b")], {}, 42212, "unique", id="a type twice"),
+    pytest.param([create("a", lifecycle="MILD")], {}, 42212, "lifecycle", id="another lifecycle"),
+    pytest.param([Wanted("DROP")], {}, 42212, "opType", id="another operation"),
+    pytest.param([create("")], {}, 42212, "must not be empty", id="a blank subject"),
+    pytest.param([create("x\n", schema=INT)], {}, 42212, "frozen associations must use", id="frozen elsewhere"),
+    pytest.param([upsert("x\n", schema=INT)], {}, 42208, "not a valid", id="no subject's name"),
+    pytest.param([create()], {}, 42212, "must be provided", id="neither subject nor schema"),
+    pytest.param([create(schema=INT, lifecycle="WEAK")], {}, 42212, "cannot be WEAK", id="weak with a schema"),
+    pytest.param([create(schema=INT, frozen=False)], {}, 42212, "cannot be false", id="a schema, but not frozen"),
+    pytest.param([create("a", lifecycle="WEAK", frozen=True)], {}, 42212, "cannot be frozen", id="weak and frozen"),
+    pytest.param([create(frozen=True)], {}, 40907, DEFAULT, id="frozen without schema or subject"),
+    pytest.param([create("a", frozen=False), create(association_type="key", frozen=True)], {},
+                 42212, "consistently", id="one frozen, one not"),
+    pytest.param([create("none")], {}, 40907, "'none'", id="a subject without versions"),
+    pytest.param([create("b")], {}, 40905, "'b'", id="another topic's own subject"),
+    pytest.param([create("a", lifecycle="STRONG")], {}, 40904, "'a'", id="strong, where another is"),
+    pytest.param([create("ref", lifecycle="STRONG")], {}, 42205, "refer", id="strong, where a schema refers"),
+    pytest.param([create("user")], WEAK, 40903, "'value' already exists for resource 'weak'", id="create over another"),
+    pytest.param([create("a")], {**WEAK, "resource_id": "new"}, 40903, "'weak'", id="the name under another id"),
+    pytest.param([create("a")], {**WEAK, "topic": "u"}, 42212, "names 'weak' in 'ns'", id="the id under another name"),
+    pytest.param([upsert("user")], WEAK, 42212, "subject of association cannot be changed", id="another subject"),
+    pytest.param([upsert("a", frozen=True)], WEAK, 42212, "frozen associations must use", id="frozen later"),
+    pytest.param([upsert(frozen=False)], FROZEN, 42212, "frozen attribute", id="not frozen any more"),
+    pytest.param([upsert(lifecycle="WEAK")], FROZEN, 40908, "type  'value' is frozen", id="a frozen one changed"),
+    pytest.param([create(schema=LONG)], FROZEN, 40903, "'frozen'", id="another schema for a frozen one"),
+    pytest.param([upsert("a", schema=LONG)], WEAK, 42212, "cannot be WEAK", id="a schema for a weak one"),
+    pytest.param([upsert("c", schema="{")], {}, 42201, "Invalid schema", id="a text that is none"),
+    pytest.param([Wanted("DELETE")], {}, 40410, "Association for 'r' not found.", id="deleting nothing"),
+    pytest.param([Wanted("DELETE")], FROZEN, 40908, "frozen", id="deleting a frozen one"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wanted", "resource", "code", "reason"), REFUSED)
+def test_refused_change(base, wanted, resource, code, reason):
+    """Each rule has its code and says what is wrong."""
+    with pytest.raises(RegistryError) as refusal:
+        change(base, *wanted, **resource)
+
+    assert code == refusal.value.code
+    assert reason in refusal.value.message
+
+
+def test_read_only_subject_takes_no_association(base):
+    """A mode that forbids writes forbids these, too."""
+    state = after(base, set_mode(base, "a", "READONLY", force=False))
+
+    for refused in (lambda: change(state, create("a")), lambda: change(state, Wanted("DELETE"), **WEAK)):
+        with pytest.raises(RegistryError, match="read-only"):
+            refused()
+
+
+def test_associated_subject_stays(base):
+    """A subject with an association is not deleted, softly or for good, until the association is gone."""
+    for permanent in (False, True):
+        with pytest.raises(RegistryError, match="An association already exists for subject 'a'"):
+            delete_subject(base, "a", permanent=permanent)
+    state = after(base, delete_associations(base, "weak", "topic", (), NOW, cascade=False, dry_run=False))
+
+    assert [1] == delete_subject(state, "a", permanent=False).answer
+
+
+def test_nothing_refers_to_a_topics_own_subject(base):
+    """Registration refuses a reference to a subject with a strong association, except from itself."""
+    with pytest.raises(RegistryError, match="strong association") as refusal:
+        registered(base, "x", '{"type":"array","items":"long"}', Reference("l", "b", 1))
+
+    assert 42205 == refusal.value.code
+
+
+@pytest.mark.parametrize(
+    ("resource_id", "types", "cascade", "left", "versions"),
+    [("strong", (), False, 0, 1), ("strong", (), True, 0, 0), ("strong", ("key",), True, 1, 1),
+     ("none", (), True, 1, 1)],
+)  # fmt: skip
+def test_cascade_takes_the_topics_own_subject(base, resource_id, types, cascade, left, versions):
+    """With cascade a strong association takes its subject out of the log; what is not there is deleted already."""
+    dry = delete_associations(base, resource_id, "topic", types, NOW, cascade=cascade, dry_run=True)
+    state = after(base, delete_associations(base, resource_id, "topic", types, NOW, cascade=cascade, dry_run=False))
+
+    assert [] == dry.records
+    assert (left, versions) == (len(shown(state, "b")), len(state.versions("b", include_deleted=True)))
+
+
+def test_weak_subject_survives_cascade(base):
+    """A subject that is only looked up is not the topic's to delete; a frozen association needs cascade."""
+    state = after(base, delete_associations(base, "weak", "topic", (), NOW, cascade=True, dry_run=False))
+
+    assert [1] == [entry.version for entry in state.versions("a", include_deleted=False)]
+    with pytest.raises(RegistryError, match="frozen"):
+        delete_associations(base, "frozen", "topic", (), NOW, cascade=False, dry_run=False)
+    gone = after(base, delete_associations(base, "frozen", "topic", (), NOW, cascade=True, dry_run=False))
+    assert ([], []) == (shown(gone, ":.ns:frozen-value"), gone.versions(":.ns:frozen-value", include_deleted=True))
+
+
+def test_request_of_a_batch_is_all_or_nothing(base):
+    """One that is refused leaves nothing behind, and the others in force."""
+    resource = Resource("t", "ns", "r")
+    half = AssociationRequest(resource, [create("a"), create("none", association_type="key")])
+    whole = AssociationRequest(resource, [create("a", association_type="key")])
+    decision = change_batch(base, [half, whole], RULES, NOW)
+
+    assert [40907] == [outcome.code for outcome in decision.answer if isinstance(outcome, RegistryError)]
+    assert [("t", "key", "WEAK", False)] == [row for row in shown(after(base, decision), "a") if row[0] == "t"]
+
+
+@pytest.fixture(scope="module")
+def served(shared_api):
+    """A registry with topic t in two namespaces, and one association of its keys."""
+    for subject, text in (("a", INT), ("k", '"string"'), ("strong", LONG)):
+        shared_api.placed(subject, text)
+    value = {"subject": "a", "associationType": "value", "lifecycle": "WEAK"}
+    key = {"subject": "k", "associationType": "key", "lifecycle": "WEAK"}
+    for namespace, wanted in (("one", [value, key]), ("two", [value])):
+        body = {"resourceName": "t.x", "resourceNamespace": namespace, "resourceId": f"{namespace}/t"}
+        assert 200 == shared_api.post("/associations", {**body, "associations": wanted})[0]
+    return shared_api
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/associations/resources/-/t.x", ["one key", "one value", "two value"]),
+        ("/associations/resources/one/t.x", ["one key", "one value"]),
+        ("/associations/resources/one/t.x?resourceType=topic&associationType=value", ["one value"]),
+        ("/associations/resources/-/t.x?associationType=key&associationType=value&lifecycle=WEAK&limit=2",
+         ["one key", "one value"]),
+        ("/associations/resources/-/t.x?offset=1&limit=-1", ["one value", "two value"]),
+        ("/associations/resources/-/t.x?lifecycle=STRONG", []),
+        ("/associations/resources/-/t.x?resourceType=table", []),
+        ("/associations/resources/-/none", []),
+        ("/associations/resources/one%2Ft", ["one key", "one value"]),
+        ("/associations/resources/none", []),
+        ("/associations/subjects/a", ["one value", "two value"]),
+        ("/associations/subjects/none", []),
+        ("/contexts/.c/associations/resources/-/t.x?associationType=key", ["one key"]),
+        ("/contexts/.c/associations/subjects/a", []),
+    ],
+)  # fmt: skip
+def test_listing(served, path, expected):
+    """By resource and by subject, filtered, a page at a time; nothing associated is an empty list."""
+    status, answer = served.get(path)
+
+    assert 200 == status
+    assert expected == [f"{one['resourceNamespace']} {one['associationType']}" for one in answer]
+
+
+def test_unknown_lifecycle_is_refused(served):
+    """A filter that is none is told so."""
+    for path in ("/associations/resources/-/t.x?lifecycle=MILD", "/schemas?lifecycle=MILD"):
+        assert 42212 == served.get(path)[1]["error_code"]
+
+
+def test_unknown_paths_are_not_found(served):
+    """What is not served answers as clients parse it."""
+    for path in ("/associations", "/associations/resources", "/associations:batch"):
+        status, answer = served.get(path)
+        assert status in (404, 405)
+        assert {"error_code": status, "message": answer["message"]} == answer
+
+
+def test_list_of_schemas_by_association(served):
+    """Only subjects with an association that passes every filter, and the associations with them."""
+    found = served.get("/schemas?resourceType=topic&associationType=key")[1]
+
+    assert [("k", "k", "key")] == [
+        (entry["subject"], one["subject"], one["associationType"]) for entry in found for one in entry["associations"]
+    ]
+    assert ["a", "k"] == [entry["subject"] for entry in served.get("/schemas?lifecycle=WEAK")[1]]
+    assert [] == served.get("/schemas?lifecycle=STRONG")[1]
+    assert [] == served.get("/schemas?ruleType=CEL")[1]
+
+
+def test_batches(served):
+    """Each request of a batch has its own result, in order; with the schemas where asked for."""
+    asked = {"requests": [{"resourceName": "t.x", "resourceNamespace": "one", "associationTypes": ["value"]},
+                          {"resourceId": "none"}]}  # fmt: skip
+    status, answer = served.post("/associations:batchGet?includeSchemas=true", asked)
+    first, second = (result["result"] for result in answer["results"])
+    assert 207 == status
+    assert ("one/t", INT) == (first["resourceId"], first["associations"][0]["schema"]["schema"])
+    assert {"resourceId": "none", "resourceType": "topic"} == second
+
+    ops = [
+        {"opType": "CREATE", "subject": "strong", "lifecycle": "STRONG"},
+        {"opType": "DELETE", "associationType": "key"},
+    ]
+    new = {"resourceName": "n", "resourceNamespace": "one", "resourceId": "n"}
+    asked = {"requests": [{**new, "associations": ops}, {**new, "associations": ops[:1]},
+                          {**new, "associations": [{"opType": "DELETE", "cascadeLifecycle": True}]}]}  # fmt: skip
+    status, answer = served.post("/associations:batchMutate", asked)
+    assert 207 == status
+    assert 40410 == answer["results"][0]["error"]["error_code"]
+    assert "strong" == answer["results"][1]["result"]["associations"][0]["subject"]
+    assert new | {"resourceType": "topic"} == answer["results"][2]["result"]
+    assert 40401 == served.get("/subjects/strong/versions?deleted=true")[1]["error_code"]
+
+
+def test_context_of_a_request_is_that_of_its_plain_subjects(served):
+    """Under the prefix form, and with the parameter."""
+    assert 200 == served.post("/contexts/.q/subjects/s/versions", {"schema": INT})[0]
+    body = {"resourceName": "q", "resourceNamespace": "ns", "resourceId": "q", "associations": [{"subject": "s"}]}
+
+    assert ":.q:s" == served.post("/contexts/.q/associations?dryRun=true", body)[1]["associations"][0]["subject"]
+    assert ":.q:s" == served.put("/associations/resources/q?context=q", body)[1]["associations"][0]["subject"]
+    assert [":.q:s"] == [one["subject"] for one in served.get("/associations/resources/ns/q")[1]]
+    assert 42211 == served.delete("/contexts/.q")[1]["error_code"]
+    assert (204, "") == served.delete("/associations/resources/q")
+    assert [] == served.get("/associations/resources/ns/q")[1]
+
+
+@pytest.fixture
+def client(api):
+    """Confluent's Python client."""
+    with SchemaRegistryClient({"url": f"http://127.0.0.1:{api.port}"}) as opened:
+        yield opened
+
+
+def test_serializers_follow_an_association(api, client):
+    """Confluent's serdes by default: the associated subject is used, and without one `topic-value`."""
+    api.placed("shared", RECORD)
+    request = AssociationCreateOrUpdateRequest(
+        "orders", "lkc-1", "id-1", "topic", [AssociationCreateOrUpdateInfo("shared", "value", "WEAK")]
+    )
+    created = client.create_association(request)
+    assert [("shared", "value", "WEAK", False)] == [
+        (info.subject, info.association_type, info.lifecycle, info.frozen) for info in created.associations
+    ]
+
+    serialize, deserialize = AvroSerializer(client, RECORD), AvroDeserializer(client)
+    for topic, subjects in (("orders", ["shared"]), ("other", ["other-value", "shared"])):
+        context = SerializationContext(topic, MessageField.VALUE)
+        assert {"a": 7} == deserialize(serialize({"a": 7}, context), context)
+        assert subjects == api.get("/subjects")[1]
+
+    with pytest.raises(SchemaRegistryError) as refusal:
+        client.delete_subject("shared")
+    assert 40904 == refusal.value.error_code
+    client.delete_associations("id-1", "topic", ["value"])
+    assert [] == client.get_associations_by_resource_name("orders", "-", "topic", ["value"])

@@ -1,0 +1,149 @@
+"""Bodies and requests as they travel: gzip in and out, its bounds, and the id of a request."""
+
+import gzip
+import http.client
+import json
+import logging
+import re
+
+import pytest
+
+from registry.bodies import packed, takes_gzip
+from registry.front import Front
+
+JSON = "application/json"
+SCHEMA = json.dumps({"schema": '"int"'}).encode()
+# An enum whose answer is worth packing.
+LARGE = json.dumps({"type": "enum", "name": "E", "symbols": [f"SYMBOL_{n}" for n in range(500)]})
+
+
+@pytest.fixture(scope="module")
+def filled(shared_api):
+    """A registry with a small schema, id 1, and a large one, id 2."""
+    assert [(1, 1), (2, 1)] == [shared_api.placed("s", '"int"'), shared_api.placed("large", LARGE)]
+    return shared_api
+
+
+def exchange(api, method, path, body=None, **headers):
+    """Send a body as it is; status, headers (lower case) and body as it came."""
+    connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=30)
+    sent = {"Content-Type": JSON, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    connection.request(method, path, body, sent)
+    response = connection.getresponse()
+    raw = response.read()
+    connection.close()
+    return response.status, {name.lower(): value for name, value in response.getheaders()}, raw
+
+
+BODIES = [
+    pytest.param(gzip.compress(SCHEMA), "gzip", 200, None, id="packed"),
+    pytest.param(gzip.compress(SCHEMA), "x-gzip", 200, None, id="packed, by the old name"),
+    pytest.param(gzip.compress(SCHEMA), "GZIP", 200, None, id="packed, in capitals"),
+    pytest.param(gzip.compress(SCHEMA[:5]) + gzip.compress(SCHEMA[5:]), "gzip", 200, None, id="packed in two parts"),
+    pytest.param(SCHEMA, "identity", 200, None, id="plain"),
+    pytest.param(SCHEMA, "gzip", 400, "not gzip", id="plain, said to be packed"),
+    pytest.param(gzip.compress(SCHEMA)[:-12], "gzip", 400, "too early", id="cut off"),
+    pytest.param(gzip.compress(SCHEMA)[:-8] + b"\0" * 8, "gzip", 400, "not gzip", id="a wrong checksum"),
+    pytest.param(gzip.compress(b" " * (1 << 28)), "gzip", 413, "larger than 1048576", id="a bomb of 256 MiB"),
+    pytest.param(b"", "gzip", 422, "missing", id="nothing"),
+    pytest.param(SCHEMA, "br", 415, "Unsupported", id="another encoding"),
+]
+
+
+@pytest.mark.parametrize(("body", "encoding", "status", "reason"), BODIES)
+def test_packed_request(filled, body, encoding, status, reason):
+    """A gzip body is what it unpacks to, within the same bounds; a damaged one is 400."""
+    got, _, raw = exchange(filled, "POST", "/subjects/s/versions", body, Content_Encoding=encoding)
+    answer = json.loads(raw)
+
+    assert status == got, answer
+    if reason is None:
+        assert 1 == answer["id"]
+    else:
+        assert reason in answer["message"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/subjects/large/versions/1", "/subjects/large/versions/latest", "/schemas/ids/2/schema"]
+)
+def test_large_answer_is_packed_when_the_client_takes_it(filled, path):
+    """Packed and plain answers say the same, from memory and not, and HEAD tells the length of either."""
+    for _ in range(2):  # the second answer may come from memory
+        _, plain, text = exchange(filled, "GET", path)
+        status, headers, raw = exchange(filled, "GET", path, Accept_Encoding="deflate, gzip;q=0.8")
+
+        assert (200, "gzip", text) == (status, headers["content-encoding"], gzip.decompress(raw))
+        assert "content-encoding" not in plain
+        assert (len(raw), "Accept-Encoding") == (int(headers["content-length"]), headers["vary"])
+        assert headers["content-length"] == exchange(filled, "HEAD", path, Accept_Encoding="gzip")[1]["content-length"]
+
+
+def test_small_answer_stays_plain(filled):
+    """What fits a packet is sent as it is."""
+    assert "content-encoding" not in exchange(filled, "GET", "/schemas/ids/1", Accept_Encoding="gzip")[1]
+    assert packed(b"x" * 100) is None
+
+
+@pytest.mark.parametrize(
+    ("accepted", "expected"),
+    [(b"", False), (b"gzip", True), (b"GZIP, br", True), (b"br", False), (b"*", True), (b"gzip;q=0", False),
+     (b"gzip;q=0.0, *", False), (b"gzip; q=0.5", True), (b"*;q=0", False), (b"identity", False)],
+)  # fmt: skip
+def test_who_takes_gzip(accepted, expected):
+    """By name or by `*`; quality 0 is a no."""
+    assert expected == takes_gzip(accepted)
+
+
+@pytest.mark.parametrize(
+    ("told", "echoed"),
+    [("abc-1.2_3", True), ("a" * 128, True), ("a" * 129, False), ("a b", False), ('a";drop', False), ("", False)],
+)
+@pytest.mark.parametrize("path", ["/schemas/ids/1", "/subjects", "/none"])
+def test_answer_names_its_request(filled, path, told, echoed):
+    """A usable id is echoed, another one replaced by a new one: on answers from memory, of routes, and on errors."""
+    found = [exchange(filled, "GET", path, X_Request_ID=told)[1]["x-request-id"] for _ in range(2)]
+
+    if echoed:
+        assert [told, told] == found
+    else:
+        assert all(re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", name) for name in found)
+        assert found[0] != found[1]
+
+
+async def test_request_id_is_logged_and_passed_on(caplog):
+    """The app behind sees the id of the request, and so does the access log."""
+    caplog.set_level(logging.INFO, "strata.http")
+    seen = []
+
+    async def app(scope, _receive, send):
+        seen.extend(value for name, value in scope["headers"] if name == b"x-request-id")
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def send(_message):
+        pass
+
+    front = Front(app, removals=lambda: 0, max_body=10, access_log=True)
+    for headers in ([(b"x-request-id", b"mine")], []):
+        scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": headers}
+        await front(scope, None, send)
+
+    assert b"mine" == seen[0]
+    assert ["GET /x 200 mine", f"GET /x 200 {seen[1].decode()}"] == caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("PUT", "/subjects", 405), ("POST", "/schemas/ids/1", 405), ("PATCH", "/config", 405), ("GET", "/none", 404),
+     ("GET", "/schemas/ids/x", 404), ("GET", "/subjects?offset=x", 404), ("GET", "/subjects?deleted=foo", 200),
+     ("GET", "/subjects?deletedOnly=True&&other=1&reference_format=x", 200), ("GET", "/config/", 200)],
+)  # fmt: skip
+def test_lenient_and_strict_requests(filled, method, path, status):
+    """Unknown parameters and odd flags are passed over; what has no route is an error object, as clients parse it."""
+    got, _, raw = exchange(filled, method, path, b"{}" if method != "GET" else None)
+    answer = json.loads(raw)
+
+    assert status == got
+    if status != 200:
+        assert status == answer["error_code"]
+        assert answer["message"].startswith(f"HTTP {status} ")

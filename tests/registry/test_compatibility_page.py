@@ -1,0 +1,44 @@
+"""docs/compatibility.md leaves nothing out: every operation and parameter of the API, and every error code."""
+
+import inspect
+import re
+from pathlib import Path
+
+from registry import errors
+
+PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
+ROUTE = re.compile(r"^\| `([A-Z]+) (/\S*)` \|(.*?)\|", re.MULTILINE)
+CODE = re.compile(r"\b(?:RegistryError|http_error)\(\s*(\d+)")
+
+
+def nameless(path):
+    """A path whose parameters have no names: the page may call them by the reference's."""
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
+def test_every_operation_and_parameter_is_on_the_page(api):
+    """The table and the OpenAPI document hold the same operations with the same query parameters."""
+    paths = api.get("/openapi.json")[1]["paths"]
+    served = {
+        (method.upper(), nameless(path)): sorted(
+            p["name"] for p in operation.get("parameters", ()) if p["in"] == "query"
+        )
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    }
+    told = {
+        (method, nameless(path)): sorted(re.findall(r"`(\w+)`", parameters))
+        for method, path, parameters in ROUTE.findall(PAGE.read_text())
+    }
+
+    assert served == told
+
+
+def test_every_error_code_is_on_the_page():
+    """Each code that the service can answer stands in the table of codes."""
+    answered = set(CODE.findall(inspect.getsource(errors)))
+    section = PAGE.read_text().partition("## Error codes")[2].partition("\n## ")[0]
+    told = {code for row in re.findall(r"^\| ([\d, ]+) \|", section, re.MULTILINE) for code in row.split(", ")}
+
+    assert set() == answered - told
+    assert len(answered) > 30

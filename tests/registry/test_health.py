@@ -1,0 +1,135 @@
+"""What a probe is told: alive, ready, and why not; and what `/v1/log` says of the log."""
+
+import asyncio
+import http.client
+import json
+import signal
+import threading
+
+import pytest
+
+from harness.registry import RegistryNode
+from registry.health import Health
+from registry.writer import Writer
+from storage.log import LogError
+from storage.memory_log import MemoryLog
+from storage.records import ModeKey, encode
+
+
+class MoodyLog(MemoryLog):
+    """A memory log that can be told to fail, or to hang until it is told to go on."""
+
+    def __init__(self):
+        super().__init__()
+        self.failure = None
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def read(self, after):
+        """Read, fail or hang."""
+        self.gate.wait(10)
+        if self.failure:
+            raise self.failure
+        return super().read(after)
+
+
+async def until(condition):
+    """Wait for a condition, at most for ten seconds."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - whatever the condition, nobody tells when it holds
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def log():
+    """A log that is well."""
+    return MoodyLog()
+
+
+@pytest.fixture
+async def health(log):
+    """The health of a node that looks at its log every few milliseconds."""
+    found = Health(Writer(log), lambda: False, every_s=0.005, too_long_s=0.2)
+    watch = asyncio.create_task(found.watch())
+    yield found
+    watch.cancel()
+    log.gate.set()
+
+
+async def test_an_idle_node_reads_on(log, health):
+    """What others append is read though nobody asks."""
+    log.append(-1, [encode(ModeKey("s"), "READONLY")])
+
+    await until(lambda: health.progress()["offset"] == 0)
+    assert (0, 0) == (health.progress()["behind"], health.progress()["end"])
+    assert health.reason() is None
+
+
+async def test_an_idle_node_notices_a_dead_log(log, health):
+    """A log that fails makes the node not ready, with the log's own words, until it answers again."""
+    log.failure = LogError("no broker")
+    await until(health.reason)
+    assert "no broker" in health.reason()
+
+    log.failure = None
+    await until(lambda: health.reason() is None)
+
+
+async def test_a_log_that_hangs_is_noticed(log, health):
+    """A log that does not answer makes the node not ready; asking does not wait for the log."""
+    log.gate.clear()
+    await until(health.reason)
+    assert "not answered" in health.reason()
+
+    log.gate.set()
+    await until(lambda: health.reason() is None)
+
+
+async def test_a_node_that_is_behind_says_how_far(log, health):
+    """The end is known before the records up to it are."""
+    for number in range(3):
+        log.append(number - 1, [encode(ModeKey("s"), "READONLY")])
+    await until(lambda: health.progress()["offset"] == 2)
+    log.failure = LogError("no reads")
+    log.append(2, [encode(ModeKey("s"), "READONLY")])
+
+    await until(lambda: health.progress()["behind"] == 1)
+    await until(health.reason)
+
+
+def get(node, path):
+    """GET a path from a node; status and answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=10)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    answer = response.status, json.loads(response.read())
+    connection.close()
+    return answer
+
+
+def test_a_node_that_drains_serves_on_but_is_not_ready():
+    """After SIGTERM: 503 from the ready probe, ordinary answers to the rest, then a clean end at a second signal."""
+    with RegistryNode("memory:", "--drain-seconds=60") as node:
+        assert 200 == get(node, "/health/ready")[0]
+        node.send(signal.SIGTERM)
+        status, answer = get(node, "/health/ready")
+        while status == 200:
+            status, answer = get(node, "/health/ready")
+
+        assert (503, False) == (status, answer["ready"])
+        assert "about to end" in answer["reason"]
+        assert ((200, []), (200, {"live": True})) == (get(node, "/subjects"), get(node, "/health/live"))
+        assert 0 == node.terminate()
+
+
+def test_the_log_is_described(api):
+    """Where the log ends, how many records, what they came to, and what was set aside."""
+    api.placed("s", '"int"')
+    api.placed("s2", '"int"')
+    status, answer = api.get("/v1/log")
+
+    assert (200, "memory", 1, 0, 2) == (
+        status, answer["backend"], answer["offset"], answer["behind"], answer["records"],
+    )  # fmt: skip
+    assert {"subjects": 2, "versions": 2, "schemas": 1, "contexts": 1, "configs": 0, "modes": 0} == answer["counts"]
+    assert {"count": 0, "records": []} == answer["setAside"]

@@ -1,0 +1,117 @@
+"""Limits are settings; what goes beyond one is refused with a reason, and leaves nothing behind."""
+
+import http.client
+import json
+
+import pytest
+
+from compat.levels import Level
+from compat.limits import Limits
+from harness.registry import RegistryNode
+from registry.cache import Cache
+from registry.decide.register import Rules, register, try_out
+from registry.errors import RegistryError, TooExpensive
+from registry.schemas import SchemaRequest
+from registry.settings import Settings
+from storage.records import Reference, Subject
+from storage.state import State
+
+RULES = Rules(Level.BACKWARD)
+SUBJECT = Subject("s")
+
+
+def _any_of(count, salt=0):
+    return json.dumps({"anyOf": [{"required": [f"q{n}"], "maxLength": n + salt} for n in range(count)]})
+
+
+@pytest.mark.parametrize(
+    ("setting", "limits", "request_"),
+    [
+        pytest.param("max_depth", {"depth": 2}, SchemaRequest('["null",{"type":"array","items":["int"]}]'), id="depth"),
+        pytest.param("max_branches", {"branches": 2}, SchemaRequest('["null","int","long"]'), id="branches"),
+        pytest.param("max_branches", {"branches": 2}, SchemaRequest(_any_of(3), "JSON"), id="branches of anyOf"),
+        pytest.param("max_fields", {"fields": 2}, SchemaRequest('{"items":[true,true,true]}', "JSON"), id="subschemas"),
+        pytest.param(
+            "max_references",
+            {"references": 2},
+            SchemaRequest('"int"', references=tuple(Reference(f"r{n}", "x", 1) for n in range(3))),
+            id="references",
+        ),
+    ],
+)
+def test_bounds_are_settings(setting, limits, request_):
+    """A schema beyond a setting is refused, and the answer names the bound."""
+    from_settings = Settings(**{setting: 2}).limits
+
+    assert Limits(**limits) == from_settings
+    with pytest.raises(RegistryError, match=r"more than|deeper than") as refusal:
+        register(
+            State(),
+            SUBJECT,
+            SchemaRequest(request_.text, request_.schema_type, request_.references, limits=from_settings),
+            RULES,
+        )
+    assert 42201 == refusal.value.code
+
+
+def test_time_is_a_setting():
+    """Whoever takes longer than the setting is refused, already before having a turn among the writes."""
+    limits = Settings(max_seconds=1e-9).limits
+
+    for decide in (register, try_out):
+        # A text that no other test has: what is in the cache takes no time.
+        request = SchemaRequest(f'{{"type":"fixed","name":"Late{decide.__name__}","size":7}}', limits=limits)
+        with pytest.raises(TooExpensive, match="more than 1e-09 s of computing"):
+            decide(State(), SUBJECT, request, RULES)
+
+
+def test_trying_out_refuses_nothing_else():
+    """What a registration would be refused for is left to its turn."""
+    assert try_out(State(), SUBJECT, SchemaRequest("{"), RULES) is None
+
+
+def test_expensive_check_on_a_live_node():
+    """An expensive check ends with 422 and writes nothing, and the node goes on answering."""
+    with RegistryNode("memory:", "--max-seconds=0.3") as node:
+        first = {"schema": _any_of(700), "schemaType": "JSON"}
+        expensive = {"schema": _any_of(700, 1), "schemaType": "JSON"}
+
+        assert 200 == _call(node, "POST", "/subjects/s/versions", first)[0]
+        for path in ("/subjects/s/versions", "/compatibility/subjects/s/versions"):
+            status, answer = _call(node, "POST", path, expensive)
+            assert (422, 42201) == (status, answer["error_code"])
+            assert "more than 0.3 s of computing" in answer["message"]
+        assert (200, [1]) == _call(node, "GET", "/subjects/s/versions")
+
+
+def test_import_takes_what_strict_validation_refuses(api):
+    """A schema that is refused as new is imported as another registry stored it."""
+    bad = '{"type":"record","name":"R-1","fields":[{"name":"a","type":"int","default":"x"}]}'
+
+    assert 42201 == api.register("s", bad)[1]["error_code"]
+    api.put("/mode/s", {"mode": "IMPORT"})
+    assert (7, 3) == api.placed("s", bad, id=7, version=3)
+    assert bad == api.get("/schemas/ids/7")[1]["schema"]
+
+
+def test_cache_is_bounded_by_bytes():
+    """What was not used for longest makes room; what is larger than the cache is not kept."""
+    cache = Cache(100)
+    for key, size in (("a", 40), ("b", 40), ("huge", 101)):
+        cache.put(key, key.upper(), size)
+    cache.get("a")
+    cache.put("c", "C", 40)
+
+    assert ["A", None, "C", None] == [cache.get(key) for key in ("a", "b", "c", "huge")]
+    assert 80 == cache.size
+    cache.clear()
+    assert (None, 0) == (cache.get("a"), cache.size)
+
+
+def _call(node, method, path, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=60)
+    connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    answer = response.status, json.loads(response.read())
+    connection.close()
+    return answer

@@ -1,0 +1,82 @@
+"""`strata compact` and `strata log`: work on a log beside the nodes that serve it."""
+
+import json
+from contextlib import closing
+
+import pytest
+from click.testing import CliRunner
+
+from harness.kafka import KafkaBroker
+from registry.cli import main
+from storage.log import START, Record
+from storage.records import ModeKey, encode
+from storage.sql_log import SqlLog
+
+
+def strata(*arguments):
+    """Run a command in this process: exit code and output."""
+    result = CliRunner().invoke(main, arguments)
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def url(tmp_path):
+    """A SQLite log of four records, one of them damaged, one superseded."""
+    found = f"sqlite:///{tmp_path}/strata.db"
+    junk = Record(b"\xff\x00junk", b"\x80")
+    with closing(SqlLog(found)) as log:
+        log.append(START, [*(encode(ModeKey("s"), mode) for mode in ("READONLY", "READWRITE")), junk])
+        log.append(2, [encode(ModeKey("t"), "READONLY")])
+    return found
+
+
+def offsets(url):
+    """The offsets of a log's records."""
+    with closing(SqlLog(url)) as log:
+        return [entry.offset for entry in log.read(START)]
+
+
+def test_compact_says_what_it_did(url):
+    """A dry run drops nothing and tells the same numbers; a second run finds nothing to do."""
+    assert (0, [0, 1, 2, 3]) == (strata("compact", url, "--dry-run")[0], offsets(url))
+    code, output = strata("compact", url)
+    assert (0, [1, 2, 3]) == (code, offsets(url))
+    assert "4 records before, 3 after" in output
+    assert "3 records before, 3 after" in strata("compact", url)[1]
+
+
+# flags, offsets listed
+LISTS = [
+    pytest.param([], [0, 1, 2, 3], id="all"),
+    pytest.param(["--tail", "2"], [2, 3], id="the last two"),
+    pytest.param(["--set-aside"], [2], id="what is set aside"),
+    pytest.param(["--set-aside", "--tail", "0"], [], id="none"),
+]
+
+
+@pytest.mark.parametrize(("flags", "expected"), LISTS)
+def test_log_lists_records_as_json_lines(url, flags, expected):
+    """Each record is an object: offset, time, key and value, and the reason when it is set aside."""
+    code, output = strata("log", url, *flags)
+    lines = [json.loads(line) for line in output.splitlines()]
+
+    assert (0, expected) == (code, [line["offset"] for line in lines])
+    assert all(("setAside" in line) == (line["offset"] == 2) for line in lines)
+    assert all(line["key"]["keytype"] == "MODE" for line in lines if line["offset"] != 2)
+
+
+def test_a_log_that_is_none_is_told():
+    """A URL that names no log: a sentence and an exit code."""
+    for command in ("compact", "log"):
+        code, output = strata(command, "redis://user:secret@here")
+        assert 1 == code
+        assert "sqlite:///FILE" in output
+        assert "secret" not in output
+
+
+@pytest.mark.kafka
+def test_kafka_compacts_itself(kafka_broker: KafkaBroker):
+    """On a Kafka log the command says that there is nothing to do."""
+    code, output = strata("compact", f"kafka://{kafka_broker.bootstrap}/compacts-itself")
+
+    assert (0, True) == (code, "brokers compact it by themselves" in output)

@@ -1,0 +1,239 @@
+"""Metadata over HTTP: stored, part of the identity, inherited, merged and found; `confluent:version`; groups."""
+
+import pytest
+
+INT, LONG, STRING = '"int"', '"long"', '"string"'
+RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
+ME = {"properties": {"owner": "me"}}
+YOU = {"properties": {"owner": "you"}}
+VERSION = "confluent:version"
+
+
+def code(answer):
+    """The error code of an answer."""
+    return answer[1]["error_code"]
+
+
+def metadata(api, subject, version):
+    """The metadata of a version."""
+    return api.get(f"/subjects/{subject}/versions/{version}")[1].get("metadata")
+
+
+def test_metadata_is_part_of_the_identity(api):
+    """The same text with other metadata is another schema, with another id and GUID, and is shown wherever it is."""
+    full = {"tags": {"**.a": ["PII"]}, "properties": {"owner": "me"}, "sensitive": ["owner"]}
+    plain, described = api.register("s", RECORD)[1], api.register("s", RECORD, metadata=full)[1]
+
+    assert (1, 2) == (plain["id"], described["id"])
+    assert plain["guid"] != described["guid"]
+    assert full == described["metadata"]
+    for path in ("/subjects/s/versions/2", "/schemas/ids/2", f"/schemas/guids/{described['guid']}"):
+        assert full == api.get(path)[1]["metadata"]
+    assert full == api.post("/subjects/s", {"schema": RECORD, "metadata": full})[1]["metadata"]
+    assert [None, full] == [entry.get("metadata") for entry in api.get("/schemas")[1]]
+
+
+def test_subjects_share_a_schema_with_its_contract(api):
+    """The same text with the same metadata has one id, under whatever subject, and stands under each."""
+    assert (1, 1) == api.placed("s", INT, metadata=ME) == api.placed("t", INT, metadata=ME)
+    assert [ME, ME] == [metadata(api, subject, 1) for subject in ("s", "t")]
+
+
+def test_order_and_repetition_do_not_matter(api):
+    """Metadata is stored sorted and without repetitions, so that what says the same is the same."""
+    one = {"tags": {"b": ["y", "x"], "a": ["z", "z"]}, "sensitive": ["q", "p"]}
+    other = {"sensitive": ["p", "q"], "tags": {"a": ["z"], "b": ["x", "y"]}}
+
+    assert api.placed("s", INT, metadata=one) == api.placed("s", INT, metadata=other)
+    assert {"tags": {"a": ["z"], "b": ["x", "y"]}, "sensitive": ["p", "q"]} == metadata(api, "s", 1)
+
+
+def test_metadata_and_rules_of_the_version_before_stay(api):
+    """A request without metadata and rules keeps those that stand; an empty object takes them away."""
+    rules = {"domainRules": [{"name": "r", "type": "CEL"}]}
+    api.placed("s", INT, metadata=ME, ruleSet=rules)
+
+    assert (1, 1) == api.placed("s", INT)
+    assert (2, 2) == api.placed("s", LONG)
+    assert ME == metadata(api, "s", 2)
+    assert "r" == api.get("/subjects/s/versions/2")[1]["ruleSet"]["domainRules"][0]["name"]
+    assert (3, 3) == api.placed("s", LONG, metadata={}, ruleSet={})
+    assert {"metadata", "ruleSet"}.isdisjoint(api.get("/subjects/s/versions/3")[1])
+
+
+def test_look_up_finds_what_a_registration_would(api):
+    """A look-up without metadata finds the version that has some; other metadata is another schema."""
+    api.placed("s", INT, metadata=ME)
+
+    assert 1 == api.post("/subjects/s", {"schema": INT})[1]["version"]
+    assert 40403 == code(api.post("/subjects/s", {"schema": INT, "metadata": YOU}))
+
+
+def test_blank_schema_is_the_latest_with_another_contract(api):
+    """A blank text stands for the latest one: a version of its own when the metadata or rules differ."""
+    assert 42201 == code(api.register("s", "", metadata=ME))
+    api.placed("s", INT)
+
+    assert (1, 1) == api.placed("s", "")
+    assert (2, 2) == api.placed("s", " ", metadata=ME)
+    assert INT == api.get("/subjects/s/versions/2")[1]["schema"]
+
+
+LAYERS = [
+    pytest.param({}, ME, ME, id="the request's alone"),
+    pytest.param({"defaultMetadata": ME}, None, ME, id="the default when there is none"),
+    pytest.param({"defaultMetadata": ME}, YOU, YOU, id="the request over the default"),
+    pytest.param({"overrideMetadata": ME}, YOU, ME, id="the override over the request"),
+    pytest.param(
+        {"defaultMetadata": {"tags": {"a": ["x"]}, "sensitive": ["p"]}},
+        {"tags": {"a": ["y"], "b": ["z"]}, "sensitive": ["q"]},
+        {"tags": {"a": ["x", "y"], "b": ["z"]}, "sensitive": ["p", "q"]},
+        id="tags and sensitive names add up",
+    ),
+    pytest.param(
+        {"defaultMetadata": {"properties": {"a": "1"}}, "overrideMetadata": {"properties": {"c": "3"}}},
+        {"properties": {"b": "2"}},
+        {"properties": {"a": "1", "b": "2", "c": "3"}},
+        id="properties of all layers",
+    ),
+]
+
+
+@pytest.mark.parametrize(("config", "given", "expected"), LAYERS)
+def test_defaults_and_overrides(api, config, given, expected):
+    """Metadata is the default's, below the request's, below the override's; registering it again changes nothing."""
+    api.put("/config/s", config)
+    body = {} if given is None else {"metadata": given}
+    place = api.placed("s", INT, **body)
+
+    assert expected == metadata(api, "s", 1)
+    assert place == api.placed("s", INT, **body)
+    assert 1 == api.post("/subjects/s", {"schema": INT, **body})[1]["version"]
+
+
+def test_explicit_version_is_written_down(api):
+    """A version in the request becomes a property, which makes the same text another schema; it is then kept up."""
+    api.placed("s", INT)
+
+    assert (2, 2) == api.placed("s", INT, version=2)
+    assert {"properties": {VERSION: "2"}} == metadata(api, "s", 2)
+    assert (2, 2) == api.placed("s", INT, version=2)
+    assert 42201 == code(api.register("s", LONG, version=2))
+    assert (3, 3) == api.placed("s", LONG)
+    assert {"properties": {VERSION: "3"}} == metadata(api, "s", 3)
+    assert (3, 3) == api.placed("s", LONG)
+
+
+def test_version_minus_one_compares_with_the_latest_only(api):
+    """-1 asks for the latest to be this schema: an older version of the same text does not count."""
+    for text in (INT, LONG):
+        api.placed("s", text)
+
+    assert (2, 2) == api.placed("s", LONG, version=-1)
+    api.put("/config/s", {"compatibility": "NONE"})
+    assert (3, 3) == api.placed("s", INT, version=-1)
+    assert {"properties": {VERSION: "3"}} == metadata(api, "s", 3)
+    assert 3 == api.placed("s", INT, version=-1)[1]
+
+
+def test_imports_keep_their_contract(api):
+    """In IMPORT mode metadata and rules are those of the request, and nothing is inherited or added."""
+    api.put("/config/s", {"defaultMetadata": YOU})
+    api.put("/mode/s", {"mode": "IMPORT"})
+    api.placed("s", INT, id=7, version=3, metadata=ME)
+    api.placed("s", LONG, id=8, version=4)
+
+    assert ME == metadata(api, "s", 3)
+    assert metadata(api, "s", 4) is None
+
+
+FOUND = [
+    pytest.param("?key=owner&value=me", 2, id="newest of two"),
+    pytest.param("?key=owner&value=me&key=tier&value=1", 1, id="both properties"),
+    pytest.param("?key=owner&value=you&deleted=true", 3, id="soft-deleted when asked for"),
+    pytest.param("?key=owner&value=you", 40403, id="soft-deleted otherwise not"),
+    pytest.param("?key=owner&value=nobody", 40403, id="no such value"),
+    pytest.param("", 2, id="nothing asked for"),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), FOUND)
+def test_version_by_metadata(api, query, expected):
+    """`/subjects/{s}/metadata` finds the newest version that has every property."""
+    api.placed("s", INT, metadata={"properties": {"owner": "me", "tier": "1"}})
+    api.placed("s", LONG, metadata=ME)
+    api.placed("s", '"double"', metadata=YOU)
+    api.delete("/subjects/s/versions/3")
+    answer = api.get(f"/subjects/s/metadata{query}")[1]
+
+    assert expected == answer.get("version", answer.get("error_code"))
+    assert 40401 == code(api.get("/subjects/nobody/metadata"))
+
+
+def test_group_of_versions(api):
+    """Only versions with the same value of the group's property are compared, also where neither has one."""
+    one, two = ({"properties": {"major": value}} for value in ("1", "2"))
+    api.put("/config/s", {"compatibilityGroup": "major"})
+    api.placed("s", INT, metadata=one)
+
+    assert 40901 == code(api.register("s", STRING, metadata=one))
+    for route in ("/compatibility/subjects/s/versions", "/compatibility/subjects/s/versions/1"):
+        for given, compatible in ((one, False), (two, True), ({}, True)):
+            body = {"schema": STRING, "metadata": given}
+            assert compatible == api.post(route, body)[1]["is_compatible"], (route, given)
+    assert (2, 2) == api.placed("s", STRING, metadata=two)
+    assert (3, 3) == api.placed("s", LONG, metadata=one)
+
+
+RESERVED = [
+    pytest.param("AVRO", RECORD, id="Avro"),
+    pytest.param("JSON", '{"type":"object","properties":{"a":{"type":"string"}}}', id="JSON Schema"),
+    pytest.param("PROTOBUF", 'syntax = "proto3"; message M { oneof o { int32 a = 1; } }', id="Protobuf"),
+]
+
+
+@pytest.mark.parametrize(("schema_type", "text"), RESERVED)
+def test_reserved_names(api, schema_type, text):
+    """With `validateFields`, no field has a reserved name, and no name ceases to be reserved, even under NONE."""
+    api.put("/config", {"compatibility": "NONE", "validateFields": True})
+    taken, free, other = ({"properties": {"confluent:reserved": names}} for names in ("x, a", "x", "y"))
+    refused = api.register("s", text, schemaType=schema_type, metadata=taken)
+
+    assert 40901 == code(refused)
+    assert "The new schema has field that conflicts with the reserved field a." in refused[1]["message"]
+    assert "{validateFields: 'true', compatibility: 'NONE'}" in refused[1]["message"]
+    api.placed("s", text, schemaType=schema_type, metadata=free)
+    answer = api.post(
+        "/compatibility/subjects/s/versions?verbose=true",
+        {"schema": text, "schemaType": schema_type, "metadata": other},
+    )[1]
+    assert not answer["is_compatible"]
+    assert answer["messages"][0].startswith("The new schema has reserved field x removed")
+    api.put("/config", {"validateFields": False})
+    api.placed("s", text, schemaType=schema_type, metadata=taken)
+
+
+def test_names_with_two_dollars(api):
+    """With `validateFields`, `$$` begins no field's name."""
+    text = '{"type":"object","properties":{"$$a":{}}}'
+    api.placed("free", text, schemaType="JSON")
+    api.put("/config/s", {"validateFields": True})
+
+    assert 42201 == code(api.register("s", text, schemaType="JSON"))
+
+
+REFUSED = [
+    pytest.param({"properties": {"a": 1}}, id="a number for a text"),
+    pytest.param({"tags": {"a": "PII"}}, id="a text for a list"),
+    pytest.param({"sensitive": [None]}, id="null for a text"),
+    pytest.param("me", id="no object"),
+    pytest.param({"properties": {str(i): "" for i in range(1001)}}, id="more than 1,000 properties"),
+    pytest.param({"properties": {"a": "x" * 65537}}, id="a text of more than 64 KiB"),
+]
+
+
+@pytest.mark.parametrize("given", REFUSED)
+def test_bad_metadata_is_refused(api, given):
+    """Metadata of other types, or out of bounds, is refused, in a registration and in a configuration."""
+    assert 400 == code(api.register("s", INT, metadata=given))
+    assert 400 == code(api.put("/config/s", {"defaultMetadata": given}))

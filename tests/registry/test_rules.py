@@ -1,0 +1,166 @@
+"""Rule sets: what is refused and why, what is stored, how they are merged."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from registry.decide.contracts import merged_metadata, merged_rules
+from registry.errors import RegistryError
+from registry.rule_sets import PHASES, check_rule_set
+from registry.wire_contracts import MetadataBody, RuleSetBody
+
+INT = '"int"'
+RULE = {"name": "r", "type": "CEL"}
+
+
+def code(answer):
+    """The error code of an answer."""
+    return answer[1]["error_code"]
+
+
+def checked(rule_set):
+    """Check a rule set as a request brings it."""
+    check_rule_set(RuleSetBody.model_validate(rule_set).value())
+
+
+ACCEPTED = [
+    pytest.param("domainRules", RULE, id="the mode may be left out"),
+    pytest.param("domainRules", {**RULE, "name": "_a-1"}, id="underscore first, then letters, digits, hyphens"),
+    pytest.param("domainRules", {**RULE, "name": "é" * 256}, id="256 letters"),
+    pytest.param("domainRules", {**RULE, "onFailure": "NONE,DLQ"}, id="two actions of two modes"),
+    pytest.param("migrationRules", {**RULE, "mode": "UPGRADE"}, id="a migration upwards"),
+    pytest.param("migrationRules", {**RULE, "mode": "UPDOWN", "onSuccess": "A,B"}, id="a migration both ways"),
+    pytest.param("encodingRules", {**RULE, "mode": "WRITE", "params": {"a": "b"}}, id="an encoding"),
+]
+
+
+@pytest.mark.parametrize(("phase", "rule"), ACCEPTED)
+def test_valid_rules(phase, rule):
+    """A rule with a name, a type and a mode of its phase is accepted."""
+    checked({phase: [rule]})
+
+
+FAULTS = [
+    pytest.param("domainRules", {"type": "CEL"}, "no name", id="no name"),
+    pytest.param("domainRules", {**RULE, "name": ""}, "no name", id="an empty name"),
+    pytest.param("domainRules", {**RULE, "name": "1a"}, "begin with a letter or an underscore", id="a digit first"),
+    pytest.param("domainRules", {**RULE, "name": "a b"}, "hyphens only", id="a blank in the name"),
+    pytest.param("domainRules", {**RULE, "name": "a" * 257}, "longer than 256", id="a long name"),
+    pytest.param("domainRules", {"name": "r"}, "no type", id="no type"),
+    pytest.param("domainRules", {**RULE, "mode": "UPGRADE"}, "WRITE, READ, WRITEREAD", id="a migration mode"),
+    pytest.param("encodingRules", {**RULE, "mode": "UPDOWN"}, "WRITE, READ, WRITEREAD", id="a migration mode there"),
+    pytest.param("migrationRules", {**RULE, "mode": "READ"}, "UPGRADE, DOWNGRADE, UPDOWN", id="a record's mode"),
+    pytest.param("migrationRules", RULE, "UPGRADE, DOWNGRADE, UPDOWN", id="no mode in a migration"),
+    pytest.param("domainRules", {**RULE, "mode": "READ", "onFailure": "A,B"}, "2 actions", id="two actions, one mode"),
+    pytest.param("domainRules", {**RULE, "onSuccess": "A,B,C"}, "3 actions", id="three actions"),
+]
+
+
+@pytest.mark.parametrize(("phase", "rule", "reason"), FAULTS)
+def test_impossible_rules(phase, rule, reason):
+    """What is wrong with a rule is said, with its place."""
+    with pytest.raises(RegistryError) as refused:
+        checked({phase: [rule]})
+
+    assert 42210 == refused.value.code
+    assert f"Invalid rule set: {phase}[0]" in refused.value.message
+    assert reason in refused.value.message
+
+
+def test_name_stands_once_in_a_set():
+    """A name is that of one rule, whatever the phase."""
+    with pytest.raises(RegistryError, match="another rule of the set has this name"):
+        checked({"domainRules": [RULE], "encodingRules": [RULE]})
+
+
+FORMS = [
+    pytest.param({"domainRules": [{**RULE, "kind": "MAGIC"}]}, "ruleSet.domainRules.0.kind", id="no such kind"),
+    pytest.param({"domainRules": [{**RULE, "mode": "read"}]}, "ruleSet.domainRules.0.mode", id="no such mode"),
+    pytest.param({"domainRules": [{**RULE, "params": {"a": 1}}]}, "ruleSet.domainRules.0.params.a", id="a number"),
+    pytest.param({"domainRules": RULE}, "ruleSet.domainRules", id="no list"),
+    pytest.param({"enableAt": "NOON"}, "ruleSet.enableAt", id="no such place"),
+    pytest.param({"domainRules": [RULE] * 1001}, "ruleSet.domainRules", id="more than 1,000 rules"),
+]
+
+
+@pytest.mark.parametrize(("rule_set", "where"), FORMS)
+def test_rules_of_another_form(api, rule_set, where):
+    """A rule set that is none is 42210 too, whether rules are validated or not."""
+    api.put("/config/s", {"validateRules": False})
+    status, answer = api.register("s", INT, ruleSet=rule_set)
+
+    assert (422, 42210) == (status, answer["error_code"])
+    assert f"{where}:" in answer["message"]
+
+
+def test_rules_are_stored_with_their_defaults(api):
+    """Kind and mode are filled in, what is empty is left out, and the rules are part of the identity."""
+    full = {"name": "r", "kind": "TRANSFORM", "mode": "WRITEREAD", "type": "CEL", "disabled": False}
+    api.placed("s", INT)
+    answer = api.register("s", INT, ruleSet={"domainRules": [{**RULE, "doc": "", "tags": []}], "migrationRules": []})[1]
+
+    assert (2, {"domainRules": [full]}) == (answer["id"], answer["ruleSet"])
+    assert {"domainRules": [full]} == api.get("/schemas/ids/2")[1]["ruleSet"]
+    assert (2, 2) == api.placed("s", INT, ruleSet={"domainRules": [full]})
+
+
+def test_validation_can_be_switched_off(api):
+    """`validateRules` in force decides whether rules are looked at; a bad rule is refused or stored."""
+    bad = {"domainRules": [{"name": "not a name", "type": "CEL"}]}
+
+    assert 42210 == code(api.register("s", INT, ruleSet=bad))
+    assert 42210 == code(api.put("/config/s", {"defaultRuleSet": bad}))
+    api.put("/config", {"validateRules": False})
+    assert 200 == api.register("s", INT, ruleSet=bad)[0]
+    assert 200 == api.put("/config/t", {"overrideRuleSet": bad})[0]
+
+
+def test_defaults_and_overrides(api):
+    """A rule of the request takes the default's place of the same name, and the override's that of the request."""
+    names = {"defaultRuleSet": ["a", "b"], "overrideRuleSet": ["c"]}
+    for field, found in names.items():
+        api.put("/config/s", {field: {"domainRules": [{"name": n, "type": field} for n in found]}})
+    asked = {"domainRules": [{"name": name, "type": "request"} for name in ("b", "c")]}
+    rules = api.register("s", INT, ruleSet=asked)[1]["ruleSet"]["domainRules"]
+
+    assert [("a", "defaultRuleSet"), ("b", "request"), ("c", "overrideRuleSet")] == [
+        (rule["name"], rule["type"]) for rule in rules
+    ]
+    assert (1, 1) == api.placed("s", INT, ruleSet=asked)
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+RULES = st.lists(NAMES, unique=True, max_size=3).map(lambda names: [{"name": n, "type": "T"} for n in names])
+RULE_SETS = st.dictionaries(st.sampled_from(sorted(PHASES)), RULES).map(
+    lambda found: RuleSetBody.model_validate(found).value()
+)
+METADATA = st.fixed_dictionaries(
+    {},
+    optional={
+        "tags": st.dictionaries(NAMES, st.lists(NAMES, max_size=2), max_size=2),
+        "properties": st.dictionaries(NAMES, NAMES, max_size=2),
+        "sensitive": st.lists(NAMES, max_size=2),
+    },
+).map(lambda found: MetadataBody.model_validate(found).value())
+
+
+@settings(max_examples=60, deadline=None)
+@given(METADATA, METADATA, METADATA)
+def test_merging_metadata_is_lawful(one, two, three):
+    """Nothing is neutral, merging twice is merging once, and the grouping of layers does not matter."""
+    assert (one or None) == merged_metadata(None, one) == merged_metadata(one, {}) == merged_metadata(one, one)
+    assert merged_metadata(merged_metadata(one, two), three) == merged_metadata(one, merged_metadata(two, three))
+
+
+@settings(max_examples=60, deadline=None)
+@given(RULE_SETS, RULE_SETS, RULE_SETS)
+def test_merging_rules_is_lawful(one, two, three):
+    """The laws of metadata hold for rules; each name stands once in its phase, and the last layer is whole."""
+    merged = merged_rules(one, two, three)
+
+    assert (one or None) == merged_rules(None, one) == merged_rules(one, {}) == merged_rules(one, one)
+    assert merged_rules(merged_rules(one, two), three) == merged_rules(one, merged_rules(two, three)) == merged
+    for phase in PHASES:
+        names = [rule["name"] for rule in (merged or {}).get(phase, ())]
+        assert len(names) == len(set(names))
+        assert three.get(phase, []) == (merged or {}).get(phase, [])[len(names) - len(three.get(phase, [])) :]

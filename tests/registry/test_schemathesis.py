@@ -1,0 +1,47 @@
+"""Requests made from the OpenAPI document: none ends in a 5xx, and every answer is one that the document promises."""
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
+
+CHECKS = (not_a_server_error, status_code_conformance, response_schema_conformance)
+QUICK = settings(
+    deadline=None,
+    max_examples=120,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate],
+    derandomize=True,
+)
+LONG = settings(QUICK, max_examples=10_000, derandomize=False)
+
+
+@pytest.fixture
+def operations(api):
+    """The operations of a live registry's document, with something in the registry to find."""
+    api.placed("s", '"int"')
+    api.placed("t", '{"type":"string"}', schemaType="JSON")
+    document = schemathesis.openapi.from_url(f"http://127.0.0.1:{api.port}/openapi.json")
+    return [found.ok() for found in document.get_all_operations()]
+
+
+def _ask(operations, data):
+    case = data.draw(data.draw(st.sampled_from(operations)).as_strategy())
+    case.call_and_validate(checks=CHECKS)
+
+
+@QUICK
+@given(data=st.data())
+def test_answers_are_documented(operations, data):
+    """A handful of requests for each route."""
+    _ask(operations, data)
+
+
+@pytest.mark.slow
+@LONG
+@given(data=st.data())
+def test_answers_are_documented_at_length(operations, data):
+    """Hundreds of requests for each route."""
+    _ask(operations, data)

@@ -1,0 +1,218 @@
+"""Compaction of a SQL log: what is left adds up to the same State, for readers and writers beside it as well."""
+
+import threading
+from contextlib import closing, suppress
+from types import MappingProxyType
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storage.compaction import CompactionRefused, compact, plan_compaction
+from storage.log import START, Conflict, Entry, LogCompacted
+from storage.records import (
+    ClearSubjectKey,
+    ConfigKey,
+    ConfigValue,
+    ContextKey,
+    DeleteSubjectKey,
+    HighWaterKey,
+    ModeKey,
+    NoopKey,
+    SchemaKey,
+    SchemaValue,
+    encode,
+)
+from storage.sql_log import _READ, SqlLog
+from storage.state import State
+
+
+def schema(subject, version, schema_id, text='"int"', **other):
+    """A record that holds one version."""
+    return encode(SchemaKey(subject, version), SchemaValue(subject, version, schema_id, text, **other))
+
+
+def gone(subject, version):
+    """The tombstone of one version."""
+    return encode(SchemaKey(subject, version))
+
+
+def entries(records):
+    """Records as a log holds them."""
+    return [Entry(i, 1000 + i, r.key, r.value) for i, r in enumerate(records)]
+
+
+def dropped(*records):
+    """The offsets that a compaction would drop."""
+    return sorted(plan_compaction(lambda: entries(records)).dropped)
+
+
+NOOP = encode(NoopKey())
+FULL = encode(ConfigKey("s"), ConfigValue(MappingProxyType({"compatibilityLevel": "FULL"})))
+
+# records, offsets that go
+PLANS = [
+    pytest.param([schema("s", 1, 1), schema("s", 2, 2, '"long"')], [], id="nothing is superseded"),
+    pytest.param([schema("s", 1, 1), schema("s", 1, 1, deleted=True), NOOP], [0], id="an older value"),
+    pytest.param(
+        [schema("s", 1, 1), schema("t", 1, 2, '"long"'), gone("s", 1), NOOP], [0, 2], id="a tombstone with its value"
+    ),
+    pytest.param([FULL, encode(ConfigKey("s")), NOOP], [0, 1], id="a setting taken back"),
+    pytest.param([NOOP, NOOP, FULL], [0, 1], id="NOOPs"),
+    pytest.param([NOOP, NOOP], [0], id="the last record stays"),
+    pytest.param(
+        [schema("s", 1, 7), encode(HighWaterKey("."), 7), gone("s", 1), NOOP], [0, 2], id="the highest id's mark stays"
+    ),
+    pytest.param([schema("s", 1, 7), gone("s", 1), NOOP], [], id="the highest id without a mark stays on record"),
+    pytest.param([schema(":.c:s", 1, 1), gone(":.c:s", 1), NOOP], [], id="a context known by its schemas alone"),
+    pytest.param(
+        [schema("s", 1, 1), schema("s", 2, 2, '"long"'), encode(DeleteSubjectKey("s"), 2),
+         encode(DeleteSubjectKey("s"), 1), NOOP],
+        [], id="a deletion that named more than the one after it",
+    ),
+    pytest.param(
+        [schema("s", 1, 1), encode(DeleteSubjectKey("s"), 1), schema("s", 1, 1), NOOP], [0], id="registered anew"
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("records", "expected"), PLANS)
+def test_what_goes(records, expected):
+    """What is superseded goes, and nothing on which the State depends."""
+    assert expected == dropped(*records)
+
+
+SUBJECTS = st.sampled_from(["a", "b", ":.c:a"])
+NUMBERS = st.integers(1, 3)
+TEXTS = st.sampled_from(['"int"', '"long"', '"string"'])
+RECORDS = st.one_of(
+    st.builds(lambda s, v, i, t, d: schema(s, v, i, t, deleted=d), SUBJECTS, NUMBERS, NUMBERS, TEXTS, st.booleans()),
+    st.builds(schema, SUBJECTS, NUMBERS, NUMBERS, TEXTS),
+    st.builds(gone, SUBJECTS, NUMBERS),
+    st.builds(lambda s, v: encode(DeleteSubjectKey(s), v), SUBJECTS, NUMBERS),
+    st.builds(lambda s: encode(ClearSubjectKey(s)), SUBJECTS),
+    st.builds(lambda s, m: encode(ModeKey(s), m), SUBJECTS, st.sampled_from(["READONLY", None])),
+    st.builds(lambda n: encode(HighWaterKey("."), n), NUMBERS),
+    st.just(NOOP),
+    st.just(encode(ContextKey(".d"))),
+)
+HISTORIES = st.lists(RECORDS, min_size=5, max_size=40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(HISTORIES)
+def test_any_history_adds_up_to_the_same(records):
+    """Records in any order, other writers' included: what is left adds up to the State of all, ids given included."""
+    log = entries(records)
+    plan = plan_compaction(lambda: log)
+    left = State().apply_all(entry for entry in log if entry.offset not in plan.dropped)
+
+    assert State().apply_all(log) == left
+
+
+# --- on a database
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def url(request, tmp_path):
+    """An empty database of each kind."""
+    return f"sqlite:///{tmp_path}/strata.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+
+
+HISTORY = [
+    schema("s", 1, 1), schema("s", 2, 2, '"long"'), schema("s", 2, 2, '"long"', deleted=True),
+    encode(HighWaterKey("."), 2), gone("s", 2), NOOP, schema("t", 1, 1),
+]  # fmt: skip
+
+
+def test_a_compacted_database_reads_as_before(url):
+    """Rows are gone, the State and the end are not, and the next append goes on after the end."""
+    with closing(SqlLog(url)) as log:
+        log.append(START, HISTORY)
+        before = State().apply_all(log.read(START))
+        assert (7, 4) == (compact(log, dry_run=True).records, len(compact(log).dropped))
+        log.vacuum()
+        after = State().apply_all(log.read(START))
+
+        assert (before, 3) == (after, after.records)
+        assert 7 == log.append(6, [schema("u", 1, 3, '"string"')])[0].offset
+        assert frozenset() == compact(log).dropped
+
+
+def test_a_node_that_had_not_read_on_is_told(url):
+    """A reader that stood before dropped rows reads again from the start; one that had read them reads on."""
+    with closing(SqlLog(url)) as log, closing(SqlLog(url)) as other:
+        log.append(START, HISTORY)
+        compact(other)
+        with pytest.raises(LogCompacted):
+            list(log.read(1))
+        assert [] == list(log.read(6))
+        assert [0, 3, 6] == [entry.offset for entry in log.read(START)]
+
+
+def test_a_replay_that_a_compaction_overtakes_is_told(url, monkeypatch):
+    """A replay reads in batches: when rows go between two of them, it begins again."""
+    monkeypatch.setattr("storage.sql_log._READ", _READ.limit(2))
+    monkeypatch.setattr("storage.sql_log._BATCH", 2)
+    with closing(SqlLog(url)) as log, closing(SqlLog(url)) as other:
+        log.append(START, HISTORY)
+        reading = log.read(START)
+        read = [next(reading), next(reading)]
+        compact(other)
+        with pytest.raises(LogCompacted):
+            read += list(reading)
+        assert [0, 3, 6] == [entry.offset for entry in log.read(START)]
+
+
+def test_of_two_compactions_one_goes(url):
+    """A choice that was made before another compaction came is not carried out."""
+    with closing(SqlLog(url)) as log:
+        log.append(START, HISTORY)
+        generation = log.generation()
+        compact(log)
+        with pytest.raises(Conflict):
+            log.drop([0], upto=6, generation=generation)
+        assert 0 in [entry.offset for entry in log.read(START)]
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(histories=st.lists(HISTORIES, min_size=2, max_size=3))
+def test_histories_with_compactions_on_a_database(url, histories):
+    """Write, compact, write on: the database adds up to what a node that saw everything holds, next id included."""
+    with closing(SqlLog(url)) as log:
+        # Each example goes on where the one before it ended: one long history.
+        live = State().apply_all(log.read(START))
+        for records in histories:
+            live = live.apply_all(log.append(live.offset, records))
+            compact(log)
+            assert live == State().apply_all(log.read(START))
+
+
+def test_writers_beside_a_compaction_lose_nothing(url):
+    """Two writers append while the log is compacted over and over: every acknowledged append stands, at its offset."""
+    written = {}
+
+    def write(name):
+        with closing(SqlLog(url)) as log:
+            state = State()
+            for number in range(25):
+                while True:
+                    with suppress(Conflict, LogCompacted):
+                        state = state.apply_all(log.read(state.offset))
+                        entry = log.append(state.offset, [encode(ModeKey(f"{name}{number}"), "READONLY"), NOOP])[0]
+                        written[entry.key] = entry.offset
+                        break
+                    if state.offset < log.end():
+                        state = State()
+
+    with closing(SqlLog(url)) as log:
+        writers = [threading.Thread(target=write, args=(name,)) for name in "ab"]
+        for writer in writers:
+            writer.start()
+        while any(writer.is_alive() for writer in writers):
+            with suppress(CompactionRefused):
+                compact(log)
+        held = {entry.key: entry.offset for entry in log.read(START)}
+
+    assert 50 == len(written)
+    assert written.items() <= held.items()

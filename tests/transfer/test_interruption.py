@@ -1,0 +1,90 @@
+"""Import and migration killed in the middle: run again, they end as if nothing had happened."""
+
+import subprocess
+import sys
+import uuid
+from contextlib import closing
+
+import pytest
+
+from storage.log import Record
+from storage.open_log import open_log
+
+_STRATA = [sys.executable, "-m", "registry"]
+
+
+def _killed_at(line, *arguments):
+    """Run a command, and kill -9 it as soon as it has said a line."""
+    with subprocess.Popen([*_STRATA, *map(str, arguments)], stderr=subprocess.PIPE, text=True) as process:
+        for said in process.stderr:
+            if said.startswith(line):
+                process.kill()
+        assert -9 == process.wait(), "it was done before it could be killed"
+
+
+def _held(log_url):
+    with closing(open_log(log_url)) as log:
+        return sum(entry.key != b'{"keytype":"NOOP","magic":0}' for entry in log.read(-1))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("kafka", marks=pytest.mark.kafka)])
+def test_a_killed_import_goes_on(strata, raw_source, write_raw, tmp_path, kind, request):
+    """What the first run wrote stays and is not written twice; meanwhile the log is refused for anything else."""
+    log = f"sqlite:///{tmp_path / 'target.db'}"
+    if kind == "kafka":
+        log = f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid.uuid4().hex[:8]}"
+    _fill_up(write_raw, raw_source, 300)
+    strata("export", raw_source, tmp_path / "file")
+    whole = strata("verify", tmp_path / "file", tmp_path / "file")[2].partition("A holds ")[2]
+    total = int(whole.split()[0])
+
+    _killed_at("writing", "import", tmp_path / "file", log, "--batch", 1)
+
+    assert 0 < _held(log) < total
+    code, _, errors = strata("import", tmp_path / "file", log)
+    assert (0, True) == (code, "records of an earlier run" in errors), errors
+    assert total == _held(log)
+    assert (0, "") == strata("verify", raw_source, log)[:2]
+
+
+def test_an_import_of_one_append_is_all_or_nothing(strata, raw_source, write_raw, tmp_path):
+    """Killed before its append is done, an import into a database has written nothing or everything."""
+    log = f"sqlite:///{tmp_path / 'target.db'}"
+    _fill_up(write_raw, raw_source, 50)
+    strata("export", raw_source, tmp_path / "file")
+    (tmp_path / "kill.py").write_text(
+        "import os, sqlalchemy.event as event\n"
+        "from sqlalchemy import Engine\n"
+        "def kill(connection):\n"
+        "    if connection.exec_driver_sql('SELECT count(*) FROM strata_log').scalar():\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "event.listen(Engine, 'commit', kill)\n"
+        "from registry.cli import main\n"
+        "main()\n"
+    )
+
+    command = [sys.executable, tmp_path / "kill.py", "import", tmp_path / "file", log]
+    assert -9 == subprocess.run(command, check=False, capture_output=True).returncode
+
+    assert 0 == _held(log)
+    assert 0 == strata("import", tmp_path / "file", log)[0]
+    assert (0, "") == strata("verify", raw_source, log)[:2]
+
+
+def test_a_killed_migration_goes_on(strata, source, serve, tmp_path):
+    """The target stays in mode IMPORT, the second run does the rest, and the target's modes are the source's."""
+    target = f"sqlite:///{tmp_path / 'target.db'}"
+    old, new = serve(source), serve(target)
+
+    _killed_at("registering", "migrate", "--from", old.url, "--to", new.url)
+
+    assert "IMPORT" == new.call("GET", "/mode")["mode"]
+    assert 1 == strata("verify", source, target)[0]
+    code, output, errors = strata("migrate", "--from", old.url, "--to", new.url)
+    assert (0, "") == (code, output), errors
+    assert "READWRITE" == new.call("GET", "/mode")["mode"]
+    assert (0, "") == strata("verify", source, target)[:2]
+
+
+def _fill_up(write_raw, log_url, count):
+    write_raw(log_url, *(Record(b'{"keytype":"CONFIG","subject":"s%d","magic":0}' % i, b"{}") for i in range(count)))

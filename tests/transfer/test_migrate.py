@@ -1,0 +1,133 @@
+"""Migration from a running registry: to another one and to a log, ids kept.
+
+The service stands for the reference's own: its answers are held against recorded ones in `tests/conformance`.
+"""
+
+import pytest
+
+from registry.transfer import rest_source
+from storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version, encode
+
+
+@pytest.fixture
+def target_log(tmp_path):
+    """An empty log for the target."""
+    return f"sqlite:///{tmp_path / 'target.db'}"
+
+
+@pytest.mark.parametrize("page", [pytest.param(1000, id="one page"), pytest.param(4, id="many pages")])
+def test_a_service_becomes_another(strata, source, serve, target_log, monkeypatch, page):
+    """Every version, id, deletion and setting arrives, the target is in the source's modes, and goes on as it would."""
+    monkeypatch.setattr(rest_source, "_PAGE", page)
+    old, new = serve(source), serve(target_log)
+
+    code, output, errors = strata("migrate", "--from", old.url, "--to", new.url)
+
+    assert (0, "") == (code, output), errors
+    assert (0, "") == strata("verify", source, target_log)[:2]
+    assert "READWRITE" == new.call("GET", "/mode")["mode"]
+    for registry in (old, new):
+        registry.register("after", {"type": "fixed", "name": "After", "size": 3})
+    path = "/subjects/after/versions/1"
+    assert old.call("GET", path)["id"] == new.call("GET", path)["id"]
+
+
+def test_a_service_becomes_a_log(strata, source, serve, target_log):
+    """Straight into a log; a second run finds all of it there."""
+    url = serve(source).url
+
+    assert [0, 0] == [strata("migrate", "--from", url, "--to", target_log)[0] for _ in range(2)]
+
+    assert (0, "") == strata("verify", source, target_log)[:2]
+
+
+def test_a_frozen_source_becomes_a_target_that_writes(strata, source, serve, target_log):
+    """--mode says what the target is for, when the source was made read-only for the move."""
+    old, new = serve(source), serve(target_log)
+    old.setting("mode", "", mode="READONLY")
+
+    assert 0 == strata("migrate", "--from", old.url, "--to", new.url, "--mode", "READWRITE")[0]
+
+    assert "READWRITE" == new.call("GET", "/mode")["mode"]
+
+
+def test_a_migration_done_before_is_done(strata, source, serve, target_log):
+    """Run again, it registers nothing and leaves the target as it was."""
+    old, new = serve(source), serve(target_log)
+
+    codes = [strata("migrate", "--from", old.url, "--to", new.url)[0] for _ in range(2)]
+
+    assert [0, 0] == codes
+    assert (0, "") == strata("verify", source, target_log)[:2]
+
+
+def test_what_an_interrupted_run_borrowed_is_given_back(strata, source, serve, target_log):
+    """The subject under which the highest id was given is gone after the next run."""
+    old, new = serve(source), serve(target_log)
+    new.setting("mode", "", mode="IMPORT")
+    body = {"schema": '{"type":"fixed","name":"HighestId","size":13}', "id": 13, "version": 1}
+    new.call("POST", "/subjects/strata-highest-id/versions", body)
+
+    code, output, errors = strata("migrate", "--from", old.url, "--to", new.url)
+
+    assert (0, "") == (code, output), errors
+    assert "strata-highest-id" not in new.call("GET", "/subjects?deleted=true")
+
+
+def test_another_registry_is_not_overwritten(strata, source, serve, target_log):
+    """A target with something of its own is refused before anything is written."""
+    old, new = serve(source), serve(target_log)
+    new.register("mine", '"string"')
+
+    code, _, errors = strata("migrate", "--from", old.url, "--to", new.url)
+
+    assert (2, True) == (code, "Migrate into an empty registry" in errors), errors
+    assert (["mine"], "READWRITE") == (new.call("GET", "/subjects?deleted=true"), new.call("GET", "/mode")["mode"])
+
+
+def test_a_live_schema_may_refer_to_a_deleted_one(strata, source, serve, target_log, write_raw):
+    """The reference lets that come about; in mode IMPORT it is taken over."""
+
+    def place(subject, schema_id, text, *references, deleted):
+        value = SchemaValue(
+            Subject(subject), Version(1), SchemaId(schema_id), text, references=references, deleted=deleted
+        )
+        return encode(SchemaKey(value.subject, value.version), value)
+
+    inner = '{"type":"record","name":"Inner","fields":[]}'
+    outer = '{"type":"record","name":"Outer","fields":[{"name":"i","type":"Inner"}]}'
+    write_raw(source, place("z-inner", 500, inner, deleted=True))
+    write_raw(source, place("a-outer", 501, outer, Reference("Inner", "z-inner", 1), deleted=False))
+
+    assert 0 == strata("migrate", "--from", serve(source).url, "--to", serve(target_log).url)[0]
+
+    assert (0, "") == strata("verify", source, target_log)[:2]
+
+
+def test_what_rest_cannot_carry_is_reported(strata, source, serve, target_log, write_raw):
+    """One content under two ids cannot be registered: the refusal is passed on, and a log takes it all the same."""
+    for subject, schema_id in (("twin-a", 600), ("twin-b", 601)):
+        value = SchemaValue(Subject(subject), Version(1), SchemaId(schema_id), '"bytes"')
+        write_raw(source, encode(SchemaKey(value.subject, value.version), value))
+    old, new = serve(source), serve(target_log)
+
+    code, _, errors = strata("migrate", "--from", old.url, "--to", new.url)
+
+    assert (2, True) == (code, "(error 42207)" in errors), errors
+    other = target_log.replace("target", "other")
+    assert 0 == strata("migrate", "--from", old.url, "--to", other)[0]
+    assert (0, "") == strata("verify", source, other)[:2]
+
+
+def test_contracts_and_their_configuration_arrive(strata, source, serve, target_log):
+    """Metadata, rule sets and the defaults that a subject sets for them are taken over as they stand."""
+    rules = {"domainRules": [{"name": "r", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": "true"}]}
+    metadata = {"properties": {"owner": "ops"}, "tags": {"a": ["PII"]}, "sensitive": ["owner"]}
+    old, new = serve(source), serve(target_log)
+    old.call("POST", "/subjects/ruled/versions", {"schema": '"bytes"', "metadata": metadata, "ruleSet": rules})
+    old.setting("config", "ruled", overrideMetadata={"properties": {"team": "x"}}, compatibilityGroup="owner")
+
+    code, output, errors = strata("migrate", "--from", old.url, "--to", new.url)
+
+    assert (0, "") == (code, output), errors
+    assert metadata["tags"] == new.call("GET", "/subjects/ruled/versions/1")["metadata"]["tags"]

@@ -1,0 +1,107 @@
+"""Export and import: what goes out comes back, over every kind of log."""
+
+import gzip
+import uuid
+from contextlib import closing
+
+import pytest
+
+from storage.log import Record
+from storage.open_log import open_log
+from storage.records import SchemaKey, SchemaValue, encode
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgresql", marks=pytest.mark.postgres),
+        pytest.param("kafka", marks=pytest.mark.kafka),
+    ]
+)
+def empty_log(request, tmp_path):
+    """The URL of an empty log of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'empty.db'}"
+    if request.param == "postgresql":
+        return request.getfixturevalue("postgres_url")
+    return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid.uuid4().hex[:8]}"
+
+
+def test_everything_comes_back(strata, raw_source, empty_log, tmp_path):
+    """A log restored from an export holds all that the exported one did, and exports to the same records."""
+    first, second = tmp_path / "first.jsonl.gz", tmp_path / "second.jsonl"
+
+    assert 0 == strata("export", raw_source, first)[0]
+    assert 0 == strata("import", first, empty_log)[0]
+    assert 0 == strata("export", empty_log, second)[0]
+
+    assert (0, "") == strata("verify", raw_source, empty_log)[:2]
+    assert (0, "") == strata("verify", first, empty_log)[:2]
+    assert gzip.decompress(first.read_bytes()).splitlines()[1:-1] == second.read_bytes().splitlines()[1:-1]
+
+
+def test_the_next_id_is_as_high_as_before(strata, source, serve, tmp_path):
+    """Ids that hard deletion freed are not given again after a restore."""
+    target, file = f"sqlite:///{tmp_path / 'target.db'}", tmp_path / "file"
+    strata("export", source, file)
+    strata("import", file, target)
+    before, after = serve(source), serve(target)
+
+    for registry in (before, after):
+        registry.register("new", {"type": "fixed", "name": "New", "size": 3})
+
+    path = "/subjects/new/versions/1"
+    assert before.call("GET", path)["id"] == after.call("GET", path)["id"]
+    assert [] == [v for v in after.call("GET", "/subjects?deleted=true") if v == "scratch"]
+
+
+def test_marks_survive_that_only_old_records_held(strata, write_raw, serve, tmp_path):
+    """A tombstone written without a mark, as another registry does it, still keeps its id from being given again."""
+    source, target = (f"sqlite:///{tmp_path / name}" for name in ("a.db", "b.db"))
+    write_raw(source, *_schema_record("s", 1, 41), *_schema_record("t", 1, 7), *_tombstone("s", 1))
+    strata("export", source, tmp_path / "file")
+    strata("import", tmp_path / "file", target)
+
+    registry = serve(target)
+    registry.register("new", {"type": "fixed", "name": "New", "size": 3})
+
+    assert 42 == registry.call("GET", "/subjects/new/versions/1")["id"]
+
+
+def test_an_export_of_a_service_restores_what_it_tells(strata, source, serve, tmp_path):
+    """Exported over REST and restored, a registry answers as before."""
+    url, file, target = serve(source).url, tmp_path / "file", f"sqlite:///{tmp_path / 'target.db'}"
+
+    assert 0 == strata("export", url, file)[0]
+    assert 0 == strata("import", file, target)[0]
+
+    assert (0, "") == strata("verify", source, target)[:2]
+    assert (0, "") == strata("verify", url, serve(target).url)[:2]
+    assert (0, "") == strata("verify", file, url)[:2]
+
+
+def test_what_no_registry_can_use_does_not_displace_what_stands(strata, write_raw, tmp_path):
+    """A record that is set aside leaves the accepted record under its key in the export, and is itself left out."""
+    source, target = (f"sqlite:///{tmp_path / name}" for name in ("a.db", "b.db"))
+    ((key, value),) = [(r.key, r.value) for r in _schema_record("s", 1, 1)]
+    write_raw(source, *_schema_record("s", 1, 1), *_schema_record("t", 1, 2))
+    write_raw(
+        source, Record(key, b"not json"), Record(key, value.replace(b'"id":1', b'"id":2').replace(b"size", b"sizes"))
+    )
+
+    code, _, errors = strata("export", source, tmp_path / "file")
+    strata("import", tmp_path / "file", target)
+
+    assert (0, True) == (code, "2 records that no registry can use are left out" in errors)
+    assert (0, "") == strata("verify", source, target)[:2]
+    with closing(open_log(target)) as log:
+        assert [key] == [entry.key for entry in log.read(-1) if entry.key == key and entry.value == value]
+
+
+def _schema_record(subject, version, schema_id):
+    text = f'{{"type":"fixed","name":"F{schema_id}","size":1}}'
+    return [encode(SchemaKey(subject, version), SchemaValue(subject, version, schema_id, text))]
+
+
+def _tombstone(subject, version):
+    return [encode(SchemaKey(subject, version))]

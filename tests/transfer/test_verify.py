@@ -1,0 +1,108 @@
+"""Verify finds each kind of difference, and says which."""
+
+import json
+import sqlite3
+
+import pytest
+
+from storage.log import Record
+
+ORDERS = '{"keytype":"SCHEMA","subject":"orders-value","version":2,"magic":1}'
+RULED = '{"keytype":"SCHEMA","subject":"ruled","version":7,"magic":1}'
+BASKET = '{"keytype":"SCHEMA","subject":"basket","version":1,"magic":1}'
+ITEM_CONFIG = '{"keytype":"CONFIG","subject":"item","magic":0}'
+BASKET_MODE = '{"keytype":"MODE","subject":"basket","magic":0}'
+STAGING = '{"keytype":"CONTEXT","tenant":"default","context":".staging","magic":0}'
+HIGHEST = '{"keytype":"NOOP","context":".","magic":0}'
+ASSOC = '{"keytype":"ASSOC","tenant":"default","resourceName":"orders","magic":0}'
+
+
+def _put(*path, to):
+    """Set a property inside the value of a record."""
+
+    def change(value):
+        inner = value
+        for name in path[:-1]:
+            inner = inner[name]
+        inner[path[-1]] = to
+        return value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "expected"),
+    [
+        pytest.param(ORDERS, _put("id", to=999), "subject 'orders-value' version 2: id is 2 in A, 999 in B", id="id"),
+        pytest.param(
+            ORDERS, _put("schemaType", to="JSON"), 'version 2: schemaType is "AVRO" in A, "JSON" in B', id="type"
+        ),
+        pytest.param(ORDERS, _put("schema", to='"int"'), "version 2: schema is ", id="text"),
+        pytest.param(ORDERS, _put("schema", to='"int"'), "version 2: guid is ", id="guid"),
+        pytest.param(ORDERS, _put("deleted", to=True), "version 2: deleted is false in A, true in B", id="deletion"),
+        pytest.param(BASKET, _put("references", 0, "version", to=2), "version 1: references is ", id="reference"),
+        pytest.param(RULED, _put("metadata", "properties", "sla", to="8h"), "version 7: metadata is ", id="metadata"),
+        pytest.param(RULED, _put("ruleSet", "domainRules", 0, "name", to="q"), "version 7: ruleSet is ", id="rule set"),
+        pytest.param(ORDERS, None, "subject 'orders-value' version 2: only in A", id="version missing"),
+        pytest.param(
+            ITEM_CONFIG, _put("compatibilityLevel", to="FULL"), "config of 'item': compatibilityLevel is", id="level"
+        ),
+        pytest.param(
+            ITEM_CONFIG, _put("normalize", to=1), "config of 'item': normalize is true in A, 1 in B", id="flag"
+        ),
+        pytest.param(ITEM_CONFIG, None, "config of 'item': only in A", id="config missing"),
+        pytest.param(BASKET_MODE, _put("mode", to="IMPORT"), "mode of 'basket': mode is", id="mode"),
+        pytest.param(BASKET_MODE, None, "mode of 'basket': only in A", id="mode missing"),
+        pytest.param(HIGHEST, _put("maxId", to=9999), "context '.': highest id is", id="highest id"),
+        pytest.param(
+            ASSOC,
+            _put("guid", to="2"),
+            'ASSOC","tenant":"default","resourceName":"orders","magic":0}: value is',
+            id="unknown record",
+        ),
+    ],
+)
+def test_a_planted_difference_is_found(strata, raw_source, tmp_path, key, change, expected):
+    """Each property of each thing counts, and its line says what it is on either side."""
+    strata("export", raw_source, tmp_path / "a")
+    _edit(raw_source, key, change)
+
+    code, output, _ = strata("verify", tmp_path / "a", raw_source)
+
+    assert (1, True) == (code, any(expected in line for line in output.splitlines())), output
+
+
+def test_what_only_b_holds_is_found(strata, source, write_raw, tmp_path):
+    """A context, a subject and a setting that A lacks are named as B's."""
+    strata("export", source, tmp_path / "a")
+    write_raw(source, Record(STAGING.replace(".staging", ".new").encode(), b'{"context":".new"}'))
+    write_raw(source, Record(ITEM_CONFIG.replace("item", "added").encode(), b'{"compatibilityLevel":"NONE"}'))
+
+    assert (1, "config of 'added': only in B\ncontext '.new': only in B\n") == strata("verify", tmp_path / "a", source)[
+        :2
+    ]
+
+
+def test_services_are_compared_with_all_else(strata, source, serve, tmp_path):
+    """A service equals its own log and export; a change made over REST is seen from every side."""
+    registry = serve(source)
+    strata("export", source, tmp_path / "a")
+    assert [0, 0] == [strata("verify", side, registry.url)[0] for side in (source, tmp_path / "a")]
+
+    registry.delete("customer")
+
+    line = "subject 'customer' version 1: deleted is false in A, true in B\n"
+    assert [(1, line), (0, "")] == [strata("verify", side, registry.url)[:2] for side in (tmp_path / "a", source)]
+
+
+def _edit(log_url, key, change):
+    """Change the newest record under a key in the file itself, or take it out."""
+    with sqlite3.connect(log_url.removeprefix("sqlite:///")) as connection:
+        where = "FROM strata_log WHERE key = ? ORDER BY offset DESC LIMIT 1"
+        offset, value = connection.execute(f"SELECT offset, value {where}", (key.encode(),)).fetchone()
+        if change is None:
+            connection.execute("DELETE FROM strata_log WHERE offset = ?", (offset,))
+        else:
+            changed = json.dumps(change(json.loads(value)), ensure_ascii=False).encode()
+            connection.execute("UPDATE strata_log SET value = ? WHERE offset = ?", (changed, offset))
+    connection.close()
