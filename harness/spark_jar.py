@@ -13,11 +13,12 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.jars import JAR_SETS, cache_folder, resolve
 
-__all__ = ["JAR", "build"]
+__all__ = ["JAR", "build", "compile_java", "spark_class_path"]
 
 _PACKAGE = Path(__file__).resolve().parent.parent / "spark_udfs"
 JAR = _PACKAGE / "strata-spark.jar"
@@ -42,7 +43,7 @@ def build() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _seal_of(JAR) != seal:
             with tempfile.TemporaryDirectory() as folder:
-                _compile(sources, Path(folder))
+                compile_java(sources, Path(folder))
                 _pack(Path(folder), seal)
     return JAR
 
@@ -55,11 +56,25 @@ def _seal_of(jar: Path) -> str | None:
         return None
 
 
-def _compile(sources: list[Path], folder: Path) -> None:
-    command = [*_compiler(), "-nowarn", "-g", "-cp", _spark_jars(), "-d", str(folder), *map(str, sources)]
+def compile_java(sources: Sequence[Path], folder: Path, *more: Path) -> None:
+    """Compile against Spark's jars and `more` into a folder.
+
+    Raises:
+        RuntimeError: the sources do not compile; the message is the compiler's.
+    """
+    class_path = os.pathsep.join([spark_class_path(), *map(str, more)])
+    command = [*_compiler(), "-nowarn", "-g", "-cp", class_path, "-d", str(folder), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     if done.returncode:
         raise RuntimeError(f"the JVM side of spark_udfs does not compile:\n{done.stdout}{done.stderr}")
+
+
+def spark_class_path() -> str:
+    """The jars of the Spark that is installed."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise RuntimeError("pyspark is not installed")
+    return os.pathsep.join(map(str, sorted((Path(found.origin).parent / "jars").glob("*.jar"))))
 
 
 def _compiler() -> list[str]:
@@ -71,13 +86,6 @@ def _compiler() -> list[str]:
         raise RuntimeError("there is no java on the PATH; Java 17 is needed")
     jars = resolve(JAR_SETS["ecj"])
     return [java, "-cp", os.pathsep.join(map(str, jars)), _ECLIPSE_MAIN, f"-{_RELEASE}"]
-
-
-def _spark_jars() -> str:
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        raise RuntimeError("pyspark is not installed")
-    return os.pathsep.join(map(str, sorted((Path(found.origin).parent / "jars").glob("*.jar"))))
 
 
 def _pack(folder: Path, seal: str) -> None:
