@@ -21,7 +21,7 @@ from serdes.settings import ClientSettings
 from spark_udfs.plan import Plan, Registry, reader_type, settings_of
 from spark_udfs.reader_schema import write_with_defaults
 
-__all__ = ["JAR", "NotInstalled", "catalog_of", "install", "is_installed", "jvm_path"]
+__all__ = ["JAR", "NotInstalled", "catalog_of", "function_name", "install", "is_installed", "jvm_path"]
 
 JAR = Path(__file__).with_name("strata-spark.jar")
 """Carried by the wheel; `make setup` builds it in a checkout."""
@@ -78,16 +78,20 @@ def catalog_of(settings: ClientSettings) -> str:
 
 def jvm_path(plan: Plan, columns: Sequence[Column]) -> Column:
     """A call of the catalog's function."""
+    frames, *origin = columns
+    arguments = [frames, functions.struct(*origin)] if origin else [frames]
+    return functions.call_function(f"{catalog_of(plan.registry)}.`{function_name(plan)}`", *arguments)
+
+
+def function_name(plan: Plan) -> str:
+    """All that the executors need to know of a plan but where the registry is."""
     content = {
         "reader": write_with_defaults(plan.reader_schema),
         "type": reader_type(plan).spark.jsonValue(),
         "mode": plan.mode.value,
         "origin": list(plan.origin),
     }
-    encoded = base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
-    frames, *origin = columns
-    arguments = [frames, functions.struct(*origin)] if origin else [frames]
-    return functions.call_function(f"{catalog_of(plan.registry)}.`{encoded}`", *arguments)
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
 
 
 def _options(settings: ClientSettings) -> Mapping[str, str]:
