@@ -43,7 +43,7 @@ _DEEPEST: Final = 3
 
 
 class Case(NamedTuple):
-    """A payload of the writer schema, to be read with the reader schema; `changes` names what is not the same."""
+    """A payload of the writer schema, to be read with the reader schema; `changes` names what is special about it."""
 
     writer: str
     reader: str
@@ -145,10 +145,6 @@ class Maker:
         """A field that one schema has and the other has not."""
         return self.field(self.name("g"), self._type(depth + 1))
 
-    def other_type(self) -> Schema:
-        """A type that most likely does not fit."""
-        return self._type(_DEEPEST)
-
     def _default(self, schema: Schema) -> Any:
         kind = _kind(schema)
         choose = self._chance.choice
@@ -244,7 +240,7 @@ class _Change:
                 self._made[id(schema)] = self._inside(schema, depth)
             return self._made[id(schema)]
         if self._happens(0.03):
-            return self._told("another type", self._maker.other_type())
+            return self._told("another type", self._chance.choice(_PRIMITIVES))
         if self._happens(0.08) and not isinstance(schema, list) and schema != "null":
             return self._told("a union more", self._chance.sample(["null", self._inside(schema, depth)], 2))
         return self._inside(schema, depth)

@@ -68,7 +68,10 @@ def each_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def _frames(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
-    """A data frame as from Kafka, in two partitions."""
+    """A data frame as from Kafka.
+
+    Rows that Spark has at hand it would decode while it plans the query; `coalesce` makes them rows of a task.
+    """
     size = len(frames)
     columns = {
         "topic": pa.array(["flights"] * size),
@@ -76,7 +79,7 @@ def _frames(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
         "offset": pa.array(range(size)),
         "value": pa.array(frames, pa.binary()),
     }
-    return spark.createDataFrame(pa.table(columns))
+    return spark.createDataFrame(pa.table(columns)).coalesce(1)
 
 
 def _decoded(df: DataFrame, **options: Any) -> DataFrame:
@@ -190,6 +193,7 @@ def test_evolution(spark: SparkSession, registry: RegistryClient, frame: MakeFra
 
 DAMAGED: list[tuple[str, Callable[[bytes], bytes], str, bool]] = [
     ("wrong magic byte", lambda good: b"\x01" + good[1:], "wrong magic byte 0x01", False),
+    ("glue", lambda good: b"\x03\0" + b"u" * 16 + good, "frame of AWS Glue's registry", False),
     ("empty", lambda good: b"", "frame too short", False),
     ("too short", lambda good: good[:4], "frame too short", False),
     ("unknown id", lambda good: b"\0\x7f\xff\xff\xff" + good[5:], "unknown schema id", False),
@@ -366,9 +370,9 @@ def test_path_is_logged_once(registry: RegistryClient, caplog: pytest.LogCapture
     _say.cache_clear()
     with caplog.at_level(logging.INFO, logger="spark_udfs"):
         for _ in range(2):
-            decode("value", registry=registry.settings, reader_schema='"int"')
+            decode("value", registry=registry.settings, reader_schema='"int"', path="python")
 
-    assert [f"decoding in Python workers, by the {PATH} path"] == caplog.messages
+    assert [f"decoding in Python workers, by the {PATH} path: it was asked for"] == caplog.messages
 
 
 def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:

@@ -238,8 +238,11 @@ final class Containers {
 
         @Override
         void read(Cursor in, UnsafeWriter out, int slot) {
-            int count = distinct(in.bytes, find(in));
+            int allowance = in.weightlessLeft();
+            int found = find(in);
             int after = in.at;
+            in.rewind(after, allowance);
+            int count = distinct(in, found);
             int start = out.cursor();
             out.grow(8);
             out.increaseCursor(8);
@@ -291,16 +294,22 @@ final class Containers {
             places[place + 1] = length;
             places[place + 2] = in.at;
             if (in.tracing) {
-                int cursor = values.cursor();
-                value.read(in, nowhere(values), 0);
-                values.increaseCursor(cursor - values.cursor());
+                discard(in);
             } else {
                 skip.pass(in);
             }
         }
 
+        /** Read a value into nowhere: it must be one, though it is not kept. */
+        private void discard(Cursor in) {
+            int cursor = values.cursor();
+            value.read(in, nowhere(values), 0);
+            values.increaseCursor(cursor - values.cursor());
+        }
+
         /** Keep one entry of each key: the place of its first, the value of its last. */
-        private int distinct(byte[] bytes, int count) {
+        private int distinct(Cursor in, int count) {
+            byte[] bytes = in.bytes;
             if (count <= FEW && !hasTwins(bytes, count)) {
                 return count;
             }
@@ -310,6 +319,10 @@ final class Containers {
                 ByteBuffer key = ByteBuffer.wrap(bytes, places[3 * i], places[3 * i + 1]);
                 Integer known = first.putIfAbsent(key, kept);
                 int to = known == null ? kept++ : known;
+                if (known != null) {
+                    in.at = places[3 * to + 2];
+                    discard(in);
+                }
                 System.arraycopy(places, 3 * i, places, 3 * to, 3);
             }
             return kept;

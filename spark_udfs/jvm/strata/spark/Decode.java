@@ -22,6 +22,10 @@ import org.apache.spark.sql.types.StructType;
 public final class Decode implements ScalarFunction<Object> {
     private static final long serialVersionUID = 1L;
     private static final int HEADER = 5;
+    // Version 3, then 0 or 5 for the compression, then a UUID of 16 bytes.
+    private static final int GLUE = 3;
+    private static final int GLUE_ZLIB = 5;
+    private static final int GLUE_HEADER = 18;
     private static final int MAX_PROGRAMS = 1000;
     static final StructType ERROR = new StructType()
         .add("reason", DataTypes.StringType)
@@ -82,17 +86,20 @@ public final class Decode implements ScalarFunction<Object> {
 
     /** A frame's value, and where the frame came from. */
     public Object invoke(byte[] frame, InternalRow origin) {
-        if (work == null) {
-            work = new Work(plan, settings);
-        }
         try {
+            if (work == null) {
+                work = new Work(plan, settings);
+            }
             return frame == null ? work.nothing() : work.decode(frame);
         } catch (Refusal refusal) {
             if (plan.mode() == Plan.Mode.FAILFAST) {
-                throw new FrameRefused(
+                throw new IllegalArgumentException(
                     "a frame cannot be decoded (" + place(refusal, origin) + "): " + refusal.getMessage());
             }
             return work.refused(frame, refusal);
+        } catch (RegistryFailure failure) {
+            // An exception of our own the driver could not read: the jar is the session's, and not Spark's.
+            throw new IllegalStateException(failure.getMessage());
         }
     }
 
@@ -216,6 +223,9 @@ public final class Decode implements ScalarFunction<Object> {
             if (frame.length < HEADER) {
                 throw refuse("frame too short");
             }
+            if (frame[0] == GLUE && frame.length >= GLUE_HEADER && (frame[1] == 0 || frame[1] == GLUE_ZLIB)) {
+                throw refuse("frame of AWS Glue's registry");
+            }
             if (frame[0] != 0) {
                 throw refuse(String.format("wrong magic byte 0x%02x", frame[0]));
             }
@@ -228,15 +238,6 @@ public final class Decode implements ScalarFunction<Object> {
 
         private static Refusal refuse(String reason) {
             return new Refusal(reason, null, reason);
-        }
-    }
-
-    /** In mode FAILFAST: a frame that cannot be decoded. */
-    public static final class FrameRefused extends RuntimeException {
-        private static final long serialVersionUID = 1L;
-
-        FrameRefused(String message) {
-            super(message);
         }
     }
 }

@@ -9,7 +9,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
-import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.NameValidator;
 import org.apache.avro.Schema;
 
@@ -69,7 +68,7 @@ final class Registry {
             }
             try {
                 Writer writer = task.get();
-                if (!writer.isStale()) {
+                if (task == mine || !writer.isStale()) {
                     return writer;
                 }
                 known.remove(id, task);
@@ -101,7 +100,10 @@ final class Registry {
             Schema.Parser parser = new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false);
             read(parser, answer.body(), new HashSet<>(), 0);
             return new Writer(parser.parse(text(answer.body())), "", "", 0);
-        } catch (AvroRuntimeException | UnusableSchema unusable) {
+        } catch (RegistryFailure failure) {
+            throw failure;
+        } catch (RuntimeException | StackOverflowError unusable) {
+            // Whatever the parser says of a text that is no schema: it does so by many kinds of exception.
             return new Writer(null, "unusable writer schema", "unusable writer schema: " + unusable.getMessage(), 0);
         }
     }

@@ -11,7 +11,6 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
-import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.NameValidator;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericDatumReader;
@@ -75,7 +74,7 @@ final class Probe {
         try {
             Object datum = new GenericDatumReader<>(writer, reader).read(null, decoder);
             return JSON.createObjectNode().set("value", Plain.avro(datum, reader, type));
-        } catch (IOException | AvroRuntimeException | ArithmeticException error) {
+        } catch (IOException | RuntimeException error) {
             return JSON.createObjectNode().put("reason", error.getClass().getSimpleName() + ": " + error.getMessage());
         }
     }
