@@ -53,15 +53,13 @@ def _without(*names: str) -> list[dict[str, Any]]:
     return [field for field in _FIELDS if field["name"] not in names]
 
 
-# Version 1 lacks a field and has an int that became a long; version 3 has lost a field; version 2 is the reader's. Those
-# from 4 on have a field each that the reader does not know.
+# Version 1 lacks a field and has an int that became a long; version 3 has lost a field; version 2 is the reader's.
+# Those from 4 on have a field each that the reader does not know.
 VERSIONS: dict[int, list[dict[str, Any]]] = {
     1: [{**field, "type": "int"} if field["name"] == "customer" else field for field in _without("coupon")],
     2: _FIELDS,
     3: _without("comment"),
-    **{
-        version: [*_FIELDS, {"name": f"extra_{version}", "type": "string", "default": ""}] for version in range(4, 51)
-    },
+    **{version: [*_FIELDS, {"name": f"extra_{version}", "type": "string", "default": ""}] for version in range(4, 51)},
 }
 _SAMPLES = 1000
 """So many records of each version are written; then they come again."""
@@ -76,7 +74,9 @@ def frames(ids: dict[int, int], count: int) -> Iterator[bytes]:
     """Yield frames, the versions given (version -> schema id) in turn."""
     source = random.Random(7)
     each = min(_SAMPLES, count // len(ids) + 1)
-    samples = {version: [_frame(version, schema_id, source, n) for n in range(each)] for version, schema_id in ids.items()}
+    samples = {
+        version: [_frame(version, schema_id, source, n) for n in range(each)] for version, schema_id in ids.items()
+    }
     versions = list(ids)
     for number in range(count):
         yield samples[versions[number % len(ids)]][number // len(ids) % each]

@@ -52,17 +52,16 @@ def test_random_schemas(spark: SparkSession, scripted_registry: Any) -> None:
     names = [f"f{index}" for index in range(len(families))]
     frames = {
         name: pa.array(
-            [
-                b"\0" + scripted_registry.add_text(case.writer, {}).to_bytes(4, "big") + case.payload
-                for case in family
-            ],
+            [b"\0" + scripted_registry.add_text(case.writer, {}).to_bytes(4, "big") + case.payload for case in family],
             pa.binary(),
         )
         for name, family in zip(names, families, strict=True)
     }
     rows = spark.createDataFrame(pa.table(frames)).coalesce(1)
     columns = [
-        one for name, family in zip(names, families, strict=True) for one in _both(spark, settings, name, family[0].reader)
+        one
+        for name, family in zip(names, families, strict=True)
+        for one in _both(spark, settings, name, family[0].reader)
     ]
 
     decoded = rows.select(*columns)

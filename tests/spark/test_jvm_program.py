@@ -4,11 +4,13 @@ A small Java program reads schemas and payloads and writes values, so that thous
 """
 
 import json
+import math
 import shutil
 import struct
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -116,7 +118,7 @@ def _plain(array: pa.Array) -> list[Any]:
 
 def _extents(array: pa.Array) -> list[tuple[int, int]]:
     offsets = array.offsets.to_pylist()
-    return list(zip(offsets, offsets[1:], strict=False))
+    return list(pairwise(offsets))
 
 
 def _numbers(array: pa.Array) -> pa.Array:
@@ -127,10 +129,8 @@ def _numbers(array: pa.Array) -> pa.Array:
 
 def _scalar(one: Any, kind: pa.DataType) -> Any:
     if pa.types.is_floating(kind):
-        size, number = ("fi", "qd")[kind == pa.float64()], one
-        if kind == pa.float64():
-            return struct.unpack("<q", struct.pack("<d", float("nan") if number != number else number))[0]  # noqa: PLR0124
-        return struct.unpack("<i", struct.pack("<f", float("nan") if number != number else number))[0]  # noqa: PLR0124
+        bits, number = ("<q", "<d") if kind == pa.float64() else ("<i", "<f")
+        return struct.unpack(bits, struct.pack(number, math.nan if math.isnan(one) else one))[0]
     if pa.types.is_decimal(kind):
         return f"{one:f}"
     return one.hex() if isinstance(one, bytes) else one
@@ -168,9 +168,7 @@ def answered(request: pytest.FixtureRequest, probe: Probe) -> Answered:
 
 def test_both_paths_agree(answered: Answered) -> None:
     """A value of any writer schema is the same on both paths, or is refused for the same reason."""
-    differing = [
-        (case, ours, python) for case, ours, _ in answered if ours != (python := _in_python(_task(case))[0])
-    ]
+    differing = [(case, ours, python) for case, ours, _ in answered if ours != (python := _in_python(_task(case))[0])]
 
     assert [] == differing
     outcomes = Counter(next(iter(ours)) for _, ours, _ in answered)

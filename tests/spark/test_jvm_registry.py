@@ -71,9 +71,7 @@ def test_unknown_id_that_appears(spark: SparkSession, scripted_registry: Any, fr
 
 
 @pytest.mark.parametrize("status", [401, 404, 503])
-def test_registry_that_refuses(
-    spark: SparkSession, scripted_registry: Any, frame: MakeFrame, status: int
-) -> None:
+def test_registry_that_refuses(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, status: int) -> None:
     """Any answer but `no such id` fails the task; a failure is not remembered, the next task decodes."""
     schema_id = scripted_registry.add(NUMBER)
     scripted_registry.status = status

@@ -118,7 +118,9 @@ def test_split(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) 
     schema_id = registry.register("split", json.dumps(NUMBER)).schema_id
     good = frame(schema_id, NUMBER, {"n": 7})
     frames = _batch(spark, [good, b"\1", None], **{"kafka.topic": pa.array(["a", "b", "c"])})
-    decoded = frames.withColumn("decoded", decode("value", registry=registry.settings, subject="split", path="python")).drop("value")
+    decoded = frames.withColumn(
+        "decoded", decode("value", registry=registry.settings, subject="split", path="python")
+    ).drop("value")
 
     values, dead = split_dead_letters(decoded)
 
@@ -131,7 +133,9 @@ def test_split(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) 
 def test_split_under_another_name(spark: SparkSession, registry: RegistryClient) -> None:
     """The column may have any name, dots included; a column called `value` does not disturb."""
     frames = _batch(spark, [b"\1"])
-    decoded = frames.withColumn("the.order", decode("value", registry=registry.settings, reader_schema='"int"', path="python"))
+    decoded = frames.withColumn(
+        "the.order", decode("value", registry=registry.settings, reader_schema='"int"', path="python")
+    )
 
     values, dead = split_dead_letters(decoded, "the.order")
 
@@ -251,9 +255,7 @@ def test_for_each_batch(
     assert [("good", 7), ("frame too short", 1)] == seen
 
 
-def test_registry_outage(
-    spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder
-) -> None:
+def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder) -> None:
     """While the registry is away a new id stops the query; started again from its checkpoint, it has lost nothing."""
     with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
         client = RegistryClient(node.url, retries=1, backoff=0.01)
