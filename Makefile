@@ -2,9 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 JAR := spark_udfs/strata-spark.jar
-EXTRAS := server,kafka,postgres,spark
+RUNS ?= 70
+EXTRAS := server,kafka,postgres,arrow,spark
 
-.PHONY: help setup serve demo check format test test-all bench clean
+.PHONY: help setup serve demo check format test test-all test-faults bench clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,6 +45,9 @@ test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included
 
 test-all: setup  ## the same, and what takes longer
 	$(BIN)/pytest
+
+test-faults: setup  ## RUNS (70) seeded runs with faults on each log, and their tables in docs/faults.md
+	$(BIN)/python -m faults --runs $(RUNS) --report docs/faults.md
 
 bench: setup  ## side-by-side measurements
 	$(BIN)/python -m bench

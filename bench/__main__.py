@@ -13,7 +13,13 @@ from bench.report import DOCUMENT, keep
 __all__ = ["main"]
 
 # Section of docs/benchmarks.md -> module with a `run` that returns its text.
-SECTIONS = {"reads": "bench.reads", "writes": "bench.writes", "scale": "bench.scale", "spark": "bench.spark_decode"}
+SECTIONS = {
+    "reads": "bench.reads",
+    "writes": "bench.writes",
+    "scale": "bench.scale",
+    "serdes": "bench.serdes_decode",
+    "spark": "bench.spark_decode",
+}
 
 
 def main() -> None:

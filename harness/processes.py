@@ -16,8 +16,9 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Protocol
 
-__all__ = ["free_port", "start_tied", "stop_process", "tail"]
+__all__ = ["Process", "free_port", "start_tied", "stop_process", "tail"]
 
 _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="harness-starter")
 _PR_SET_PDEATHSIG = 1
@@ -40,7 +41,41 @@ def start_tied(command: Sequence[str], *, log: Path, user: int | None = None) ->
         ).result()
 
 
-def stop_process(process: subprocess.Popen[bytes], *, grace_s: float = 0) -> None:
+class Process(Protocol):
+    """What the harness uses of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        ...
+
+    @property
+    def returncode(self) -> int | Any:
+        """The exit code, None until the end was seen."""
+        ...
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while the process runs."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end and return the exit code."""
+        ...
+
+    def send_signal(self, sig: int) -> None:
+        """Send a signal, unless the process has ended."""
+        ...
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        ...
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        ...
+
+
+def stop_process(process: Process, *, grace_s: float = 0) -> None:
     """End a process: politely when there is a grace period, then by force."""
     if process.poll() is None and grace_s:
         process.terminate()

@@ -7,18 +7,17 @@
 """
 
 import http.client
-import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
-from harness.processes import free_port, start_tied, stop_process, tail
+from harness.processes import Process, free_port, start_tied, stop_process, tail
 
 __all__ = ["RegistryNode"]
 
@@ -27,10 +26,18 @@ _READY_S = 60.0
 _POLL_S = 0.02
 
 
-class RegistryNode:
-    """One `strata serve`; `options` are its further flags, such as `--reads=local`."""
+class Starter(Protocol):
+    """Starts a command; its output is appended to `log`."""
 
-    def __init__(self, log_url: str, *options: str) -> None:
+    def __call__(self, command: Sequence[str], *, log: Path) -> Process:
+        """Return the process."""
+        ...
+
+
+class RegistryNode:
+    """One `strata serve`; `options` are its further flags, such as `--reads=local`, `start` runs the command."""
+
+    def __init__(self, log_url: str, *options: str, start: Starter = start_tied) -> None:
         self.port = free_port()
         self.url = f"http://{_HOST}:{self.port}"
         self._folder = Path(tempfile.mkdtemp(prefix="strata-node-"))
@@ -38,7 +45,8 @@ class RegistryNode:
         strata = Path(sys.executable).with_name("strata")
         fixed = [f"--listen={_HOST}:{self.port}", f"--log={log_url}", "--drain-seconds=0"]
         self._command = [str(strata), "serve", *fixed, *options]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._start = start
+        self._process: Process | None = None
 
     def __enter__(self) -> Self:
         self.restart()
@@ -66,7 +74,7 @@ class RegistryNode:
         Raises:
             RuntimeError: it ends, or does not answer in time; the message holds the end of its log.
         """
-        self._process = start_tied(self._command, log=self.log_file)
+        self._process = self._start(self._command, log=self.log_file)
         deadline = time.monotonic() + _READY_S
         while not self._answers():
             if self._process.poll() is not None:
@@ -79,7 +87,7 @@ class RegistryNode:
     def kill(self) -> None:
         """End the node without a word (kill -9)."""
         assert self._process
-        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.kill()
         self._process.wait()
 
     def terminate(self, *, grace_s: float = 20) -> int:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from registry import errors
-from storage.log import START, Conflict, Log, LogCompacted, LogError, LogTimeout, Record, RecordTooLarge
+from storage.log import START, Conflict, Entry, Log, LogCompacted, LogError, LogTimeout, Record, RecordTooLarge
 from storage.state import State
 
 __all__ = ["Decide", "Decision", "Writer"]
@@ -55,12 +55,18 @@ class _Command:
 _Outcome = tuple[_Command, Any, Exception | None]
 
 
+class _PenLost(Exception):
+    """Nothing was written, and another node holds the right to write now."""
+
+
 class Writer:
     """Holds the State of one node, and changes it through the log only."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
         self.state = State()
+        self.passed_over: str | None = None
+        """The URL of a node that does not answer: this one writes although that one holds the right to."""
         self.read_at = time.monotonic()
         self.read_failure: str | None = None
         # Apart, so that however many expensive checks run, nobody's read of the log waits for them.
@@ -163,7 +169,8 @@ class Writer:
         `decide` must be pure: it runs off the event loop, and again after a lost race.
 
         Raises:
-            RegistryError: what `decide` raises, or 5xx when the log fails.
+            RegistryError: what `decide` raises, 50004 when nothing was written because another node has taken the
+                right to write, or another 5xx when the log fails.
         """
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Command(decide, done))
@@ -186,6 +193,11 @@ class Writer:
             except Conflict:
                 self._alone = False
                 await asyncio.sleep(random.uniform(0, min(_MAX_PAUSE, 0.001 * attempt)))  # noqa: S311
+            except _PenLost:
+                self._alone = False
+                for command in group:
+                    _settle(command, None, errors.not_the_writer())
+                return
             except RecordTooLarge:
                 await self._refuse_the_large(group)
                 return
@@ -204,14 +216,28 @@ class Writer:
             records, outcomes, all_append = _decided(state, group)
             # An answer that no append confirms needs the newest State.
             if all_append:
-                return state.apply_all(self.log.append(state.offset, records)), outcomes
+                return state.apply_all(self._append(state, records)), outcomes
         fresh = self._synced(state)
+        self._leave_to_holder()
         if not self._alone or fresh is not state:
             self._alone = fresh is state
             records, outcomes, _ = _decided(fresh, group)
         if records:
-            fresh = fresh.apply_all(self.log.append(fresh.offset, records))
+            fresh = fresh.apply_all(self._append(fresh, records))
         return fresh, outcomes
+
+    def _append(self, state: State, records: Sequence[Record]) -> Sequence[Entry]:
+        try:
+            return self.log.append(state.offset, records)
+        except Conflict:
+            self._synced(state)
+            self._leave_to_holder()
+            raise
+
+    def _leave_to_holder(self) -> None:
+        """Refuse to write while another node has the pen: nodes that take it from each other get nothing written."""
+        if self.log.holder() not in (None, self.passed_over):
+            raise _PenLost
 
     async def _refuse_the_large(self, group: list[_Command]) -> None:
         """A group holds a record that the log refuses: find whose it is by writing one by one."""

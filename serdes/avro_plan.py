@@ -14,7 +14,21 @@ Rules of this file: pure data from pure data. Records may refer to themselves; a
 from dataclasses import dataclass, field
 from typing import Any
 
-from serdes.avro_schema import MISSING, Array, Enum, Field, Fixed, Kind, Map, Node, Primitive, Record, Union, describe
+from serdes.avro_schema import (
+    MISSING,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Kind,
+    Logical,
+    Map,
+    Node,
+    Primitive,
+    Record,
+    Union,
+    describe,
+)
 from serdes.avro_values import Convert, Shape, converter, default_value, is_tagged, promotion
 from serdes.errors import SchemaError
 
@@ -41,10 +55,11 @@ MAX_WEIGHTLESS_VALUES = 1000
 
 @dataclass(eq=False, slots=True)
 class Scalar:
-    """A primitive as the writer wrote it, then converted."""
+    """A primitive as the writer wrote it, then converted; `written` is the writer's logical type."""
 
     kind: Kind
     convert: Convert | None = None
+    written: Logical | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -53,6 +68,7 @@ class Bytes:
 
     size: int
     convert: Convert | None = None
+    written: Logical | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -60,6 +76,7 @@ class Rest:
     """All bytes that are left, then converted: a top-level `bytes` is framed without a length."""
 
     convert: Convert | None = None
+    written: Logical | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -162,9 +179,9 @@ def _raw(whole: Plan) -> Plan:
         case Tag():
             return Tag(whole.position, _raw(whole.value))
         case Scalar(kind=Kind.STRING, convert=convert):
-            return Rest(bytes.decode if convert is None else lambda raw: convert(raw.decode()))
+            return Rest(bytes.decode if convert is None else lambda raw: convert(raw.decode()), whole.written)
         case Scalar():
-            return Rest(whole.convert)
+            return Rest(whole.convert, whole.written)
     return whole
 
 
@@ -191,7 +208,7 @@ class _Resolver:
             case Primitive(), Primitive():
                 return self._primitive(writer, reader)
             case Fixed(), Fixed() if writer.size == reader.size and _same_name(writer, reader):
-                return Bytes(writer.size, converter(writer.logical, reader.logical, self._shape))
+                return Bytes(writer.size, converter(writer.logical, reader.logical, self._shape), writer.logical)
             case Enum(), Enum() if _same_name(writer, reader):
                 read = tuple(one if one in reader.symbols else reader.default for one in writer.symbols)
                 return Symbols(writer.symbols, read)
@@ -208,7 +225,8 @@ class _Resolver:
             return _mismatch(writer, reader)
         promote = promotion(writer.kind, reader.kind)
         convert = converter(writer.logical, reader.logical, self._shape)
-        return Scalar(_READ_AS_TEXT.get((writer.kind, reader.kind), writer.kind), promote or convert)
+        kind = _READ_AS_TEXT.get((writer.kind, reader.kind), writer.kind)
+        return Scalar(kind, promote or convert, writer.logical)
 
     def _branches(self, writer: Union, reader: Node) -> tuple[Plan, ...]:
         if writer is reader:

@@ -36,7 +36,7 @@ from serdes.avro_schema import (
 )
 from serdes.errors import DecodeError, DecodeReason
 
-__all__ = ["Branch", "Convert", "Shape", "converter", "default_value", "is_tagged", "promotion"]
+__all__ = ["Branch", "Convert", "Shape", "converter", "default_value", "is_tagged", "promotion", "rescaling"]
 
 Convert = Callable[[Any], Any]
 
@@ -105,15 +105,21 @@ def converter(writer: Logical | None, reader: Logical | None, shape: Shape) -> C
 
 
 def _rescale(writer: Logical | None, reader: Logical) -> Convert | None:
-    if writer is None or writer == reader or "-" not in writer.name or "-" not in reader.name:
-        return None
+    up, down = rescaling(writer, reader)
+    if up > 1:
+        return lambda number: number * up
+    return (lambda number: number // down) if down > 1 else None
+
+
+def rescaling(writer: Logical | None, reader: Logical | None) -> tuple[int, int]:
+    """What a number of the writer's unit is multiplied and then divided by to be one of the reader's unit."""
+    if writer is None or reader is None or "-" not in writer.name or "-" not in reader.name:
+        return 1, 1
     (kind, _, unit), (read_kind, _, read_unit) = writer.name.rpartition("-"), reader.name.rpartition("-")
     if kind != read_kind:
-        return None
+        return 1, 1
     have, want = _PER_SECOND[unit], _PER_SECOND[read_unit]
-    if want > have:
-        return lambda number: number * (want // have)
-    return lambda number: number // (have // want)
+    return max(want // have, 1), max(have // want, 1)
 
 
 def _date(days: int) -> date:

@@ -15,6 +15,7 @@ of a third client.
 """
 
 import logging
+import random
 import re
 import threading
 import time
@@ -45,6 +46,7 @@ _NOOP = encode(NoopKey())
 _WARN_EVERY_S = 60.0
 # From a transaction's last record to what follows it: the record and the transaction's marker.
 _MARKED = 2
+_SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
 _CLIENT: Mapping[str, Any] = {
     "client.id": "strata",
     "socket.keepalive.enable": True,
@@ -230,12 +232,23 @@ class KafkaLog:
             pen.commit(deadline)
             end = self._end.once_beyond(signed.offset, deadline)
         except Fenced as error:
+            self._await_signature()
             raise Conflict from error
         except LogTimeout as error:
             raise LogError(f"{error}; of the append itself nothing was written") from error
         self._pen_offset = signed.offset
         if end == signed.offset + _MARKED:
             self._ending = _Ending(self._last_before(signed.offset), end)
+
+    def _await_signature(self) -> None:
+        """Let whoever has just taken the pen say so: taking it back at once would keep both from ever writing."""
+        deadline = self._by(random.uniform(*_SIGNING_S))  # noqa: S311 - keeps two nodes out of step
+        after = max(self._newest_noop[0], self._pen_offset)
+        with suppress(LogError):
+            while self.holder() is None and time.monotonic() < deadline:
+                for entry in self.read(after):
+                    after = entry.offset
+                time.sleep(_SIGNING_POLL_S)
 
     def _append(self, pen: Pen, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         deadline = self._by(self._timeouts.write)
@@ -248,6 +261,7 @@ class KafkaLog:
         try:
             placed = pen.stage(records, token, deadline)
         except Fenced as error:
+            self._await_signature()
             raise Conflict from error
         self._check_place(pen, ending, placed)
         try:
@@ -306,6 +320,7 @@ class KafkaLog:
             raise LogTimeout(f"Topic {self._topic}: the fate of an append is unknown: {failure}") from failure
         mark = header(found, APPEND_HEADER) if found is not None and offset_of(found) == last else None
         if mark is None or not mark.startswith(token):
+            self._await_signature()
             raise Conflict from error
 
     # --- both

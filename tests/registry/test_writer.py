@@ -210,3 +210,34 @@ async def test_expensive_work_does_not_hold_up_reads_and_writes():
     assert {"a"} == set((await asyncio.wait_for(writer.catch_up(), 5)).modes)
     gate.set()
     assert [True] * 50 == await asyncio.gather(*long_work)
+
+
+class LostPenLog(ScriptedLog):
+    """A log in which another node takes the right to write as soon as this one appends."""
+
+    def holder(self):
+        """The other node."""
+        return "http://other:8081" if self.appends else None
+
+
+async def test_whoever_lost_the_pen_does_not_take_it_back():
+    """A race lost to a node that now holds the pen is no reason to fight for it: the request may go there instead."""
+    log = LostPenLog(Conflict)
+    writer = Writer(log)
+
+    for _ in range(2):
+        with pytest.raises(RegistryError) as refused:
+            await writer.write(put("a"))
+        assert 50004 == refused.value.code
+    assert [1] == log.appends
+    assert [] == list(log.read(-1))
+
+
+async def test_a_holder_that_does_not_answer_is_passed_over():
+    """The pen is taken from a node that is known not to answer."""
+    log = LostPenLog(Conflict)
+    writer = Writer(log)
+    writer.passed_over = "http://other:8081"
+
+    assert 0 == await writer.write(put("a"))
+    assert [1, 1] == log.appends

@@ -10,6 +10,7 @@ import fastavro
 import pytest
 from pyspark.sql.pandas.types import to_arrow_type
 
+from serdes.arrow.layout import Style, layout
 from serdes.avro import compile_decoder
 from serdes.avro_schema import parse
 from spark_udfs.arrays import UNFIT
@@ -234,3 +235,11 @@ def test_instant_out_of_range(kind: str) -> None:
     """Milliseconds that are no microseconds of 64 bits are refused by the builder, not wrapped around."""
     with pytest.raises(UNFIT):
         type_of(parse(json.dumps(_logical("long", kind)))).build([2**62])
+
+
+@pytest.mark.parametrize("schema", [row[1] for row in TYPES], ids=[row[0] for row in TYPES])
+def test_batches_have_the_same_types(schema: Any) -> None:
+    """What `serdes.arrow` makes for Spark has the types of the plan."""
+    node = parse(json.dumps(schema))
+
+    assert type_of(node).arrow == layout(node, Style.SPARK).arrow

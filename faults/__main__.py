@@ -1,0 +1,95 @@
+"""`python -m faults`: run seeds on logs, judge what the clients were told, keep what broke.
+
+    python -m faults --log kafka --seed 17      one run, again
+    python -m faults --runs 70                  seeds 1 to 70 on each log
+    python -m faults --judge FILE               judge the kept history of a run that broke
+
+Ends with 1 when a promise was broken, or could not be decided.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from faults.checker import by_subject
+from faults.history import load as load_history
+from faults.history import save
+from faults.linear import Verdict, explain
+from faults.report import add, into_document, lines, load
+from faults.run import Result, Settings, run
+from faults.services import LOGS, Services
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what was asked for; return the exit code."""
+    asked = _parser().parse_args(arguments)
+    if asked.judge:
+        return _judge(asked.judge)
+    broken = 0
+    if asked.seed or asked.runs:
+        settings = Settings(work_s=asked.work)
+        seeds = asked.seed or range(asked.first, asked.first + asked.runs)
+        with Services() as services:
+            # Log by log within a seed, so that a run that is cut short has seen them all.
+            for seed in seeds:
+                for log in asked.log or LOGS:
+                    broken += _one(services, log, seed, settings, asked)
+    if asked.report:
+        into_document(load(asked.results), asked.report)
+    return 1 if broken else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m faults", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--log", action="append", choices=LOGS, help="a log to run on; all when none is named")
+    parser.add_argument("--seed", action="append", type=int, help="a seed to run; may be given several times")
+    parser.add_argument("--runs", type=int, default=0, help="how many seeds to run on each log")
+    parser.add_argument("--first", type=int, default=1, help="the first of them [1]")
+    parser.add_argument("--work", type=float, default=Settings().work_s, help="seconds that the clients work at least")
+    parser.add_argument("--results", type=Path, default=Path("faults-results.jsonl"), help="where results are added")
+    parser.add_argument("--keep", type=Path, default=Path("faults-broken"), help="where histories that broke go")
+    parser.add_argument("--report", type=Path, help="a document whose tables are made anew of all results")
+    parser.add_argument("--judge", type=Path, help="a kept history to judge again, without running anything")
+    return parser
+
+
+def _one(services: Services, log: str, seed: int, settings: Settings, asked: argparse.Namespace) -> bool:
+    result, history = run(services, log, seed, settings)
+    add(result, asked.results)
+    print("\n".join(lines(result)), flush=True)
+    if result.broken:
+        asked.keep.mkdir(parents=True, exist_ok=True)
+        kept = asked.keep / f"{log}-{seed}.jsonl"
+        save(history, kept)
+        print(f"  again: {_command(result, settings)}\n  the history: python -m faults --judge {kept}", flush=True)
+    return bool(result.broken)
+
+
+def _command(result: Result, settings: Settings) -> str:
+    return shlex.join(
+        ["python", "-m", "faults", f"--log={result.log}", f"--seed={result.seed}", f"--work={settings.work_s:g}"]
+    )
+
+
+def _judge(path: Path) -> int:
+    """Judge the order of operations only: the log of that run is gone."""
+    verdicts = set()
+    for subject, history in sorted(by_subject(load_history(path)).items()):
+        finding = explain(history)
+        verdicts.add(finding.verdict)
+        print(f"{subject}: {finding.verdict}, {len(history)} operations, {finding.steps} steps")
+        if finding.verdict is not Verdict.EXPLAINED:
+            print(f"  stuck at {finding.stuck_at}")
+            for operation in sorted(finding.stuck_before, key=lambda operation: operation.end):
+                print(f"  before   {operation}")
+    return 0 if verdicts <= {Verdict.EXPLAINED} else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""Can a client write all the time? Clients that repeat what failed, as real ones do, while nodes come and go.
+
+A client tries its request on one node after the other: a 5xx answer, a lost connection or a time-out sends it to the
+next one. What counts is how long a request took from its first try to its answer, and whether it got one at all.
+"""
+
+import http.client
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from faults.scene import Scene
+
+__all__ = ["Waited", "longest_gap", "rolling_restart", "under_load"]
+
+_TRIES_S = 30.0
+_TRY_TIMEOUT_S = 5.0
+_PAUSE_S = 0.02
+_REST_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """A write that was answered at last: when it was first sent and when it was answered, and in how many tries."""
+
+    start: float
+    end: float
+    tries: int
+    status: int
+
+    @property
+    def seconds(self) -> float:
+        """How long the client waited."""
+        return self.end - self.start
+
+
+def under_load(scene: Scene, act: Callable[[], None], *, clients: int = 4) -> list[Waited]:
+    """Let clients write without a pause while something is done, and for a moment before and after it."""
+    stop = threading.Event()
+    with ThreadPoolExecutor(clients) as pool:
+        working = [pool.submit(_write_on, scene.ports, number, stop) for number in range(clients)]
+        try:
+            threading.Event().wait(_REST_S)
+            act()
+            threading.Event().wait(_REST_S)
+        finally:
+            stop.set()
+        return [waited for future in working for waited in future.result()]
+
+
+def rolling_restart(scene: Scene) -> None:
+    """Stop each node politely and start it again, one after the other."""
+    for member in scene.members:
+        member.node.terminate()
+        member.node.restart()
+
+
+def longest_gap(writes: Sequence[Waited]) -> float:
+    """Return the longest time without an acknowledged write."""
+    times = sorted(write.end for write in writes if write.status == 200)
+    return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0.0)
+
+
+def _write_on(ports: Sequence[int], client: int, stop: threading.Event) -> list[Waited]:
+    written = []
+    for number in itertools.count():
+        if stop.is_set():
+            break
+        schema = json.dumps({"type": "record", "name": f"R{client}n{number}", "fields": []})
+        written.append(_insist(ports, client, f"/subjects/{quote(f'c{client}-{number}')}/versions", schema))
+    return written
+
+
+def _insist(ports: Sequence[int], first: int, path: str, schema: str) -> Waited:
+    start, status = time.monotonic(), 0
+    for tries in itertools.count(1):
+        status = _post(ports[(first + tries - 1) % len(ports)], path, schema)
+        if 0 < status < 500 or time.monotonic() - start > _TRIES_S:
+            break
+        threading.Event().wait(_PAUSE_S)
+    return Waited(start, time.monotonic(), tries, status)
+
+
+def _post(port: int, path: str, schema: str) -> int:
+    """Return the status of one try, 0 when there was no answer."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=_TRY_TIMEOUT_S)) as connection:
+        try:
+            connection.request("POST", path, json.dumps({"schema": schema}), {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            answer.read()
+        except (OSError, http.client.HTTPException):
+            return 0
+        return answer.status

@@ -1,0 +1,120 @@
+"""Decides whether a run kept the registry's word. Pure: a history and a ledger in, a list of broken promises out.
+
+The promises:
+- for each subject one order of operations explains every answer (`linear.py`);
+- an id names one schema in every answer, and that of the log;
+- whatever was acknowledged is in the log, as it was acknowledged;
+- the log itself keeps the laws (`ledger.py`): ids dense, versions growing, every version compatible when it came.
+
+Reads by explicit version and by id are answered from a node's memory (docs/decisions/0004): a node may show for a
+while what another node has deleted. Such an answer may therefore stem from any earlier moment, but never be wrong; a
+"not found" must be true at a moment between the start and the end of its read.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from faults.ledger import Ledger
+from faults.linear import Finding, Verdict, explain
+from faults.model import WRITES, Operation, Request, context_of
+
+__all__ = ["Judgement", "by_subject", "judge"]
+
+_GIVES_PLACE = frozenset({"register", "import"})
+_NAMES_CONTENT = frozenset({"latest", "version"})
+_LONG_AGO = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The promises that were broken, and the steps of the longest search."""
+
+    broken: tuple[str, ...]
+    longest_search: int
+
+
+def judge(operations: Sequence[Operation], ledger: Ledger, imported_contexts: Sequence[str] = ()) -> Judgement:
+    """Hold a run's history against its promises, and against the log that it left."""
+    findings = {subject: explain(history) for subject, history in sorted(by_subject(operations).items())}
+    broken = [
+        *(_sentence(subject, found) for subject, found in findings.items() if found.verdict is not Verdict.EXPLAINED),
+        *_two_schemas_of_an_id(operations, imported_contexts),
+        *_not_in_the_log(operations, ledger),
+        *ledger.broken,
+    ]
+    return Judgement(tuple(broken), max((found.steps for found in findings.values()), default=0))
+
+
+def by_subject(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
+    """Split a history by subject, into operations whose order matters there."""
+    subjects: dict[str, list[Operation]] = defaultdict(list)
+    missing_ids = []
+    for operation in operations:
+        request, answer = operation.request, operation.answer
+        if request.kind == "by_id":
+            if answer is not None and answer[0] != 200:
+                missing_ids.append(operation)
+        elif answer is not None or request.kind in WRITES:
+            subjects[request.subject].append(_from_memory(operation))
+    for operation in missing_ids:
+        context = context_of(operation.request.subject)
+        for subject in [name for name in subjects if context_of(name) == context]:
+            absent = Request("absent", subject, schema_id=operation.request.schema_id)
+            subjects[subject].append(replace(operation, request=absent))
+    return dict(subjects)
+
+
+def _from_memory(operation: Operation) -> Operation:
+    found = operation.answer is not None and operation.answer[0] == 200
+    return replace(operation, start=_LONG_AGO) if operation.request.kind == "version" and found else operation
+
+
+def _sentence(subject: str, found: Finding) -> str:
+    waiting = "\n".join(f"    {operation}" for operation in sorted(found.stuck_before, key=lambda o: o.end)[:12])
+    return (
+        f"subject {subject}: {found.verdict} after {found.steps} steps; the longest order ends with "
+        f"{found.stuck_at}, where none of these can follow:\n{waiting}"
+    )
+
+
+def _told(operation: Operation) -> tuple[int, str] | None:
+    """The id and the content that an answer bound together."""
+    request = operation.request
+    if operation.answer is None or operation.answer[0] != 200:
+        return None
+    payload = operation.answer[1]
+    if request.kind == "by_id":
+        return request.schema_id, str(payload)
+    if request.kind in _NAMES_CONTENT:
+        return int(payload[0]), str(payload[2])
+    if request.kind in _GIVES_PLACE or request.kind == "look_up":
+        return int(payload[0]), request.content
+    return None
+
+
+def _two_schemas_of_an_id(operations: Iterable[Operation], imported_contexts: Sequence[str]) -> Iterable[str]:
+    names: dict[tuple[str, int], str] = {}
+    for operation in operations:
+        context = context_of(operation.request.subject)
+        told = _told(operation)
+        if told is None or context in imported_contexts:
+            continue
+        schema_id, content = told
+        if names.setdefault((context, schema_id), content) != content:
+            before = names[context, schema_id]
+            yield f"id {schema_id} of context {context} named {before!r}, then {content!r}: {operation}"
+
+
+def _not_in_the_log(operations: Iterable[Operation], ledger: Ledger) -> Iterable[str]:
+    known = {(context_of(subject), schema_id, content) for subject, _, schema_id, content in ledger.registered}
+    for operation in operations:
+        told, request = _told(operation), operation.request
+        if told is None or operation.answer is None:
+            continue
+        if (context_of(request.subject), *told) not in known:
+            yield f"told, and not in the log: {operation}"
+        elif request.kind in _GIVES_PLACE:
+            schema_id, version = operation.answer[1]
+            if (request.subject, version, schema_id, request.content) not in ledger.registered:
+                yield f"acknowledged, and not in the log: {operation}"

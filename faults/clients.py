@@ -1,0 +1,200 @@
+"""Concurrent clients: a seeded mix of requests over few subjects, each written down with its times and its answer.
+
+A client has a node of its own, so that one silent node does not take every client with it, and asks another one now
+and then. Requests are not repeated: a request without an answer (time-out, lost connection, 5xx) stays unknown.
+"""
+
+import contextlib
+import http.client
+import itertools
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from faults.model import CONTENTS, LEVELS, Answer, Operation, Request, content_of, context_of, text_of
+
+__all__ = ["IMPORTED", "SUBJECTS", "Client", "Recorder", "chosen"]
+
+SUBJECTS = ("s1", "s2", "s3", ":.c:t1", ":.c:t2", ":.import:i1")
+IMPORTED = ".import"
+_HOST = "127.0.0.1"
+_ELSEWHERE = 0.25
+_JSON = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+_REGISTERS = {
+    "register": 36,
+    "look_up": 8,
+    "latest": 9,
+    "versions": 7,
+    "all_versions": 4,
+    "version": 8,
+    "by_id": 8,
+    "soft_delete": 8,
+    "hard_delete": 5,
+    "level": 2,
+    "set_level": 5,
+    "drop_level": 1,
+}
+
+
+class Recorder:
+    """The history of a run while it grows, for many threads; times are seconds since it began."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self._numbers = itertools.count()
+        self._began = time.monotonic()
+        self._ids: dict[str, int] = {}
+
+    def now(self) -> float:
+        """Return the time on the run's clock."""
+        return time.monotonic() - self._began
+
+    def add(self, client: str, node: int, request: Request, start: float, answer: Answer | None) -> None:
+        """Keep an operation that ends now."""
+        self.operations.append(Operation(next(self._numbers), client, node, request, start, self.now(), answer))
+        if answer is not None and answer[0] == 200 and request.kind in ("register", "import"):
+            context = context_of(request.subject)
+            self._ids[context] = max(self._ids.get(context, 1), answer[1][0])
+
+    def highest_id(self, context: str) -> int:
+        """Return the highest id that anybody was told."""
+        return self._ids.get(context, 1)
+
+
+class Client:
+    """Sends requests to nodes by their ports, over a connection to each."""
+
+    def __init__(self, name: str, ports: Sequence[int], recorder: Recorder, *, timeout_s: float = 2.5) -> None:
+        self._name, self._ports, self._recorder, self._timeout_s = name, ports, recorder, timeout_s
+        self._connections: dict[int, http.client.HTTPConnection] = {}
+
+    def work(self, seed: str, home: int, until: Callable[[], bool], pause_s: float) -> None:
+        """Send chosen requests, mostly to one node, until told to stop."""
+        rng = random.Random(seed)
+        while not until():
+            node = rng.randrange(len(self._ports)) if rng.random() < _ELSEWHERE else home
+            self.send(node, chosen(rng, self._recorder.highest_id))
+            threading.Event().wait(rng.uniform(0, 2 * pause_s))
+        self.close()
+
+    def send(self, node: int, request: Request) -> Answer | None:
+        """Send a request, write it down, and return its answer; None when there was none."""
+        method, path, body = _wire(request)
+        start = self._recorder.now()
+        try:
+            status, content = self._call(node, method, path, body)
+            answer = _answer(request, status, content)
+        except ConnectionRefusedError:
+            return None  # nothing was sent: nothing happened
+        except (OSError, http.client.HTTPException, ValueError):
+            answer = None
+        self._recorder.add(self._name, node, request, start, answer)
+        return answer
+
+    def close(self) -> None:
+        """Give up the connections."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _call(self, node: int, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, Any]:
+        connection = self._connections.get(node)
+        if connection is None:
+            connection = http.client.HTTPConnection(_HOST, self._ports[node], timeout=self._timeout_s)
+            self._connections[node] = connection
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), _JSON)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        except BaseException:
+            with contextlib.suppress(OSError):
+                connection.close()
+            self._connections.pop(node, None)
+            raise
+
+
+def chosen(rng: random.Random, highest_id: Callable[[str], int]) -> Request:
+    """Return a request of the mix."""
+    subject, content = rng.choice(SUBJECTS), rng.choice(CONTENTS)
+    context = context_of(subject)
+    kind = rng.choices(list(_REGISTERS), list(_REGISTERS.values()))[0]
+    if kind == "register" and context == IMPORTED:
+        return Request("import", subject, content, schema_id=rng.randint(1, 8), version=rng.randint(0, 6))
+    if kind in ("register", "look_up"):
+        return Request(kind, subject, content)
+    if kind == "by_id":
+        return Request(kind, subject, schema_id=rng.randint(1, highest_id(context) + 1))
+    if kind == "version":
+        return Request(kind, subject, version=rng.randint(1, 8))
+    if kind in ("soft_delete", "hard_delete"):
+        return Request(kind, subject, version=0 if rng.random() < 0.3 else rng.randint(1, 8))
+    if kind == "set_level":
+        return Request(kind, subject, level=rng.choice(LEVELS))
+    return Request(kind, subject)
+
+
+def _wire(request: Request) -> tuple[str, str, Mapping[str, Any] | None]:
+    subject = quote(request.subject, safe="")
+    versions, config = f"/subjects/{subject}/versions", f"/config/{subject}"
+    deleted = f"{versions}/{request.version}" if request.version else f"/subjects/{subject}"
+    schema = {"schema": text_of(request.content)}
+    # The default context is asked without a subject: with one, other contexts would be searched as well.
+    where = "" if context_of(request.subject) == "." else f"?subject={subject}"
+    place = {"id": request.schema_id, "version": request.version} if request.version else {"id": request.schema_id}
+    wire: dict[str, tuple[str, str, Mapping[str, Any] | None]] = {
+        "register": ("POST", versions, schema),
+        "import": ("POST", versions, {**schema, **place}),
+        "look_up": ("POST", f"/subjects/{subject}", schema),
+        "latest": ("GET", f"{versions}/latest", None),
+        "version": ("GET", f"{versions}/{request.version}", None),
+        "versions": ("GET", versions, None),
+        "all_versions": ("GET", f"{versions}?deleted=true", None),
+        "by_id": ("GET", f"/schemas/ids/{request.schema_id}{where}", None),
+        "soft_delete": ("DELETE", deleted, None),
+        "hard_delete": ("DELETE", f"{deleted}?permanent=true", None),
+        "level": ("GET", config, None),
+        "set_level": ("PUT", config, {"compatibility": request.level}),
+        "drop_level": ("DELETE", config, None),
+    }
+    return wire[request.kind]
+
+
+def _answer(request: Request, status: int, content: Any) -> Answer | None:
+    if status >= 500:
+        return None
+    if status != 200:
+        return int(content["error_code"]), None
+    return 200, _READ[request.kind](content)
+
+
+def _place(content: Any) -> tuple[int, int]:
+    return content["id"], content["version"]
+
+
+def _shown(content: Any) -> tuple[int, int, str]:
+    return content["id"], content["version"], content_of(content["schema"])
+
+
+def _whole(content: Any) -> Any:
+    return tuple(content) if isinstance(content, list) else content
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "register": _place,
+    "import": _place,
+    "look_up": _place,
+    "latest": _shown,
+    "version": _shown,
+    "versions": _whole,
+    "all_versions": _whole,
+    "by_id": lambda content: content_of(content["schema"]),
+    "soft_delete": _whole,
+    "hard_delete": _whole,
+    "level": lambda content: content["compatibilityLevel"],
+    "set_level": lambda content: content["compatibility"],
+    "drop_level": lambda content: content["compatibilityLevel"],
+}

@@ -1,0 +1,115 @@
+"""Is there one order of operations that explains what the clients of a subject were told?
+
+The search of Wing and Gong with the memory of Lowe: take any operation that may come first (no other one had ended
+before it began), let the model say what follows, and go on; a pair of (operations taken, subject) that failed once
+is not tried again. Two short cuts keep it small, and lose nothing:
+
+- A read, or a refusal, that fits the subject as it is can be taken at once: wherever it stood in a valid order, it
+  changed nothing there, and may as well stand here. (Not so a write that happens to change nothing here: a
+  registration that finds its schema would place it again after a deletion.)
+- An operation whose answer was lost need never be taken; one that would change nothing is not.
+
+A search that outgrows its budget is *undecided*, which counts as failed.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from faults.model import NEW, WRITES, Operation, Subject, follow
+
+__all__ = ["Finding", "Verdict", "explain"]
+
+_BUDGET = 400_000
+
+
+class Verdict(StrEnum):
+    """What the search came to."""
+
+    EXPLAINED = "explained"
+    CONTRADICTED = "contradicted"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A verdict, how many steps it took, and for a bad one where the longest order ended."""
+
+    verdict: Verdict
+    steps: int
+    stuck_at: Subject = NEW
+    stuck_before: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A point of the search: operations that may come next, the first that is not among them yet, the subject."""
+
+    open: tuple[int, ...]
+    entered: int
+    subject: Subject
+
+
+def explain(operations: Sequence[Operation], *, start: Subject = NEW, budget: int = _BUDGET) -> Finding:
+    """Search for an order of one subject's operations that agrees with every answer and with real time."""
+    ordered = sorted(operations, key=lambda operation: operation.start)
+    place = _settled(ordered, _Place((), 0, start))
+    deepest, seen, steps = place, {place}, 0
+    path = [(place, _next_places(ordered, place))]
+    while path:
+        place, choices = path[-1]
+        if _complete(ordered, place):
+            return Finding(Verdict.EXPLAINED, steps)
+        following = next((choice for choice in choices if choice not in seen), None)
+        if following is None:
+            path.pop()
+            continue
+        steps += 1
+        if steps > budget:
+            return Finding(Verdict.UNDECIDED, steps, deepest.subject, _open(ordered, deepest))
+        seen.add(following)
+        if following.entered - len(following.open) > deepest.entered - len(deepest.open):
+            deepest = following
+        path.append((following, _next_places(ordered, following)))
+    return Finding(Verdict.CONTRADICTED, steps, deepest.subject, _open(ordered, deepest))
+
+
+def _end(operation: Operation) -> float:
+    return math.inf if operation.answer is None else operation.end
+
+
+def _is_idle(operation: Operation) -> bool:
+    """Whether an operation changes nothing, whatever it met."""
+    return operation.answer is not None and (operation.answer[0] != 200 or operation.request.kind not in WRITES)
+
+
+def _open(ordered: Sequence[Operation], place: _Place) -> tuple[Operation, ...]:
+    return tuple(ordered[i] for i in place.open)
+
+
+def _complete(ordered: Sequence[Operation], place: _Place) -> bool:
+    return place.entered == len(ordered) and all(ordered[i].answer is None for i in place.open)
+
+
+def _settled(ordered: Sequence[Operation], place: _Place) -> _Place:
+    """Let in whatever may come next, and take at once what changes nothing."""
+    waiting, entered, subject = list(place.open), place.entered, place.subject
+    while True:
+        bound = min((_end(ordered[i]) for i in waiting), default=math.inf)
+        while entered < len(ordered) and ordered[entered].start <= bound:
+            waiting.append(entered)
+            bound = min(bound, _end(ordered[entered]))
+            entered += 1
+        left = [i for i in waiting if not (_is_idle(ordered[i]) and follow(subject, ordered[i]) == subject)]
+        if len(left) == len(waiting):
+            return _Place(tuple(waiting), entered, subject)
+        waiting = left
+
+
+def _next_places(ordered: Sequence[Operation], place: _Place) -> Iterator[_Place]:
+    for i in sorted(place.open, key=lambda i: _end(ordered[i])):
+        after = follow(place.subject, ordered[i])
+        if after is not None and (after != place.subject or ordered[i].answer is not None):
+            rest = tuple(j for j in place.open if j != i)
+            yield _settled(ordered, _Place(rest, place.entered, after))

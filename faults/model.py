@@ -1,0 +1,306 @@
+"""One subject of a registry, in sequence: what each request does to it, and what it is answered.
+
+Written from the rules of the reference (docs/compatibility.md), not from the code under test, of which nothing is
+imported. Schemas are Avro records named by their fields: a lower-case letter is a field with a default, an upper-case
+one has none, so compatibility is a question about two sets of letters.
+
+Answers are `(code, payload)`: code 200 and what the answer said, or the registry's error code and nothing.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+__all__ = [
+    "CONTENTS",
+    "LEVELS",
+    "NEW",
+    "WRITES",
+    "Answer",
+    "Entry",
+    "Operation",
+    "Request",
+    "Subject",
+    "compatible",
+    "content_of",
+    "context_of",
+    "follow",
+    "perform",
+    "text_of",
+]
+
+CONTENTS = ("", "a", "b", "ab", "abc", "A", "aA", "abA", "aB", "bAB")
+LEVELS = ("BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE")
+WRITES = frozenset({"register", "import", "soft_delete", "hard_delete", "set_level", "drop_level"})
+_DEFAULT_LEVEL = "BACKWARD"
+
+Answer = tuple[int, Any]
+
+
+class Entry(NamedTuple):
+    """A version of a subject; `schema_id` 0 is one that nobody has been told."""
+
+    version: int
+    content: str
+    schema_id: int
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The versions of a subject, oldest first, and its own compatibility level, if any."""
+
+    entries: tuple[Entry, ...] = ()
+    level: str = ""
+
+    @property
+    def live(self) -> tuple[Entry, ...]:
+        """The versions that are not soft-deleted."""
+        return tuple(entry for entry in self.entries if not entry.deleted)
+
+    def without(self, going: Iterable[Entry]) -> "Subject":
+        """Return the subject after a hard deletion; its level goes with its last version."""
+        left = tuple(entry for entry in self.entries if entry not in set(going))
+        return Subject(left, self.level if left else "")
+
+    def marked(self, going: Iterable[Entry]) -> "Subject":
+        """Return the subject after a soft deletion."""
+        marked = set(going)
+        return replace(self, entries=tuple(e._replace(deleted=e.deleted or e in marked) for e in self.entries))
+
+    def placed(self, entry: Entry) -> "Subject":
+        """Return the subject with one version more, or another in its place."""
+        others = [other for other in self.entries if other.version != entry.version]
+        return replace(self, entries=tuple(sorted([*others, entry])))
+
+    def get(self, version: int) -> Entry | None:
+        """Return a version, soft-deleted or not."""
+        return next((entry for entry in self.entries if entry.version == version), None)
+
+    def highest(self) -> int:
+        """Return the highest version in use, soft-deleted ones included."""
+        return max((entry.version for entry in self.entries), default=0)
+
+
+NEW = Subject()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client asks: `version` 0 is the whole subject in a deletion, and the next one in an import."""
+
+    kind: str
+    subject: str
+    content: str = ""
+    schema_id: int = 0
+    version: int = 0
+    level: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A request from its start to its answer, in seconds of one clock; no answer is a fate unknown.
+
+    A request without an answer may have taken effect at any time after its start, or never.
+    """
+
+    number: int
+    client: str
+    node: int
+    request: Request
+    start: float
+    end: float
+    answer: Answer | None
+
+
+def context_of(subject: str) -> str:
+    """Return the context of a subject: `:.context:subject` names one, anything else is in the default one."""
+    return subject.split(":", 2)[1] if subject.startswith(":.") else "."
+
+
+def text_of(content: str) -> str:
+    """Return the schema text of a content, in canonical form."""
+    fields = [
+        {"name": letter, "type": "int", **({"default": 0} if letter.islower() else {})} for letter in sorted(content)
+    ]
+    return json.dumps({"type": "record", "name": "R", "fields": fields}, separators=(",", ":"))
+
+
+def content_of(text: str) -> str:
+    """Return the content that a schema text holds."""
+    return _BY_TEXT.get(text, f"unknown: {text}")
+
+
+_BY_TEXT = {text_of(content): content for content in CONTENTS}
+
+
+def compatible(content: str, live: Iterable[str], level: str) -> bool:
+    """Tell whether a content may follow the live ones, oldest first."""
+    previous = list(live) if level.endswith("TRANSITIVE") else list(live)[-1:]
+    backward = level.startswith(("BACKWARD", "FULL"))
+    forward = level.startswith(("FORWARD", "FULL"))
+    return all((not backward or _reads(content, old)) and (not forward or _reads(old, content)) for old in previous)
+
+
+def _reads(reader: str, writer: str) -> bool:
+    return all(letter.islower() for letter in set(reader) - set(writer))
+
+
+def perform(subject: Subject, request: Request, fresh_id: int = 0) -> tuple[Subject, Answer]:
+    """Return the subject after a request, and the answer; a schema that is new gets `fresh_id`."""
+    return _REQUESTS[request.kind](subject, request, fresh_id)
+
+
+def follow(subject: Subject, operation: Operation) -> Subject | None:
+    """Return the subject after an operation, None when its answer contradicts the subject.
+
+    An id that nobody had been told yet becomes known with the first answer that names it.
+    """
+    answer = operation.answer
+    fresh_id = _told_id(operation)
+    after, expected = perform(subject, operation.request, fresh_id)
+    if answer is None or answer == expected:
+        return after
+    if answer[0] == expected[0] == 200 and fresh_id:
+        return _bound(after, expected, answer, fresh_id)
+    return None
+
+
+def _told_id(operation: Operation) -> int:
+    if operation.answer is None or operation.answer[0] != 200 or operation.request.kind not in _TELLS_ID:
+        return 0
+    return int(operation.answer[1][0])
+
+
+def _bound(after: Subject, expected: Answer, answer: Answer, told: int) -> Subject | None:
+    if expected[1][0] != 0 or expected[1][1:] != answer[1][1:]:
+        return None
+    entry = after.get(expected[1][1])
+    if entry is None or any(e.schema_id == told and e.content != entry.content for e in after.entries):
+        return None
+    return after.placed(entry._replace(schema_id=told))
+
+
+def _register(subject: Subject, request: Request, fresh_id: int) -> tuple[Subject, Answer]:
+    for entry in subject.live:
+        if entry.content == request.content:
+            return subject, (200, (entry.schema_id, entry.version))
+    level = subject.level or _DEFAULT_LEVEL
+    if not compatible(request.content, [entry.content for entry in subject.live], level):
+        return subject, (40901, None)
+    # A schema that was soft-deleted here comes back under its id and a new version; the old version goes for good.
+    replaced = [entry for entry in subject.entries if entry.content == request.content]
+    schema_id = next((entry.schema_id for entry in replaced if entry.schema_id), fresh_id)
+    version = subject.highest() + 1
+    kept = Subject(tuple(entry for entry in subject.entries if entry not in replaced), subject.level)
+    return kept.placed(Entry(version, request.content, schema_id, False)), (200, (schema_id, version))
+
+
+def _import(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    """The caller gives the id, in a context that holds this subject alone."""
+    ids = {entry.content: entry.schema_id for entry in subject.entries}
+    for entry in subject.live:
+        if entry.content == request.content and entry.schema_id == request.schema_id:
+            return subject, (200, (entry.schema_id, entry.version))
+    if ids.get(request.content, request.schema_id) != request.schema_id:
+        return subject, (42207, None)
+    if request.content not in ids and request.schema_id in ids.values():
+        return subject, (42205, None)
+    version = request.version or subject.highest() + 1
+    entry = Entry(version, request.content, request.schema_id, False)
+    return subject.placed(entry), (200, (request.schema_id, version))
+
+
+def _look_up(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    for entry in subject.live:
+        if entry.content == request.content:
+            return subject, (200, (entry.schema_id, entry.version))
+    return subject, (40403 if subject.live else 40401, None)
+
+
+def _latest(subject: Subject, _request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    return subject, _shown(subject.live[-1]) if subject.live else (40401, None)
+
+
+def _version(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    entry = subject.get(request.version)
+    if entry and not entry.deleted:
+        return subject, _shown(entry)
+    return subject, (40402 if subject.live else 40401, None)
+
+
+def _versions(subject: Subject, _request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    return subject, (200, tuple(e.version for e in subject.live)) if subject.live else (40401, None)
+
+
+def _all_versions(subject: Subject, _request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    return subject, (200, tuple(e.version for e in subject.entries)) if subject.entries else (40401, None)
+
+
+def _absent(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    """An id that was not found anywhere in the context is not here either."""
+    here = any(entry.schema_id == request.schema_id for entry in subject.entries)
+    return subject, (200 if here else 40403, None)
+
+
+def _soft_delete(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    if not subject.entries:
+        return subject, (40401, None)
+    if not request.version:
+        if not subject.live:
+            return subject, (40404, None)
+        return subject.marked(subject.live), (200, tuple(entry.version for entry in subject.live))
+    entry = subject.get(request.version)
+    if entry is None:
+        return subject, (40402, None)
+    return (subject, (40406, None)) if entry.deleted else (subject.marked([entry]), (200, entry.version))
+
+
+def _hard_delete(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    if not subject.entries:
+        return subject, (40401, None)
+    if not request.version:
+        if subject.live:
+            return subject, (40405, None)
+        return NEW, (200, tuple(entry.version for entry in subject.entries))
+    entry = subject.get(request.version)
+    if entry is None:
+        return subject, (40402, None)
+    return (subject.without([entry]), (200, entry.version)) if entry.deleted else (subject, (40407, None))
+
+
+def _level(subject: Subject, _request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    return subject, (200, subject.level) if subject.level else (40408, None)
+
+
+def _set_level(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    return replace(subject, level=request.level), (200, request.level)
+
+
+def _drop_level(subject: Subject, _request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    if not subject.level:
+        return subject, (40401, None)
+    return replace(subject, level=""), (200, subject.level)
+
+
+def _shown(entry: Entry) -> Answer:
+    return 200, (entry.schema_id, entry.version, entry.content)
+
+
+_REQUESTS: Mapping[str, Callable[[Subject, Request, int], tuple[Subject, Answer]]] = {
+    "register": _register,
+    "import": _import,
+    "look_up": _look_up,
+    "latest": _latest,
+    "version": _version,
+    "versions": _versions,
+    "all_versions": _all_versions,
+    "absent": _absent,
+    "soft_delete": _soft_delete,
+    "hard_delete": _hard_delete,
+    "level": _level,
+    "set_level": _set_level,
+    "drop_level": _drop_level,
+}
+_TELLS_ID = frozenset({"register", "import", "look_up", "latest", "version"})

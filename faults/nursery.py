@@ -1,0 +1,165 @@
+"""Starts registry nodes at once: a process that has imported everything, and forks a node whenever it is asked to.
+
+A node is then a process of its own like any other (kill -9, SIGSTOP and the like mean the same), without the two
+seconds of computing that a start from nothing costs, of which a thousand starts would make half an hour.
+
+As a program this file reads requests from its input, one JSON value a line, and answers each: `["serve", FLAG …]` by
+the process id of a new node, a process id by that node's exit code, null while it runs. It ends, and its nodes with
+it, when its input does.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+__all__ = ["Child", "Nursery"]
+
+_POLL_S = 0.01
+_PR_SET_PDEATHSIG = 1
+_MODULES = ("registry.cli", "registry.server", "storage.sql_log", "storage.kafka_log", "psycopg", "psycopg.adapt")
+
+
+class Nursery:
+    """The process that forks; for any number of threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "faults.nursery"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the process and every node."""
+        with self._lock:
+            _pipe(self._process.stdin).close()
+            self._process.wait()
+            _pipe(self._process.stdout).close()
+
+    def start(self, command: Sequence[str], *, log: Path) -> "Child":
+        """Start `strata serve …` (the path of the program does not matter); its output is appended to `log`."""
+        return Child(self, self.ask([str(log), *command[1:]]))
+
+    def ask(self, request: object) -> Any:
+        """Send a request, and return the answer."""
+        with self._lock:
+            asked = _pipe(self._process.stdin)
+            asked.write(f"{json.dumps(request)}\n")
+            asked.flush()
+            return json.loads(_pipe(self._process.stdout).readline())
+
+
+class Child:
+    """A node that was forked: what the harness uses of `subprocess.Popen`."""
+
+    def __init__(self, nursery: Nursery, pid: int) -> None:
+        self._nursery, self.pid = nursery, pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while the process runs."""
+        if self.returncode is None:
+            self.returncode = self._nursery.ask(self.pid)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end and return the exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: it did not come in time.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("strata serve", timeout or 0)
+            time.sleep(_POLL_S)
+        return code
+
+    def send_signal(self, sig: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
+
+
+# --- the process that forks
+
+
+def _serve_requests() -> None:
+    for module in _MODULES:
+        importlib.import_module(module)
+    gc.freeze()
+    children: set[int] = set()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if isinstance(request, int):
+            answer = _exit_code(request, children)
+        else:
+            answer = _fork(Path(request[0]), request[1:])
+            children.add(answer)
+        sys.stdout.write(f"{json.dumps(answer)}\n")
+        sys.stdout.flush()
+    for pid in children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def _exit_code(pid: int, children: set[int]) -> int | None:
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    if not ended:
+        return None
+    children.discard(pid)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _fork(log: Path, arguments: Sequence[str]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (output, 1), (output, 2)):
+            os.dup2(source, target)
+        importlib.import_module("registry.cli").main(list(arguments))
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(bool(end.code))
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve_requests()

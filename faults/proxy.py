@@ -1,0 +1,95 @@
+"""A TCP proxy in front of a node: what the other nodes reach it through, so that their path to it can be cut.
+
+`refuse` closes every connection and the port, as the death of a host's process does. `silence` lets connections
+stand and be made, and carries nothing in either direction, as a network does that drops packets.
+"""
+
+import contextlib
+import socket
+import threading
+
+from harness.processes import free_port
+
+__all__ = ["Proxy"]
+
+_HOST = "127.0.0.1"
+_CHUNK = 65_536
+
+
+class Proxy:
+    """Carries connections to a loopback port until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.url = f"http://{_HOST}:{self.port}"
+        self._target = (_HOST, 0)
+        self._flows = threading.Event()
+        self._flows.set()
+        self._lock = threading.Lock()
+        self._ends: set[socket.socket] = set()
+        self._listener: socket.socket | None = None
+        self.restore()
+
+    def lead_to(self, port: int) -> None:
+        """Carry connections to this loopback port."""
+        self._target = (_HOST, port)
+
+    def refuse(self) -> None:
+        """Break every connection, and let nobody connect."""
+        with self._lock:
+            listener, self._listener = self._listener, None
+            ends, self._ends = self._ends, set()
+        for end in [listener, *ends]:
+            if end is not None:
+                # A close alone would not wake a thread that waits for this socket.
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+                end.close()
+
+    def silence(self) -> None:
+        """Carry nothing any more; connections stay."""
+        self._flows.clear()
+
+    def restore(self) -> None:
+        """Carry on."""
+        self._flows.set()
+        with self._lock:
+            if self._listener is None:
+                self._listener = socket.create_server((_HOST, self.port), backlog=256)
+                threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def close(self) -> None:
+        """End everything."""
+        self._flows.set()
+        self.refuse()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                threading.Thread(target=self._connect, args=(near,), daemon=True).start()
+
+    def _connect(self, near: socket.socket) -> None:
+        self._flows.wait()
+        try:
+            far = socket.create_connection(self._target, timeout=5)
+        except OSError:
+            near.close()
+            return
+        far.settimeout(None)
+        with self._lock:
+            self._ends |= {near, far}
+        threading.Thread(target=self._carry, args=(far, near), daemon=True).start()
+        self._carry(near, far)
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(_CHUNK):
+                self._flows.wait()
+                target.sendall(data)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        with self._lock:
+            self._ends -= {source, target}

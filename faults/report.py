@@ -1,0 +1,117 @@
+"""Keeps the results of runs, one JSON object a line, and makes the tables of docs/faults.md of them."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+
+from faults.run import Happened, Result
+
+__all__ = ["add", "into_document", "lines", "load", "tables"]
+
+_BEGIN, _END = "<!-- runs: begin -->", "<!-- runs: end -->"
+
+
+def add(result: Result, path: Path) -> None:
+    """Append a run's result to a file; a run of the same log and seed counts as another run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(f"{json.dumps(asdict(result), separators=(',', ':'))}\n")
+
+
+def load(path: Path) -> list[Result]:
+    """Read the results from a file; none when there is no file."""
+    results = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        fields = json.loads(line)
+        faults = tuple(Happened(**fault) for fault in fields["faults"])
+        results.append(Result(**{**fields, "faults": faults, "broken": tuple(fields["broken"])}))
+    return results
+
+
+def lines(result: Result) -> list[str]:
+    """Return a run's result for people: one line, and one more for each fault and each broken promise."""
+    verdict = "BROKEN" if result.broken else "kept"
+    head = (
+        f"{result.log} seed {result.seed}: {verdict}; {result.operations} operations, {result.unknown} unanswered, "
+        f"{result.writes} writes acknowledged, {result.records} records, {result.seconds:.1f} s"
+    )
+    return [
+        head,
+        *(
+            f"  {fault.start:5.1f}-{fault.end:4.1f} s  {fault.kind} ({fault.target}): "
+            f"no write acknowledged for {fault.outage:.2f} s"
+            for fault in result.faults
+        ),
+        *(f"  BROKEN {promise}" for promise in result.broken),
+    ]
+
+
+def tables(results: Sequence[Result]) -> str:
+    """Return the tables of all runs: by log, and by fault."""
+    return f"{_by_log(results)}\n\n{_by_fault(results)}\n"
+
+
+def into_document(results: Sequence[Result], document: Path) -> None:
+    """Put the tables into a document, between its two marks.
+
+    Raises:
+        ValueError: the document has no marks.
+    """
+    before, found, rest = document.read_text().partition(_BEGIN)
+    _, ended, after = rest.partition(_END)
+    if not found or not ended:
+        raise ValueError(f"{document} has no lines {_BEGIN} and {_END}")
+    document.write_text(f"{before}{_BEGIN}\n{tables(results)}{_END}{after}")
+
+
+def _by_log(results: Sequence[Result]) -> str:
+    counts: dict[str, list[int]] = {}
+    for log in sorted({result.log for result in results}):
+        of_log = [result for result in results if result.log == log]
+        counts[log] = [
+            len(of_log),
+            sum(len(result.faults) for result in of_log),
+            sum(result.operations for result in of_log),
+            sum(result.writes for result in of_log),
+            sum(result.unknown for result in of_log),
+            sum(result.records for result in of_log),
+            len([result for result in of_log if result.broken]),
+        ]
+    counts["all"] = [sum(column) for column in zip(*counts.values(), strict=True)]
+    head = ("log", "runs", "faults", "operations", "writes acknowledged", "without answer", "records", "runs broken")
+    return _table(head, [(log, *row) for log, row in counts.items()])
+
+
+def _by_fault(results: Sequence[Result]) -> str:
+    outages: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for result in results:
+        for fault in result.faults:
+            # Where faults overlap, an outage cannot be told to belong to one of them.
+            if not any(_overlap(fault, other) for other in result.faults if other is not fault):
+                outages[result.log, fault.kind].append(fault.outage)
+            else:
+                outages.setdefault((result.log, fault.kind), [])
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for result in results:
+        for fault in result.faults:
+            counts[result.log, fault.kind] += 1
+    rows = [
+        (log, kind, counts[log, kind], len(times), *(_seconds(times))) for (log, kind), times in sorted(outages.items())
+    ]
+    return _table(("log", "fault", "times", "alone", "outage of writes, median s", "max s"), rows)
+
+
+def _overlap(one: Happened, other: Happened) -> bool:
+    return one.start < other.end + 1 and other.start < one.end + 1
+
+
+def _seconds(times: Sequence[float]) -> tuple[str, str]:
+    return (f"{median(times):.2f}", f"{max(times):.2f}") if times else ("", "")
+
+
+def _table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    written = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in written)

@@ -1,0 +1,252 @@
+"""One seeded run: start nodes, let clients work while faults happen, heal, read everything everywhere, judge.
+
+A seed fixes the schedule of faults and the requests of each client; how they interleave is the machine's, so a seed
+that failed is run again until it fails again, or its kept history is judged again.
+"""
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+from faults.checker import judge
+from faults.clients import IMPORTED, SUBJECTS, Client, Recorder
+from faults.injections import FAULTS, Planned, plan
+from faults.ledger import Ledger, read_ledger
+from faults.model import WRITES, Entry, Operation, Request, Subject, content_of, context_of, perform
+from faults.scene import Scene, opened
+from faults.services import Services
+from storage.log import START
+from storage.open_log import open_log
+from storage.state import State
+
+__all__ = ["Happened", "Result", "Settings", "run"]
+
+_PATIENCE_S = 45.0
+_RETRY_S = 0.1
+_SETTLE_S = 1.0
+_MAX_READINGS = 10
+_FINAL_TIMEOUT_S = 10.0
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long the clients work, how many each node has, and how long they rest between requests on average."""
+
+    work_s: float = 4.0
+    clients_per_node: int = 2
+    pause_s: float = 0.012
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A fault as it took place; `outage` is the longest time without an acknowledged write that it touched."""
+
+    kind: str
+    target: str
+    start: float
+    end: float
+    outage: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run came to; times in seconds."""
+
+    log: str
+    seed: int
+    operations: int
+    unknown: int
+    writes: int
+    records: int
+    faults: tuple[Happened, ...]
+    broken: tuple[str, ...]
+    longest_search: int
+    seconds: float
+
+
+def run(services: Services, log: str, seed: int, settings: Settings | None = None) -> tuple[Result, list[Operation]]:
+    """Run one seed on one log, and return what it came to, with its history."""
+    settings, began = settings or Settings(), time.monotonic()
+    with opened(services, log) as scene:
+        _prepare(scene)
+        recorder = Recorder()
+        happened = _work(scene, seed, settings, recorder)
+        problems, ledger, records = _end(scene, recorder)
+    history = recorder.operations
+    judgement = judge(history, ledger, [IMPORTED])
+    acknowledged = [o for o in history if o.request.kind in WRITES and o.answer is not None and o.answer[0] == 200]
+    result = Result(
+        log=log,
+        seed=seed,
+        operations=len(history),
+        unknown=sum(operation.answer is None for operation in history),
+        writes=len(acknowledged),
+        records=records,
+        faults=tuple(_with_outages(happened, acknowledged)),
+        broken=(*problems, *judgement.broken),
+        longest_search=judgement.longest_search,
+        seconds=time.monotonic() - began,
+    )
+    return result, history
+
+
+def _prepare(scene: Scene) -> None:
+    """Open a context for imports."""
+    connection = http.client.HTTPConnection("127.0.0.1", scene.ports[0], timeout=_FINAL_TIMEOUT_S)
+    with closing(connection):
+        body = json.dumps({"mode": "IMPORT"})
+        connection.request("PUT", f"/mode/:{IMPORTED}:", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise RuntimeError(f"the context for imports was refused: {answer.read()!r}")
+
+
+# --- work
+
+
+def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> list[Happened]:
+    """Let clients and faults loose; return when the clients have ended and every fault is healed."""
+    owned = scene.services.own_broker if scene.log == "kafka" else scene.services.own_postgres
+    schedule = plan(scene.log, seed, work_s=settings.work_s, own_service=owned is not None)
+    count, stop = settings.clients_per_node * len(scene.members), threading.Event()
+    with ThreadPoolExecutor(count + len(schedule)) as pool:
+        clients = [
+            pool.submit(
+                Client(f"client {i}", scene.ports, recorder).work,
+                f"{scene.log} {seed} client {i}",
+                i % len(scene.members),
+                stop.is_set,
+                settings.pause_s,
+            )
+            for i in range(count)
+        ]
+        faults = [pool.submit(_happen, scene, planned, recorder) for planned in schedule]
+        try:
+            happened = _all_of(faults)
+            stop.wait(max(_SETTLE_S, settings.work_s - recorder.now()))
+        finally:
+            stop.set()
+        _all_of(clients)
+    return [fault for fault in happened if fault.target]
+
+
+def _all_of(futures: Sequence[Future[_T]]) -> list[_T]:
+    return [future.result() for future in futures]
+
+
+def _happen(scene: Scene, planned: Planned, recorder: Recorder) -> Happened:
+    threading.Event().wait(planned.at)
+    start = recorder.now()
+    with FAULTS[planned.kind].inject(scene, random.Random(planned.seed)) as target:
+        if target:
+            threading.Event().wait(planned.lasts)
+    return Happened(planned.kind, target, start, recorder.now())
+
+
+def _with_outages(happened: Sequence[Happened], acknowledged: Sequence[Operation]) -> Iterator[Happened]:
+    times = sorted(operation.end for operation in acknowledged)
+    for fault in happened:
+        before = [t for t in times if t < fault.start][-1:] or [fault.start]
+        after = [t for t in times if t > fault.end][:1]
+        marks = [*before, *(t for t in times if fault.start <= t <= fault.end), *after]
+        outage = max((later - earlier for earlier, later in pairwise(marks)), default=0.0)
+        yield Happened(fault.kind, fault.target, fault.start, fault.end, outage)
+
+
+# --- the end
+
+
+def _end(scene: Scene, recorder: Recorder) -> tuple[list[str], Ledger, int]:
+    """Hold what every node says in the end against the log, at a time when nothing is written any more.
+
+    A request without an answer may land late, in the middle of the reading, which then begins again.
+    """
+    for node, client in enumerate(_final_clients(scene, recorder)):
+        with closing(client):
+            taken = _insist(client, node, Request("set_level", SUBJECTS[0], level="NONE"))
+        if not taken:
+            return [f"node {node} took no write in {_PATIENCE_S:.0f} s after everything was healed"], Ledger(), 0
+    for _ in range(_MAX_READINGS):
+        _, before, _ = _ledger(scene.log_url)
+        first = len(recorder.operations)
+        problems = list(_read_everything(scene, recorder))
+        ledger, records, odd = _ledger(scene.log_url)
+        if records == before:
+            return [*problems, *odd, *_differing(recorder.operations[first:], ledger)], ledger, records
+    return [f"the log still grew after {_MAX_READINGS} readings"], ledger, records
+
+
+def _final_clients(scene: Scene, recorder: Recorder) -> list[Client]:
+    return [Client(f"final {i}", scene.ports, recorder, timeout_s=_FINAL_TIMEOUT_S) for i in range(len(scene.members))]
+
+
+def _read_everything(scene: Scene, recorder: Recorder) -> Iterator[str]:
+    """Read everything on each node; what a healed node does not answer is a problem."""
+    for node, client in enumerate(_final_clients(scene, recorder)):
+        asked = [Request(kind, subject) for subject in SUBJECTS for kind in ("all_versions", "latest", "level")]
+        for subject in SUBJECTS:
+            answer = client.send(node, Request("versions", subject))
+            versions = answer[1] if answer and answer[0] == 200 else ()
+            asked += [Request("version", subject, version=version) for version in versions]
+        for subject in ("s1", ":.c:t1", ":.import:i1"):
+            highest = recorder.highest_id(context_of(subject))
+            asked += [Request("by_id", subject, schema_id=schema_id) for schema_id in range(1, highest + 2)]
+        if not all(_insist(client, node, request) for request in asked):
+            yield f"node {node} did not answer in {_PATIENCE_S:.0f} s after everything was healed"
+        client.close()
+
+
+def _insist(client: Client, node: int, request: Request) -> bool:
+    deadline = time.monotonic() + _PATIENCE_S
+    while client.send(node, request) is None:
+        if time.monotonic() > deadline:
+            return False
+        threading.Event().wait(_RETRY_S)
+    return True
+
+
+def _ledger(log_url: str) -> tuple[Ledger, int, list[str]]:
+    """Read the whole log; hold the ledger against State, which is what every node works with."""
+    with closing(open_log(log_url)) as log:
+        entries = list(log.read(START))
+    ledger, state = read_ledger(entries, [IMPORTED]), State().apply_all(entries)
+    odd = [f"offset {aside.offset} is set aside: {aside.reason}" for aside in state.set_aside]
+    for name in SUBJECTS:
+        held = tuple(
+            Entry(int(e.version), content_of(e.schema.text), int(e.schema.schema_id), e.deleted)
+            for e in state.versions(name, include_deleted=True)
+        )
+        if held != ledger.subject(name).entries:
+            odd.append(f"subject {name}: replay gives {held}, the records say {ledger.subject(name).entries}")
+    return ledger, len(entries), odd
+
+
+def _differing(history: Sequence[Operation], ledger: Ledger) -> Iterator[str]:
+    """What a node answered in the end must be what the log says, on every node."""
+    for operation in history:
+        if operation.answer is None:
+            continue
+        request = operation.request
+        if request.kind == "by_id":
+            expected = _by_id(ledger.subjects, request)
+        else:
+            _, expected = perform(ledger.subject(request.subject), request)
+        if operation.answer != expected:
+            yield f"in the end node {operation.node} differs from the log, which says {expected}: {operation}"
+
+
+def _by_id(subjects: dict[str, Subject], request: Request) -> tuple[int, str | None]:
+    for name, subject in subjects.items():
+        for entry in subject.entries:
+            if context_of(name) == context_of(request.subject) and entry.schema_id == request.schema_id:
+                return 200, entry.content
+    return 40403, None

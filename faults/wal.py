@@ -1,0 +1,46 @@
+"""Damage to a SQLite write-ahead log as a power cut leaves it: the write that was under way is there in part.
+
+SQLite with synchronous=FULL forces a commit's frames to the disk before it says so; therefore no damage before the
+end of the last commit is physically sensible on an honest disk, and everything after it is. The torn write is put
+where the next frame would have gone: behind the last frame that carries the salts of the file's header (frames with
+other salts are leftovers of an earlier round).
+"""
+
+import random
+import struct
+from pathlib import Path
+
+__all__ = ["next_frame", "tear"]
+
+_HEADER = 32
+_FRAME_HEADER = 24
+_SALTS = slice(16, 24)
+_FRAME_SALTS = slice(8, 16)
+
+
+def next_frame(content: bytes) -> int:
+    """Return the position behind the last frame of the file's present round."""
+    if len(content) < _HEADER:
+        return len(content)
+    (page_size,) = struct.unpack(">I", content[8:12])
+    salts, place = content[_SALTS], _HEADER
+    while content[place:][:_FRAME_HEADER][_FRAME_SALTS] == salts:
+        place += _FRAME_HEADER + page_size
+    return min(place, len(content))
+
+
+def tear(database: Path, rng: random.Random) -> int:
+    """Put a torn frame behind the last one of a database's log that nobody has open; return its length in bytes."""
+    log = database.with_name(f"{database.name}-wal")
+    if not log.exists() or log.stat().st_size < _HEADER:
+        return 0
+    content = log.read_bytes()
+    place = next_frame(content)
+    (page_size,) = struct.unpack(">I", content[8:12])
+    # As a frame that says it commits: page number, pages after it, the right salts, wrong sums, part of a page.
+    head = struct.pack(">II", rng.randint(1, 4), rng.randint(1, 9)) + content[_SALTS] + rng.randbytes(8)
+    torn = head + rng.randbytes(rng.randint(1, page_size))
+    with log.open("r+b") as file:
+        file.seek(place)
+        file.write(torn)
+    return len(torn)

@@ -1,0 +1,87 @@
+"""Decimals from big-endian bytes into Arrow's 16 or 32 little-endian ones, moved to the reader's scale.
+
+Rules of this file: compiled code only. A value is never rounded: one that does not fit fails.
+"""
+
+import numpy as np
+
+from serdes.arrow.memory import compiled, get, load_8, store_8, store_64
+from serdes.arrow.numbers import OUT_OF_RANGE, TRUNCATED, extent, fail, shifted
+from serdes.arrow.operations import FULL
+from serdes.arrow.output import WIDTH, append
+from serdes.arrow.state import LIMB_COUNT, LIMBS, POOL
+
+__all__ = ["append_decimal"]
+
+_QUICK = 18
+_BOUNDS = np.array([10**digits for digits in range(_QUICK + 1)], np.int64)
+
+
+@compiled
+def append_decimal(pc: int, c: int, i: int, end: int, state: int) -> int:
+    """The operands: size (-1 with its length before it, -2 all that is left), precision, most bits, up, down, bound."""
+    size = get(pc, 2)
+    if size == -1:
+        size, i = extent(state, i, end)
+        if i < 0:
+            return i
+    elif size == -2:
+        size = max(end - i, 0)
+    elif size > end - i:
+        return fail(state, i, TRUNCATED)
+    after = i + size
+    sign = 255 if size > 0 and load_8(i) > 127 else 0
+    while size > 1 and load_8(i) == sign and load_8(i + 1) >> 7 == sign & 1:
+        i, size = i + 1, size - 1
+    if size * 8 > get(pc, 4) + 8:
+        return fail(state, after, OUT_OF_RANGE)
+    address = append(state, c)
+    if address == 0:
+        return -FULL
+    if size == 0 or (size <= 8 and get(pc, 5) == 0 and get(pc, 6) == 0):
+        fits = _short(address, get(c, WIDTH), i, size, sign, get(pc, 3))
+    else:
+        limbs = get(state, LIMBS)
+        fits = shifted(limbs, i, size, get(pc, 5), get(pc, 6))
+        fits = fits and _long(address, get(c, WIDTH), limbs, sign, get(state, POOL) + get(pc, 7))
+    return after if fits else fail(state, after, OUT_OF_RANGE)
+
+
+@compiled
+def _short(address: int, width: int, i: int, size: int, sign: int, precision: int) -> bool:
+    """A number of at most eight bytes."""
+    number = -1 if sign else 0
+    for at in range(size):
+        number = (number << 8) | load_8(i + at)
+    if precision <= _QUICK and not -_BOUNDS[precision] < number < _BOUNDS[precision]:
+        return False
+    store_64(address, number)
+    rest = -1 if sign else 0
+    for at in range(8, width, 8):
+        store_64(address + at, rest)
+    return True
+
+
+@compiled
+def _long(address: int, width: int, limbs: int, sign: int, bound: int) -> bool:
+    """The amount in `limbs` with its sign, when it is below the bound."""
+    for limb in range(8, LIMB_COUNT):
+        if get(limbs, limb) != 0:
+            return False
+    below = False
+    for at in range(31, -1, -1):
+        byte = (get(limbs, at >> 2) >> ((at & 3) << 3)) & 255
+        if byte != load_8(bound + at):
+            below = byte < load_8(bound + at)
+            break
+    if not below:
+        return False
+    add = 1
+    for at in range(width):
+        byte = (get(limbs, at >> 2) >> ((at & 3) << 3)) & 255
+        if sign:
+            add += byte ^ 255
+            byte = add & 255
+            add >>= 8
+        store_8(address + at, byte)
+    return True

@@ -1,0 +1,319 @@
+"""Batches of registry frames as Arrow.
+
+    batch = decode_batch(frames, reader_schema, writer_schemas=client)
+
+The frames may be written with any schemas of the registry, mixed in any order. A frame that is damaged, or cannot be
+read with the reader schema, is a row of nulls with its reason in the column `error`; its neighbours are not touched.
+
+Rules of this file: it brings frames, programs and memory to the machine, and tells what came of it.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from serdes.arrow import numbers, operations, output
+from serdes.arrow import state as at
+from serdes.arrow.columns import Columns
+from serdes.arrow.compiled import run
+from serdes.arrow.layout import Style, layout
+from serdes.arrow.programs import Programs, Snapshot, WriterSchemas
+from serdes.avro_decode import DEFAULT_LIMITS, Limits, compile_decoder
+from serdes.avro_encode import compile_encoder
+from serdes.avro_project import project, write
+from serdes.avro_schema import Record, parse
+from serdes.errors import DecodeError, DecodeReason, FrameError
+from serdes.framing import MAX_SCHEMA_ID, join, split
+
+__all__ = ["BatchDecoder", "Decoded", "Frames", "Refusal", "decode_batch"]
+
+Frames: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes | None]
+"""Frames as an Arrow column of binary values, which is not copied, or one by one; None is no frame."""
+
+_ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("position", pa.int32())])
+_REASONS = {
+    numbers.TRUNCATED: DecodeReason.TRUNCATED,
+    numbers.TRAILING_BYTES: DecodeReason.TRAILING_BYTES,
+    numbers.INVALID_UTF8: DecodeReason.INVALID_UTF8,
+    numbers.NEGATIVE_LENGTH: DecodeReason.NEGATIVE_LENGTH,
+    numbers.INVALID_INDEX: DecodeReason.INVALID_INDEX,
+    numbers.INVALID_BOOLEAN: DecodeReason.INVALID_BOOLEAN,
+    numbers.OUT_OF_RANGE: DecodeReason.OUT_OF_RANGE,
+    numbers.LIMIT: DecodeReason.LIMIT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a frame has no value.
+
+    Attributes:
+        reason: a short reason, of few, fit for counting; what does not resolve names the types too.
+        schema_id: the id in the frame; None when there is none.
+        position: the byte of the payload near which reading stopped; None when its bytes are not at fault.
+    """
+
+    reason: str
+    schema_id: int | None = None
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What a batch of frames became: `columns` under way to arrays, and refusals by row."""
+
+    columns: Columns
+    refusals: dict[int, Refusal]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Frames as the machine takes them, see `state.py`; `keep` is what the addresses point into."""
+
+    address: int
+    offsets: Any
+    present: Any
+    base: int
+    last: int
+    keep: Any
+
+
+class BatchDecoder:
+    """Decodes batches into one reader schema; programs are kept, threads may share it.
+
+    Args:
+        reader_schema: the schema text of the rows wanted.
+        writer_schemas: where a schema id leads: a client, a mapping, or a function that raises LookupError.
+        columns: the fields of the reader schema to decode, in this order; the others are skipped. None means all.
+        limits: bounds for hostile payloads.
+        style: whose types the columns have.
+
+    Raises:
+        SchemaError: the reader schema is no Avro schema.
+        UnsupportedSchema: Arrow has no type for a part of it; the error says where.
+        ValueError: `columns` are not fields of it.
+    """
+
+    def __init__(
+        self,
+        reader_schema: str,
+        writer_schemas: WriterSchemas,
+        *,
+        columns: Sequence[str] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        style: Style = Style.ARROW,
+    ) -> None:
+        schema = parse(reader_schema)
+        self._reader_schema = write(schema if columns is None else project(schema, columns))
+        reader = parse(self._reader_schema)
+        self._is_record = isinstance(reader, Record)
+        self._root = layout(reader, style)
+        self._programs = Programs(reader, self._root, style, writer_schemas)
+        self._limits = limits
+
+    def decode(self, frames: Frames) -> pa.RecordBatch:
+        """One row for each frame: a column for each field, or the column `value`, and then the column `error`.
+
+        `error` is struct<reason: string, schema_id: int32, position: int32>, null where the frame was decoded.
+
+        Raises:
+            SerdeError: the registry did not answer, which is no frame's fault.
+            ColumnTooLarge: a column passes what Arrow counts in 32 bits.
+            ValueError: a field of the reader schema is called `error` itself.
+        """
+        decoded = self.rows(frames)
+        root = self._root
+        if self._is_record:
+            arrays = {child.name: decoded.columns.array(child) for child in root.children}
+        else:
+            arrays = {"value": decoded.columns.array()}
+        if "error" in arrays:
+            raise ValueError("the reader schema has a field `error`: choose other columns")
+        arrays["error"] = _errors(decoded)
+        return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+
+    def rows(self, frames: Frames) -> Decoded:
+        """The same, before it is a batch."""
+        array = _binary(frames)
+        source = _source(array)
+        job = _Job(self, Columns(self._root, len(array)), len(array))
+        job.decode(source, 0)
+        return Decoded(job.columns, job.refusals())
+
+    def array(self, decoded: Decoded) -> pa.Array:
+        """The rows as one array, of structs when the reader schema is a record."""
+        return decoded.columns.array()
+
+    def explain(self, frame: bytes) -> DecodeError | FrameError | None:
+        """What the deserializer of `serdes.avro` says of a frame, with the path of the field; None when it takes it."""
+        try:
+            schema_id, payload = split(frame)
+            self._value(schema_id, payload)
+        except (DecodeError, FrameError) as error:
+            return error
+        return None
+
+    def _value(self, schema_id: int, payload: bytes) -> Any:
+        options: dict[str, Any] = {"limits": self._limits, "numeric_times": True, "tagged_unions": True}
+        return compile_decoder(self._programs.text(schema_id), self._reader_schema, **options)(payload)
+
+
+class _Job:
+    """One batch on its way through the operations."""
+
+    def __init__(self, decoder: BatchDecoder, columns: Columns, rows: int) -> None:
+        self.columns = columns
+        self._decoder = decoder
+        self._programs = decoder._programs
+        self._reasons = np.zeros((rows, 4), np.int64)
+        self._others: dict[int, Refusal] = {}
+        self._limbs = np.zeros(at.LIMB_COUNT, np.int64)
+        self._state = np.zeros(at.ENTRIES, np.int64)
+        self._set(
+            {
+                at.COLUMNS: columns.table.ctypes.data,
+                at.REASONS: self._reasons.ctypes.data,
+                at.LIMBS: self._limbs.ctypes.data,
+                at.SEED: secrets.randbits(62),
+                at.MAX_DEPTH: decoder._limits.max_depth,
+                at.MAX_IDLE: decoder._limits.max_weightless,
+            }
+        )
+
+    def _set(self, entries: dict[int, int]) -> None:
+        for entry, number in entries.items():
+            self._state[entry] = number
+
+    def decode(self, source: _Source, first: int, own: tuple[Snapshot, int] | None = None) -> None:
+        """Decode rows from the first to the source's last; with `own`, by that program whatever their ids."""
+        state = self._state
+        snapshot = self._programs.begin() if own is None else own[0]
+        row = first
+        while True:
+            state[at.ROW] = row
+            stop = self._run(snapshot, source, None if own is None else own[1])
+            row = int(state[at.ROW])
+            if stop == operations.DONE:
+                return
+            if stop == operations.NEEDS_ROOM:
+                in_bytes = bool(state[at.NEEDS_BYTES])
+                self.columns.grow(int(state[at.WHO]), int(state[at.NEED]), in_bytes=in_bytes)
+            elif stop == operations.NEEDS_PROGRAM:
+                snapshot = self._programs.learn(int(state[at.WHO]))
+            else:
+                self._rewrite(source, row)
+                row += 1
+
+    def _run(self, snapshot: Snapshot, source: _Source, start: int | None) -> int:
+        ids, starts = snapshot.ids, snapshot.starts
+        if start is not None:
+            ids, starts = np.zeros(1, np.int64), np.array([start], np.int64)
+        stack = np.empty(snapshot.stack_size * (self._decoder._limits.max_depth + 2), np.int64)
+        self._set(
+            {
+                at.CODE: snapshot.code.ctypes.data,
+                at.TABLE: snapshot.table.ctypes.data,
+                at.POOL: snapshot.pool.ctypes.data,
+                at.IDS: ids.ctypes.data,
+                at.STARTS: starts.ctypes.data,
+                at.MASK: len(ids) - 1,
+                at.STACK: stack.ctypes.data,
+                at.STACK_SIZE: stack.nbytes,
+                at.FRAMES: source.address,
+                at.OFFSETS: source.offsets.ctypes.data,
+                at.PRESENT: 0 if source.present is None else source.present.ctypes.data,
+                at.BASE: source.base,
+                at.LAST: source.last,
+            }
+        )
+        answer: int = run(self._state.ctypes.data)
+        return answer
+
+    def _rewrite(self, source: _Source, row: int) -> None:
+        """A map with a key twice, of which the last value counts: the row goes by way of the deserializer."""
+        frame: bytes = source.keep[row - source.base].as_py()
+        schema_id, payload = split(frame)
+        try:
+            value = self._decoder._value(schema_id, payload)
+        except DecodeError as error:
+            reason = f"{error.reason}: {error.detail}" if error.reason == DecodeReason.RESOLUTION else str(error.reason)
+            self._others[row] = Refusal(reason, schema_id, error.offset)
+            nothing = _Source(0, np.zeros(2, np.int64), np.zeros(1, np.uint8), row, row + 1, None)
+            self.decode(nothing, row, self._programs.learn_own())
+            return
+        raw = np.frombuffer(join(0, compile_encoder(self._decoder._reader_schema)(value)), np.uint8)
+        offsets = np.array([0, len(raw)], np.int64)
+        anew = _Source(raw.ctypes.data, offsets, None, row, row + 1, raw)
+        self.decode(anew, row, self._programs.learn_own())
+        self._reasons[row, 1] = schema_id
+
+    def refusals(self) -> dict[int, Refusal]:
+        """The rows without a value, and why."""
+        damaged = np.nonzero(self._reasons[:, 0])[0]
+        found = {int(row): self._refusal(*map(int, self._reasons[row])) for row in damaged}
+        return {**found, **self._others}
+
+    def _refusal(self, status: int, schema_id: int, position: int, detail: int) -> Refusal:
+        match status:
+            case operations.FRAME_SHORT:
+                return Refusal("frame too short")
+            case operations.FRAME_MAGIC:
+                return Refusal(f"wrong magic byte 0x{detail:02x}")
+            case operations.FRAME_ID:
+                return Refusal(f"schema id {detail} is outside 0 to {MAX_SCHEMA_ID}")
+            case operations.REFUSED:
+                return Refusal(self._programs.refusal(detail)[0], schema_id)
+            case numbers.RESOLUTION:
+                reason = f"{DecodeReason.RESOLUTION}: {self._programs.messages[detail]}"
+                return Refusal(reason, schema_id, position)
+        return Refusal(str(_REASONS[status]), schema_id, position)
+
+
+def decode_batch(
+    frames: Frames,
+    reader_schema: str,
+    *,
+    writer_schemas: WriterSchemas,
+    columns: Sequence[str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> pa.RecordBatch:
+    """Decode one batch; for many, make a `BatchDecoder`, which keeps what it has learned. See there."""
+    return BatchDecoder(reader_schema, writer_schemas, columns=columns, limits=limits).decode(frames)
+
+
+def _binary(frames: Frames) -> pa.Array:
+    if isinstance(frames, pa.ChunkedArray):
+        frames = frames.combine_chunks()
+    if not isinstance(frames, pa.Array):
+        return pa.array(frames, pa.large_binary())
+    if not (pa.types.is_binary(frames.type) or pa.types.is_large_binary(frames.type)):
+        raise TypeError(f"frames are binary; the column to decode is {frames.type}")
+    return frames
+
+
+def _source(array: pa.Array) -> _Source:
+    """Where an array's values lie."""
+    _, offsets, data = array.buffers()
+    width = np.int32 if pa.types.is_binary(array.type) else np.int64
+    counts = np.zeros(1, np.int64)
+    if len(array):
+        counts = np.frombuffer(offsets, width, len(array) + 1, array.offset * width().itemsize).astype(np.int64)
+    size = 0 if data is None else data.size
+    if counts[0] < 0 or counts[-1] > size or (np.diff(counts) < 0).any():
+        raise ValueError("the offsets of the frames do not fit their bytes")
+    present = np.asarray(array.is_valid()).astype(np.uint8) if array.null_count else None
+    return _Source(0 if data is None else data.address, counts, present, 0, len(array), array)
+
+
+def _errors(decoded: Decoded) -> pa.Array:
+    count = int(decoded.columns.table[0, output.COUNT])
+    if not decoded.refusals:
+        return pa.nulls(count, _ERROR_TYPE)
+    errors: list[dict[str, Any] | None] = [None] * count
+    for row, refusal in decoded.refusals.items():
+        errors[row] = {"reason": refusal.reason, "schema_id": refusal.schema_id, "position": refusal.position}
+    return pa.array(errors, _ERROR_TYPE)

@@ -1,0 +1,246 @@
+"""Arrow as registry frames: the way back of `decode.py`.
+
+    frames = encode_batch(batch, writer_schema, schema_id=7)
+
+Columns are those that a reader schema has in `layout.py`; others are cast to them where nothing is lost. A value that
+does not fit raises `EncodeError` with row and field; nothing is bent until it fits.
+
+Rules of this file: it writes programs for `writer.py`, and brings it columns and memory.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from serdes.arrow import writer as op
+from serdes.arrow.compiled import run_writer
+from serdes.arrow.feed import Feed
+from serdes.arrow.layout import Column, is_null, layout
+from serdes.avro_schema import Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, parse
+from serdes.errors import EncodeError
+from serdes.framing import join
+
+__all__ = ["encode_batch"]
+
+_FIRST_BYTES = 64
+_BOUNDS = {Kind.INT: (-(2**31), 2**31 - 1), Kind.LONG: (-(2**63), 2**63 - 1)}
+_WHY = {
+    op.IS_NULL: "a value expected, found null",
+    op.NOT_NULL: "null expected, found a value",
+    op.OUT_OF_RANGE: "a value is out of range",
+    op.BAD_SIZE: "bytes of another size expected",
+    op.NO_SYMBOL: "a symbol of the enum expected",
+    op.NO_MEMBER: "one member of the union expected, found none",
+    op.MANY_MEMBERS: "one member of the union expected, found several",
+}
+
+
+def encode_batch(batch: pa.RecordBatch | pa.Table | pa.Array, writer_schema: str, *, schema_id: int | None) -> pa.Array:
+    """One frame for each row.
+
+    Args:
+        batch: a record batch or table whose columns are the fields of a record, found by name, others are ignored; or
+            an array of values.
+        writer_schema: the schema text to write with, as the registry has it.
+        schema_id: its schema id. None writes payloads alone, for records whose header `__value_schema_id` tells the
+            schema.
+
+    Returns:
+        A large_binary array.
+
+    Raises:
+        EncodeError: a value does not fit; the error names the row and, as `path`, the field.
+        UnsupportedSchema: Arrow has no type for a part of the writer schema.
+    """
+    node = parse(writer_schema)
+    root = layout(node)
+    array = _rows(batch, node)
+    program = _Program()
+    program.write(node, root)
+    header = b"" if schema_id is None else join(schema_id, b"")
+    return _run(program, Feed(root, array), len(array), header)
+
+
+def _rows(batch: pa.RecordBatch | pa.Table | pa.Array, node: Node) -> pa.Array:
+    """The batch as one array of what the schema describes."""
+    if isinstance(batch, pa.Array | pa.ChunkedArray):
+        return batch.combine_chunks() if isinstance(batch, pa.ChunkedArray) else batch
+    if isinstance(batch, pa.Table):
+        columns = {name: batch.column(name).combine_chunks() for name in batch.column_names}
+    else:
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if not isinstance(node, Record):
+        if "value" not in columns:
+            raise EncodeError("a column `value` expected: the writer schema is no record")
+        return columns["value"]
+    wanted = {one.name: columns[one.name] for one in node.fields if one.name in columns}
+    if not wanted:
+        return _empty_structs(batch.num_rows)
+    return pa.StructArray.from_arrays(list(wanted.values()), names=list(wanted))
+
+
+def _empty_structs(count: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.struct([]), count, [None], children=[])
+
+
+def _run(program: "_Program", feed: Feed, rows: int, header: bytes) -> pa.Array:
+    state = np.zeros(op.ENTRIES, np.int64)
+    code = np.array(program.rows, np.int64).reshape(-1, op.WORDS)
+    table, head = np.array(program.table or [0], np.int64), np.frombuffer(header or b"\0", np.uint8)
+    offsets, stack = np.zeros(rows + 1, np.int64), np.zeros(2 * (program.deepest + 1), np.int64)
+    out = np.empty(_FIRST_BYTES * (rows + 1), np.uint8)
+    entries = {
+        op.CODE: code.ctypes.data, op.COLUMNS: feed.table.ctypes.data, op.TABLE: table.ctypes.data,
+        op.OFFSETS: offsets.ctypes.data, op.STACK: stack.ctypes.data, op.HEADER: head.ctypes.data,
+        op.HEADER_SIZE: len(header), op.LAST: rows,
+    }  # fmt: skip
+    for entry, number in entries.items():
+        state[entry] = number
+    while True:
+        used = int(offsets[state[op.ROW]])
+        state[op.OUT_START], state[op.OUT], state[op.OUT_END] = _extent(out, used)
+        stop = run_writer(state.ctypes.data)
+        if stop == op.DONE:
+            break
+        row = int(state[op.ROW])
+        if stop == op.FAILED:
+            instruction, why = divmod(int(state[op.PLACE]), 16)
+            raise EncodeError(f"row {row}: {_WHY[why]}", path=program.paths[instruction])
+        out = np.concatenate([out, np.empty(len(out), np.uint8)])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out[: int(offsets[rows])])]
+    return pa.Array.from_buffers(pa.large_binary(), rows, buffers)
+
+
+def _extent(out: Any, used: int) -> tuple[int, int, int]:
+    start = out.ctypes.data
+    return start, start + used, start + len(out)
+
+
+@dataclass(slots=True)
+class _Program:
+    """Instructions for one writer schema, and the field that each is about."""
+
+    rows: list[list[int]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    table: list[int] = field(default_factory=list)
+    deepest: int = 0
+    _depth: int = 0
+    _path: str = ""
+
+    def write(self, node: Node, root: Column) -> None:
+        """The whole program; a top-level `bytes` is framed without a length."""
+        if isinstance(node, Primitive) and node.kind is Kind.BYTES:
+            self._bytes(node, root, bare=1)
+        else:
+            self._write(node, root)
+        self._emit(op.END)
+
+    def _emit(self, operation: int, column: Column | None = None, *operands: int) -> list[int]:
+        row = [operation, 0 if column is None else column.number, *operands]
+        row += [0] * (op.WORDS - len(row))
+        self.rows.append(row)
+        self.paths.append(self._path)
+        return row
+
+    def _inside(self, part: str, write: Callable[[], None]) -> None:
+        outer, self._path = self._path, f"{self._path}{part}".lstrip(".")
+        write()
+        self._path = outer
+
+    def _write(self, node: Node, column: Column) -> None:
+        match node:
+            case Union():
+                self._union(node, column)
+            case Record():
+                self._emit(op.STRUCT, column)
+                for one, child in zip(node.fields, column.children, strict=True):
+                    self._inside(f".{one.name}", lambda one=one, child=child: self._write(one.type, child))  # type: ignore[misc]
+            case Array():
+                self._list(column, "[]", lambda: self._write(node.items, column.children[0]))
+            case Map():
+                self._list(column, "{}", lambda: self._entry(node, column))
+            case Enum():
+                self._emit(op.SYMBOL, column, 0, len(node.symbols) - 1)
+            case Fixed():
+                decimal = node.logical is not None and node.logical.name == "decimal"
+                self._emit(op.DECIMAL if decimal else op.FIXED, column, node.size)
+            case Primitive():
+                self._primitive(node, column)
+
+    def _entry(self, node: Map, column: Column) -> None:
+        key, value = column.children
+        self._emit(op.BYTES, key)
+        self._write(node.values, value)
+
+    def _list(self, column: Column, part: str, each: Callable[[], None]) -> None:
+        start = self._emit(op.LIST, column)
+        body = len(self.rows)
+        self._depth += 1
+        self.deepest = max(self.deepest, self._depth)
+        self._inside(part, each)
+        self._depth -= 1
+        self._emit(op.NEXT, column, body)
+        start[2] = len(self.rows)
+
+    def _primitive(self, node: Primitive, column: Column) -> None:
+        match node.kind:
+            case Kind.NULL:
+                self._emit(op.NULL, column)
+            case Kind.BOOLEAN:
+                self._emit(op.BOOLEAN, column)
+            case Kind.FLOAT | Kind.DOUBLE:
+                self._emit(op.COPY, column)
+            case Kind.BYTES | Kind.STRING:
+                self._bytes(node, column, bare=0)
+            case Kind.INT | Kind.LONG:
+                low, high = _BOUNDS[node.kind]
+                if column.span is not None:
+                    low, high = max(low, column.span.low), min(high, column.span.high)
+                self._emit(op.NUMBER, column, low, high)
+
+    def _bytes(self, node: Primitive, column: Column, *, bare: int) -> None:
+        if node.logical is not None and node.logical.name == "decimal":
+            self._emit(op.DECIMAL, column, -1, bare)
+        else:
+            self._emit(op.BYTES, column, bare)
+
+    def _union(self, node: Union, column: Column) -> None:
+        nulls = [index for index, one in enumerate(node.branches) if is_null(one)]
+        others = [index for index, one in enumerate(node.branches) if not is_null(one)]
+        if column.members is not None:
+            self._members(node, column, column.members, nulls)
+            return
+        if not others:
+            self._emit(op.INDEX, column, nulls[0])
+            self._emit(op.NULL, column)
+            return
+        widest = max(others, key=lambda index: _rank(node.branches[index]))
+        jump = self._emit(op.NULLABLE, column, nulls[0], widest) if nulls else self._emit(op.INDEX, column, widest)
+        self._write(node.branches[widest], column)
+        if nulls:
+            jump[4] = len(self.rows)
+
+    def _members(self, node: Union, column: Column, members: dict[int, Column], nulls: list[int]) -> None:
+        table = len(self.table)
+        self.table += [0] * 3 * (len(members) + 1)
+        self._emit(op.MEMBERS, column, len(members), table, int(bool(nulls)))
+        exits = []
+        for number, (index, member) in enumerate(members.items()):
+            self.table[table + 3 * number : table + 3 * number + 3] = [member.number, index, len(self.rows)]
+            self._inside(f"|{number}", lambda index=index, member=member: self._write(node.branches[index], member))  # type: ignore[misc]
+            exits.append(self._emit(op.JUMP))
+        for one in exits:
+            one[2] = len(self.rows)
+        self.table[table + 3 * len(members) : table + 3 * len(members) + 3] = [
+            0,
+            nulls[0] if nulls else 0,
+            len(self.rows),
+        ]
+
+
+def _rank(node: Node) -> int:
+    """Of two numbers that are one column, the one that holds both."""
+    return int(isinstance(node, Primitive) and node.kind in (Kind.LONG, Kind.DOUBLE))

@@ -1,0 +1,133 @@
+"""Arrow arrays as compiled code reads them: cast to the types of a layout, then a table of addresses.
+
+Rules of this file: a cast never loses anything; what does not fit raises `EncodeError` with the row.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from serdes.arrow import writer
+from serdes.arrow.layout import Column, Storage
+from serdes.errors import EncodeError
+
+__all__ = ["Feed"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an array stands: its path, and how its values lie in the lists around it."""
+
+    path: str = ""
+    lists: tuple[Any, ...] = ()
+
+    def row(self, index: int) -> int:
+        """The row of a value."""
+        for offsets in reversed(self.lists):
+            index = int(np.searchsorted(offsets, index, side="right")) - 1
+        return index
+
+    def inside(self, part: str, *offsets: Any) -> "_Place":
+        """A part of it."""
+        return _Place(f"{self.path}{part}".lstrip("."), (*self.lists, *offsets))
+
+
+class Feed:
+    """The columns of a layout filled from an array; `table` is what `writer.py` reads."""
+
+    def __init__(self, root: Column, array: pa.Array) -> None:
+        self.table = np.zeros((len(root.subtree()), writer.ENTRIES_OF_COLUMN), np.int64)
+        self._keep: list[Any] = []
+        self._fill(root, array, _Place())
+
+    def _fill(self, column: Column, array: pa.Array, place: _Place) -> None:
+        match column.storage:
+            case Storage.STRUCT:
+                self._struct(column, array, place)
+            case Storage.LIST:
+                self._list(column, array, place)
+            case Storage.NULLS:
+                self.table[column.number, writer.WIDTH] = 0 if pa.types.is_null(array.type) else 1
+                self._validity(column, array)
+            case _:
+                self._values(column, _cast(array, column, place))
+
+    def _validity(self, column: Column, array: pa.Array) -> None:
+        if array.null_count:
+            valid = np.asarray(array.is_valid()).view(np.uint8)
+            self._keep.append(valid)
+            self.table[column.number, writer.VALID] = valid.ctypes.data
+
+    def _values(self, column: Column, array: pa.Array) -> None:
+        if column.symbols is not None:
+            array = pc.index_in(array, pa.array(column.symbols, array.type))
+        self._validity(column, array)
+        row = self.table[column.number]
+        if pa.types.is_boolean(array.type):
+            array = array.cast(pa.uint8())
+        buffers = array.buffers()
+        self._keep.append(buffers)
+        binary = column.storage == Storage.BINARY and column.symbols is None
+        row[writer.WIDTH] = width = 4 if binary else array.type.bit_width // 8
+        if buffers[1] is not None:
+            row[writer.VALUES] = buffers[1].address + array.offset * width
+        if binary and buffers[2] is not None:
+            row[writer.DATA] = buffers[2].address
+
+    def _struct(self, column: Column, array: pa.Array, place: _Place) -> None:
+        if not pa.types.is_struct(array.type):
+            if not pa.types.is_null(array.type):
+                raise EncodeError(f"a struct expected, found {array.type}", path=place.path)
+            array = array.cast(column.arrow)
+        self._validity(column, array)
+        names = {array.type.field(index).name: index for index in range(array.type.num_fields)}
+        for child in column.children:
+            inner = place.inside(f".{child.name}")
+            if child.name in names:
+                self._fill(child, array.field(names[child.name]), inner)
+            elif child.nullable:
+                self._fill(child, pa.nulls(len(array), child.arrow), inner)
+            else:
+                raise EncodeError("there is no such column, and null is not allowed", path=inner.path)
+
+    def _list(self, column: Column, array: pa.Array, place: _Place) -> None:
+        if pa.types.is_null(array.type):
+            array = array.cast(column.arrow)
+        is_map = pa.types.is_map(column.arrow)
+        if not is_map and (pa.types.is_large_list(array.type) or pa.types.is_fixed_size_list(array.type)):
+            array = array.cast(pa.list_(array.type.value_field))
+        if not (pa.types.is_map(array.type) if is_map else pa.types.is_list(array.type)):
+            raise EncodeError(f"{'a map' if is_map else 'a list'} expected, found {array.type}", path=place.path)
+        self._validity(column, array)
+        buffer = array.buffers()[1]
+        offsets = np.zeros(1, np.int32)
+        if buffer is not None and len(array):
+            offsets = np.frombuffer(buffer, np.int32, len(array) + 1, 4 * array.offset)
+        self._keep.append(offsets)
+        self.table[column.number, writer.VALUES] = offsets.ctypes.data
+        if is_map:
+            inner = place.inside("{}", offsets)
+            for child, items in zip(column.children, (array.keys, array.items), strict=True):
+                self._fill(child, items, inner)
+        else:
+            self._fill(column.children[0], array.values, place.inside("[]", offsets))
+
+
+def _cast(array: pa.Array, column: Column, place: _Place) -> pa.Array:
+    """The array in the column's type; the row of the first value that does not fit is found by halving."""
+    try:
+        return array if array.type == column.arrow else array.cast(column.arrow)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        first, last = 0, len(array)
+        while last - first > 1:
+            middle = (first + last) // 2
+            try:
+                array.slice(first, middle - first).cast(column.arrow)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                last = middle
+            else:
+                first = middle
+        raise EncodeError(f"row {place.row(first)}: {error}", path=place.path) from None

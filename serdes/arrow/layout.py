@@ -1,0 +1,270 @@
+"""What a reader schema is in Arrow: a tree of columns, numbered from the root down.
+
+    null                    null                   date                 date32
+    boolean, int, long      bool, int32, int64     time-millis, micros  time32[ms], time64[us]
+    float, double           float32, float64       timestamp-*          timestamp[ms | us | ns, UTC]
+    bytes, fixed, duration  binary                 local-timestamp-*    timestamp[ms | us | ns]
+    string, enum, uuid      string                 decimal              decimal128, decimal256 beyond 38 digits
+    array, map, record      list, map, struct      union with null      the rest, nullable
+    int|long, float|double  int64, float64         any other union      struct<member0, member1, …>, one of them set
+
+`Style.SPARK` is the same with the types that Spark has: instants in microseconds, times of day and nanoseconds as
+numbers. A uuid is text as it was written and is not checked.
+
+Rules of this file: schema nodes in, columns out; no bytes and no plan.
+"""
+
+from dataclasses import dataclass
+from enum import Enum as Choice
+
+import pyarrow as pa
+
+from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
+from serdes.errors import SchemaError
+
+__all__ = ["Column", "Span", "Storage", "Style", "UnsupportedSchema", "layout"]
+
+MAX_COLUMNS = 10_000
+"""Records inside records multiply: so many columns are more than any table has."""
+MAX_PRECISION = 76
+"""Of Arrow's decimals."""
+
+_I32, _I64 = 2**31, 2**63
+
+
+class UnsupportedSchema(SchemaError):
+    """The reader schema has no Arrow type; `path` is the place."""
+
+    def __init__(self, path: str, why: str, way_out: str) -> None:
+        place = f"at {path}" if path else "as a whole"
+        super().__init__(f"no Arrow type for the reader schema {place}: {why}; {way_out}")
+        self.path = path
+
+
+class Style(Choice):
+    """Whose types the columns have."""
+
+    ARROW = "arrow"
+    SPARK = "spark"
+
+
+class Storage:
+    """How the values of a column lie in memory."""
+
+    NULLS = 0
+    FIXED = 1
+    BINARY = 2
+    LIST = 3
+    STRUCT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which numbers of the reader's unit a column takes, and what each is multiplied by."""
+
+    low: int
+    high: int
+    factor: int = 1
+
+
+@dataclass(eq=False, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        storage: one of `Storage`.
+        arrow: its type.
+        nullable: whether the schema allows null.
+        name: in the struct around it.
+        children: of a list its items, of a map keys and values, of a struct its members.
+        width: bytes of a value, for FIXED.
+        span: for a number that stands for something else.
+        members: for a union of several types, the child for each position in the union.
+        symbols: of an enum.
+        number: its place among all columns; a subtree has consecutive numbers.
+    """
+
+    storage: int
+    arrow: pa.DataType
+    nullable: bool = False
+    name: str = ""
+    children: tuple["Column", ...] = ()
+    width: int = 0
+    span: Span | None = None
+    members: dict[int, "Column"] | None = None
+    symbols: tuple[str, ...] | None = None
+    number: int = 0
+
+    def subtree(self) -> list["Column"]:
+        """The column and all below it, in the order of their numbers."""
+        return [self, *(one for child in self.children for one in child.subtree())]
+
+    def field(self) -> pa.Field:
+        """The column as a field of the struct around it."""
+        return pa.field(self.name, self.arrow, self.nullable)
+
+
+def layout(schema: Node, style: Style = Style.ARROW) -> Column:
+    """The columns of a reader schema.
+
+    Raises:
+        UnsupportedSchema: Arrow has no type for a part of it, which the error names.
+    """
+    root = _Walk(style).column(schema, "")
+    for number, one in enumerate(root.subtree()):
+        one.number = number
+    return root
+
+
+# What Python's clock holds, as the deserializer does: year 1 to year 9999.
+_DAYS = Span(-719_162, 2_932_896)
+_MILLIS = Span(-62_135_596_800_000, 253_402_300_799_999)
+_MICROS = Span(-62_135_596_800_000_000, 253_402_300_799_999_999)
+_ANY = Span(-_I64, _I64 - 1)
+
+_FIXED: dict[Kind, tuple[pa.DataType, int]] = {
+    Kind.BOOLEAN: (pa.bool_(), 1),
+    Kind.INT: (pa.int32(), 4),
+    Kind.LONG: (pa.int64(), 8),
+    Kind.FLOAT: (pa.float32(), 4),
+    Kind.DOUBLE: (pa.float64(), 8),
+}
+_TIMES: dict[Style, dict[str, tuple[pa.DataType, int, Span]]] = {
+    Style.ARROW: {
+        "date": (pa.date32(), 4, _DAYS),
+        "time-millis": (pa.time32("ms"), 4, Span(0, 86_399_999)),
+        "time-micros": (pa.time64("us"), 8, Span(0, 86_399_999_999)),
+        "timestamp-millis": (pa.timestamp("ms", "UTC"), 8, _MILLIS),
+        "timestamp-micros": (pa.timestamp("us", "UTC"), 8, _MICROS),
+        "timestamp-nanos": (pa.timestamp("ns", "UTC"), 8, _ANY),
+        "local-timestamp-millis": (pa.timestamp("ms"), 8, _MILLIS),
+        "local-timestamp-micros": (pa.timestamp("us"), 8, _MICROS),
+        "local-timestamp-nanos": (pa.timestamp("ns"), 8, _ANY),
+    },
+    Style.SPARK: {
+        "date": (pa.date32(), 4, Span(-_I32, _I32 - 1)),
+        "time-millis": (pa.int32(), 4, Span(-_I32, _I32 - 1)),
+        "time-micros": (pa.int64(), 8, _ANY),
+        "timestamp-millis": (pa.timestamp("us", "UTC"), 8, Span(-_I64, _I64 - 1, 1000)),
+        "timestamp-micros": (pa.timestamp("us", "UTC"), 8, _ANY),
+        "timestamp-nanos": (pa.int64(), 8, _ANY),
+        "local-timestamp-millis": (pa.timestamp("us"), 8, Span(-_I64, _I64 - 1, 1000)),
+        "local-timestamp-micros": (pa.timestamp("us"), 8, _ANY),
+        "local-timestamp-nanos": (pa.int64(), 8, _ANY),
+    },
+}
+_WIDER: dict[frozenset[Kind], Kind] = {
+    frozenset({Kind.INT, Kind.LONG}): Kind.LONG,
+    frozenset({Kind.FLOAT, Kind.DOUBLE}): Kind.DOUBLE,
+}
+"""Unions of two numbers that are one column."""
+
+
+class _Walk:
+    """One walk over a schema; it knows which records it stands in and how many columns it has made."""
+
+    def __init__(self, style: Style) -> None:
+        self._times = _TIMES[style]
+        self._inside: set[int] = set()
+        self._left = MAX_COLUMNS
+
+    def column(self, node: Node, path: str) -> Column:
+        self._left -= 1
+        if self._left < 0:
+            raise UnsupportedSchema(path, f"it has more than {MAX_COLUMNS} columns", "choose `columns`")
+        match node:
+            case Primitive():
+                return self._primitive(node.kind, node.logical, path)
+            case Fixed(logical=Logical(name="decimal") as logical):
+                return _decimal(logical, path)
+            case Fixed():
+                return Column(Storage.BINARY, pa.binary())
+            case Enum():
+                return Column(Storage.BINARY, pa.string(), symbols=node.symbols)
+            case Array():
+                item = self.column(node.items, f"{path}[]")
+                item.name = "element"
+                return Column(Storage.LIST, pa.list_(item.field()), children=(item,))
+            case Map():
+                return self._map(node, path)
+            case Record():
+                return self._record(node, path)
+            case Union():
+                return self._union(node, path)
+
+    def _primitive(self, kind: Kind, logical: Logical | None, path: str) -> Column:
+        if logical is not None and logical.name == "decimal":
+            return _decimal(logical, path)
+        if logical is not None and logical.name in self._times:
+            arrow, width, span = self._times[logical.name]
+            return Column(Storage.FIXED, arrow, width=width, span=span)
+        if kind in _FIXED:
+            arrow, width = _FIXED[kind]
+            return Column(Storage.FIXED, arrow, width=width)
+        if kind is Kind.NULL:
+            return Column(Storage.NULLS, pa.null(), nullable=True)
+        return Column(Storage.BINARY, pa.string() if kind is Kind.STRING else pa.binary())
+
+    def _map(self, node: Map, path: str) -> Column:
+        value = self.column(node.values, f"{path}{{}}")
+        key = Column(Storage.BINARY, pa.string(), name="key")
+        value.name = "value"
+        return Column(Storage.LIST, pa.map_(key.field(), value.field()), children=(key, value))
+
+    def _record(self, node: Record, path: str) -> Column:
+        if id(node) in self._inside:
+            way_out = "leave the field out by `columns`, or give a reader schema without it"
+            raise UnsupportedSchema(path, f"the record {node.name} contains itself", way_out)
+        self._inside.add(id(node))
+        children = []
+        for one in node.fields:
+            child = self.column(one.type, f"{path}.{one.name}".lstrip("."))
+            child.name = one.name
+            children.append(child)
+        self._inside.discard(id(node))
+        return _struct(children)
+
+    def _union(self, node: Union, path: str) -> Column:
+        """Null apart; what is left is one type, one wider number, or one member for each."""
+        others = [(index, one) for index, one in enumerate(node.branches) if not is_null(one)]
+        nullable = len(others) < len(node.branches)
+        kinds = frozenset(one.kind for _, one in others if isinstance(one, Primitive))
+        if not others:
+            return self._primitive(Kind.NULL, None, path)
+        if len(others) == 1:
+            found = self.column(others[0][1], path)
+        elif len(others) == 2 and kinds in _WIDER:
+            found = self._primitive(_WIDER[kinds], None, path)
+        else:
+            found = self._members(others, path)
+        found.nullable |= nullable
+        return found
+
+    def _members(self, others: list[tuple[int, Node]], path: str) -> Column:
+        members = {index: self.column(one, f"{path}|{number}") for number, (index, one) in enumerate(others)}
+        for number, one in enumerate(members.values()):
+            one.name, one.nullable = f"member{number}", True
+        found = _struct(list(members.values()))
+        found.members = members
+        return found
+
+
+def is_null(node: Node) -> bool:
+    """Whether this is the type null."""
+    return isinstance(node, Primitive) and node.kind is Kind.NULL
+
+
+def _struct(children: list[Column]) -> Column:
+    return Column(Storage.STRUCT, pa.struct([one.field() for one in children]), children=tuple(children))
+
+
+def _decimal(logical: Logical, path: str) -> Column:
+    if logical.precision > MAX_PRECISION:
+        raise UnsupportedSchema(
+            path,
+            f"a decimal of precision {logical.precision}, Arrow ends at {MAX_PRECISION}",
+            "give a reader schema with a smaller precision, or without the logical type to get the bytes",
+        )
+    if logical.precision > 38:
+        return Column(Storage.FIXED, pa.decimal256(logical.precision, logical.scale), width=32)
+    return Column(Storage.FIXED, pa.decimal128(logical.precision, logical.scale), width=16)

@@ -1,0 +1,131 @@
+"""Loads and stores at addresses, for compiled code that owns its bounds checks.
+
+Rules of this file: nothing is checked here, so nothing outside this package may use it. Little-endian machines only,
+which is every one that Arrow's own buffers are native to.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+__all__ = [
+    "compiled",
+    "copy",
+    "get",
+    "load_8",
+    "load_64",
+    "load_f32",
+    "load_i32",
+    "put",
+    "store_8",
+    "store_64",
+    "store_f32",
+    "store_f64",
+    "store_i32",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Their own annotations speak of what they make in Python; here it only matters what they are in compiled code.
+_njit: Any = numba.njit
+_intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
+
+
+def compiled(function: F) -> F:
+    """Compile a helper of the machine; it becomes part of whatever calls it."""
+    made: F = _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return made
+
+
+def _loader(kind: Any, wide: Any, widen: str) -> Any:
+    @_intrinsic
+    def load(typing_context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], kind.as_pointer())
+            found = builder.load(pointer, align=1)
+            return getattr(builder, widen)(found, context.get_value_type(wide)) if widen else found
+
+        return wide(types.int64), generate
+
+    return load
+
+
+def _storer(kind: Any, given: Any, narrow: str) -> Any:
+    @_intrinsic
+    def store(typing_context: Any, address: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], kind.as_pointer())
+            value = getattr(builder, narrow)(arguments[1], kind) if narrow else arguments[1]
+            builder.store(value, pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, given), generate
+
+    return store
+
+
+_I8, _I32, _I64, _F32, _F64 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType(), ir.DoubleType()
+
+load_8: Callable[[int], int] = _loader(_I8, types.int64, "zext")
+load_i32: Callable[[int], int] = _loader(_I32, types.int64, "sext")
+load_64: Callable[[int], int] = _loader(_I64, types.int64, "")
+load_f32: Callable[[int], float] = _loader(_F32, types.float64, "fpext")
+store_8: Callable[[int, int], None] = _storer(_I8, types.int64, "trunc")
+store_i32: Callable[[int, int], None] = _storer(_I32, types.int64, "trunc")
+store_64: Callable[[int, int], None] = _storer(_I64, types.int64, "")
+store_f32: Callable[[int, float], None] = _storer(_F32, types.float64, "fptrunc")
+store_f64: Callable[[int, float], None] = _storer(_F64, types.float64, "")
+
+
+@_intrinsic
+def _get(typing_context: Any, address: Any, entry: Any) -> Any:
+    """An entry of a table of numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_entry(builder, *arguments), align=8)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@_intrinsic
+def _put(typing_context: Any, address: Any, entry: Any, number: Any) -> Any:
+    """Set an entry of a table of numbers."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _entry(builder, *arguments[:2]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _entry(builder: Any, address: Any, entry: Any, *_: Any) -> Any:
+    return builder.gep(builder.inttoptr(address, _I64.as_pointer()), [entry])
+
+
+get: Callable[[int, int], int] = _get
+put: Callable[[int, int, int], None] = _put
+
+_HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
+
+
+@compiled
+def copy(source: int, target: int, size: int) -> int:
+    """Copy bytes; answers whether any of them is above 127."""
+    seen = 0
+    at = 0
+    while at + 8 <= size:
+        word = load_64(source + at)
+        store_64(target + at, word)
+        seen |= word
+        at += 8
+    tail = 0
+    while at < size:
+        byte = load_8(source + at)
+        store_8(target + at, byte)
+        tail |= byte
+        at += 1
+    return (seen & _HIGH_BITS) | (tail & 128)

@@ -1,0 +1,190 @@
+"""Reading and writing of Avro's numbers and texts, in compiled code.
+
+A reader takes the address `i` of the next byte and the address `end` behind the last one, and answers the address
+behind what it read; a negative one says that it failed, by `fail`. Values are 64-bit patterns in an int64 throughout:
+compiled code that mixes signed and unsigned goes by way of floats.
+
+Rules of this file: no columns and no programs.
+"""
+
+import numpy as np
+
+from serdes.arrow.memory import compiled, get, load_8, load_64, put
+from serdes.arrow.state import LIMB_COUNT, PLACE
+
+__all__ = [
+    "INVALID_BOOLEAN",
+    "INVALID_INDEX",
+    "INVALID_UTF8",
+    "LIMIT",
+    "NEGATIVE_LENGTH",
+    "OUT_OF_RANGE",
+    "RESOLUTION",
+    "TRAILING_BYTES",
+    "TRUNCATED",
+    "extent",
+    "fail",
+    "int_at",
+    "is_text",
+    "long_at",
+    "shifted",
+    "signed",
+]
+
+TRUNCATED, TRAILING_BYTES, INVALID_UTF8, NEGATIVE_LENGTH, INVALID_INDEX = 1, 2, 3, 4, 5
+INVALID_BOOLEAN, OUT_OF_RANGE, LIMIT, RESOLUTION = 6, 7, 8, 9
+
+_POSITIVE = 0x7FFFFFFFFFFFFFFF
+
+
+@compiled
+def fail(state: int, i: int, status: int) -> int:
+    """Note the place; the answer is the failure."""
+    put(state, PLACE, i)
+    return -status
+
+
+@compiled
+def long_at(state: int, i: int, end: int) -> tuple[int, int]:
+    """A number of at most 64 bits, not yet signed."""
+    if i >= end:
+        return 0, fail(state, i, TRUNCATED)
+    number = load_8(i)
+    i += 1
+    if number < 128:
+        return number, i
+    number &= 127
+    at, shift = i, 7
+    while shift < 70:
+        if at >= end:
+            return 0, fail(state, i, TRUNCATED)
+        byte = load_8(at)
+        at += 1
+        if shift == 63 and byte > 1:
+            break
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+        shift += 7
+    return 0, fail(state, i, OUT_OF_RANGE)
+
+
+@compiled
+def int_at(state: int, i: int, end: int) -> tuple[int, int]:
+    """A number of at most 32 bits, not yet signed."""
+    if i >= end:
+        return 0, fail(state, i, TRUNCATED)
+    number = load_8(i)
+    i += 1
+    if number < 128:
+        return number, i
+    number &= 127
+    at, shift = i, 7
+    while shift < 35:
+        if at >= end:
+            return 0, fail(state, i, TRUNCATED)
+        byte = load_8(at)
+        at += 1
+        if shift == 28 and byte > 15:
+            break
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+        shift += 7
+    return 0, fail(state, i, OUT_OF_RANGE)
+
+
+@compiled
+def signed(number: int) -> int:
+    """Undo the zigzag."""
+    return ((number >> 1) & _POSITIVE) ^ -(number & 1)
+
+
+@compiled
+def extent(state: int, i: int, end: int) -> tuple[int, int]:
+    """A length and where its bytes begin; there are so many."""
+    number, i = long_at(state, i, end)
+    if i < 0:
+        return 0, i
+    if number & 1:
+        return 0, fail(state, i, NEGATIVE_LENGTH)
+    number = (number >> 1) & _POSITIVE
+    if number > end - i:
+        return 0, fail(state, i, TRUNCATED)
+    return number, i
+
+
+@compiled
+def is_text(i: int, end: int) -> bool:
+    """Whether the bytes are UTF-8, as strictly as Python takes it."""
+    while i < end:
+        first = load_8(i)
+        i += 1
+        if first < 128:
+            while i + 8 <= end and load_64(i) & -9187201950435737472 == 0:
+                i += 8
+            continue
+        low, high = 0x80, 0xBF
+        if 0xC2 <= first <= 0xDF:
+            more = 1
+        elif 0xE0 <= first <= 0xEF:
+            more = 2
+            low = 0xA0 if first == 0xE0 else low
+            high = 0x9F if first == 0xED else high
+        elif 0xF0 <= first <= 0xF4:
+            more = 3
+            low = 0x90 if first == 0xF0 else low
+            high = 0x8F if first == 0xF4 else high
+        else:
+            return False
+        if more > end - i or not low <= load_8(i) <= high:
+            return False
+        for at in range(i + 1, i + more):
+            if load_8(at) & 0xC0 != 0x80:
+                return False
+        i += more
+    return True
+
+
+_BASE = 0xFFFFFFFF
+_STEP = 9
+_POWERS = np.array([10**power for power in range(_STEP + 1)], np.int64)
+
+
+@compiled
+def shifted(limbs: int, i: int, size: int, up: int, down: int) -> bool:
+    """Make `limbs` the amount of the big-endian number at `i` times 10^up / 10^down; False when it does not divide.
+
+    Limbs have 32 bits, the lowest first; there are enough for 64 bytes, and for what the decimals of Arrow hold.
+    """
+    for limb in range(LIMB_COUNT):
+        put(limbs, limb, 0)
+    negative = load_8(i) > 127
+    for at in range(size):
+        byte = load_8(i + size - 1 - at)
+        put(limbs, at >> 2, get(limbs, at >> 2) | (((byte ^ 255) if negative else byte) << ((at & 3) << 3)))
+    if negative:
+        add = 1
+        for limb in range(LIMB_COUNT):
+            add += get(limbs, limb)
+            put(limbs, limb, add & _BASE)
+            add >>= 32
+    while up > 0:
+        step = min(up, _STEP)
+        add = 0
+        for limb in range(LIMB_COUNT):
+            add += get(limbs, limb) * _POWERS[step]
+            put(limbs, limb, add & _BASE)
+            add >>= 32
+        up -= step
+    while down > 0:
+        step = min(down, _STEP)
+        rest = 0
+        for limb in range(LIMB_COUNT - 1, -1, -1):
+            rest = (rest << 32) | get(limbs, limb)
+            put(limbs, limb, rest // _POWERS[step])
+            rest %= _POWERS[step]
+        if rest != 0:
+            return False
+        down -= step
+    return True

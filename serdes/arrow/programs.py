@@ -1,0 +1,180 @@
+"""The programs of one decoder: one for each schema id that it has met, made when it is met.
+
+Rules of this file: it looks schemas up and has them compiled; no frames. A batch under way holds a `Snapshot`, which
+never changes; what is learned makes a new one, so any number of threads may decode at once.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from serdes.arrow import operations
+from serdes.arrow.layout import Column, Style
+from serdes.arrow.program import Code, Compiler
+from serdes.arrow.state import HASH
+from serdes.avro_plan import plan
+from serdes.avro_schema import Node, parse
+from serdes.avro_values import Shape
+from serdes.client import RegistryClient, Schema
+from serdes.errors import RegistryError, SchemaError
+from serdes.model import AVRO
+
+__all__ = ["Programs", "Snapshot", "WriterSchemas"]
+
+WriterSchemas = RegistryClient | Mapping[int, str | Schema] | Callable[[int], str | Schema]
+"""Where writer schemas come from: the registry, a table, or a function that raises LookupError for an unknown id."""
+
+UNKNOWN = ("unknown schema id", "")
+
+_MAX_PROGRAMS = 1000
+_UNKNOWN_SCHEMA = 40403
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that the machine needs of the programs known at one time; `starts` may be negative, see `machine.run`."""
+
+    code: Any
+    table: Any
+    pool: Any
+    ids: Any
+    starts: Any
+    stack_size: int
+
+
+class Programs:
+    """Programs that read into the same columns."""
+
+    _rows: Any
+    _table: Any
+
+    def __init__(self, reader: Node, root: Column, style: Style, writers: WriterSchemas) -> None:
+        self._reader = reader
+        self._root = root
+        self._shape = Shape(numeric_times=style is Style.SPARK, tagged_unions=True)
+        self._find = _finder(writers)
+        self._lock = threading.Lock()
+        self._code = Code()
+        self._refusals: dict[tuple[str, str], int] = {UNKNOWN: 0}
+        self._clear()
+        self._snapshot = self._take()
+
+    @property
+    def messages(self) -> list[str]:
+        """The sentences that instructions refer to by number."""
+        return self._code.messages
+
+    def refusal(self, number: int) -> tuple[str, str]:
+        """Reason and message of a refusal."""
+        return list(self._refusals)[number]
+
+    def text(self, schema_id: int) -> str:
+        """The writer schema of a program."""
+        return self._texts[schema_id]
+
+    def begin(self) -> Snapshot:
+        """What is known now; ids that the registry did not know are asked for again."""
+        unknown = [schema_id for schema_id, start in self._starts.items() if start == -1]
+        if unknown:
+            with self._lock:
+                for schema_id in unknown:
+                    self._starts.pop(schema_id, None)
+                self._snapshot = self._take()
+        return self._snapshot
+
+    def learn(self, schema_id: int) -> Snapshot:
+        """The same with one schema id more.
+
+        Raises:
+            SerdeError: the registry did not answer, or with anything but that it does not know the id.
+        """
+        try:
+            schema = self._find(schema_id)
+        except LookupError:
+            schema = None
+        with self._lock:
+            if len(self._starts) >= _MAX_PROGRAMS:
+                self._clear()
+            self._starts[schema_id] = self._start(schema_id, schema)
+            self._snapshot = self._take()
+            return self._snapshot
+
+    def learn_own(self) -> tuple[Snapshot, int]:
+        """A program for payloads that have the reader schema itself, and where it begins."""
+        with self._lock:
+            start = Compiler(self._code).compile(
+                plan(self._reader, self._reader, self._shape), self._reader, self._root
+            )
+            self._snapshot = self._take()
+            return self._snapshot, start
+
+    def _start(self, schema_id: int, schema: Schema | None) -> int:
+        if schema is None:
+            return self._refuse(*UNKNOWN)
+        if schema.format != AVRO:
+            return self._refuse(f"writer schema is {schema.format}")
+        self._texts[schema_id] = schema.text
+        try:
+            resolved = plan(parse(schema.text), self._reader, self._shape)
+            return Compiler(self._code).compile(resolved, self._reader, self._root)
+        except SchemaError as error:
+            return self._refuse("unusable writer schema", str(error))
+        except RecursionError:
+            return self._refuse("unusable writer schema", "the types of the schema are nested too deeply")
+
+    def _refuse(self, reason: str, message: str = "") -> int:
+        return -1 - self._refusals.setdefault((reason, message), len(self._refusals))
+
+    def _take(self) -> Snapshot:
+        size = 16
+        while size < 2 * len(self._starts):
+            size *= 2
+        ids, starts = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+        for schema_id, start in self._starts.items():
+            slot = (schema_id * HASH >> 7) & (size - 1)
+            while ids[slot] >= 0:
+                slot = (slot + 1) & (size - 1)
+            ids[slot], starts[slot] = schema_id, start
+        code = self._code
+        self._rows = _extended(self._rows, code.rows)
+        self._table = _extended(self._table, code.table)
+        pool = np.frombuffer(bytes(code.pool) or b"\0", np.uint8)
+        return Snapshot(self._rows, self._table, pool, ids, starts, 2 * code.deepest + 64)
+
+    def _clear(self) -> None:
+        """Forget all programs, and keep the sentences: batches under way refer to them by number."""
+        self._starts: dict[int, int] = {}
+        self._texts: dict[int, str] = {}
+        self._code = Code(messages=self._code.messages)
+        self._rows = np.zeros((0, operations.WORDS), np.int64)
+        self._table = np.zeros(0, np.int64)
+
+
+def _extended(array: Any, rows: list[Any]) -> Any:
+    """The array with the rows that it lacks: what is written of a program never changes."""
+    return np.concatenate([array, np.array(rows[len(array) :], np.int64)]) if len(rows) > len(array) else array
+
+
+def _finder(writers: WriterSchemas) -> Callable[[int], Schema]:
+    """A look-up that raises LookupError for an id that is not known, whatever stands behind it."""
+    fetch = _fetcher(writers)
+
+    def find(schema_id: int) -> Schema:
+        try:
+            found = fetch(schema_id)
+        except RegistryError as error:
+            if error.error_code != _UNKNOWN_SCHEMA:
+                raise
+            raise LookupError(schema_id) from None
+        return Schema(found) if isinstance(found, str) else found
+
+    return find
+
+
+def _fetcher(writers: WriterSchemas) -> Callable[[int], str | Schema]:
+    if isinstance(writers, RegistryClient):
+        return writers.get_schema
+    return writers.__getitem__ if isinstance(writers, Mapping) else writers

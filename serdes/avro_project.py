@@ -1,0 +1,88 @@
+"""A reader schema cut down to the columns asked for, and written out again.
+
+Rules of this file: nodes in, nodes or text out; no registry.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from serdes.avro_schema import MISSING, Array, Enum, Field, Fixed, Logical, Map, Node, Primitive, Record, Union
+
+__all__ = ["SchemaWriter", "project", "write"]
+
+_NOT_CHECKED = frozenset({"uuid"})
+"""Logical types that columns show as their underlying type: there is none for them, so checking buys nothing."""
+
+
+def project(schema: Node, columns: Sequence[str]) -> Node:
+    """The record with some of its fields only, in the order asked for; the rest will be skipped, not decoded."""
+    if isinstance(columns, str):
+        raise TypeError(f"columns is a list of field names, not the text {columns!r}")
+    if not isinstance(schema, Record):
+        raise ValueError("columns can be chosen of a record only, and the reader schema is none")  # noqa: TRY004
+    fields = {one.name: one for one in schema.fields}
+    unknown = [name for name in columns if name not in fields]
+    if unknown or not columns:
+        problem = f"no column {', '.join(unknown)}" if unknown else "no column is chosen"
+        raise ValueError(f"{problem}; the reader schema {schema.name} has {', '.join(fields)}")
+    return Record(schema.name, schema.aliases, [fields[name] for name in dict.fromkeys(columns)])
+
+
+def write(schema: Node) -> str:
+    """A schema text that reads as the same schema."""
+    return json.dumps(SchemaWriter().tree(schema))
+
+
+class SchemaWriter:
+    """Writes each named type out where it is met first, and by its name from then on."""
+
+    def __init__(self) -> None:
+        self._written: set[str] = set()
+
+    def tree(self, node: Node) -> Any:
+        """What stands for a node in the text."""
+        match node:
+            case Primitive():
+                logical = _logical(node.logical)
+                return {"type": str(node.kind), **logical} if logical else str(node.kind)
+            case Array():
+                return {"type": "array", "items": self.tree(node.items)}
+            case Map():
+                return {"type": "map", "values": self.tree(node.values)}
+            case Union():
+                return [self.tree(branch) for branch in node.branches]
+            case Record() | Enum() | Fixed() if self._is_known(node.name):
+                return _reference(node.name)
+        self._written.add(node.name)
+        aliases = [_reference(one) for one in node.aliases]
+        return {"name": node.name, "namespace": "", "aliases": aliases, **self._definition(node)}
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._written
+
+    def _definition(self, node: Record | Enum | Fixed) -> dict[str, Any]:
+        match node:
+            case Record():
+                return {"type": "record", "fields": [self._field(one) for one in node.fields]}
+            case Enum():
+                default = {} if node.default is None else {"default": node.default}
+                return {"type": "enum", "symbols": list(node.symbols), **default}
+            case Fixed():
+                return {"type": "fixed", "size": node.size, **_logical(node.logical)}
+
+    def _field(self, one: Field) -> dict[str, Any]:
+        default = {} if one.default is MISSING else {"default": one.default}
+        return {"name": one.name, "type": self.tree(one.type), "aliases": list(one.aliases), **default}
+
+
+def _reference(name: str) -> str:
+    """A full name; the leading dot says so of one that has no namespace."""
+    return name if "." in name else f".{name}"
+
+
+def _logical(logical: Logical | None) -> dict[str, Any]:
+    if logical is None or logical.name in _NOT_CHECKED:
+        return {}
+    numbers = {"precision": logical.precision, "scale": logical.scale} if logical.name == "decimal" else {}
+    return {"logicalType": logical.name, **numbers}

@@ -1,0 +1,297 @@
+"""The checker: it must accept whatever a registry in its right mind can do, and see each kind of lie."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from faults.checker import by_subject, judge
+from faults.ledger import Ledger, read_ledger
+from faults.linear import Verdict, explain
+from faults.model import CONTENTS, LEVELS, NEW, Operation, Request, compatible, content_of, perform, text_of
+from storage.log import Entry as LogEntry
+from storage.records import ConfigKey, ConfigValue, SchemaKey, SchemaValue, encode
+
+S = "s"
+
+
+def op(start, end, kind, answer, node=0, subject=S, **request):
+    """An operation; no answer is a fate unknown."""
+    return Operation(int(start * 100), "c", node, Request(kind, subject, **request), start, end, answer)
+
+
+def registered(start, end, content, schema_id, version, node=0, subject=S):
+    """An acknowledged registration."""
+    return op(start, end, "register", (200, (schema_id, version)), node, subject, content=content)
+
+
+def shown(start, end, content, schema_id, version, kind="latest"):
+    """A read that shows a version."""
+    asked = version if kind == "version" else 0
+    return op(start, end, kind, (200, (schema_id, version, content)), version=asked)
+
+
+GOOD = [
+    pytest.param([registered(0, 1, "a", 1, 1), shown(2, 3, "a", 1, 1)], id="write-then-read"),
+    pytest.param(
+        [registered(0, 4, "a", 1, 1), op(1, 2, "latest", (40401, None))], id="read-before-the-write-took-effect"
+    ),
+    pytest.param([registered(0, 4, "a", 1, 1), shown(1, 2, "a", 1, 1)], id="read-of-a-write-not-yet-answered"),
+    pytest.param([op(0, 1, "register", None, content="a"), shown(5, 6, "a", 1, 1)], id="lost-answer-took-effect"),
+    pytest.param(
+        [op(0, 1, "register", None, content="a"), op(2, 3, "latest", (40401, None)), shown(5, 6, "a", 1, 1)],
+        id="lost-answer-took-effect-late",
+    ),
+    pytest.param([op(0, 1, "register", None, content="a"), op(5, 6, "latest", (40401, None))], id="lost-answer-never"),
+    pytest.param([registered(0, 3, "a", 1, 1), registered(1, 2, "ab", 2, 2)], id="concurrent-registrations"),
+    pytest.param([registered(0, 1, "a", 1, 1), registered(2, 3, "a", 1, 1)], id="registered-again"),
+    pytest.param(
+        [registered(0, 1, "a", 1, 1), op(2, 3, "register", (40901, None), content="aA")], id="incompatible-refused"
+    ),
+    pytest.param(
+        [
+            registered(0, 1, "a", 1, 1),
+            op(2, 3, "set_level", (200, "NONE"), level="NONE"),
+            registered(2, 3.5, "A", 2, 2),
+        ],
+        id="incompatible-under-a-level-that-was-changed-meanwhile",
+    ),
+    pytest.param(
+        [
+            registered(0, 1, "a", 1, 1),
+            op(2, 3, "soft_delete", (200, (1,))),
+            registered(4, 5, "a", 1, 2),
+            op(6, 7, "all_versions", (200, (2,))),
+        ],
+        id="a-deleted-schema-comes-back-as-a-new-version",
+    ),
+    pytest.param(
+        [
+            op(0, 1, "import", (200, (5, 5)), content="a", schema_id=5, version=5),
+            op(2, 4, "soft_delete", (200, (5,))),
+            op(3, 5, "import", (200, (5, 5)), content="a", schema_id=5, version=5),
+            op(6, 7, "latest", (200, (5, 5, "a"))),
+        ],
+        id="a-write-that-would-change-nothing-if-it-came-earlier",
+    ),
+    pytest.param(
+        [
+            registered(0, 1, "a", 1, 1),
+            op(2, 3, "soft_delete", (200, 1), version=1),
+            shown(4, 5, "a", 1, 1, kind="version"),
+        ],
+        id="an-explicit-version-from-memory-after-its-deletion",
+    ),
+]
+BAD = [
+    pytest.param([registered(0, 1, "a", 1, 1), op(2, 3, "latest", (40401, None))], id="lost-write"),
+    pytest.param([registered(0, 1, "a", 1, 1), op(2, 3, "versions", (40401, None), node=1)], id="lost-write-in-a-list"),
+    pytest.param(
+        [registered(0, 1, "a", 1, 1), op(2, 3, "version", (40401, None), version=1)],
+        id="acknowledged-version-not-found",
+    ),
+    pytest.param(
+        [registered(0, 1, "a", 1, 1), registered(2, 3, "ab", 2, 2), shown(4, 5, "a", 1, 1)], id="stale-latest"
+    ),
+    pytest.param(
+        [registered(0, 1, "a", 1, 1), op(2, 3, "by_id", (40403, None), schema_id=1)], id="acknowledged-id-not-found"
+    ),
+    pytest.param([registered(0, 1, "a", 1, 1), registered(0, 1, "b", 2, 1)], id="version-given-twice"),
+    pytest.param([registered(0, 1, "a", 1, 1), registered(2, 3, "b", 1, 2)], id="id-given-twice"),
+    pytest.param([registered(0, 1, "a", 1, 1), registered(2, 3, "aA", 2, 2)], id="incompatible-version-acknowledged"),
+    pytest.param(
+        [registered(0, 1, "a", 1, 1), registered(2, 5, "abA", 2, 2), registered(3, 4, "aB", 3, 3)],
+        id="two-that-do-not-fit-each-other",
+    ),
+    pytest.param([registered(0, 1, "a", 1, 1), shown(2, 3, "b", 1, 1)], id="changed-content"),
+    pytest.param([registered(0, 1, "a", 1, 1), shown(2, 3, "a", 2, 1)], id="changed-id"),
+    pytest.param(
+        [registered(0, 1, "a", 1, 1), op(2, 3, "register", (40901, None), content="ab")], id="compatible-refused"
+    ),
+    pytest.param(
+        [
+            registered(0, 1, "a", 1, 1),
+            op(2, 3, "soft_delete", (200, (1,))),
+            shown(4, 5, "a", 1, 1),
+        ],
+        id="deleted-and-still-the-latest",
+    ),
+    pytest.param(
+        [
+            op(0, 1, "register", None, content="a"),
+            shown(2, 3, "a", 1, 1),
+            op(4, 5, "latest", (40401, None)),
+        ],
+        id="seen-and-then-gone",
+    ),
+    pytest.param(
+        [
+            op(0, 9, "set_level", (200, "NONE"), level="NONE"),
+            op(1, 2, "level", (200, "NONE")),
+            op(3, 4, "set_level", (200, "FULL"), level="FULL"),
+            op(5, 6, "level", (200, "FULL")),
+            op(7, 8, "level", (200, "NONE")),
+        ],
+        id="one-request-that-took-effect-twice",
+    ),
+]
+
+
+@pytest.mark.parametrize("history", GOOD)
+def test_good_histories(history):
+    """What can be put in order is accepted."""
+    assert {} == {s: f for s, h in by_subject(history).items() if (f := explain(h)).verdict is not Verdict.EXPLAINED}
+
+
+@pytest.mark.parametrize("history", BAD)
+def test_planted_lies(history):
+    """What no order explains, or gives one id to two schemas, is a broken promise."""
+    assert judge(history, _ledger_of(history)).broken
+
+
+def test_search_without_end_is_undecided():
+    """A search that outgrows its budget is no proof: it is reported as undecided."""
+    history = [op(0, 9, "set_level", None, level=LEVELS[i % 7]) for i in range(20)]
+    finding = explain([*history, op(10, 11, "level", (200, "odd"))], budget=50)
+    assert Verdict.UNDECIDED == finding.verdict
+    broken = judge([*history, *(replace(o, start=20, end=21) for o in history)], Ledger()).broken
+    assert () == broken
+
+
+def test_acknowledged_but_not_in_the_log():
+    """A registration that the log does not hold is reported, though every reader was told of it."""
+    history = [registered(0, 1, "a", 1, 1), shown(2, 3, "a", 1, 1)]
+    assert () == judge(history, _ledger_of(history)).broken
+    assert 2 == len(judge(history, Ledger()).broken)
+
+
+# offset -> record, the law that it breaks
+def _schema(version, content, schema_id, subject=S, **rest):
+    return encode(
+        SchemaKey(subject, version), SchemaValue(subject, version, schema_id, text_of(content), "AVRO", **rest)
+    )
+
+
+LOGS = [
+    pytest.param([_schema(1, "a", 1), _schema(2, "ab", 2)], "", id="good"),
+    pytest.param(
+        [_schema(1, "a", 1), _schema(1, "a", 1, deleted=True), encode(SchemaKey(S, 1))], "", id="good-deletion"
+    ),
+    pytest.param([_schema(1, "a", 1), _schema(2, "ab", 3)], "the next id would have been 2", id="gap-in-ids"),
+    pytest.param([_schema(1, "a", 1), _schema(2, "ab", 1)], "the id named 'a' before", id="id-of-two-schemas"),
+    pytest.param([_schema(1, "a", 1), _schema(1, "a", 2, "t")], "the same content has the id", id="schema-of-two-ids"),
+    pytest.param([_schema(1, "a", 1), _schema(1, "ab", 2)], "the version is not beyond 1", id="version-twice"),
+    pytest.param([_schema(1, "a", 1), _schema(2, "aA", 2)], "not BACKWARD with", id="incompatible"),
+    pytest.param(
+        [
+            encode(ConfigKey(S), ConfigValue({"compatibilityLevel": "FORWARD"})),
+            _schema(1, "aA", 1),
+            _schema(2, "a", 2),
+        ],
+        "not FORWARD with",
+        id="incompatible-under-a-level-of-its-own",
+    ),
+    pytest.param(
+        [_schema(1, "a", 1), _schema(1, "a", 1, deleted=True), encode(SchemaKey(S, 1)), _schema(1, "b", 1)],
+        "the id named 'a' before",
+        id="id-reused-after-hard-delete",
+    ),
+]
+
+
+@pytest.mark.parametrize(("records", "expected"), LOGS)
+def test_laws_of_the_log(records, expected):
+    """Each law of the log is seen to be broken at the record that breaks it."""
+    broken = read_ledger(LogEntry(i, 0, r.key, r.value) for i, r in enumerate(records)).broken
+    if expected:
+        assert expected in broken[0]
+    else:
+        assert [] == broken
+
+
+def test_contents_and_texts():
+    """A content and its schema text stand for each other."""
+    assert list(CONTENTS) == [content_of(text_of(content)) for content in CONTENTS]
+
+
+KINDS = st.sampled_from(
+    ["register", "register", "register", "look_up", "latest", "versions", "all_versions", "version", "soft_delete",
+     "hard_delete", "level", "set_level", "drop_level"]
+)  # fmt: skip
+REQUESTS = st.builds(
+    Request,
+    kind=KINDS,
+    subject=st.just(S),
+    content=st.sampled_from(CONTENTS),
+    version=st.integers(0, 4),
+    level=st.sampled_from(LEVELS),
+)
+# The request, how much earlier it began than it took effect, how much later it was answered, whether the answer came.
+STEPS = st.lists(st.tuples(REQUESTS, st.floats(0, 6), st.floats(0, 6), st.booleans(), st.booleans()), max_size=40)
+
+
+def _executed(steps):
+    """A history in which each request takes effect at its place, or is lost with its answer."""
+    subject, history = NEW, []
+    for place, (request, earlier, later, answered, lost) in enumerate(steps):
+        if not answered and lost:
+            after, answer = subject, None
+        else:
+            after, answer = perform(subject, request, place + 1)
+        if request.kind == "version" and request.version == 0:
+            continue
+        subject = after
+        if answered or request.kind in ("register", "soft_delete", "hard_delete", "set_level", "drop_level"):
+            told = answer if answered else None
+            history.append(Operation(place, "c", 0, request, place - earlier, place + later, told))
+    return history
+
+
+@given(STEPS)
+def test_whatever_a_sequence_explains_is_accepted(steps):
+    """Histories that a correct registry produced, with overlapping requests and lost answers, are never refused."""
+    finding = explain(_executed(steps))
+    assert Verdict.EXPLAINED == finding.verdict, finding
+
+
+@given(STEPS, st.data())
+def test_a_changed_answer_is_seen(steps, data):
+    """In a history without overlap every answer is the only one possible: any other one is refused."""
+    history = [replace(o, start=o.number, end=o.number + 0.5) for o in _executed(steps) if o.answer is not None]
+    subject, strict = NEW, []
+    for operation in history:
+        subject, answer = perform(subject, operation.request, operation.number + 1)
+        strict.append(replace(operation, answer=answer))
+    if not strict:
+        return
+    place = data.draw(st.integers(0, len(strict) - 1))
+    lie = (40901, None) if strict[place].answer != (40901, None) else (40402, None)
+    lying = [replace(o, answer=lie) if i == place else o for i, o in enumerate(strict)]
+    assert Verdict.CONTRADICTED == explain(lying).verdict
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_rules_of_compatibility(content, level):
+    """The rules of the model, by letters, are those of the level's definition over sets of fields."""
+    for old in CONTENTS:
+        reads_old = {letter for letter in content if letter not in old and letter.isupper()} == set()
+        old_reads = {letter for letter in old if letter not in content and letter.isupper()} == set()
+        wanted = {"BACKWARD": reads_old, "FORWARD": old_reads, "FULL": reads_old and old_reads, "NONE": True}
+        assert wanted[level.removesuffix("_TRANSITIVE")] == compatible(content, [old], level)
+        assert (wanted[level.removesuffix("_TRANSITIVE")] or "TRANSITIVE" not in level) == compatible(
+            content, [old, content], level
+        )
+
+
+def _ledger_of(history):
+    """A log that holds exactly what the history says."""
+    ledger = Ledger()
+    for operation in history:
+        request, answer = operation.request, operation.answer
+        if answer and answer[0] == 200 and request.kind == "register":
+            ledger.registered.add((request.subject, answer[1][1], answer[1][0], request.content))
+        if answer and answer[0] == 200 and request.kind in ("latest", "version"):
+            ledger.registered.add((request.subject, answer[1][1], answer[1][0], answer[1][2]))
+    return ledger

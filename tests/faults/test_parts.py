@@ -1,0 +1,166 @@
+"""The parts of the harness that could make a run pass or fail for the wrong reason."""
+
+import http.client
+import random
+import sqlite3
+import threading
+from contextlib import closing, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from faults.history import from_line, load, save, to_line
+from faults.model import Operation, Request
+from faults.proxy import Proxy
+from faults.report import add, into_document, lines, tables
+from faults.report import load as load_results
+from faults.run import Happened, Result
+from faults.wal import next_frame, tear
+
+OPERATIONS = [
+    Operation(1, "c", 0, Request("register", "s", content="a"), 0.25, 1.5, (200, (1, 1))),
+    Operation(2, "c", 1, Request("soft_delete", "s"), 2.0, 3.0, (200, (1, 2))),
+    Operation(3, "c", 1, Request("set_level", "s", level="FULL"), 2.0, 3.0, None),
+    Operation(4, "c", 1, Request("latest", "s"), 2.0, 3.0, (40401, None)),
+]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_history_lines(operation):
+    """An operation and its line stand for each other."""
+    assert operation == from_line(to_line(operation))
+
+
+def test_history_file(tmp_path):
+    """A history survives its file."""
+    save(OPERATIONS, tmp_path / "h.jsonl")
+    assert OPERATIONS == load(tmp_path / "h.jsonl")
+
+
+class _Hello(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def proxied():
+    """A proxy in front of a server that says hello."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
+    threading.Thread(target=server.serve_forever).start()
+    with closing(Proxy()) as proxy:
+        proxy.lead_to(server.server_port)
+        yield proxy
+    server.shutdown()
+    server.server_close()
+
+
+def get(proxy, timeout=10.0):
+    """Ask through a proxy."""
+    with closing(http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=timeout)) as connection:
+        connection.request("GET", "/")
+        return connection.getresponse().read()
+
+
+def test_proxy(proxied):
+    """It carries; refused it lets nobody connect; silent it lets connect and says nothing; restored it carries."""
+    assert b"hello" == get(proxied)
+    proxied.refuse()
+    with pytest.raises(ConnectionRefusedError):
+        get(proxied)
+    proxied.restore()
+    assert b"hello" == get(proxied)
+    proxied.silence()
+    with pytest.raises(TimeoutError):
+        get(proxied, timeout=0.2)
+    proxied.restore()
+    assert b"hello" == get(proxied)
+
+
+def _written(path, rows):
+    """A database whose log was never folded back, as kill -9 leaves it: copied while it was open."""
+    source = path.with_name("source.db")
+    with closing(sqlite3.connect(source, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE t (n INTEGER)")
+        for n in range(rows):
+            connection.execute("INSERT INTO t VALUES (?)", (n,))
+        for suffix in ("", "-wal"):
+            path.with_name(path.name + suffix).write_bytes(source.with_name(source.name + suffix).read_bytes())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_torn_write_takes_nothing_that_was_committed(tmp_path, seed):
+    """The torn frame lies behind the last commit, and SQLite passes over it."""
+    path = tmp_path / "copy.db"
+    _written(path, 20)
+    log = path.with_name("copy.db-wal")
+    before = log.read_bytes()
+    assert tear(path, random.Random(seed))
+    after = log.read_bytes()
+    assert len(before) == next_frame(before)
+    assert before == after[: len(before)]
+    assert len(before) < len(after)
+    with closing(sqlite3.connect(path)) as connection:
+        assert 20 == connection.execute("SELECT count(*) FROM t").fetchone()[0]
+
+
+def test_tearing_the_last_commit_itself_is_seen(tmp_path):
+    """The damage is real: one frame earlier it would take an acknowledged row."""
+    path = tmp_path / "copy.db"
+    _written(path, 20)
+    log = path.with_name("copy.db-wal")
+    content = bytearray(log.read_bytes())
+    content[-100:] = random.Random(1).randbytes(100)
+    log.write_bytes(content)
+    with closing(sqlite3.connect(path)) as connection:
+        assert 19 == connection.execute("SELECT count(*) FROM t").fetchone()[0]
+
+
+RESULT = Result(
+    log="sqlite",
+    seed=7,
+    operations=10,
+    unknown=1,
+    writes=5,
+    records=4,
+    faults=(
+        Happened("kill -9 of a node", "node 1", 1.0, 2.0, 0.5),
+        Happened("restart of a node", "node 0", 9, 9.5, 0.25),
+    ),
+    broken=(),
+    longest_search=3,
+    seconds=4.0,
+)
+
+
+def test_results_file_and_tables(tmp_path):
+    """Results survive their file; the tables count runs, and the document keeps what is around them."""
+    add(RESULT, tmp_path / "r.jsonl")
+    add(RESULT, tmp_path / "r.jsonl")
+    results = load_results(tmp_path / "r.jsonl")
+    assert [RESULT, RESULT] == results
+    assert "| sqlite | 2 | 4 | 20 | 10 | 2 | 8 | 0 |" in tables(results)
+    assert "| sqlite | kill -9 of a node | 2 | 2 | 0.50 | 0.50 |" in tables(results)
+    document = tmp_path / "d.md"
+    document.write_text("before\n<!-- runs: begin -->\nold\n<!-- runs: end -->\nafter\n")
+    into_document(results, document)
+    text = document.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    with suppress(ValueError):
+        (tmp_path / "e.md").write_text("nothing")
+        into_document(results, tmp_path / "e.md")
+        raise AssertionError
+
+
+def test_lines_of_a_result():
+    """A result says its seed, its faults, and what was broken."""
+    assert "sqlite seed 7: kept" in lines(RESULT)[0]
+    assert 3 == len(lines(RESULT))
