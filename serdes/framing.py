@@ -30,10 +30,9 @@ def split(frame: bytes) -> tuple[int, bytes]:
     if len(frame) < HEADER_SIZE:
         raise FrameError("frame too short")
     magic, schema_id = _HEADER.unpack_from(frame)
-    if magic != MAGIC_BYTE and _is_of_glue(frame):
-        raise FrameError("frame of AWS Glue's registry")
     if magic != MAGIC_BYTE:
-        raise FrameError(f"wrong magic byte 0x{magic:02x}")
+        hint = " (frame of AWS Glue's registry)" if _is_of_glue(frame) else ""
+        raise FrameError(f"wrong magic byte 0x{magic:02x}{hint}")
     if schema_id > MAX_SCHEMA_ID:
         raise FrameError(f"schema id {schema_id} is outside 0 to {MAX_SCHEMA_ID}")
     return schema_id, frame[HEADER_SIZE:]

@@ -91,16 +91,18 @@ def test_damaged_frames(
     faults = _faults(decoded).first()
 
     assert faults is not None
-    assert {"rows": count, "lost": 0, "changed": 0, "other_value": 0} == {
-        name: faults[name] for name in ("rows", "lost", "changed", "other_value")
-    }
-    assert faults["other_reason"] < count / 200  # of a frame with two faults each path may tell the other one first
+    expected = {"rows": count, "lost": 0, "changed": 0, "other_value": 0, "other_reason": 0}
+    assert expected == {name: faults[name] for name in expected}
     assert count / 10 < faults["dead"] < count
 
 
 def _faults(decoded: DataFrame) -> DataFrame:
     """How many rows are not as they should be, by kind."""
     jvm, python = functions.col("jvm_f"), functions.col("python_f")
+
+    # Python finds an instant beyond Spark's range last of all faults of a frame, the JVM where it stands.
+    told = jvm["error"]["reason"]
+    has_two_faults = told.eqNullSafe("out of range") & python["error"].isNotNull()
 
     def counted(condition: Column) -> Column:
         return functions.count_if(condition)
@@ -111,7 +113,7 @@ def _faults(decoded: DataFrame) -> DataFrame:
         counted(jvm["value"].isNull() != jvm["error"].isNotNull()).alias("lost"),
         counted(jvm["error"].isNotNull() & (jvm["error"]["frame"] != functions.col("f"))).alias("changed"),
         counted(~jvm["value"].cast("string").eqNullSafe(python["value"].cast("string"))).alias("other_value"),
-        counted(~jvm["error"]["reason"].eqNullSafe(python["error"]["reason"])).alias("other_reason"),
+        counted(~told.eqNullSafe(python["error"]["reason"]) & ~has_two_faults).alias("other_reason"),
     )
 
 

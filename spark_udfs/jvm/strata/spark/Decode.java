@@ -224,7 +224,7 @@ public final class Decode implements ScalarFunction<Object> {
                 throw refuse("frame too short");
             }
             if (frame[0] == GLUE && frame.length >= GLUE_HEADER && (frame[1] == 0 || frame[1] == GLUE_ZLIB)) {
-                throw refuse("frame of AWS Glue's registry");
+                throw refuse("wrong magic byte 0x03 (frame of AWS Glue's registry)");
             }
             if (frame[0] != 0) {
                 throw refuse(String.format("wrong magic byte 0x%02x", frame[0]));
