@@ -44,7 +44,7 @@ class Way(NamedTuple):
     """Frames, how many, and what is made of them."""
 
     frames: DataFrame
-    count: int
+    rows: int
     column: Column
 
 
@@ -130,7 +130,7 @@ def _rate(way: Way) -> Rate:
     cpu, started = _cpu_seconds(), time.perf_counter()
     way.frames.select(way.column.alias("order")).write.format("noop").mode("overwrite").save()
     seconds, cpu = time.perf_counter() - started, _cpu_seconds() - cpu
-    return Rate(way.count / seconds, cpu / way.count * 1e6)
+    return Rate(way.rows / seconds, cpu / way.rows * 1e6)
 
 
 def _cpu_seconds() -> float:
