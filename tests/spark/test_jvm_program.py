@@ -225,6 +225,12 @@ def _has_two_faults(ours: Any, python: Any) -> bool:
     return other and (one == "out of range" or (one == "truncated" and other.startswith("resolution")))
 
 
+def _is_replaced_time(task: Task, ours: Any, python: Any) -> bool:
+    """A time beyond Spark's range, under a key of a map that comes again: Python never looks at it, the JVM refuses."""
+    can_be = '"map"' in task.writer and "-millis" in task.reader
+    return can_be and ours.get("reason") == "out of range" and "value" in python
+
+
 @pytest.mark.parametrize(
     ("count", "each"), [(150, 20), pytest.param(4000, 50, marks=pytest.mark.slow)], ids=["3000", "200000"]
 )
@@ -237,13 +243,15 @@ def test_damaged_payloads(probe: Probe, count: int, each: int) -> None:
     answers = probe(tasks, False)
 
     told = [
-        (task.writer, task.reader, payload, ours, python)
+        (task, payload, ours, python)
         for task, (given, _) in zip(tasks, answers, strict=True)
         for payload, ours, python in zip(task.payloads, given, _in_python(task), strict=True)
     ]
-    differing = [one for one in told if one[3] != one[4]]
-    assert [] == [one for one in differing if not _has_two_faults(one[3], one[4])]
+    differing = [one for one in told if one[2] != one[3]]
+    replaced = [one for one in differing if _is_replaced_time(one[0], one[2], one[3])]
+    assert [] == [one for one in differing if one not in replaced and not _has_two_faults(one[2], one[3])]
     assert len(differing) < len(told) / 200
+    assert len(replaced) < 5
     assert len(told) / 20 < sum("reason" in ours for *_, ours, _ in told) < len(told)
 
 
