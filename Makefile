@@ -1,6 +1,7 @@
 # The whole command surface. Every target sets up what it needs first.
 PYTHON ?= python3
 BIN := .venv/bin
+JAR := spark_udfs/strata-spark.jar
 RUNS ?= 70
 EXTRAS := server,kafka,postgres,arrow,spark
 
@@ -9,7 +10,7 @@ EXTRAS := server,kafka,postgres,arrow,spark
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-setup: .venv/.installed  ## create .venv with the strata command in it, and fetch the jars
+setup: .venv/.installed $(JAR)  ## create .venv with the strata command in it, fetch and build the jars
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Strata needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
@@ -17,6 +18,10 @@ setup: .venv/.installed  ## create .venv with the strata command in it, and fetc
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev
 	$(BIN)/python -m harness.jars
+	touch $@
+
+$(JAR): .venv/.installed $(wildcard spark_udfs/jvm/strata/spark/*.java)
+	$(BIN)/python -m harness.spark_jar
 	touch $@
 
 serve: setup  ## the registry on http://127.0.0.1:8081, log in sqlite:///strata.db

@@ -1,4 +1,4 @@
-"""The records of the Spark measurements: an order of twenty fields in three writer versions, as registry frames."""
+"""The records of the Spark measurements: an order of twenty fields in many writer versions, as registry frames."""
 
 import io
 import json
@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import fastavro
@@ -53,11 +54,15 @@ def _without(*names: str) -> list[dict[str, Any]]:
 
 
 # Version 1 lacks a field and has an int that became a long; version 3 has lost a field; version 2 is the reader's.
+# Those from 4 on have a field each that the reader does not know.
 VERSIONS: dict[int, list[dict[str, Any]]] = {
     1: [{**field, "type": "int"} if field["name"] == "customer" else field for field in _without("coupon")],
     2: _FIELDS,
     3: _without("comment"),
+    **{version: [*_FIELDS, {"name": f"extra_{version}", "type": "string", "default": ""}] for version in range(4, 51)},
 }
+_SAMPLES = 1000
+"""So many records of each version are written; then they come again."""
 
 
 def schema_text(version: int) -> str:
@@ -67,13 +72,26 @@ def schema_text(version: int) -> str:
 
 def frames(ids: dict[int, int], count: int) -> Iterator[bytes]:
     """Yield frames, the versions given (version -> schema id) in turn."""
-    schemas = {version: fastavro.parse_schema(json.loads(schema_text(version))) for version in ids}
     source = random.Random(7)
+    each = min(_SAMPLES, count // len(ids) + 1)
+    samples = {
+        version: [_frame(version, schema_id, source, n) for n in range(each)] for version, schema_id in ids.items()
+    }
+    versions = list(ids)
     for number in range(count):
-        version = list(ids)[number % len(ids)]
-        payload = io.BytesIO()
-        fastavro.schemaless_writer(payload, schemas[version], _order(source, number))
-        yield b"\0" + ids[version].to_bytes(4, "big") + payload.getvalue()
+        yield samples[versions[number % len(ids)]][number // len(ids) % each]
+
+
+def _frame(version: int, schema_id: int, source: random.Random, number: int) -> bytes:
+    payload = io.BytesIO()
+    order = {**_order(source, number), f"extra_{version}": "of no interest"}
+    fastavro.schemaless_writer(payload, _parsed(version), order)
+    return b"\0" + schema_id.to_bytes(4, "big") + payload.getvalue()
+
+
+@cache
+def _parsed(version: int) -> Any:
+    return fastavro.parse_schema(json.loads(schema_text(version)))
 
 
 def _order(source: random.Random, number: int) -> dict[str, Any]:

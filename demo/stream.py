@@ -26,7 +26,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from harness.jars import spark_kafka_jars
-from spark_udfs import decode, split_dead_letters
+from spark_udfs import decode, install, split_dead_letters
 
 __all__ = ["FlightStream", "running_spark"]
 
@@ -134,6 +134,7 @@ class FlightStream:
 
 
 def _decoded(spark: SparkSession, bootstrap: str, topic: str, registry: str, reader_schema: str) -> DataFrame:
+    install(spark, registry=registry)
     source = spark.readStream.format("kafka").options(
         **{
             "kafka.bootstrap.servers": bootstrap,
@@ -148,7 +149,7 @@ def _decoded(spark: SparkSession, bootstrap: str, topic: str, registry: str, rea
     return source.load().select(
         *_PLACE,
         writer_id.alias("writer_id"),
-        decode("value", registry=registry, reader_schema=reader_schema, mode="DEADLETTER").alias("decoded"),
+        decode("value", registry=registry, reader_schema=reader_schema, mode="DEADLETTER", path="jvm").alias("decoded"),
     )
 
 

@@ -74,6 +74,7 @@ JAR_SETS = {
             transitive=False,
         ),
         JarSet("spark-avro", ("org.apache.spark:spark-avro_2.13:4.1.1",), transitive=False),
+        JarSet("ecj", ("org.eclipse.jdt:ecj:3.40.0",), transitive=False),
     )
 }
 # Not part of `make setup`: only what `make test-all` runs beyond `make test` asks for it.

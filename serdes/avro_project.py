@@ -9,7 +9,7 @@ from typing import Any
 
 from serdes.avro_schema import MISSING, Array, Enum, Field, Fixed, Logical, Map, Node, Primitive, Record, Union
 
-__all__ = ["project", "write"]
+__all__ = ["SchemaWriter", "project", "write"]
 
 _NOT_CHECKED = frozenset({"uuid"})
 """Logical types that columns show as their underlying type: there is none for them, so checking buys nothing."""
@@ -31,16 +31,17 @@ def project(schema: Node, columns: Sequence[str]) -> Node:
 
 def write(schema: Node) -> str:
     """A schema text that reads as the same schema."""
-    return json.dumps(_Writer().tree(schema))
+    return json.dumps(SchemaWriter().tree(schema))
 
 
-class _Writer:
+class SchemaWriter:
     """Writes each named type out where it is met first, and by its name from then on."""
 
     def __init__(self) -> None:
         self._written: set[str] = set()
 
     def tree(self, node: Node) -> Any:
+        """What stands for a node in the text."""
         match node:
             case Primitive():
                 logical = _logical(node.logical)
@@ -51,11 +52,14 @@ class _Writer:
                 return {"type": "map", "values": self.tree(node.values)}
             case Union():
                 return [self.tree(branch) for branch in node.branches]
-            case Record() | Enum() | Fixed() if node.name in self._written:
+            case Record() | Enum() | Fixed() if self._is_known(node.name):
                 return _reference(node.name)
         self._written.add(node.name)
         aliases = [_reference(one) for one in node.aliases]
         return {"name": node.name, "namespace": "", "aliases": aliases, **self._definition(node)}
+
+    def _is_known(self, name: str) -> bool:
+        return name in self._written
 
     def _definition(self, node: Record | Enum | Fixed) -> dict[str, Any]:
         match node:

@@ -15,6 +15,7 @@ MAX_SCHEMA_ID = 2**31 - 1
 """Ids are signed 32-bit numbers on the wire of every client."""
 
 _HEADER = struct.Struct(">BI")
+_GLUE_HEADER_SIZE = 18
 
 
 def join(schema_id: int, payload: bytes) -> bytes:
@@ -30,7 +31,13 @@ def split(frame: bytes) -> tuple[int, bytes]:
         raise FrameError("frame too short")
     magic, schema_id = _HEADER.unpack_from(frame)
     if magic != MAGIC_BYTE:
-        raise FrameError(f"wrong magic byte 0x{magic:02x}")
+        hint = " (frame of AWS Glue's registry)" if _is_of_glue(frame) else ""
+        raise FrameError(f"wrong magic byte 0x{magic:02x}{hint}")
     if schema_id > MAX_SCHEMA_ID:
         raise FrameError(f"schema id {schema_id} is outside 0 to {MAX_SCHEMA_ID}")
     return schema_id, frame[HEADER_SIZE:]
+
+
+def _is_of_glue(frame: bytes) -> bool:
+    """Version 3, then 0 or 5 for the compression, then a UUID of 16 bytes."""
+    return len(frame) >= _GLUE_HEADER_SIZE and frame[0] == 3 and frame[1] in (0, 5)

@@ -1,6 +1,7 @@
 """PySpark columns that decode registry frames."""
 
+from spark_udfs.catalog import NotInstalled, install
 from spark_udfs.columns import decode
 from spark_udfs.streams import split_dead_letters
 
-__all__ = ["decode", "split_dead_letters"]
+__all__ = ["NotInstalled", "decode", "install", "split_dead_letters"]

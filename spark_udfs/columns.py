@@ -1,14 +1,17 @@
 """The public call that turns a column of registry frames into values."""
 
 from collections.abc import Sequence
-from typing import Literal
+from enum import StrEnum
+from typing import Literal, TypeVar
 
 from pyspark.sql import Column, functions
 
-from spark_udfs.paths import available_path
+from spark_udfs.paths import Way, chosen_path
 from spark_udfs.plan import Mode, ReaderSource, Registry, plan, reader_type, settings_of
 
 __all__ = ["decode"]
+
+_E = TypeVar("_E", bound=StrEnum)
 
 
 def decode(
@@ -22,6 +25,7 @@ def decode(
     mode: Literal["DEADLETTER", "PERMISSIVE", "FAILFAST"] = "DEADLETTER",
     columns: Sequence[str] | None = None,
     origin: Sequence[str] = (),
+    path: Literal["auto", "jvm", "python"] = "auto",
 ) -> Column:
     """Decode registry frames (magic byte, schema id, payload) into one reader schema.
 
@@ -44,15 +48,19 @@ def decode(
             `FAILFAST`: the task fails.
         columns: the fields of the reader schema to decode, in this order; the others are skipped, which is quicker.
         origin: names of columns that a FAILFAST error tells, such as `["topic", "partition", "offset"]`.
+        path: `jvm` decodes inside Spark's executors and wants `install` to have been called with the same settings of
+            the registry; `python` decodes in Python workers, over Arrow; `auto` takes the first where it can. The
+            logger `spark_udfs` tells which it was and why.
 
     Raises:
         UnsupportedSchema: the reader schema has no Spark type; the error says where.
         SchemaError: the reader schema is no Avro schema.
         RegistryError: the registry does not have the reader schema.
         RegistryUnavailable: the registry does not answer.
+        NotInstalled: `path` is `jvm`, and the session has no such function.
         ValueError: the arguments do not fit each other.
     """
-    chosen = _mode(mode)
+    chosen = _one_of(Mode, "mode", mode)
     decided = plan(
         settings_of(registry),
         ReaderSource(reader_schema, subject, version, schema_id),
@@ -62,14 +70,15 @@ def decode(
     )
     reader_type(decided)  # what Spark cannot express is refused here, not in a task
     frames = functions.col(column) if isinstance(column, str) else column
-    return available_path()(decided, [frames, *map(functions.col, decided.origin)])
+    call = chosen_path(_one_of(Way, "path", path), decided.registry)
+    return call(decided, [frames, *map(functions.col, decided.origin)])
 
 
-def _mode(mode: str) -> Mode:
+def _one_of(allowed: type[_E], name: str, given: str) -> _E:
     try:
-        return Mode(mode)
+        return allowed(given)
     except ValueError:
-        raise ValueError(f"mode is {mode!r}; allowed are {', '.join(Mode)}") from None
+        raise ValueError(f"{name} is {given!r}; allowed are {', '.join(allowed)}") from None
 
 
 def _names(origin: Sequence[str]) -> Sequence[str]:

@@ -1,5 +1,6 @@
-"""The ways in which a plan becomes a column, and which one this Spark offers.
+"""The ways in which a plan becomes a column, and which one this session offers.
 
+    jvm          inside Spark's executors, where `install` has been called for the registry
     arrow_udf    Spark 4.1 and later: Arrow arrays in and out, nothing else needed
     pandas_udf   Spark 4.0: the same arrays, handed through pandas, which must be installed on the executors
 
@@ -10,17 +11,20 @@ Rules of this file: no values and no schemas; what happens in a batch is the exe
 
 import logging
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from functools import cache
 from typing import Any, cast
 
 import pyarrow as pa
-from pyspark.sql import Column, functions
+from pyspark.sql import Column, SparkSession, functions
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
+from serdes.settings import ClientSettings
+from spark_udfs.catalog import NotInstalled, is_installed, jvm_path
 from spark_udfs.executor import batch_decoder
 from spark_udfs.plan import Mode, Plan, reader_type
 
-__all__ = ["ERROR_TYPE", "Path", "arrow_path", "available_path", "output_type", "pandas_path"]
+__all__ = ["ERROR_TYPE", "Path", "Way", "arrow_path", "chosen_path", "output_type", "pandas_path"]
 
 Path = Callable[[Plan, Sequence[Column]], Column]
 """The frames' column and those of their origin become the decoded column."""
@@ -36,16 +40,35 @@ ERROR_TYPE = StructType(
 _log = logging.getLogger("spark_udfs")
 
 
-def available_path() -> Path:
-    """The fastest way that the installed Spark offers."""
+class Way(StrEnum):
+    """What a caller can ask for."""
+
+    AUTO = "auto"
+    JVM = "jvm"
+    PYTHON = "python"
+
+
+def chosen_path(way: Way, registry: ClientSettings) -> Path:
+    """The way asked for, or the fastest that the session and the installed Spark offer.
+
+    Raises:
+        NotInstalled: the JVM is asked for, and `install` has not been called for this registry.
+    """
+    is_ready = way is not Way.PYTHON and is_installed(SparkSession.getActiveSession(), registry)
+    if is_ready:
+        _say("inside Spark's executors")
+        return jvm_path
+    if way is Way.JVM:
+        raise NotInstalled("call spark_udfs.install(spark, registry=…) with these settings of the registry first")
     path = arrow_path if hasattr(functions, "arrow_udf") else pandas_path
-    _say(path.__name__)
+    why = "it was asked for" if way is Way.PYTHON else "install was not called for this registry in this session"
+    _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {why}")
     return path
 
 
 @cache
-def _say(path: str) -> None:
-    _log.info("decoding in Python workers, by the %s", path.replace("_", " "))
+def _say(where: str) -> None:
+    _log.info("decoding %s", where)
 
 
 def output_type(plan: Plan) -> DataType:

@@ -1,5 +1,44 @@
 """The reader schema of a decode: cut down to the columns asked for, and written out again for the executors."""
 
-from serdes.avro_project import project, write
+import json
+from typing import Any
 
-__all__ = ["project", "write"]
+from serdes.avro_encode import compile_encoder
+from serdes.avro_project import SchemaWriter, project, write
+from serdes.avro_schema import MISSING, Field, Record, parse
+from serdes.avro_values import Shape, default_value
+
+__all__ = ["project", "write", "write_with_defaults"]
+
+
+def write_with_defaults(text: str) -> str:
+    """The same schema text, in which each default is the bytes that Avro writes for it, in hexadecimal.
+
+    So the executors need not know what a default means in JSON. A default that is none carries what is wrong with it.
+    """
+    return json.dumps(_EncodingWriter().tree(parse(text)))
+
+
+class _EncodingWriter(SchemaWriter):
+    """Puts the bytes of a default in its place; readable for Avro's own parser."""
+
+    def _is_known(self, name: str) -> bool:
+        # Avro's parser has no way to say that a name is without namespace, but takes equal definitions.
+        return "." in name and super()._is_known(name)
+
+    def _field(self, one: Field) -> dict[str, Any]:
+        written = super()._field(one)
+        if one.default is not MISSING:
+            del written["default"]
+            written |= _encoded(one)
+        return written
+
+
+def _encoded(one: Field) -> dict[str, str]:
+    # In a record, since a top-level `bytes` would be written without its length.
+    schema = write(Record("default", (), [Field("value", one.type)]))
+    try:
+        value = default_value(one.type, one.default, Shape(numeric_times=True, tagged_unions=True))
+        return {"strata-default": compile_encoder(schema)({"value": value}).hex()}
+    except (ValueError, OverflowError, RecursionError) as error:
+        return {"strata-bad-default": str(error)}

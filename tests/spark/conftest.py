@@ -16,6 +16,7 @@ import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
+from harness import spark_jar
 from harness.registry import RegistryNode
 from serdes.client import RegistryClient
 
@@ -26,6 +27,7 @@ Frame = Callable[[int, Any, Any], bytes]
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session's Spark, small, in UTC."""
     folder = tmp_path_factory.mktemp("spark")
+    spark_jar.build()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
         SparkSession.builder.master("local[2]")

@@ -2,18 +2,21 @@
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PythonException
-from pyspark.sql import DataFrame, Row, SparkSession, functions
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import Column, DataFrame, Row, SparkSession, functions
 
 from serdes.client import RegistryClient
 from serdes.errors import RegistryError, SchemaError
-from spark_udfs import decode
+from spark_udfs import decode, install
+from spark_udfs.catalog import jvm_path
 from spark_udfs.paths import arrow_path, pandas_path
+from spark_udfs.plan import Plan
 from spark_udfs.types import UnsupportedSchema
 
 pytestmark = [
@@ -22,6 +25,9 @@ pytestmark = [
 ]
 
 MakeFrame = Callable[[int, Any, Any], bytes]
+
+QUERY_ERRORS = (PythonException, AnalysisException, Py4JJavaError)
+"""How a failed query is told: by a Python worker, by the analyser, by the executors' own code."""
 
 PATH = "arrow" if hasattr(functions, "arrow_udf") else "pandas"
 """The path that this Spark takes by itself."""
@@ -43,18 +49,29 @@ FLIGHT_2 = _record(
 FLIGHT_3 = _record("Flight", ("carrier", "string"), ("delay", "long"), ("gate", ["null", "string"], None))
 
 
-@pytest.fixture(params=[arrow_path, pandas_path], ids=["arrow", "pandas"])
+def _installed(plan: Plan, columns: Sequence[Column]) -> Column:
+    """The JVM path, brought into the session when it is first taken."""
+    session = SparkSession.getActiveSession()
+    assert session
+    install(session, registry=plan.registry)
+    return jvm_path(plan, columns)
+
+
+@pytest.fixture(params=[_installed, arrow_path, pandas_path], ids=["jvm", "arrow", "pandas"])
 def each_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test runs on each path, whichever this Spark would choose."""
     if request.param is arrow_path and not hasattr(functions, "arrow_udf"):
         pytest.skip("this Spark has no arrow_udf")
     if request.param is pandas_path:
         pytest.importorskip("pandas")
-    monkeypatch.setattr("spark_udfs.columns.available_path", lambda: request.param)
+    monkeypatch.setattr("spark_udfs.columns.chosen_path", lambda *_: request.param)
 
 
 def _frames(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
-    """A data frame as from Kafka, in two partitions."""
+    """A data frame as from Kafka.
+
+    Rows that Spark has at hand it would decode while it plans the query; `coalesce` makes them rows of a task.
+    """
     size = len(frames)
     columns = {
         "topic": pa.array(["flights"] * size),
@@ -62,7 +79,7 @@ def _frames(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
         "offset": pa.array(range(size)),
         "value": pa.array(frames, pa.binary()),
     }
-    return spark.createDataFrame(pa.table(columns))
+    return spark.createDataFrame(pa.table(columns)).coalesce(1)
 
 
 def _decoded(df: DataFrame, **options: Any) -> DataFrame:
@@ -176,6 +193,7 @@ def test_evolution(spark: SparkSession, registry: RegistryClient, frame: MakeFra
 
 DAMAGED: list[tuple[str, Callable[[bytes], bytes], str, bool]] = [
     ("wrong magic byte", lambda good: b"\x01" + good[1:], "wrong magic byte 0x01", False),
+    ("glue", lambda good: b"\x03\0" + b"u" * 16 + good, "wrong magic byte 0x03 (frame of AWS Glue's registry)", False),
     ("empty", lambda good: b"", "frame too short", False),
     ("too short", lambda good: good[:4], "frame too short", False),
     ("unknown id", lambda good: b"\0\x7f\xff\xff\xff" + good[5:], "unknown schema id", False),
@@ -255,7 +273,7 @@ def test_damaged_frame_in_failfast(spark: SparkSession, registry: RegistryClient
     )
 
     expected = rf"\(schema id {schema_id}, topic flights, partition 0, offset 2\): truncated \(at field gate"
-    with pytest.raises(PythonException, match=expected):
+    with pytest.raises(QUERY_ERRORS, match=expected):
         decoded.collect()
 
 
@@ -352,9 +370,9 @@ def test_path_is_logged_once(registry: RegistryClient, caplog: pytest.LogCapture
     _say.cache_clear()
     with caplog.at_level(logging.INFO, logger="spark_udfs"):
         for _ in range(2):
-            decode("value", registry=registry.settings, reader_schema='"int"')
+            decode("value", registry=registry.settings, reader_schema='"int"', path="python")
 
-    assert [f"decoding in Python workers, by the {PATH} path"] == caplog.messages
+    assert [f"decoding in Python workers, by the {PATH} path: it was asked for"] == caplog.messages
 
 
 def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
@@ -374,5 +392,5 @@ def test_text_column(spark: SparkSession, registry: RegistryClient) -> None:
     """A column that is not binary fails the query with what it is."""
     df = spark.range(1).selectExpr("'a' AS value", "id AS offset")
 
-    with pytest.raises(PythonException, match=r"the column to decode is (large_)?string"):
+    with pytest.raises(QUERY_ERRORS, match=r"the column to decode is (large_)?string"):
         _decoded(df, registry=registry.settings, reader_schema='"int"').collect()

@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from harness.registry import RegistryNode
-from serdes.client import RegistryClient
-from spark_udfs import decode, split_dead_letters
+from serdes.client import ClientSettings, RegistryClient
+from spark_udfs import decode, install, split_dead_letters
 
 pytestmark = [
     pytest.mark.spark,
@@ -31,6 +31,26 @@ NAMED = {
     "name": "Number",
     "fields": [{"name": "n", "type": "long"}, {"name": "label", "type": ["null", "string"], "default": None}],
 }
+
+
+class Decoder:
+    """`decode` on one path, brought into the session when that is what the path needs."""
+
+    def __init__(self, spark: SparkSession, path: Literal["jvm", "python"]) -> None:
+        self.path = path
+        self._spark = spark
+
+    def __call__(self, registry: ClientSettings, **options: Any) -> Column:
+        """Decode the column of frames."""
+        if self.path == "jvm":
+            install(self._spark, registry=registry)
+        return decode("value", registry=registry, path=self.path, **options)
+
+
+@pytest.fixture(params=["jvm", "python"])
+def decoder(request: pytest.FixtureRequest, spark: SparkSession) -> Decoder:
+    """The test runs on each path."""
+    return Decoder(spark, request.param)
 
 
 class Topic:
@@ -90,7 +110,7 @@ def _in_order(df: DataFrame) -> list[tuple[Any, ...]]:
 
 def _batch(spark: SparkSession, frames: list[bytes | None], **more: pa.Array) -> DataFrame:
     columns = {"offset": pa.array(range(len(frames))), "value": pa.array(frames, pa.binary()), **more}
-    return spark.createDataFrame(pa.table(columns))
+    return spark.createDataFrame(pa.table(columns)).coalesce(1)  # rows of a task: others are decoded in planning
 
 
 def test_split(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
@@ -98,7 +118,9 @@ def test_split(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) 
     schema_id = registry.register("split", json.dumps(NUMBER)).schema_id
     good = frame(schema_id, NUMBER, {"n": 7})
     frames = _batch(spark, [good, b"\1", None], **{"kafka.topic": pa.array(["a", "b", "c"])})
-    decoded = frames.withColumn("decoded", decode("value", registry=registry.settings, subject="split")).drop("value")
+    decoded = frames.withColumn(
+        "decoded", decode("value", registry=registry.settings, subject="split", path="python")
+    ).drop("value")
 
     values, dead = split_dead_letters(decoded)
 
@@ -111,7 +133,9 @@ def test_split(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) 
 def test_split_under_another_name(spark: SparkSession, registry: RegistryClient) -> None:
     """The column may have any name, dots included; a column called `value` does not disturb."""
     frames = _batch(spark, [b"\1"])
-    decoded = frames.withColumn("the.order", decode("value", registry=registry.settings, reader_schema='"int"'))
+    decoded = frames.withColumn(
+        "the.order", decode("value", registry=registry.settings, reader_schema='"int"', path="python")
+    )
 
     values, dead = split_dead_letters(decoded, "the.order")
 
@@ -151,45 +175,47 @@ def test_split_refuses_taken_names(spark: SparkSession, registry: RegistryClient
 
 
 def test_each_record_is_decoded_once(
-    spark: SparkSession, registry: RegistryClient, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, registry: RegistryClient, capsys: pytest.CaptureFixture[str], decoder: Decoder
 ) -> None:
     """Whatever is filtered on and taken out, a query decodes in one place."""
     frames = _batch(spark, [b"\1"])
-    decoded = frames.withColumn(
-        "decoded", decode("value", registry=registry.settings, reader_schema=json.dumps(NUMBER))
-    )
+    decoded = frames.withColumn("decoded", decoder(registry.settings, reader_schema=json.dumps(NUMBER)))
     values, dead = split_dead_letters(decoded)
+    call = {"jvm": "strata_decode", "python": "ArrowEvalPython"}[decoder.path]
 
     for df in (values.where("decoded.n > 1").select("decoded.n", "offset"), dead.select("reason", "frame")):
         df.explain()
-        assert 1 == capsys.readouterr().out.count("ArrowEvalPython")
+        assert 1 == capsys.readouterr().out.count(call)
 
 
 def test_version_registered_while_the_query_runs(
-    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic
+    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, decoder: Decoder
 ) -> None:
     """A query decodes the frames of a version that was registered after it started, without a restart."""
-    first = registry.register("growing", json.dumps(NUMBER)).schema_id
-    decoded = topic.stream().withColumn("decoded", decode("value", registry=registry.settings, subject="growing"))
+    subject = f"growing_{decoder.path}"
+    first = registry.register(subject, json.dumps(NUMBER)).schema_id
+    decoded = topic.stream().withColumn("decoded", decoder(registry.settings, subject=subject))
     values, _ = split_dead_letters(decoded)
 
-    with _running(values.select("offset", "decoded.*"), "growing") as query:
+    with _running(values.select("offset", "decoded.*"), subject) as query:
         topic.produce(frame(first, NUMBER, {"n": 1}))
         query.processAllAvailable()
-        second = registry.register("growing", json.dumps(NAMED)).schema_id
+        second = registry.register(subject, json.dumps(NAMED)).schema_id
         topic.produce(frame(second, NAMED, {"n": 2, "label": "new"}), frame(first, NUMBER, {"n": 3}))
         query.processAllAvailable()
 
         assert query.exception() is None
 
     assert first != second
-    assert [(0, 1), (1, 2), (2, 3)] == _in_order(spark.table("growing"))
+    assert [(0, 1), (1, 2), (2, 3)] == _in_order(spark.table(subject))
 
 
-def test_two_sinks(spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic) -> None:
+def test_two_sinks(
+    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, decoder: Decoder
+) -> None:
     """Good rows and dead letters of one stream go to two sinks, each frame to exactly one of them."""
     schema_id = registry.register("sinks", json.dumps(NUMBER)).schema_id
-    decoded = topic.stream().withColumn("decoded", decode("value", registry=registry.settings, subject="sinks"))
+    decoded = topic.stream().withColumn("decoded", decoder(registry.settings, subject="sinks"))
     values, dead = split_dead_letters(decoded.drop("value"))
     good = frame(schema_id, NUMBER, {"n": 7})
     topic.produce(good, good + b"\0")
@@ -206,10 +232,12 @@ def test_two_sinks(spark: SparkSession, registry: RegistryClient, frame: MakeFra
     ] == _in_order(spark.table("dead_sink"))
 
 
-def test_for_each_batch(spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic) -> None:
+def test_for_each_batch(
+    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, decoder: Decoder
+) -> None:
     """In foreachBatch a persisted batch is split into both."""
     schema_id = registry.register("batches", json.dumps(NUMBER)).schema_id
-    decoded = topic.stream().withColumn("decoded", decode("value", registry=registry.settings, subject="batches"))
+    decoded = topic.stream().withColumn("decoded", decoder(registry.settings, subject="batches"))
     topic.produce(frame(schema_id, NUMBER, {"n": 7}), b"\1")
     seen: list[tuple[str, int]] = []
 
@@ -227,15 +255,13 @@ def test_for_each_batch(spark: SparkSession, registry: RegistryClient, frame: Ma
     assert [("good", 7), ("frame too short", 1)] == seen
 
 
-def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path) -> None:
+def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder) -> None:
     """While the registry is away a new id stops the query; started again from its checkpoint, it has lost nothing."""
     with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
         client = RegistryClient(node.url, retries=1, backoff=0.01)
         first = client.register("outage", json.dumps(NUMBER)).schema_id
         second = client.register("outage", json.dumps(NAMED)).schema_id
-        decoded = topic.stream().withColumn(
-            "decoded", decode("value", registry=client.settings, subject="outage", version=1)
-        )
+        decoded = topic.stream().withColumn("decoded", decoder(client.settings, subject="outage", version=1))
         values, dead = split_dead_letters(decoded)
         sink = tmp_path / "values"
         with _writing(values.select("offset", "decoded.*"), sink) as query:

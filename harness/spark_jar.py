@@ -1,0 +1,108 @@
+"""Builds the jar with the JVM side of `spark_udfs`, against the Spark that is installed.
+
+`python -m harness.spark_jar` does nothing when the jar is that of the sources already. With a JDK on the PATH it is
+`javac`; with a runtime alone it is the Eclipse compiler, fetched like any other jar.
+"""
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.jars import JAR_SETS, cache_folder, resolve
+
+__all__ = ["JAR", "build", "compile_java", "spark_class_path"]
+
+_PACKAGE = Path(__file__).resolve().parent.parent / "spark_udfs"
+JAR = _PACKAGE / "strata-spark.jar"
+_SOURCES = _PACKAGE / "jvm"
+_RELEASE = "17"
+_ECLIPSE_MAIN = "org.eclipse.jdt.internal.compiler.batch.Main"
+_SEAL = "META-INF/strata-sources"
+_TIMEOUT_S = 300
+_EPOCH = (2026, 1, 1, 0, 0, 0)
+
+
+def build() -> Path:
+    """Return the jar of the sources as they are, built if need be.
+
+    Raises:
+        RuntimeError: the sources do not compile; the message is the compiler's.
+    """
+    sources = sorted(_SOURCES.rglob("*.java"))
+    seal = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / "spark-jar.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _seal_of(JAR) != seal:
+            with tempfile.TemporaryDirectory() as folder:
+                compile_java(sources, Path(folder))
+                _pack(Path(folder), seal)
+    return JAR
+
+
+def _seal_of(jar: Path) -> str | None:
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            return archive.read(_SEAL).decode()
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return None
+
+
+def compile_java(sources: Sequence[Path], folder: Path, *more: Path) -> None:
+    """Compile against Spark's jars and `more` into a folder.
+
+    Raises:
+        RuntimeError: the sources do not compile; the message is the compiler's.
+    """
+    class_path = os.pathsep.join([spark_class_path(), *map(str, more)])
+    command = [*_compiler(), "-nowarn", "-g", "-cp", class_path, "-d", str(folder), *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    if done.returncode:
+        raise RuntimeError(f"the JVM side of spark_udfs does not compile:\n{done.stdout}{done.stderr}")
+
+
+def spark_class_path() -> str:
+    """The jars of the Spark that is installed."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise RuntimeError("pyspark is not installed")
+    return os.pathsep.join(map(str, sorted((Path(found.origin).parent / "jars").glob("*.jar"))))
+
+
+def _compiler() -> list[str]:
+    javac = shutil.which("javac")
+    if javac:
+        return [javac, "--release", _RELEASE]
+    java = shutil.which("java")
+    if java is None:
+        raise RuntimeError("there is no java on the PATH; Java 17 is needed")
+    jars = resolve(JAR_SETS["ecj"])
+    return [java, "-cp", os.pathsep.join(map(str, jars)), _ECLIPSE_MAIN, f"-{_RELEASE}"]
+
+
+def _pack(folder: Path, seal: str) -> None:
+    """Write the jar whole or not at all, the same bytes for the same classes."""
+    made = JAR.with_suffix(".new")
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        _add(archive, "META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\r\n\r\n")
+        _add(archive, _SEAL, seal.encode())
+        for compiled in sorted(folder.rglob("*.class")):
+            _add(archive, compiled.relative_to(folder).as_posix(), compiled.read_bytes())
+    made.replace(JAR)
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    archive.writestr(zipfile.ZipInfo(name, _EPOCH), content, zipfile.ZIP_DEFLATED)
+
+
+if __name__ == "__main__":
+    build()
+    sys.stdout.write(f"{JAR.name}: {JAR.stat().st_size:,} bytes\n")

@@ -1,0 +1,117 @@
+"""The JVM function: frames become Spark rows inside the executor, without a Python worker.
+
+Each registry is a catalog of functions of the session (`spark.sql.catalog.strata_…`), whose options say where it is and
+how to ask it. A decode is a function of that catalog; its name holds the plan, so that the call is plain SQL and needs
+nothing of the session but its configuration. That is why it works through Spark Connect too.
+
+Rules of this file: public calls of Spark only; no schema is looked at, and no secret leaves the options, which Spark
+redacts.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from pyspark.sql import Column, SparkSession, functions
+
+from serdes.settings import ClientSettings
+from spark_udfs.plan import Plan, Registry, reader_type, settings_of
+from spark_udfs.reader_schema import write_with_defaults
+
+__all__ = ["JAR", "NotInstalled", "catalog_of", "function_name", "install", "is_installed", "jvm_path"]
+
+JAR = Path(__file__).with_name("strata-spark.jar")
+"""Carried by the wheel; `make setup` builds it in a checkout."""
+
+_CLASS = "strata.spark.StrataCatalog"
+_PREFIX = "spark.sql.catalog."
+
+
+class NotInstalled(RuntimeError):
+    """The JVM function cannot be brought into this session; the message says why and what to do."""
+
+
+def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None = None) -> None:
+    """Make `decode` run inside Spark's own executors, for one registry, in this session.
+
+    Call it again for another registry, and for another session. The jar is added to the session; a session that has it
+    already (`spark.jars`, or the server of Spark Connect) does not mind.
+
+    Args:
+        spark: the session, classic or Spark Connect.
+        registry: as `decode` takes it; the same settings must be given there.
+        jar: the jar to add, the one in this package unless told.
+
+    Raises:
+        NotInstalled: there is no jar, or the session does not take it.
+    """
+    settings = settings_of(registry)
+    name = catalog_of(settings)
+    for option, value in _options(settings).items():
+        spark.conf.set(f"{_PREFIX}{name}.{option}", value)
+    spark.conf.set(f"{_PREFIX}{name}", _CLASS)
+    problem = _problem(spark, name)
+    if problem is not None:
+        _add(spark, JAR if jar is None else Path(jar))
+        problem = _problem(spark, name)
+    if problem is not None:
+        spark.conf.unset(f"{_PREFIX}{name}")
+        raise NotInstalled(
+            f"the session has the jar and cannot use it: {problem}. Start it with spark.jars={JAR}, or call decode "
+            "with path='python'"
+        )
+
+
+def is_installed(spark: SparkSession | None, settings: ClientSettings) -> bool:
+    """Whether a session decodes frames of this registry by itself."""
+    return spark is not None and spark.conf.get(_PREFIX + catalog_of(settings), None) is not None
+
+
+def catalog_of(settings: ClientSettings) -> str:
+    """The name of a registry's catalog: other settings, another catalog."""
+    digest = hashlib.sha256(repr(sorted(_options(settings).items())).encode())
+    return f"strata_{digest.hexdigest()[:12]}"
+
+
+def jvm_path(plan: Plan, columns: Sequence[Column]) -> Column:
+    """A call of the catalog's function."""
+    frames, *origin = columns
+    arguments = [frames, functions.struct(*origin)] if origin else [frames]
+    return functions.call_function(f"{catalog_of(plan.registry)}.`{function_name(plan)}`", *arguments)
+
+
+def function_name(plan: Plan) -> str:
+    """All that the executors need to know of a plan but where the registry is."""
+    content = {
+        "reader": write_with_defaults(plan.reader_schema),
+        "type": reader_type(plan).spark.jsonValue(),
+        "mode": plan.mode.value,
+        "origin": list(plan.origin),
+    }
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
+
+
+def _options(settings: ClientSettings) -> Mapping[str, str]:
+    fields = asdict(settings) | {"urls": ",".join(settings.urls)}
+    return {name: str(value) for name, value in fields.items() if value is not None}
+
+
+def _problem(spark: SparkSession, name: str) -> str | None:
+    """Why the catalog does not answer; None when it does."""
+    try:
+        spark.sql(f"SHOW USER FUNCTIONS IN {name}").collect()
+    except Exception as error:  # noqa: BLE001 - a class that is not there is raised as something else by each session
+        return str(error).strip().partition("\n")[0]
+    return None
+
+
+def _add(spark: SparkSession, jar: Path) -> None:
+    if not jar.is_file():
+        raise NotInstalled(f"there is no jar at {jar}; in a checkout `make setup` builds it")
+    if type(spark).__module__.startswith("pyspark.sql.connect."):  # the jar travels to the server
+        spark.addArtifacts(str(jar))
+    else:
+        spark.sql(f"ADD JAR '{jar.as_uri()}'")

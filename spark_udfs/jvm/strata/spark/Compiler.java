@@ -1,0 +1,436 @@
+package strata.spark;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.apache.avro.Schema;
+import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeWriter;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
+
+/**
+ * Avro's schema resolution, decided once for a writer schema and the reader schema.
+ *
+ * <p>The rules are those of {@code serdes.avro_plan}: fields by name and alias, what is skipped, defaults, promotions,
+ * branches of unions, symbols of enums. Where the specification leaves freedom, what the registry calls compatible must
+ * decode: record, enum and fixed are matched by name without namespace, or by the reader's aliases; outside a union the
+ * names of records do not matter. What cannot be resolved fails in the records that have it, and in no other.
+ */
+final class Compiler {
+    /** The driver's words for a default: its bytes in hexadecimal, or what is wrong with it. */
+    static final String DEFAULT = "strata-default";
+    static final String BAD_DEFAULT = "strata-bad-default";
+
+    private static final Map<Schema.Type, Set<Schema.Type>> PROMOTIONS = Map.of(
+        Schema.Type.INT, Set.of(Schema.Type.LONG, Schema.Type.FLOAT, Schema.Type.DOUBLE),
+        Schema.Type.LONG, Set.of(Schema.Type.FLOAT, Schema.Type.DOUBLE),
+        Schema.Type.FLOAT, Set.of(Schema.Type.DOUBLE),
+        Schema.Type.STRING, Set.of(Schema.Type.BYTES),
+        Schema.Type.BYTES, Set.of(Schema.Type.STRING));
+
+    private final UnsafeWriter root;
+    private final Budget budget = new Budget();
+    private final Skip.Maker skips = new Skip.Maker(budget);
+
+    private Compiler(UnsafeWriter root) {
+        this.root = root;
+    }
+
+    /** The node that reads a whole payload; a top-level {@code bytes} is framed without a length. */
+    static Node compile(Schema writer, Schema reader, DataType column, UnsafeWriter root) {
+        Compiler compiler = new Compiler(root);
+        boolean bare = writer.getType() == Schema.Type.BYTES;
+        return compiler.resolve(writer, reader, column, bare ? Scalars.Extent.REST : Scalars.Extent.PREFIXED);
+    }
+
+    private Node resolve(Schema writer, Schema reader, DataType column) {
+        return resolve(writer, reader, column, Scalars.Extent.PREFIXED);
+    }
+
+    private Node resolve(Schema writer, Schema reader, DataType column, int extent) {
+        budget.spend();
+        if (writer.getType() == Schema.Type.UNION) {
+            return new Node.Branches(writer.getTypes().stream()
+                .map(branch -> resolve(branch, reader, column))
+                .toArray(Node[]::new));
+        }
+        if (reader.getType() == Schema.Type.UNION) {
+            return inUnion(writer, reader, column, extent);
+        }
+        if (isPrimitive(writer) && isPrimitive(reader)) {
+            return primitive(writer, reader, column, extent);
+        }
+        if (writer.getType() != reader.getType()) {
+            return mismatch(writer, reader);
+        }
+        return switch (writer.getType()) {
+            case FIXED -> fixed(writer, reader, column);
+            case ENUM -> symbols(writer, reader);
+            case ARRAY -> array(writer, reader, (ArrayType) column);
+            case MAP -> map(writer, reader, (MapType) column);
+            case RECORD -> record(writer, reader, (StructType) column);
+            default -> mismatch(writer, reader);
+        };
+    }
+
+    // Unions of the reader
+
+    private Node inUnion(Schema writer, Schema reader, DataType column, int extent) {
+        int index = choose(writer, reader, column);
+        if (index < 0) {
+            return mismatch(writer, reader);
+        }
+        Schema branch = reader.getTypes().get(index);
+        if (branch.getType() == Schema.Type.NULL) {
+            return new Node.Null(width(column));
+        }
+        return asMember(reader, index, column, inner -> resolve(writer, branch, inner, extent));
+    }
+
+    private Node asMember(Schema reader, int index, DataType column, Function<DataType, Node> value) {
+        int members = 0;
+        int member = 0;
+        for (int i = 0; i < reader.getTypes().size(); i++) {
+            if (reader.getTypes().get(i).getType() != Schema.Type.NULL) {
+                member = i == index ? members : member;
+                members++;
+            }
+        }
+        boolean isStruct = members > 1 && column instanceof StructType;
+        if (!isStruct) {
+            return value.apply(column);
+        }
+        DataType inner = ((StructType) column).fields()[member].dataType();
+        return new Containers.MemberNode(root, members, member, value.apply(inner));
+    }
+
+    /** The reader's branch for a type of the writer: the same type first, then one that it can be promoted to. */
+    private int choose(Schema writer, Schema reader, DataType column) {
+        List<Schema> branches = reader.getTypes();
+        List<Integer> same = new ArrayList<>();
+        for (int i = 0; i < branches.size(); i++) {
+            if (branches.get(i).getType() == writer.getType()) {
+                same.add(i);
+            }
+        }
+        if (isNamed(writer)) {
+            return chooseNamed(writer, reader, same, column);
+        }
+        if (!same.isEmpty()) {
+            return same.get(0);
+        }
+        Set<Schema.Type> promoted = PROMOTIONS.getOrDefault(writer.getType(), Set.of());
+        for (int i = 0; i < branches.size(); i++) {
+            if (promoted.contains(branches.get(i).getType())) {
+                return i;
+            }
+        }
+        return -1;
+    }
+
+    private int chooseNamed(Schema writer, Schema reader, List<Integer> same, DataType column) {
+        List<Integer> alike = new ArrayList<>();
+        for (int i : same) {
+            Schema branch = reader.getTypes().get(i);
+            if (branch.getFullName().equals(writer.getFullName()) || branch.getAliases().contains(writer.getFullName())) {
+                return i;
+            }
+            if (sameName(writer, branch)) {
+                alike.add(i);
+            }
+        }
+        if (writer.getType() == Schema.Type.RECORD) {
+            List<Integer> fitting = same.stream().filter(i -> fits(writer, reader, i, column)).toList();
+            List<Integer> both = alike.stream().filter(fitting::contains).toList();
+            if (!both.isEmpty() || !fitting.isEmpty()) {
+                return (both.isEmpty() ? fitting : both).get(0);
+            }
+        }
+        return alike.isEmpty() ? -1 : alike.get(0);
+    }
+
+    private boolean fits(Schema writer, Schema reader, int index, DataType column) {
+        Schema branch = reader.getTypes().get(index);
+        return !asMember(reader, index, column, inner -> resolve(writer, branch, inner)).failsAlways();
+    }
+
+    // Types without others inside
+
+    private Node primitive(Schema writer, Schema reader, DataType column, int extent) {
+        Schema.Type from = writer.getType();
+        Schema.Type to = reader.getType();
+        if (from != to && !PROMOTIONS.getOrDefault(from, Set.of()).contains(to)) {
+            return mismatch(writer, reader);
+        }
+        return switch (to) {
+            case NULL -> new Node.Null(width(column));
+            case BOOLEAN -> new Scalars.BooleanNode();
+            case INT, LONG -> whole(writer, reader, column);
+            case FLOAT -> column instanceof FloatType
+                ? new Scalars.FloatNode(Scalars.Numbers.valueOf(from.name()))
+                : new Scalars.DoubleNode(Scalars.Numbers.valueOf(from.name()));
+            case DOUBLE -> new Scalars.DoubleNode(Scalars.Numbers.valueOf(from.name()));
+            case STRING -> new Scalars.StringNode(extent);
+            default -> column instanceof DecimalType decimal
+                ? decimal(writer, reader, decimal, extent)
+                : new Scalars.BytesNode(extent);
+        };
+    }
+
+    private Node whole(Schema writer, Schema reader, DataType column) {
+        boolean narrow = writer.getType() == Schema.Type.INT;
+        boolean narrowOut = column instanceof IntegerType || column instanceof DateType;
+        Logical logical = Logical.of(reader);
+        long rescale = Logical.rescale(Logical.of(writer), logical);
+        boolean isInstant = column instanceof TimestampType || column instanceof TimestampNTZType;
+        // Spark counts microseconds.
+        long toMicros = isInstant && logical != null && logical.name().endsWith("-millis") ? 1_000 : 1;
+        if (rescale != 1 || toMicros != 1) {
+            return new Scalars.TimeNode(narrow, narrowOut, rescale, toMicros);
+        }
+        return narrowOut ? new Scalars.IntNode() : new Scalars.LongNode(narrow);
+    }
+
+    private Node fixed(Schema writer, Schema reader, DataType column) {
+        if (writer.getFixedSize() != reader.getFixedSize() || !sameName(writer, reader)) {
+            return mismatch(writer, reader);
+        }
+        return column instanceof DecimalType decimal
+            ? decimal(writer, reader, decimal, writer.getFixedSize())
+            : new Scalars.BytesNode(writer.getFixedSize());
+    }
+
+    private static Node decimal(Schema writer, Schema reader, DecimalType column, int extent) {
+        Logical written = Logical.of(writer);
+        int scale = written != null && written.name().equals("decimal") ? written.scale() : column.scale();
+        return new Scalars.DecimalNode(extent, column.precision(), column.scale(), scale);
+    }
+
+    private Node symbols(Schema writer, Schema reader) {
+        if (!sameName(writer, reader)) {
+            return mismatch(writer, reader);
+        }
+        String[] written = writer.getEnumSymbols().toArray(String[]::new);
+        String[] read = new String[written.length];
+        for (int i = 0; i < written.length; i++) {
+            read[i] = reader.hasEnumSymbol(written[i]) ? written[i] : reader.getEnumDefault();
+        }
+        return new Scalars.EnumNode(written, read);
+    }
+
+    // Types with others inside
+
+    private Node array(Schema writer, Schema reader, ArrayType column) {
+        DataType inner = column.elementType();
+        Node item = resolve(writer.getElementType(), reader.getElementType(), inner);
+        int weightless = skips.weight(writer.getElementType());
+        return new Containers.ArrayNode(root, width(inner), item, skips.of(writer.getElementType()), weightless);
+    }
+
+    private Node map(Schema writer, Schema reader, MapType column) {
+        DataType inner = column.valueType();
+        Node value = resolve(writer.getValueType(), reader.getValueType(), inner);
+        return new Containers.MapNode(root, width(inner), value, skips.of(writer.getValueType()));
+    }
+
+    private Node record(Schema writer, Schema reader, StructType column) {
+        skips.weight(writer);
+        Map<String, String> sources = sources(writer, reader);
+        List<Containers.Step> defaults = new ArrayList<>();
+        Map<String, List<Integer>> targets = new HashMap<>();
+        for (Schema.Field field : reader.getFields()) {
+            String source = sources.get(field.name());
+            if (source != null) {
+                targets.computeIfAbsent(source, name -> new ArrayList<>()).add(field.pos());
+                continue;
+            }
+            String problem = missing(field, reader);
+            if (problem != null) {
+                return new Node.Fail(problem);
+            }
+            defaults.add(new Containers.Step(field.name(), defaultOf(field, column), null, field.pos(), false));
+        }
+        List<Containers.Step> steps = new ArrayList<>();
+        for (Schema.Field field : writer.getFields()) {
+            boolean again = false;
+            for (int slot : targets.getOrDefault(field.name(), List.of())) {
+                Schema.Field target = reader.getFields().get(slot);
+                Node value = resolve(field.schema(), target.schema(), column.fields()[slot].dataType());
+                steps.add(new Containers.Step(field.name(), value, null, slot, again));
+                again = true;
+            }
+            if (!again) {
+                steps.add(new Containers.Step(field.name(), null, skips.of(field.schema()), -1, false));
+            }
+        }
+        return new Containers.RecordNode(
+            root, column.size(), steps.toArray(Containers.Step[]::new), defaults.toArray(Containers.Step[]::new));
+    }
+
+    private static String missing(Schema.Field field, Schema reader) {
+        if (field.getObjectProp(BAD_DEFAULT) instanceof String problem) {
+            return "the default of the reader's field " + field.name() + " of " + reader.getFullName()
+                + " is not valid: " + problem;
+        }
+        if (field.getObjectProp(DEFAULT) instanceof String) {
+            return null;
+        }
+        return "the reader's field " + field.name() + " of " + reader.getFullName()
+            + " is not in the writer schema and has no default";
+    }
+
+    private Node defaultOf(Schema.Field field, StructType column) {
+        byte[] encoded = HexFormat.of().parseHex((String) field.getObjectProp(DEFAULT));
+        DataType inner = column.fields()[field.pos()].dataType();
+        return new Node.Default(itself(field.schema(), inner), encoded);
+    }
+
+    /** A value of the reader schema, written with it: the position in a union is that of the branch. */
+    private Node itself(Schema schema, DataType column) {
+        return new Itself().of(schema, column);
+    }
+
+    /** Resolution of a schema with itself, in which a branch of a union stays what it is. */
+    private final class Itself {
+        Node of(Schema schema, DataType column) {
+            budget.spend();
+            return switch (schema.getType()) {
+                case UNION -> union(schema, column);
+                case ARRAY -> {
+                    DataType inner = ((ArrayType) column).elementType();
+                    Skip skip = skips.of(schema.getElementType());
+                    int weightless = skips.weight(schema.getElementType());
+                    Node item = of(schema.getElementType(), inner);
+                    yield new Containers.ArrayNode(root, width(inner), item, skip, weightless);
+                }
+                case MAP -> {
+                    DataType inner = ((MapType) column).valueType();
+                    Node value = of(schema.getValueType(), inner);
+                    yield new Containers.MapNode(root, width(inner), value, skips.of(schema.getValueType()));
+                }
+                case RECORD -> record(schema, (StructType) column);
+                default -> resolve(schema, schema, column);
+            };
+        }
+
+        private Node union(Schema schema, DataType column) {
+            List<Node> branches = new ArrayList<>();
+            for (int i = 0; i < schema.getTypes().size(); i++) {
+                Schema branch = schema.getTypes().get(i);
+                branches.add(branch.getType() == Schema.Type.NULL
+                    ? new Node.Null(width(column))
+                    : asMember(schema, i, column, inner -> of(branch, inner)));
+            }
+            return new Node.Branches(branches.toArray(Node[]::new));
+        }
+
+        private Node record(Schema schema, StructType column) {
+            Containers.Step[] steps = schema.getFields().stream()
+                .map(field -> new Containers.Step(
+                    field.name(), of(field.schema(), column.fields()[field.pos()].dataType()), null, field.pos(), false))
+                .toArray(Containers.Step[]::new);
+            return new Containers.RecordNode(root, column.size(), steps, new Containers.Step[0]);
+        }
+    }
+
+    // Names
+
+    /**
+     * Which field of the writer feeds each field of the reader: the one of the same name, else one of its aliases.
+     *
+     * <p>A field that only has an alias in common with one already taken keeps its default, and shares when it has none.
+     */
+    private static Map<String, String> sources(Schema writer, Schema reader) {
+        Map<String, String> sources = new LinkedHashMap<>();
+        for (Schema.Field field : reader.getFields()) {
+            if (writer.getField(field.name()) != null) {
+                sources.put(field.name(), field.name());
+            }
+        }
+        for (Schema.Field field : reader.getFields()) {
+            if (writer.getField(field.name()) != null) {
+                continue;
+            }
+            List<String> known = field.aliases().stream().filter(alias -> writer.getField(alias) != null).toList();
+            List<String> free = known.stream().filter(alias -> !sources.containsValue(alias)).toList();
+            boolean hasDefault =
+                field.getObjectProp(DEFAULT) != null || field.getObjectProp(BAD_DEFAULT) != null;
+            if (!free.isEmpty()) {
+                sources.put(field.name(), free.get(0));
+            } else if (!known.isEmpty() && !hasDefault) {
+                sources.put(field.name(), known.get(0));
+            }
+        }
+        return sources;
+    }
+
+    private static boolean sameName(Schema writer, Schema reader) {
+        return writer.getName().equals(reader.getName())
+            || reader.getAliases().stream().anyMatch(alias -> simple(alias).equals(writer.getName()));
+    }
+
+    private static String simple(String name) {
+        return name.substring(name.lastIndexOf('.') + 1);
+    }
+
+    // Words
+
+    private static Node mismatch(Schema writer, Schema reader) {
+        return new Node.Fail(
+            "the reader schema has " + describe(reader) + " where the writer schema has " + describe(writer));
+    }
+
+    private static String describe(Schema schema) {
+        return switch (schema.getType()) {
+            case RECORD, ENUM, FIXED -> schema.getType().getName() + " " + schema.getFullName();
+            case ARRAY, MAP -> schema.getType().getName();
+            case UNION -> "union of "
+                + schema.getTypes().stream().map(Compiler::describe).collect(Collectors.joining(", "));
+            default -> {
+                Logical logical = Logical.of(schema);
+                yield schema.getType().getName() + (logical == null ? "" : " (" + logical.name() + ")");
+            }
+        };
+    }
+
+    private static boolean isNamed(Schema schema) {
+        return switch (schema.getType()) {
+            case RECORD, ENUM, FIXED -> true;
+            default -> false;
+        };
+    }
+
+    private static boolean isPrimitive(Schema schema) {
+        return switch (schema.getType()) {
+            case RECORD, ENUM, FIXED, ARRAY, MAP, UNION -> false;
+            default -> true;
+        };
+    }
+
+    /** How many bytes a value of a type takes in an array of Spark's. */
+    private static int width(DataType type) {
+        if (type instanceof BooleanType) {
+            return 1;
+        }
+        if (type instanceof IntegerType || type instanceof DateType || type instanceof FloatType) {
+            return 4;
+        }
+        return 8;
+    }
+}

@@ -1,0 +1,212 @@
+package strata.spark;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
+
+/**
+ * A place in the bytes of one payload.
+ *
+ * <p>Every length is held against the bytes that are left before anything is done with it.
+ */
+final class Cursor {
+    private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
+    private static final VarHandle LONGS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+
+    private final Limits limits;
+
+    byte[] bytes;
+    int at;
+    int end;
+    /** Whether this is the second reading of a damaged payload, in the order of its bytes, to find the place. */
+    boolean tracing;
+
+    private int weightlessLeft;
+    private int recordsLeft;
+
+    Cursor(Limits limits) {
+        this.limits = limits;
+    }
+
+    void open(byte[] payload, int start, boolean traced) {
+        bytes = payload;
+        at = start;
+        end = payload.length;
+        tracing = traced;
+        weightlessLeft = limits.weightless();
+        recordsLeft = limits.depth();
+    }
+
+    int left() {
+        return end - at;
+    }
+
+    byte next() {
+        if (at >= end) {
+            throw Damage.truncated();
+        }
+        return bytes[at++];
+    }
+
+    /** A zigzag number of at most 32 bits. */
+    int readInt() {
+        int first = next();
+        if (first >= 0) {
+            return (first >>> 1) ^ -(first & 1);
+        }
+        long number = rest(first, 35);
+        if (number >>> 32 != 0) {
+            throw new Damage(Damage.OUT_OF_RANGE, "an int of more than 32 bits");
+        }
+        int raw = (int) number;
+        return (raw >>> 1) ^ -(raw & 1);
+    }
+
+    /** A zigzag number of at most 64 bits. */
+    long readLong() {
+        int first = next();
+        if (first >= 0) {
+            return (first >>> 1) ^ -(first & 1);
+        }
+        long number = rest(first, 70);
+        return (number >>> 1) ^ -(number & 1);
+    }
+
+    private long rest(int first, int bits) {
+        long number = first & 0x7F;
+        for (int shift = 7; shift < bits; shift += 7) {
+            byte next = next();
+            if (shift == 63 && (next & 0x7E) != 0) {
+                break;
+            }
+            number |= (long) (next & 0x7F) << shift;
+            if (next >= 0) {
+                return number;
+            }
+        }
+        throw new Damage(Damage.OUT_OF_RANGE, bits == 35 ? "an int of more than 32 bits" : "a number of more than 64 bits");
+    }
+
+    boolean readBoolean() {
+        byte value = next();
+        if (value >> 1 != 0) {
+            throw new Damage(Damage.INVALID_BOOLEAN, String.format("the byte 0x%02x", value));
+        }
+        return value == 1;
+    }
+
+    float readFloat() {
+        return Float.intBitsToFloat((int) INTS.get(bytes, take(4)));
+    }
+
+    double readDouble() {
+        return Double.longBitsToDouble((long) LONGS.get(bytes, take(8)));
+    }
+
+    /** Pass over so many bytes, and return where they begin. */
+    int take(int size) {
+        if (size > end - at) {
+            throw Damage.truncated();
+        }
+        int start = at;
+        at += size;
+        return start;
+    }
+
+    /** The length of bytes or of a string, which are all there. */
+    int readLength() {
+        long length = readLong();
+        if (length < 0) {
+            throw new Damage(Damage.NEGATIVE_LENGTH, "a length of " + length);
+        }
+        if (length > end - at) {
+            throw Damage.truncated();
+        }
+        return (int) length;
+    }
+
+    /** An index below {@code count}. */
+    int readIndex(int count) {
+        int index = readInt();
+        if (index < 0 || index >= count) {
+            throw new Damage(Damage.INVALID_INDEX, "there is no " + index);
+        }
+        return index;
+    }
+
+    /**
+     * The number of items in the next block, 0 at the end.
+     *
+     * @param weightless how many values without bytes an item holds; the bytes left bound the number of other items
+     */
+    int readCount(int weightless) {
+        long count = readLong();
+        if (count < 0) {
+            if (readLong() < 0) {
+                throw new Damage(Damage.NEGATIVE_LENGTH, "a block of negative length");
+            }
+            count = -count;
+        }
+        if (weightless > 0) {
+            if (count < 0 || count > weightlessLeft / weightless) {
+                throw new Damage(Damage.LIMIT, "too many items that take no bytes");
+            }
+            weightlessLeft -= (int) count * weightless;
+        } else if (count < 0 || count > end - at) {
+            throw Damage.truncated();
+        }
+        return (int) count;
+    }
+
+    /** Give back what {@link #readCount} took: the same items are about to be counted again. */
+    int weightlessLeft() {
+        return weightlessLeft;
+    }
+
+    void rewind(int position, int weightless) {
+        at = position;
+        weightlessLeft = weightless;
+    }
+
+    void enterRecord() {
+        if (recordsLeft == 0) {
+            throw new Damage(Damage.LIMIT, "records stand too deep inside each other");
+        }
+        recordsLeft--;
+    }
+
+    void leaveRecord() {
+        recordsLeft++;
+    }
+
+    /** Whether some bytes are UTF-8 as the standard has it: no surrogates, nothing longer than it need be. */
+    void requireText(int start, int length) {
+        int i = start;
+        int stop = start + length;
+        while (i + 8 <= stop && ((long) LONGS.get(bytes, i) & 0x8080808080808080L) == 0) {
+            i += 8;
+        }
+        while (i < stop) {
+            int lead = bytes[i];
+            i = lead >= 0 ? i + 1 : afterSequence(lead & 0xFF, i, stop);
+        }
+    }
+
+    private int afterSequence(int lead, int i, int stop) {
+        int size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+        if (lead < 0xC2 || lead > 0xF4 || i + size > stop) {
+            throw new Damage(Damage.INVALID_UTF8, "");
+        }
+        int second = bytes[i + 1] & 0xFF;
+        int least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+        int most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+        boolean good = second >= least && second <= most;
+        for (int k = 2; k < size; k++) {
+            good &= (bytes[i + k] & 0xC0) == 0x80;
+        }
+        if (!good) {
+            throw new Damage(Damage.INVALID_UTF8, "");
+        }
+        return i + size;
+    }
+}

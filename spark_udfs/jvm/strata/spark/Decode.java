@@ -1,0 +1,243 @@
+package strata.spark;
+
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.avro.Schema;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Frames (magic byte, schema id, payload) in, values of the reader schema out.
+ *
+ * <p>Spark calls {@code invoke} from generated code, with its own bytes and nothing boxed. A task has its own copy of
+ * the function, so that its buffers need no lock; writer schemas are shared by the process.
+ */
+public final class Decode implements ScalarFunction<Object> {
+    private static final long serialVersionUID = 1L;
+    private static final int HEADER = 5;
+    // Version 3, then 0 or 5 for the compression, then a UUID of 16 bytes.
+    private static final int GLUE = 3;
+    private static final int GLUE_ZLIB = 5;
+    private static final int GLUE_HEADER = 18;
+    private static final int MAX_PROGRAMS = 1000;
+    static final StructType ERROR = new StructType()
+        .add("reason", DataTypes.StringType)
+        .add("schema_id", DataTypes.IntegerType)
+        .add("frame", DataTypes.BinaryType);
+
+    private final Plan plan;
+    private final RegistrySettings settings;
+    private final DataType[] inputs;
+
+    private transient Work work;
+
+    Decode(Plan plan, RegistrySettings settings, DataType[] inputs) {
+        this.plan = plan;
+        this.settings = settings;
+        this.inputs = inputs;
+    }
+
+    @Override
+    public DataType[] inputTypes() {
+        return inputs.clone();
+    }
+
+    @Override
+    public DataType resultType() {
+        DataType value = plan.dataType();
+        return plan.mode() != Plan.Mode.DEADLETTER
+            ? value
+            : new StructType(new StructField[] {
+                DataTypes.createStructField("value", value, true), DataTypes.createStructField("error", ERROR, true)});
+    }
+
+    @Override
+    public String name() {
+        return "strata_decode";
+    }
+
+    @Override
+    public String canonicalName() {
+        return "strata.decode." + Integer.toHexString(plan.hashCode()) + "." + Integer.toHexString(settings.hashCode());
+    }
+
+    /** What a registry knows changes; and Spark copies a function that always answers the same below every filter. */
+    @Override
+    public boolean isDeterministic() {
+        return false;
+    }
+
+    @Override
+    public String toString() {
+        return "strata_decode";
+    }
+
+    /** A frame's value. */
+    public Object invoke(byte[] frame) {
+        return invoke(frame, null);
+    }
+
+    /** A frame's value, and where the frame came from. */
+    public Object invoke(byte[] frame, InternalRow origin) {
+        try {
+            if (work == null) {
+                work = new Work(plan, settings);
+            }
+            return frame == null ? work.nothing() : work.decode(frame);
+        } catch (Refusal refusal) {
+            if (plan.mode() == Plan.Mode.FAILFAST) {
+                throw new IllegalArgumentException(
+                    "a frame cannot be decoded (" + place(refusal, origin) + "): " + refusal.getMessage());
+            }
+            return work.refused(frame, refusal);
+        } catch (RegistryFailure failure) {
+            // An exception of our own the driver could not read: the jar is the session's, and not Spark's.
+            throw new IllegalStateException(failure.getMessage());
+        }
+    }
+
+    private String place(Refusal refusal, InternalRow origin) {
+        StringBuilder place = new StringBuilder("schema id ")
+            .append(refusal.schemaId == null ? "None" : refusal.schemaId);
+        for (int i = 0; i < plan.origin().size() && origin != null; i++) {
+            Object value = origin.get(i, ((StructType) inputs[1]).fields()[i].dataType());
+            place.append(", ").append(plan.origin().get(i)).append(' ').append(value == null ? "None" : value);
+        }
+        return place.toString();
+    }
+
+    /** What one task builds up: a program for each writer schema that it meets. */
+    private static final class Work {
+        private final Plan.Mode mode;
+        private final Schema reader;
+        private final DataType type;
+        private final Registry registry;
+        private final UnsafeRowWriter row;
+        private final UnsafeRowWriter error;
+        private final Map<Integer, Program> programs = new HashMap<>();
+        private final Map<Integer, Refusal> unusable = new HashMap<>();
+        private int lastId = -1;
+        private Program last;
+
+        Work(Plan plan, RegistrySettings settings) {
+            mode = plan.mode();
+            reader = plan.readerSchema();
+            type = plan.dataType();
+            registry = Registry.of(settings);
+            row = new UnsafeRowWriter(mode == Plan.Mode.DEADLETTER ? 2 : 1);
+            error = new UnsafeRowWriter(row, ERROR.size());
+        }
+
+        Object decode(byte[] frame) {
+            int id = schemaId(frame);
+            program(id).read(frame, HEADER, id);
+            if (mode == Plan.Mode.DEADLETTER) {
+                row.setNullAt(1);
+            }
+            return result();
+        }
+
+        private Object result() {
+            UnsafeRow made = row.getRow();
+            return mode == Plan.Mode.DEADLETTER ? made : made.get(0, type);
+        }
+
+        /** A null frame: a null value, and no error. */
+        Object nothing() {
+            if (mode != Plan.Mode.DEADLETTER) {
+                return null;
+            }
+            begin();
+            row.setNullAt(1);
+            return row.getRow();
+        }
+
+        private void begin() {
+            row.reset();
+            row.zeroOutNullBytes();
+            row.setNullAt(0);
+        }
+
+        Object refused(byte[] frame, Refusal refusal) {
+            if (mode != Plan.Mode.DEADLETTER) {
+                return null;
+            }
+            begin();
+            int start = row.cursor();
+            error.resetRowWriter();
+            error.write(0, refusal.reason.getBytes(StandardCharsets.UTF_8));
+            if (refusal.schemaId == null) {
+                error.setNullAt(1);
+            } else {
+                error.write(1, (int) refusal.schemaId);
+            }
+            error.write(2, frame);
+            row.setOffsetAndSizeFromPreviousCursor(1, start);
+            return row.getRow();
+        }
+
+        private Program program(int id) {
+            if (id == lastId) {
+                return last;
+            }
+            Program program = programs.get(id);
+            if (program == null) {
+                program = learn(id);
+            }
+            lastId = id;
+            last = program;
+            return program;
+        }
+
+        private Program learn(int id) {
+            if (unusable.containsKey(id)) {
+                throw unusable.get(id);
+            }
+            Registry.Writer writer = registry.schema(id);
+            if (writer.schema() == null) {
+                throw new Refusal(writer.reason(), id, writer.message());
+            }
+            if (programs.size() >= MAX_PROGRAMS) {
+                programs.clear();
+                unusable.clear();
+            }
+            try {
+                Program program = new Program(writer.schema(), reader, type, row);
+                programs.put(id, program);
+                return program;
+            } catch (UnusableSchema error) {
+                String message = "unusable writer schema: " + error.getMessage();
+                unusable.put(id, new Refusal("unusable writer schema", id, message));
+                throw unusable.get(id);
+            }
+        }
+
+        private static int schemaId(byte[] frame) {
+            if (frame.length < HEADER) {
+                throw refuse("frame too short");
+            }
+            if (frame[0] == GLUE && frame.length >= GLUE_HEADER && (frame[1] == 0 || frame[1] == GLUE_ZLIB)) {
+                throw refuse("wrong magic byte 0x03 (frame of AWS Glue's registry)");
+            }
+            if (frame[0] != 0) {
+                throw refuse(String.format("wrong magic byte 0x%02x", frame[0]));
+            }
+            int id = (frame[1] & 0xFF) << 24 | (frame[2] & 0xFF) << 16 | (frame[3] & 0xFF) << 8 | (frame[4] & 0xFF);
+            if (id < 0) {
+                throw refuse("schema id " + (id & 0xFFFFFFFFL) + " is outside 0 to " + Integer.MAX_VALUE);
+            }
+            return id;
+        }
+
+        private static Refusal refuse(String reason) {
+            return new Refusal(reason, null, reason);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+package strata.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import java.util.Set;
+import java.util.concurrent.ThreadLocalRandom;
+
+/**
+ * One GET in, one JSON value out.
+ *
+ * <p>The addresses are tried in turn, with pauses that grow, until an answer comes that repeating would not change.
+ * Redirects are not followed, so that credentials go only where the user sent them.
+ */
+final class Http {
+    /** An answer: its status and its JSON. */
+    record Answer(int status, JsonNode body) {
+        int errorCode() {
+            return body.path("error_code").asInt(status);
+        }
+
+        String message() {
+            String message = body.path("message").asText("");
+            return (message.isEmpty() ? "the answer has no body" : message)
+                + " (HTTP " + status + ", error code " + errorCode() + ")";
+        }
+    }
+
+    private static final Set<Integer> RETRIED = Set.of(408, 429, 500, 502, 503, 504);
+    private static final String MEDIA_TYPES = "application/vnd.schemaregistry.v1+json, application/json; q=0.9";
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final RegistrySettings settings;
+    private final HttpClient client;
+    private volatile int preferred;
+
+    Http(RegistrySettings settings) {
+        this.settings = settings;
+        HttpClient.Builder builder = HttpClient.newBuilder()
+            .connectTimeout(settings.timeout())
+            .version(HttpClient.Version.HTTP_1_1)
+            .followRedirects(HttpClient.Redirect.NEVER);
+        if (settings.caFile() != null || settings.certFile() != null) {
+            builder.sslContext(Tls.context(settings));
+        }
+        this.client = builder.build();
+    }
+
+    /**
+     * Ask until an answer comes that is no passing trouble.
+     *
+     * @throws RegistryFailure after the last attempt
+     */
+    Answer get(String path) {
+        int count = settings.urls().size();
+        String failure = "no attempt was made";
+        for (int attempt = 0; attempt < Math.max(settings.retries() + 1, count); attempt++) {
+            String base = settings.urls().get(preferred % count);
+            try {
+                pause(attempt, count);
+                Answer answer = send(base + path);
+                if (!RETRIED.contains(answer.status())) {
+                    return answer;
+                }
+                failure = "the registry keeps answering: " + answer.message();
+            } catch (IOException error) {
+                failure = base + " does not answer: " + error.getClass().getSimpleName()
+                    + (error.getMessage() == null ? "" : ": " + error.getMessage());
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+                throw new RegistryFailure("the task was stopped while it asked the registry");
+            }
+            preferred = (preferred + 1) % count;
+        }
+        throw new RegistryFailure(failure);
+    }
+
+    private Answer send(String url) throws IOException, InterruptedException {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url))
+            .timeout(settings.timeout())
+            .header("Accept", MEDIA_TYPES);
+        String authorization = authorization();
+        if (authorization != null) {
+            request.header("Authorization", authorization);
+        }
+        HttpResponse<InputStream> response = client.send(request.build(), HttpResponse.BodyHandlers.ofInputStream());
+        try (InputStream body = response.body()) {
+            int most = (int) Math.min(settings.maxAnswerBytes(), Integer.MAX_VALUE - 8);
+            byte[] data = body.readNBytes(most);
+            if (data.length == most && body.read() >= 0) {
+                throw new RegistryFailure("an answer of more than " + most + " bytes is not read");
+            }
+            return new Answer(response.statusCode(), parse(url, response.statusCode(), data));
+        }
+    }
+
+    private static JsonNode parse(String url, int status, byte[] data) {
+        try {
+            JsonNode body = JSON.readTree(data);
+            return body == null || body.isMissingNode() ? JSON.createObjectNode() : body;
+        } catch (IOException notJson) {
+            if (status != 200) {
+                return JSON.createObjectNode().put("message", brief(data));
+            }
+            throw new RegistryFailure(
+                URI.create(url).getHost() + " answered with something that is not JSON; is it a schema registry?");
+        }
+    }
+
+    private static String brief(byte[] data) {
+        return new String(data, 0, Math.min(data.length, 300), StandardCharsets.UTF_8).strip();
+    }
+
+    private String authorization() {
+        if (settings.token() != null) {
+            return "Bearer " + settings.token();
+        }
+        if (settings.username() == null) {
+            return null;
+        }
+        String pair = settings.username() + ":" + settings.password();
+        return "Basic " + Base64.getEncoder().encodeToString(pair.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** Wait before a repetition; the other addresses are tried first, without waiting. */
+    private void pause(int attempt, int count) throws InterruptedException {
+        if (attempt == 0 || attempt % count != 0) {
+            return;
+        }
+        double ceiling = Math.min(
+            settings.maxBackoffSeconds(), settings.backoffSeconds() * Math.pow(2, (double) attempt / count - 1));
+        Thread.sleep((long) (1000 * ceiling * (0.5 + ThreadLocalRandom.current().nextDouble() / 2)));
+    }
+}

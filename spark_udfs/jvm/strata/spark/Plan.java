@@ -1,0 +1,49 @@
+package strata.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+import org.apache.avro.NameValidator;
+import org.apache.avro.Schema;
+import org.apache.spark.sql.types.DataType;
+
+/**
+ * What the driver has decided about one decode; it travels as the name of the function.
+ *
+ * @param reader the reader schema's text, its defaults encoded
+ * @param type the column's type as JSON
+ * @param mode what becomes of a frame that cannot be decoded
+ * @param origin names of the columns that a FAILFAST error tells
+ */
+record Plan(String reader, String type, Mode mode, List<String> origin) implements Serializable {
+    enum Mode { DEADLETTER, PERMISSIVE, FAILFAST }
+
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    static Plan parse(String encoded) {
+        try {
+            JsonNode plan = JSON.readTree(Base64.getUrlDecoder().decode(encoded));
+            List<String> origin = new ArrayList<>();
+            plan.path("origin").forEach(name -> origin.add(name.asText()));
+            return new Plan(
+                plan.path("reader").asText(),
+                plan.path("type").toString(),
+                Mode.valueOf(plan.path("mode").asText()),
+                List.copyOf(origin));
+        } catch (IOException | IllegalArgumentException error) {
+            throw new IllegalArgumentException("this is no function of strata's: make columns with spark_udfs.decode");
+        }
+    }
+
+    DataType dataType() {
+        return DataType.fromJson(type);
+    }
+
+    Schema readerSchema() {
+        return new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false).parse(reader);
+    }
+}

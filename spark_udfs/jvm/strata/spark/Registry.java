@@ -1,0 +1,142 @@
+package strata.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import org.apache.avro.NameValidator;
+import org.apache.avro.Schema;
+
+/**
+ * Writer schemas by id, shared by all tasks of a process: one request for an id, however many tasks ask at once.
+ *
+ * <p>An id that the registry does not know is believed unknown for some seconds; a failure is not remembered at all.
+ */
+final class Registry {
+    /**
+     * What is known of an id.
+     *
+     * @param schema null when frames with the id cannot be decoded
+     * @param reason why not, short
+     * @param message why not, in full
+     * @param until nanoseconds on the clock after which to ask again; 0 for never
+     */
+    record Writer(Schema schema, String reason, String message, long until) {
+        boolean isStale() {
+            return until != 0 && System.nanoTime() - until > 0;
+        }
+    }
+
+    private static final Map<RegistrySettings, Registry> OPEN = new ConcurrentHashMap<>();
+    private static final int UNKNOWN_SCHEMA = 40403;
+    private static final int MAX_REFERENCES = 1000;
+    private static final int MAX_DEPTH = 100;
+
+    private final RegistrySettings settings;
+    private final Http http;
+    private final Map<Integer, FutureTask<Writer>> known = new ConcurrentHashMap<>();
+
+    private Registry(RegistrySettings settings) {
+        this.settings = settings;
+        this.http = new Http(settings);
+    }
+
+    static Registry of(RegistrySettings settings) {
+        return OPEN.computeIfAbsent(settings, Registry::new);
+    }
+
+    /**
+     * The writer schema of an id.
+     *
+     * @throws RegistryFailure when the registry does not answer, or not as a registry
+     */
+    Writer schema(int id) {
+        FutureTask<Writer> mine = new FutureTask<>(() -> look(id));
+        while (true) {
+            FutureTask<Writer> task = known.putIfAbsent(id, mine);
+            if (task == null) {
+                if (known.size() > settings.cacheSize()) {
+                    known.keySet().removeIf(other -> other != id);
+                }
+                task = mine;
+                mine.run();
+            }
+            try {
+                Writer writer = task.get();
+                if (task == mine || !writer.isStale()) {
+                    return writer;
+                }
+                known.remove(id, task);
+            } catch (ExecutionException failed) {
+                known.remove(id, task);
+                if (failed.getCause() instanceof RegistryFailure failure) {
+                    throw new RegistryFailure("schema id " + id + " could not be looked up: " + failure.getMessage());
+                }
+                throw new IllegalStateException(failed.getCause());
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+                throw new RegistryFailure("the task was stopped while it waited for schema id " + id);
+            }
+        }
+    }
+
+    private Writer look(int id) {
+        Http.Answer answer = http.get("/schemas/ids/" + id);
+        if (answer.errorCode() == UNKNOWN_SCHEMA) {
+            long until = System.nanoTime() + (long) (settings.missingSeconds() * 1e9);
+            return new Writer(null, "unknown schema id", "unknown schema id", until == 0 ? 1 : until);
+        }
+        require(answer);
+        String type = answer.body().path("schemaType").asText("AVRO");
+        if (!type.equals("AVRO")) {
+            return new Writer(null, "writer schema is " + type, "writer schema is " + type, 0);
+        }
+        try {
+            Schema.Parser parser = new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false);
+            read(parser, answer.body(), new HashSet<>(), 0);
+            return new Writer(parser.parse(text(answer.body())), "", "", 0);
+        } catch (RegistryFailure failure) {
+            throw failure;
+        } catch (RuntimeException | StackOverflowError unusable) {
+            // Whatever the parser says of a text that is no schema: it does so by many kinds of exception.
+            return new Writer(null, "unusable writer schema", "unusable writer schema: " + unusable.getMessage(), 0);
+        }
+    }
+
+    /** Make what a schema refers to known by its names, what is needed first coming first. */
+    private void read(Schema.Parser parser, JsonNode schema, Set<String> seen, int depth) {
+        for (JsonNode reference : schema.path("references")) {
+            String subject = reference.path("subject").asText();
+            String path = "/subjects/" + URLEncoder.encode(subject, StandardCharsets.UTF_8).replace("+", "%20")
+                + "/versions/" + reference.path("version").asInt() + "?deleted=true";
+            if (!seen.add(path)) {
+                continue;
+            }
+            if (depth >= MAX_DEPTH || seen.size() > MAX_REFERENCES) {
+                throw new UnusableSchema("its references are too many or too deep");
+            }
+            Http.Answer answer = http.get(path);
+            require(answer);
+            read(parser, answer.body(), seen, depth + 1);
+            parser.parse(text(answer.body()));
+        }
+    }
+
+    private static void require(Http.Answer answer) {
+        if (answer.status() != 200) {
+            throw new RegistryFailure(answer.message());
+        }
+    }
+
+    private static String text(JsonNode body) {
+        if (!body.path("schema").isTextual()) {
+            throw new RegistryFailure("the answer holds no schema; is it a schema registry?");
+        }
+        return body.path("schema").asText();
+    }
+}

@@ -1,0 +1,10 @@
+package strata.spark;
+
+/** The registry did not answer, or not as a registry: no record is to blame, the task may run again. */
+public final class RegistryFailure extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    RegistryFailure(String message) {
+        super(message);
+    }
+}

@@ -1,0 +1,56 @@
+package strata.spark;
+
+import java.io.Serializable;
+import java.time.Duration;
+import java.util.List;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Where the registry is and how patiently to ask it: the options of the catalog. Secrets never show in its text. */
+record RegistrySettings(
+    List<String> urls,
+    String username,
+    String password,
+    String token,
+    double timeoutSeconds,
+    int retries,
+    double backoffSeconds,
+    double maxBackoffSeconds,
+    double missingSeconds,
+    int cacheSize,
+    long maxAnswerBytes,
+    String caFile,
+    String certFile,
+    String keyFile)
+    implements Serializable {
+
+    static RegistrySettings of(CaseInsensitiveStringMap options) {
+        String urls = options.get("urls");
+        if (urls == null || urls.isBlank()) {
+            throw new IllegalArgumentException("the catalog has no option urls: the registry's address");
+        }
+        return new RegistrySettings(
+            List.of(urls.split(",")),
+            options.get("username"),
+            options.get("password"),
+            options.get("token"),
+            options.getDouble("timeout", 30),
+            options.getInt("retries", 4),
+            options.getDouble("backoff", 0.2),
+            options.getDouble("max_backoff", 10),
+            options.getDouble("missing_ttl", 10),
+            options.getInt("cache_size", 1000),
+            options.getLong("max_answer_bytes", 64L << 20),
+            options.get("ca_file"),
+            options.get("cert_file"),
+            options.get("key_file"));
+    }
+
+    Duration timeout() {
+        return Duration.ofMillis((long) (timeoutSeconds * 1000));
+    }
+
+    @Override
+    public String toString() {
+        return String.join(",", urls);
+    }
+}

@@ -1,0 +1,88 @@
+package strata.spark;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyFactory;
+import java.security.KeyStore;
+import java.security.PrivateKey;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateFactory;
+import java.security.spec.InvalidKeySpecException;
+import java.security.spec.PKCS8EncodedKeySpec;
+import java.util.Base64;
+import java.util.Collection;
+import javax.net.ssl.KeyManagerFactory;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
+
+/** TLS from PEM files: certificates to trust, an own certificate and its key (PKCS 8, not encrypted). */
+final class Tls {
+    private Tls() {}
+
+    static SSLContext context(RegistrySettings settings) {
+        try {
+            SSLContext context = SSLContext.getInstance("TLS");
+            TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+            trust.init(settings.caFile() == null ? null : trusted(settings.caFile()));
+            KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+            keys.init(settings.certFile() == null ? null : own(settings), new char[0]);
+            context.init(keys.getKeyManagers(), trust.getTrustManagers(), null);
+            return context;
+        } catch (IOException | GeneralSecurityException error) {
+            throw new RegistryFailure("the certificates for https cannot be used: " + error.getMessage());
+        }
+    }
+
+    private static KeyStore trusted(String file) throws IOException, GeneralSecurityException {
+        KeyStore store = empty();
+        int number = 0;
+        for (Certificate certificate : certificates(file)) {
+            store.setCertificateEntry("ca-" + number++, certificate);
+        }
+        return store;
+    }
+
+    private static KeyStore own(RegistrySettings settings) throws IOException, GeneralSecurityException {
+        String keyFile = settings.keyFile() == null ? settings.certFile() : settings.keyFile();
+        KeyStore store = empty();
+        Certificate[] chain = certificates(settings.certFile()).toArray(Certificate[]::new);
+        store.setKeyEntry("own", key(keyFile), new char[0], chain);
+        return store;
+    }
+
+    private static KeyStore empty() throws IOException, GeneralSecurityException {
+        KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+        store.load(null, null);
+        return store;
+    }
+
+    private static Collection<? extends Certificate> certificates(String file)
+        throws IOException, GeneralSecurityException {
+        try (InputStream pem = Files.newInputStream(Path.of(file))) {
+            return CertificateFactory.getInstance("X.509").generateCertificates(pem);
+        }
+    }
+
+    private static PrivateKey key(String file) throws IOException, GeneralSecurityException {
+        String pem = Files.readString(Path.of(file), StandardCharsets.US_ASCII);
+        String begin = "-----BEGIN PRIVATE KEY-----";
+        int start = pem.indexOf(begin);
+        int end = pem.indexOf("-----END PRIVATE KEY-----");
+        if (start < 0 || end < start) {
+            throw new InvalidKeySpecException(file + " holds no PRIVATE KEY in PKCS 8");
+        }
+        byte[] encoded = Base64.getMimeDecoder().decode(pem.substring(start + begin.length(), end));
+        for (String algorithm : new String[] {"RSA", "EC", "Ed25519"}) {
+            try {
+                return KeyFactory.getInstance(algorithm).generatePrivate(new PKCS8EncodedKeySpec(encoded));
+            } catch (InvalidKeySpecException other) {
+                continue;
+            }
+        }
+        throw new InvalidKeySpecException("the key in " + file + " is of no known kind");
+    }
+}

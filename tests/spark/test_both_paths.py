@@ -1,0 +1,128 @@
+"""Both paths in one Spark job, over the same frames: random pairs of schemas, and damage."""
+
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession, functions
+
+from harness.avro_cases import Case, Maker
+from serdes.client import ClientSettings
+from spark_udfs import decode, install
+from spark_udfs.types import UnsupportedSchema
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+]
+
+MakeFrame = Callable[[int, Any, Any], bytes]
+
+
+def _both(spark: SparkSession, settings: ClientSettings, name: str, reader: str) -> list[Column]:
+    """The frames' column decoded on each path."""
+    install(spark, registry=settings)
+    return [
+        decode(name, registry=settings, reader_schema=reader, path="jvm").alias(f"jvm_{name}"),
+        decode(name, registry=settings, reader_schema=reader, path="python").alias(f"python_{name}"),
+    ]
+
+
+def _families(chance: Random, count: int, size: int) -> list[list[Case]]:
+    """Writer schemas of readers that Spark can express."""
+    maker = Maker(chance)
+    families: list[list[Case]] = []
+    while len(families) < count:
+        family = maker.family(size)
+        try:
+            decode("value", registry="http://nowhere", reader_schema=family[0].reader, path="python")
+        except UnsupportedSchema:
+            continue
+        families.append(family)
+    return families
+
+
+def test_random_schemas(spark: SparkSession, scripted_registry: Any) -> None:
+    """Frames of hundreds of writer schemas, six reader schemas: the same columns of the same type on both paths."""
+    settings = ClientSettings.of(scripted_registry.url)
+    families = _families(Random(5), 6, 50)
+    names = [f"f{index}" for index in range(len(families))]
+    frames = {
+        name: pa.array(
+            [b"\0" + scripted_registry.add_text(case.writer, {}).to_bytes(4, "big") + case.payload for case in family],
+            pa.binary(),
+        )
+        for name, family in zip(names, families, strict=True)
+    }
+    rows = spark.createDataFrame(pa.table(frames)).coalesce(1)
+    columns = [
+        one
+        for name, family in zip(names, families, strict=True)
+        for one in _both(spark, settings, name, family[0].reader)
+    ]
+
+    decoded = rows.select(*columns)
+    texts = decoded.select(*(functions.col(name).cast("string") for name in decoded.columns)).collect()
+
+    types = decoded.dtypes
+    assert [kind for _, kind in types[::2]] == [kind for _, kind in types[1::2]]
+    for name in names:
+        assert [row[f"python_{name}"] for row in texts] == [row[f"jvm_{name}"] for row in texts]
+    assert 300 == sum(scripted_registry.asked.values()) / 2
+
+
+@pytest.mark.parametrize("count", [4000, pytest.param(200_000, marks=pytest.mark.slow)])
+def test_damaged_frames(
+    spark: SparkSession, scripted_registry: Any, frame: MakeFrame, everything: Any, count: int, tmp_path: Any
+) -> None:
+    """No task ends; each frame is a value or a dead letter with just its bytes, the same one on both paths."""
+    schema, values = everything
+    schema_id = scripted_registry.add(schema)
+    good = [frame(schema_id, schema, value) for value in values]
+    chance = Random(2026)
+    damaged = [_damaged(chance.choice(good), chance) for _ in range(count)]
+    settings = ClientSettings.of(scripted_registry.url, missing_ttl=600)
+    rows = spark.createDataFrame(pa.table({"f": pa.array(damaged, pa.binary())})).repartition(2)
+    decoded = rows.select("f", *_both(spark, settings, "f", json.dumps(schema)))
+
+    faults = _faults(decoded).first()
+
+    assert faults is not None
+    expected = {"rows": count, "lost": 0, "changed": 0, "other_value": 0, "other_reason": 0}
+    assert expected == {name: faults[name] for name in expected}
+    assert count / 10 < faults["dead"] < count
+
+
+def _faults(decoded: DataFrame) -> DataFrame:
+    """How many rows are not as they should be, by kind."""
+    jvm, python = functions.col("jvm_f"), functions.col("python_f")
+
+    # Python finds an instant beyond Spark's range last of all faults of a frame, the JVM where it stands.
+    told = jvm["error"]["reason"]
+    has_two_faults = told.eqNullSafe("out of range") & python["error"].isNotNull()
+
+    def counted(condition: Column) -> Column:
+        return functions.count_if(condition)
+
+    return decoded.agg(
+        functions.count("*").alias("rows"),
+        counted(jvm["error"].isNotNull()).alias("dead"),
+        counted(jvm["value"].isNull() != jvm["error"].isNotNull()).alias("lost"),
+        counted(jvm["error"].isNotNull() & (jvm["error"]["frame"] != functions.col("f"))).alias("changed"),
+        counted(~jvm["value"].cast("string").eqNullSafe(python["value"].cast("string"))).alias("other_value"),
+        counted(~told.eqNullSafe(python["error"]["reason"]) & ~has_two_faults).alias("other_reason"),
+    )
+
+
+def _damaged(good: bytes, chance: Random) -> bytes:
+    """The frame with some bytes changed, seldom in its header, perhaps cut, perhaps longer."""
+    changed = bytearray(good)
+    for _ in range(chance.randrange(4)):
+        changed[chance.randrange(5, len(changed))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+    if chance.random() < 0.05:
+        changed[chance.choice((0, 4))] ^= chance.choice((1, 2, 3))
+    end = chance.choice((None, None, None, chance.randrange(len(changed))))
+    return bytes(changed[:end]) + chance.choice((b"", b"", b"", b"\0"))

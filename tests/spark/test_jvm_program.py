@@ -1,0 +1,264 @@
+"""The JVM side by itself, outside Spark: against the Python side, and against Avro's own Java library.
+
+A small Java program reads schemas and payloads and writes values, so that thousands of cases take seconds.
+"""
+
+import json
+import math
+import shutil
+import struct
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from harness import spark_jar
+from harness.avro_cases import Case, Maker
+from serdes.client import Schema
+from spark_udfs.catalog import function_name
+from spark_udfs.executor import BatchDecoder
+from spark_udfs.plan import Mode, Plan, ReaderSource, plan, settings_of
+from spark_udfs.types import UnsupportedSchema
+
+pytestmark = pytest.mark.spark
+
+Answers = list[dict[str, Any]]
+"""For each payload `{"value": …}` or `{"reason": …}`."""
+
+_HEADER = b"\0\0\0\0\1"
+_JAVA = Path(__file__).parent / "java"
+
+
+class Task(NamedTuple):
+    """Payloads of one writer schema."""
+
+    writer: str
+    reader: str
+    payloads: Sequence[bytes]
+
+    @property
+    def plan(self) -> Plan:
+        """As `decode` makes it."""
+        return plan(settings_of("http://nowhere"), ReaderSource(self.reader), mode=Mode.DEADLETTER)
+
+
+Probe = Callable[[Sequence[Task], bool], list[tuple[Answers, Answers]]]
+"""Tasks, and whether to ask Avro too, give our answers and Avro's."""
+
+
+@pytest.fixture(scope="session")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
+    """Runs tasks in a JVM."""
+    jar = spark_jar.build()
+    classes = tmp_path_factory.mktemp("probe")
+    spark_jar.compile_java(sorted(_JAVA.rglob("*.java")), classes, jar)
+    class_path = f"{classes}:{jar}:{spark_jar.spark_class_path()}"
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "--add-opens=java.base/java.nio=ALL-UNNAMED"]
+    command = [shutil.which("java") or "java", *options, "-cp", class_path, "strata.spark.Probe"]
+
+    def run(tasks: Sequence[Task], with_avro: bool) -> list[tuple[Answers, Answers]]:
+        lines = "".join(json.dumps(_line(task, with_avro)) + "\n" for task in tasks)
+        done = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=250, check=False)
+        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        return [(answer["ours"], answer["avro"]) for answer in answers]
+
+    yield run
+    shutil.rmtree(classes)
+
+
+def _line(task: Task, with_avro: bool) -> dict[str, Any]:
+    line = {
+        "plan": function_name(task.plan),
+        "writer": task.writer,
+        "payloads": [payload.hex() for payload in task.payloads],
+    }
+    return line | ({"reader": task.reader} if with_avro else {})
+
+
+class _OneSchema:
+    """A registry with one schema, whatever the id."""
+
+    def __init__(self, text: str) -> None:
+        self._schema = Schema(text)
+
+    def get_schema(self, schema_id: int) -> Schema:
+        return self._schema
+
+
+def _in_python(task: Task) -> Answers:
+    decoder = BatchDecoder(task.plan, _OneSchema(task.writer))  # type: ignore[arg-type]
+    decoded = decoder.decode(pa.array([_HEADER + payload for payload in task.payloads], pa.binary()))
+    errors = decoded.field("error").to_pylist()
+    values = _plain(decoded.field("value"))
+    return [{"reason": e["reason"]} if e else {"value": v} for e, v in zip(errors, values, strict=True)]
+
+
+def _plain(array: pa.Array) -> list[Any]:
+    """What `Plain.java` makes of values."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        columns = [_plain(array.field(index)) for index in range(kind.num_fields)]
+        rows: list[Any] = [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in array]
+    elif pa.types.is_list(kind):
+        rows = [items[a:b] for items in [_plain(array.values)] for a, b in _extents(array)]
+    elif pa.types.is_map(kind):
+        pairs = list(zip(_plain(array.keys), _plain(array.items), strict=True))
+        rows = [dict(pairs[a:b]) for a, b in _extents(array)]
+    else:
+        return [None if one is None else _scalar(one, kind) for one in _numbers(array).to_pylist()]
+    return [row if valid else None for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
+
+
+def _extents(array: pa.Array) -> list[tuple[int, int]]:
+    offsets = array.offsets.to_pylist()
+    return list(pairwise(offsets))
+
+
+def _numbers(array: pa.Array) -> pa.Array:
+    if pa.types.is_timestamp(array.type):
+        return array.cast(pa.int64())
+    return array.cast(pa.int32()) if pa.types.is_date(array.type) else array
+
+
+def _scalar(one: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_floating(kind):
+        bits, number = ("<q", "<d") if kind == pa.float64() else ("<i", "<f")
+        return struct.unpack(bits, struct.pack(number, math.nan if math.isnan(one) else one))[0]
+    if pa.types.is_decimal(kind):
+        return f"{one:f}"
+    return one.hex() if isinstance(one, bytes) else one
+
+
+def _cases(seed: int, count: int) -> list[Case]:
+    """Cases whose reader schema Spark can express."""
+    maker = Maker(Random(seed))
+    cases: list[Case] = []
+    while len(cases) < count:
+        case = maker.case()
+        try:
+            function_name(_task(case).plan)
+        except UnsupportedSchema:
+            continue
+        cases.append(case)
+    return cases
+
+
+def _task(case: Case) -> Task:
+    return Task(case.writer, case.reader, [case.payload])
+
+
+Answered = list[tuple[Case, dict[str, Any], dict[str, Any]]]
+"""Cases, what we say and what Avro says."""
+
+
+@pytest.fixture(scope="module", params=[400, pytest.param(6000, marks=pytest.mark.slow)])
+def answered(request: pytest.FixtureRequest, probe: Probe) -> Answered:
+    """Random cases, read by our program and by Avro."""
+    cases = _cases(2026, request.param)
+    answers = probe([_task(case) for case in cases], True)
+    return [(case, ours[0], avro[0]) for case, (ours, avro) in zip(cases, answers, strict=True)]
+
+
+def test_both_paths_agree(answered: Answered) -> None:
+    """A value of any writer schema is the same on both paths, or is refused for the same reason."""
+    differing = [(case, ours, python) for case, ours, _ in answered if ours != (python := _in_python(_task(case))[0])]
+
+    assert [] == differing
+    outcomes = Counter(next(iter(ours)) for _, ours, _ in answered)
+    assert outcomes["value"] > outcomes["reason"] > len(answered) / 50
+
+
+# Where we differ from Avro's own reader, and when: case, ours, Avro's.
+DIFFERENCES: list[tuple[str, Callable[[Case, Any, Any], bool]]] = [
+    ("Avro takes the number of another scale as it stands", lambda case, *_: "scale of a decimal" in case.changes),
+    ("Avro takes the number of another unit as it stands", lambda case, *_: "unit of time" in case.changes),
+    ("registry clients write top-level bytes bare", lambda case, *_: "a top-level bytes" in case.changes),
+    (
+        "Avro puts question marks for what is no UTF-8",
+        lambda _, ours, avro: ours.get("reason") == "invalid utf-8" and "value" in avro,
+    ),
+    ("Avro tells names in unions apart by their namespace", lambda case, *_: "namespace" in case.changes),
+    (
+        "Avro cannot write an array as the default of a union",
+        lambda _, __, avro: avro.get("reason", "").startswith("AvroRuntimeException: Not an array"),
+    ),
+    (
+        "Avro holds the writer's own default against renamed fields",
+        lambda _, __, avro: avro.get("reason", "").startswith("AvroTypeException: Invalid default"),
+    ),
+    (
+        "Avro looks for a field's alias in a record of the same name only",
+        lambda case, *_: case.changes >= {"name", "alias of a field"},
+    ),
+]
+
+
+def test_avro_agrees(answered: Answered) -> None:
+    """Avro's own library reads the same value, or refuses too, but for differences that are known by name."""
+    differing = [one for one in answered if _outcome(one[1]) != _outcome(one[2])]
+
+    explained = [[name for name, applies in DIFFERENCES if applies(*one)] for one in differing]
+
+    assert [] == [one for one, names in zip(differing, explained, strict=True) if not names]
+    if len(answered) > 1000:
+        assert {name for name, _ in DIFFERENCES} == {name for names in explained for name in names}
+
+
+def _outcome(answer: dict[str, Any]) -> Any:
+    return answer.get("value", "refused")
+
+
+def _has_two_faults(ours: Any, python: Any) -> bool:
+    """Of two faults of one record each path may tell the other one first.
+
+    Python finds an instant beyond Spark's range after the whole record, and that bytes of a fixed are missing when it
+    reads what comes behind.
+    """
+    one, other = ours.get("reason"), python.get("reason")
+    return other and (one == "out of range" or (one == "truncated" and other.startswith("resolution")))
+
+
+def _is_replaced_time(task: Task, ours: Any, python: Any) -> bool:
+    """A time beyond Spark's range, under a key of a map that comes again: Python never looks at it, the JVM refuses."""
+    can_be = '"map"' in task.writer and "-millis" in task.reader
+    return can_be and ours.get("reason") == "out of range" and "value" in python
+
+
+@pytest.mark.parametrize(
+    ("count", "each"), [(150, 20), pytest.param(4000, 50, marks=pytest.mark.slow)], ids=["3000", "200000"]
+)
+def test_damaged_payloads(probe: Probe, count: int, each: int) -> None:
+    """Whatever the bytes, both paths have the same value or the same reason."""
+    chance = Random(7)
+    cases = _cases(11, count)
+    tasks = [Task(case.writer, case.reader, [_damaged(case.payload, chance) for _ in range(each)]) for case in cases]
+
+    answers = probe(tasks, False)
+
+    told = [
+        (task, payload, ours, python)
+        for task, (given, _) in zip(tasks, answers, strict=True)
+        for payload, ours, python in zip(task.payloads, given, _in_python(task), strict=True)
+    ]
+    differing = [one for one in told if one[2] != one[3]]
+    replaced = [one for one in differing if _is_replaced_time(one[0], one[2], one[3])]
+    assert [] == [one for one in differing if one not in replaced and not _has_two_faults(one[2], one[3])]
+    assert len(differing) < len(told) / 200
+    assert len(replaced) < 5
+    assert len(told) / 20 < sum("reason" in ours for *_, ours, _ in told) < len(told)
+
+
+def _damaged(good: bytes, chance: Random) -> bytes:
+    """The payload with some bytes changed, perhaps cut, perhaps longer."""
+    changed = bytearray(good)
+    for _ in range(chance.randrange(4) if good else 0):
+        changed[chance.randrange(len(changed))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+    end = chance.choice((None, None, None, chance.randint(0, len(changed))))
+    return bytes(changed[:end]) + chance.choice((b"", b"", b"", b"\0", b"\xff" * 10))

@@ -1,0 +1,191 @@
+"""How the JVM function deals with its registry: look-ups, outages, credentials, references."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from serdes.client import ClientSettings, RegistryClient, Schema
+from serdes.model import Reference
+from spark_udfs import NotInstalled, decode, install
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+]
+
+MakeFrame = Callable[[int, Any, Any], bytes]
+
+NUMBER = {"type": "record", "name": "Number", "fields": [{"name": "n", "type": "int"}]}
+
+
+def _settings(registry: Any, **options: Any) -> ClientSettings:
+    patience = {"retries": 1, "backoff": 0.01, "timeout": 5.0, "missing_ttl": 600.0}
+    return ClientSettings.of(registry.url, **{**patience, **options})
+
+
+def _decoded(spark: SparkSession, settings: ClientSettings, frames: Sequence[bytes], **options: Any) -> DataFrame:
+    install(spark, registry=settings)
+    # Rows that Spark has at hand it would decode while it plans the query, and once for all its runs.
+    rows = spark.createDataFrame(pa.table({"value": pa.array(frames, pa.binary())})).coalesce(1)
+    reader = {"reader_schema": json.dumps(NUMBER), **options}
+    return rows.select(decode("value", registry=settings, path="jvm", **reader).alias("decoded"))
+
+
+def _numbers(df: DataFrame) -> list[int | str]:
+    """The numbers, or why there is none."""
+    rows = [row["decoded"] for row in df.collect()]
+    return [row["error"]["reason"] if row["error"] else row["value"]["n"] for row in rows]
+
+
+def test_one_request_for_each_id(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
+    """However many tasks and queries there are, a process asks once for an id, known or not."""
+    known = scripted_registry.add(NUMBER)
+    frames = [frame(known, NUMBER, {"n": 1}), frame(99, NUMBER, {"n": 1})] * 50
+    settings = _settings(scripted_registry)
+    install(spark, registry=settings)
+    rows = spark.createDataFrame(pa.table({"value": pa.array(frames, pa.binary())}))
+
+    for tasks in (1, 4):
+        column = decode("value", registry=settings, path="jvm", reader_schema=json.dumps(NUMBER))
+        numbers = _numbers(rows.repartition(tasks).select(column.alias("decoded")))
+        assert {1: 50, "unknown schema id": 50} == Counter(numbers)
+    assert {known: 1, 99: 1} == dict(scripted_registry.asked)
+
+
+def test_unknown_id_that_appears(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
+    """An id that the registry did not know is asked for again after a while."""
+    decoded = _decoded(spark, _settings(scripted_registry, missing_ttl=0), [frame(1, NUMBER, {"n": 7})])
+
+    assert ["unknown schema id"] == _numbers(decoded)
+
+    scripted_registry.add(NUMBER)
+
+    assert [7] == _numbers(decoded)
+
+
+@pytest.mark.parametrize("status", [401, 404, 503])
+def test_registry_that_refuses(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, status: int) -> None:
+    """Any answer but `no such id` fails the task; a failure is not remembered, the next task decodes."""
+    schema_id = scripted_registry.add(NUMBER)
+    scripted_registry.status = status
+    decoded = _decoded(spark, _settings(scripted_registry), [frame(schema_id, NUMBER, {"n": 7})])
+
+    with pytest.raises(Py4JJavaError, match=f"schema id {schema_id} could not be looked up: .*out of order"):
+        decoded.collect()
+    scripted_registry.status = None
+
+    assert [7] == _numbers(decoded)
+
+
+def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
+    """A registry that does not answer fails the task after some attempts; what is known still decodes."""
+    known, unknown = scripted_registry.add(NUMBER), scripted_registry.add(NUMBER)
+    settings = _settings(scripted_registry)
+    decoded = _decoded(spark, settings, [frame(known, NUMBER, {"n": 7})])
+    other = _decoded(spark, settings, [frame(unknown, NUMBER, {"n": 8})])
+    assert [7] == _numbers(decoded)
+    scripted_registry.close()
+
+    assert [7] == _numbers(decoded)
+    with pytest.raises(Py4JJavaError, match=f"schema id {unknown} could not be looked up: .*does not answer"):
+        other.collect()
+
+
+@pytest.mark.parametrize(
+    ("credentials", "header"),
+    [
+        pytest.param({"username": "ann", "password": "s3cret"}, "Basic YW5uOnMzY3JldA==", id="basic"),
+        pytest.param({"token": "s3cret-token"}, "Bearer s3cret-token", id="bearer"),
+    ],
+)
+def test_credentials_are_sent_and_hidden(
+    spark: SparkSession,
+    scripted_registry: Any,
+    frame: MakeFrame,
+    capsys: pytest.CaptureFixture[str],
+    credentials: dict[str, str],
+    header: str,
+) -> None:
+    """The registry gets them; neither the query's plan nor its error shows them, and `SET` says they are redacted."""
+    schema_id = scripted_registry.add(NUMBER)
+    scripted_registry.status = 401
+    decoded = _decoded(spark, _settings(scripted_registry, **credentials), [frame(schema_id, NUMBER, {"n": 7})])
+
+    decoded.explain(extended=True)
+    with pytest.raises(Py4JJavaError) as caught:
+        decoded.collect()
+    listed = [row for row in spark.sql("SET -v").collect() if "strata" in row["key"]] + [
+        row for row in spark.sql("SET").collect() if "strata" in row["key"]
+    ]
+
+    assert {header} == scripted_registry.authorizations
+    shown = capsys.readouterr().out + str(caught.value) + str(listed)
+    assert "strata_decode" in shown
+    assert not re.findall(r"s3cret|YW5uOnMzY3JldA", shown)
+
+
+# name, what the registry has under the id, reason
+UNUSABLE: list[tuple[str, str, dict[str, Any], str]] = [
+    ("another format", 'syntax = "proto3";', {"schemaType": "PROTOBUF"}, "writer schema is PROTOBUF"),
+    ("no schema", '{"type": "nonsense"}', {}, "unusable writer schema"),
+    ("no JSON", "{", {}, "unusable writer schema"),
+    ("nothing", "null", {}, "unusable writer schema"),
+    ("a name that is a number", '{"type": "fixed", "name": 7, "size": "x"}', {}, "unusable writer schema"),
+    ("very deep", '{"type": "array", "items": ' * 5000 + '"int"' + "}" * 5000, {}, "unusable writer schema"),
+    (
+        "a schema that does not fit",
+        '"string"',
+        {},
+        "resolution: the reader schema has record Number where the writer schema has string",
+    ),
+]
+
+
+def test_unusable_writer_schemas(spark: SparkSession, scripted_registry: Any) -> None:
+    """A writer schema that cannot be read with the reader schema makes dead letters, and is asked for once."""
+    ids = [scripted_registry.add_text(text, properties) for _, text, properties, _ in UNUSABLE]
+    frames = [b"\0" + schema_id.to_bytes(4, "big") + b"\2a" for schema_id in ids]
+    decoded = _decoded(spark, _settings(scripted_registry), frames)
+
+    for _ in range(2):
+        assert [(name, reason) for name, *_, reason in UNUSABLE] == list(
+            zip([name for name, *_ in UNUSABLE], _numbers(decoded), strict=True)
+        )
+    assert dict.fromkeys(ids, 1) == dict(scripted_registry.asked)
+
+
+def test_references(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """A writer schema that refers to others, which refer to others, is put together from the registry."""
+    point = {"type": "record", "name": "geo.Point", "fields": [{"name": "x", "type": "int"}]}
+    line = {"type": "record", "name": "geo.Line", "fields": [{"name": "to", "type": "geo.Point"}]}
+    path = {"type": "record", "name": "geo.Path", "fields": [{"name": "line", "type": "geo.Line"}]}
+    registry.register("a point/äöü", json.dumps(point))
+    one = (Reference("geo.Point", "a point/äöü", 1),)
+    registry.register("line", Schema(json.dumps(line), references=one))
+    schema_id = registry.register(
+        "path", Schema(json.dumps(path), references=(Reference("geo.Line", "line", 1),))
+    ).schema_id
+    whole = {**path, "fields": [{"name": "line", "type": {**line, "fields": [{"name": "to", "type": point}]}}]}
+    frames = [frame(schema_id, whole, {"line": {"to": {"x": 5}}})]
+
+    decoded = _decoded(spark, registry.settings, frames, reader_schema=json.dumps(whole), mode="FAILFAST")
+
+    assert [Row(line=Row(to=Row(x=5)))] == [row["decoded"] for row in decoded.collect()]
+
+
+def test_without_installation(scripted_registry: Any, spark: SparkSession) -> None:
+    """The path that is asked for by name is not silently another one."""
+    with pytest.raises(NotInstalled, match=r"call spark_udfs.install\(spark, registry=…\)"):
+        decode("value", registry=_settings(scripted_registry), reader_schema='"int"', path="jvm")
+
+
+def test_session_that_has_the_jar(scripted_registry: Any, spark: SparkSession, tmp_path: Any) -> None:
+    """A session that has the classes needs no jar."""
+    install(spark, registry=_settings(scripted_registry), jar=tmp_path / "none.jar")
