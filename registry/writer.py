@@ -90,6 +90,8 @@ class Writer:
         try:
             self.state = self._synced(self.state)
         finally:
+            # What stands now stays: otherwise the collector would walk through all of it first thing.
+            gc.freeze()
             gc.enable()
         self.read_at = time.monotonic()
         _log.info(
