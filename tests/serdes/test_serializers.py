@@ -79,7 +79,7 @@ def test_the_registry_is_asked_once_per_subject_and_id(registry_url, monkeypatch
 
     registered = ["POST /subjects/once-a-value/versions", "POST /subjects/once-b-value/versions"]
     assert registered == [one for one in sent if one.startswith("POST")]
-    assert len(sent) == 3
+    assert len(sent) == 5  # and once for the subject associated with each topic, and for the id
 
 
 def test_many_threads_share_them(client):
