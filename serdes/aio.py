@@ -35,7 +35,9 @@ class AsyncSerializer:
         if value is None:
             return None
         plain, context = self._plain, Context(topic, field) if ctx is None else ctx
-        target = plain.known(context) or await asyncio.to_thread(plain.target, context)
+        target = plain.known(context)
+        if target is None:
+            target = await asyncio.to_thread(plain.target, context)
         return plain.write(value, context, target)
 
 
@@ -66,5 +68,5 @@ class AsyncDeserializer:
 
 
 async def call(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Await a call of the plain client: `await call(client.get_subjects)`."""
+    """What a call gives, made in a thread; of the plain client: `await call(client.get_subjects)`."""
     return await asyncio.to_thread(method, *args, **kwargs)

@@ -79,7 +79,7 @@ class AvroSerializer(Serializer):
     def _described(self) -> Schema:
         return self._schema
 
-    def _writer(self, schema: Schema, subject: str) -> tuple[Encoder, tuple[int, ...]]:
+    def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encoder, tuple[int, ...]]:  # noqa: ARG002
         return self._encoders.get(schema, lambda: compile_encoder(_node(self._client, schema, subject))), ()
 
 

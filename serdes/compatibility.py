@@ -18,8 +18,8 @@ _PACKAGES = {AVRO: "compat.avro", JSON: "compat.json_schema", PROTOBUF: "compat.
 
 def check_reads(client: RegistryClient, reader: Schema, writer: Schema, subject: str) -> None:
     """Raise SchemaError unless values of `writer` can be read with `reader`, a schema of the subject."""
-    from compat.limits import DEFAULT_LIMITS  # noqa: PLC0415 - as above
-    from compat.schema import ResolvedReference, SchemaParseError  # noqa: PLC0415
+    from compat.limits import DEFAULT_LIMITS
+    from compat.schema import ResolvedReference, SchemaParseError
 
     package = _PACKAGES[reader.format]
     parse, check = import_module(f"{package}.parser").parse, import_module(f"{package}.rules").check

@@ -34,7 +34,7 @@ class _Setting:
 Table = Mapping[str, _Setting]
 
 
-def _flag(default: bool) -> _Setting:  # noqa: FBT001 - the one thing it takes
+def _flag(default: bool) -> _Setting:
     return _Setting(default, lambda value: value is True or value is False, "True and False")
 
 

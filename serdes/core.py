@@ -96,7 +96,7 @@ class Serializer(ABC):
         guid = found.guid
         if guid is None and self._needs_guid:
             guid = self._client.lookup(subject, schema).guid
-        encode, indexes = self._writer(schema, subject)
+        encode, indexes = self._writer(schema, subject, found.schema_id)
         ttl = self._conf["latest.cache.ttl.sec"]
         expires = ttl >= 0 and (self._conf["use.latest.version"] or self._conf["use.latest.with.metadata"])
         identity = SchemaId(found.schema_id, None if guid is None else UUID(guid), indexes)
@@ -139,7 +139,7 @@ class Serializer(ABC):
         """The schema of the values, as far as it is known without asking."""
 
     @abstractmethod
-    def _writer(self, schema: Schema, subject: str) -> tuple[Encode, tuple[int, ...]]:
+    def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
         """What writes values with a schema of the registry, and for Protobuf the path to the message."""
 
 

@@ -148,7 +148,7 @@ def _read_index(data: bytes, at: int) -> tuple[int, int]:
     number = 0
     for place, byte in enumerate(data[at : at + _VARINT_SIZE]):
         number |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
+        if byte < 0x80:
             if number & 1 or number >> 1 >= MAX_INDEX:
                 raise FrameError("a message index is out of range")
             return number >> 1, at + place + 1
@@ -157,7 +157,7 @@ def _read_index(data: bytes, at: int) -> tuple[int, int]:
 
 def _varint(number: int) -> bytes:
     out = bytearray()
-    while number > 0x7F:  # noqa: PLR2004 - seven bits to a byte
+    while number > 0x7F:
         out.append(number & 0x7F | 0x80)
         number >>= 7
     out.append(number)

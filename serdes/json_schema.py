@@ -79,7 +79,7 @@ class JsonSerializer(Serializer):
     def _described(self) -> Schema:
         return self._schema
 
-    def _writer(self, schema: Schema, subject: str) -> tuple[Encode, tuple[int, ...]]:
+    def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:  # noqa: ARG002
         if not self._conf["validate"]:
             return _dump, ()
         validate = _validator(self._client, schema, subject)
@@ -157,21 +157,17 @@ def _validator(client: RegistryClient, schema: Schema, subject: str | None = Non
     return validate
 
 
-def _place(
-    document: Any, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]
-) -> None:
+def _place(document: Any, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]) -> None:
     """Put what a schema refers to under the URIs by which its `$ref`s find it."""
-    if isinstance(document, dict):
-        own = document.get("$id", document.get("id"))
-        uri = urljoin(uri, own) if isinstance(own, str) else uri
+    own = document.get("$id", document.get("id")) if isinstance(document, dict) else None
+    bases = {uri, urljoin(uri, own) if isinstance(own, str) else uri}  # validators differ on which one counts
     for reference in schema.references:
-        target, place = named[reference.name], urljoin(uri, reference.name)
-        if place in resources:
-            continue
-        if len(resources) >= MAX_REFERENCES:
-            raise SchemaError(f"the schema has more than {MAX_REFERENCES} references")
-        resources[place] = _document(target.text)
-        _place(resources[place], target, place, named, resources)
+        target = named[reference.name]
+        for place in {urljoin(base, reference.name) for base in bases} - resources.keys():
+            if len(resources) >= 2 * MAX_REFERENCES:
+                raise SchemaError(f"the schema has more than {MAX_REFERENCES} references")
+            resources[place] = _document(target.text)
+            _place(resources[place], target, place, named, resources)
 
 
 def _document(text: str) -> Any:

@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import EncodeError as WriteError
@@ -51,7 +51,7 @@ class ProtobufSerializer(Serializer):
         super().__init__(client, None, conf)
         self._given = (client, message_type, conf)
         self._type = message_type
-        self._message: Descriptor = message_type.DESCRIPTOR
+        self._message = message_type.DESCRIPTOR
         self._reference_subject = self._conf["reference.subject.name.strategy"]
 
     def __reduce__(self) -> tuple[type["ProtobufSerializer"], tuple[Any, ...]]:
@@ -85,9 +85,13 @@ class ProtobufSerializer(Serializer):
         has_imports = any(not is_known(one.name) for one in self._message.file.dependencies)
         return None if has_imports else Schema(text_of(self._message.file), PROTOBUF)
 
-    def _writer(self, schema: Schema, subject: str) -> tuple[Encode, tuple[int, ...]]:
+    def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
         if schema.text == text_of(self._message.file):
-            return self._encode, indexes_of(self._message)
+            path = indexes_of(self._message)
+            if len(path) == 1:
+                return self._encode, path
+            # The id may be that of a text in which entries of maps are no messages and are not counted.
+            schema = self._client.get_schema(schema_id, subject=subject)
         file = link(schema, resolve(self._client, schema, subject))
         try:
             registered = file.pool.FindMessageTypeByName(self._message.full_name)

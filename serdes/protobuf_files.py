@@ -32,9 +32,10 @@ def link(schema: Schema, references: Mapping[str, Schema]) -> FileDescriptor:
     """The descriptor of a schema, linked with its references (what is referred to comes first) and well-known files."""
     try:
         pool = _Pool(schema, references)
-        return pool.add(_ROOT)
+        linked: FileDescriptor = pool.add(_ROOT)
     except (SchemaParseError, TypeError, KeyError, RecursionError) as error:
         raise SchemaError(f"the Protobuf schema cannot be linked: {str(error)[:300]}") from None
+    return linked
 
 
 class _Pool:
@@ -92,14 +93,18 @@ def _drop_options(file: FileDescriptorProto) -> None:
 
 
 def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
-    """The message at a path of indexes; entries of maps are not counted, since no text says them."""
+    """The message at a path of indexes.
+
+    The entries of maps count where the schema spells them out, as one made from a descriptor does; those of `map<…>` come
+    behind all messages that the text has, and so do not move them.
+    """
     messages = list(file.message_types_by_name.values())
     found: Descriptor | None = None
     for index in indexes:
         if index >= len(messages):
             raise SchemaError(f"the schema has no message at {list(indexes)[:5]}")
         found = messages[index]
-        messages = _nested(found)
+        messages = list(found.nested_types)
     if found is None:
         raise SchemaError("the path to the message is empty")
     return found
@@ -110,14 +115,10 @@ def indexes_of(message: Descriptor) -> tuple[int, ...]:
     path = []
     while message.containing_type is not None:
         outer = message.containing_type
-        path.append([one.full_name for one in _nested(outer)].index(message.full_name))
+        path.append([one.full_name for one in outer.nested_types].index(message.full_name))
         message = outer
     path.append(list(message.file.message_types_by_name).index(message.name))
     return tuple(reversed(path))
-
-
-def _nested(message: Descriptor) -> list[Descriptor]:
-    return [one for one in message.nested_types if not one.GetOptions().map_entry]
 
 
 def text_of(file: FileDescriptor) -> str:

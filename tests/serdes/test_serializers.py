@@ -254,7 +254,7 @@ def test_a_schema_of_another_format_is_named(scripted_servers, answer):
     server = scripted_servers(answer(body={"schema": "{}", "schemaType": "JSON"}), answer(body={"schema": '"a.Other"'}))
     deserialize = AvroDeserializer(RegistryClient(server.url))
 
-    with pytest.raises(SchemaError, match="schema 5 is in the format JSON, not Avro"):
+    with pytest.raises(SchemaError, match="schema 5 is in the format JSON, not AVRO"):
         deserialize(join(5, b""))
     with pytest.raises(SchemaError, match=r"schema 6 cannot be read: the type a\.Other is not defined"):
         deserialize(join(6, b""))
