@@ -68,5 +68,8 @@ class AsyncDeserializer:
 
 
 async def call(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a call gives, made in a thread; of the plain client: `await call(client.get_subjects)`."""
+    """Await a method of the plain client, which a thread runs.
+
+    `subjects = await call(client.get_subjects)`
+    """
     return await asyncio.to_thread(method, *args, **kwargs)

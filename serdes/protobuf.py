@@ -51,14 +51,14 @@ class ProtobufSerializer(Serializer):
         super().__init__(client, None, conf)
         self._given = (client, message_type, conf)
         self._type = message_type
-        self._message = message_type.DESCRIPTOR
+        self._message: Any = message_type.DESCRIPTOR  # types-protobuf gives two types for it
         self._reference_subject = self._conf["reference.subject.name.strategy"]
 
     def __reduce__(self) -> tuple[type["ProtobufSerializer"], tuple[Any, ...]]:
         return type(self), self._given
 
     def _record_name(self) -> str:
-        return self._message.full_name
+        return str(self._message.full_name)
 
     def _local(self, context: RecordContext) -> Schema:
         return self._registered(self._message.file, context)

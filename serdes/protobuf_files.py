@@ -95,8 +95,8 @@ def _drop_options(file: FileDescriptorProto) -> None:
 def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
     """The message at a path of indexes.
 
-    The entries of maps count where the schema spells them out, as one made from a descriptor does; those of `map<…>` come
-    behind all messages that the text has, and so do not move them.
+    The entries of maps count where the schema spells them out, as one made from a descriptor does; those of `map<…>`
+    come behind all messages that the text has, and so do not move them.
     """
     messages = list(file.message_types_by_name.values())
     found: Descriptor | None = None

@@ -242,7 +242,8 @@ def test_both_pickle(client):
 
 def test_the_path_in_a_text_with_maps(client):
     """A nested message of a class has the path that it has in the text that the registry keeps."""
-    text = 'syntax = "proto3"; message A { message B { int32 n = 1; } map<string, int32> m = 1; message C { int32 n = 1; } }'
+    inner = "message B { int32 n = 1; } map<string, int32> m = 1; message C { int32 n = 1; }"
+    text = f'syntax = "proto3"; message A {{ {inner} }}'
     spelled = message_of(text, 0).DESCRIPTOR.file
     kind = GetMessageClass(spelled.pool.FindMessageTypeByName("A.C"))
     client.register("proto-maps-value", proto(text))
