@@ -19,7 +19,8 @@ from bench.writes import registration
 from harness.kafka import KafkaBroker
 from harness.registry import RegistryNode
 from storage.log import START, Record
-from storage.records import SchemaId, SchemaKey, SchemaValue, Subject, Version, encode
+from storage.record_json import encode
+from storage.records import SchemaId, SchemaKey, SchemaValue, Subject, Version
 from storage.sql_log import SqlLog
 
 __all__ = ["run"]

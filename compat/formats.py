@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from compat.avro import equivalence, normalizer, parser, printer, rules, wording
 from compat.avro.model import AvroSchema
+from compat.json_schema import equivalence as json_equivalence
 from compat.json_schema import parser as json_parser
 from compat.json_schema import rules as json_rules
 from compat.json_schema import wording as json_wording
@@ -58,6 +59,10 @@ class _Equivalent(Protocol):
     def __call__(self, left: ParsedSchema, right: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool: ...
 
 
+class _PrintAs(Protocol):
+    def __call__(self, schema: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> str: ...
+
+
 class _WireMessage(Protocol):
     def __call__(self, finding: Incompatibility, *, reader: str, writer: str) -> str: ...
 
@@ -72,7 +77,7 @@ class Format:
     equivalent: _Equivalent  # one version of a subject, though the texts differ
     wire_message: _WireMessage  # a finding in the reference's words
     explain: Callable[[Incompatibility], str]  # a finding for a person, with what would mend it
-    printed_as: Mapping[str, Callable[[ParsedSchema], str]]  # the texts of `format=`, beside the stored one
+    printed_as: Mapping[str, _PrintAs]  # the texts of `format=`, beside the stored one
 
 
 def _avro(schema: ParsedSchema) -> AvroSchema:
@@ -81,9 +86,10 @@ def _avro(schema: ParsedSchema) -> AvroSchema:
     return schema
 
 
-def _resolved_avro(schema: AvroSchema) -> str:
+def _resolved_avro(schema: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The text with the types of references written out where they are first met."""
-    return printer.print_schema(schema.root, schema.names, DEFAULT_LIMITS)
+    limits.look_at_clock()
+    return printer.print_schema(_avro(schema).root, _avro(schema).names, limits)
 
 
 def _protobuf(schema: ParsedSchema) -> ProtobufSchema:
@@ -138,7 +144,7 @@ FORMATS: Final[Mapping[SchemaFormat, Format]] = {
         ),
         wire_message=wording.wire_message,
         explain=wording.explain,
-        printed_as={"resolved": lambda schema: _resolved_avro(_avro(schema))},
+        printed_as={"resolved": _resolved_avro},
     ),
     SchemaFormat.PROTOBUF: Format(
         parse=parse_protobuf,
@@ -150,15 +156,19 @@ FORMATS: Final[Mapping[SchemaFormat, Format]] = {
         wire_message=protobuf_wording.wire_message,
         explain=protobuf_wording.explain,
         printed_as={
-            "serialized": lambda schema: protobuf_formats.serialized(_protobuf(schema)),
-            "ignore_extensions": lambda schema: protobuf_formats.ignore_extensions(_protobuf(schema)),
+            "serialized": lambda schema, *, limits=DEFAULT_LIMITS: protobuf_formats.serialized(
+                _protobuf(schema), limits=limits
+            ),
+            "ignore_extensions": lambda schema, *, limits=DEFAULT_LIMITS: protobuf_formats.ignore_extensions(
+                _protobuf(schema), limits=limits
+            ),
         },
     ),
     SchemaFormat.JSON: Format(
         parse=json_parser.parse,
         normalize=lambda schema, *, limits=DEFAULT_LIMITS: json_parser.normalize(_json(schema), limits=limits),
         check=_check_json,
-        equivalent=lambda left, right, *, limits=DEFAULT_LIMITS: json_parser.equivalent(
+        equivalent=lambda left, right, *, limits=DEFAULT_LIMITS: json_equivalence.equivalent(
             _json(left), _json(right), limits=limits
         ),
         wire_message=json_wording.wire_message,

@@ -9,19 +9,8 @@ from dataclasses import dataclass, field
 
 from faults.model import NEW, Entry, Subject, compatible, content_of, context_of
 from storage.log import Entry as LogEntry
-from storage.records import (
-    ConfigKey,
-    ConfigValue,
-    DeleteSubjectKey,
-    HighWaterKey,
-    Key,
-    RecordError,
-    SchemaKey,
-    SchemaValue,
-    Value,
-    decode_key,
-    decode_value,
-)
+from storage.record_json import RecordError, decode_key, decode_value
+from storage.records import ConfigKey, ConfigValue, DeleteSubjectKey, HighWaterKey, Key, SchemaKey, SchemaValue, Value
 
 __all__ = ["Ledger", "Registration", "read_ledger"]
 

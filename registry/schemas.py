@@ -146,10 +146,16 @@ def parse_request(state: State, subject: str, request: SchemaRequest, *, strict:
     return Candidate(parsed, text, digest, references, request.contract, limits)
 
 
-def inline_tags(state: State, entry: SchemaVersion) -> Tags:
-    """Return the tags that a version's text carries; none when it cannot be parsed."""
+def inline_tags(state: State, entry: SchemaVersion, limits: Limits) -> Tags:
+    """Return the tags that a version's text carries; none when it cannot be parsed.
+
+    Raises:
+        TooExpensive: when that takes too long.
+    """
     try:
-        return tags_of(_stored(state, entry, DEFAULT_LIMITS.started()))
+        return tags_of(_stored(state, entry, limits))
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The tags cannot be read: {error}") from None
     except (SchemaParseError, errors.RegistryError):
         return {}
 
@@ -186,7 +192,8 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
     if print_as is None:
         return entry.schema.text
     try:
-        return print_as(_stored(state, entry, DEFAULT_LIMITS.started()))
+        limits = DEFAULT_LIMITS.started()
+        return print_as(_stored(state, entry, limits), limits=limits)
     except SchemaParseError as error:
         raise errors.invalid_schema(f"The stored schema cannot be printed as {form!r}: {error}") from None
 

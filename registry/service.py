@@ -45,7 +45,8 @@ class Service:
         """Return the tagged records and fields of a version that have one of the wanted tags; `*` is any."""
         if not wanted:
             return {}
-        found = await self.writer.in_thread(inline_tags, self.writer.state, entry)
+        state, limits = self.writer.state, self.limits
+        found = await self.writer.in_thread(lambda: inline_tags(state, entry, limits.started()))
         return {entity: tags for entity, tags in found.items() if "*" in wanted or not set(wanted).isdisjoint(tags)}
 
     async def fresh(self) -> State:

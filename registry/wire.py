@@ -130,12 +130,13 @@ class TagsChange(Body):
     rules_to_merge: RuleSetBody | None = Field(None, alias="rulesToMerge", description="over those of the latest")
     rules_to_remove: list[Text] | None = Field(None, alias="rulesToRemove", description="names of rules")
 
-    def request(self) -> TagRequest:
+    def request(self, limits: Limits) -> TagRequest:
         """Return the request in the terms of the decisions."""
         return TagRequest(
             self.new_version or 0,
             tags_by_entity(self.tags_to_add),
             tags_by_entity(self.tags_to_remove),
+            limits,
             None if self.metadata is None else self.metadata.value(),
             None if self.rule_set is None else self.rule_set.value(),
             None if self.rules_to_merge is None else self.rules_to_merge.value(),

@@ -15,17 +15,8 @@ from typing import TYPE_CHECKING
 
 from storage.fold import Fold
 from storage.log import START, Conflict, Entry
-from storage.records import (
-    ConfigKey,
-    HighWaterKey,
-    ModeKey,
-    NoopKey,
-    RecordError,
-    SchemaKey,
-    Subject,
-    context_of,
-    decode_key,
-)
+from storage.record_json import RecordError, decode_key
+from storage.records import ConfigKey, HighWaterKey, ModeKey, NoopKey, SchemaKey, Subject, context_of
 from storage.state import State
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from storage.fingerprint import fingerprint
 from storage.log import Entry
+from storage.record_json import RecordError, decode_key, decode_value, plain_schema
 from storage.records import (
     DEFAULT_CONTEXT,
     AssociationKey,
@@ -28,16 +29,12 @@ from storage.records import (
     HighWaterKey,
     Key,
     ModeKey,
-    RecordError,
     SchemaKey,
     SchemaValue,
     Subject,
     Value,
     Version,
     context_of,
-    decode_key,
-    decode_value,
-    plain_schema,
     qualified,
 )
 from storage.stored import ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema

@@ -34,7 +34,8 @@ from storage.kafka_end import End
 from storage.kafka_pen import Fenced, Pen, Placed
 from storage.kafka_topic import prepare_topic
 from storage.log import START, Conflict, Entry, LogError, LogStatus, LogTimeout, Record
-from storage.records import NoopKey, encode
+from storage.record_json import encode
+from storage.records import NoopKey
 
 __all__ = ["Fencing", "KafkaLog", "Timeouts"]
 

@@ -1,23 +1,10 @@
-"""The records of the `_schemas` log: typed keys and values and their JSON, byte for byte as the reference writes it.
+"""The records of the `_schemas` log as typed keys and values; `record_json.py` turns them into bytes and back."""
 
-Rules of this file: pure functions between bytes and values. Compaction compares keys as bytes, so the order of the
-properties in a key is part of the format. What a decoder does not know it ignores inside a value and refuses as a key
-kind; every refusal is a `RecordError`, which `State` sets aside. Old forms are read (magic 0, values without
-`schemaType`, `subject` or `deleted`), only the present form is written.
-"""
-
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from operator import itemgetter
-from sys import intern
 from types import MappingProxyType
-from typing import Any, NamedTuple, NewType, TypeVar
-
-import orjson
-
-from storage.log import Record
+from typing import Any, NamedTuple, NewType
 
 __all__ = [
     "CONFIG_FIELDS",
@@ -35,7 +22,6 @@ __all__ = [
     "KeyType",
     "ModeKey",
     "NoopKey",
-    "RecordError",
     "Reference",
     "SchemaId",
     "SchemaKey",
@@ -44,10 +30,6 @@ __all__ = [
     "Value",
     "Version",
     "context_of",
-    "decode_key",
-    "decode_value",
-    "encode",
-    "plain_schema",
     "qualified",
 ]
 
@@ -57,15 +39,6 @@ Subject = NewType("Subject", str)
 
 DEFAULT_CONTEXT = "."
 MAX_VERSION = 2**31 - 1
-_TENANT = "default"
-_SCHEMA_KEY = b'{"keytype":"SCHEMA",'
-_PLAIN = itemgetter("subject", "version", "id", "schema")
-_HELD_APART = frozenset({"references", "metadata", "ruleSet"})
-_T = TypeVar("_T")
-
-
-class RecordError(ValueError):
-    """A record that cannot be read; the message says why."""
 
 
 class KeyType(StrEnum):
@@ -245,282 +218,3 @@ def qualified(subject: str, context: str) -> str:
         return subject.removeprefix(":.:")
     plain = context == DEFAULT_CONTEXT or context_of(subject) != DEFAULT_CONTEXT
     return subject if plain else f":{context}:{subject}"
-
-
-# --- to bytes
-
-
-def encode(key: Key, value: Value = None) -> Record:
-    """Return a record as the log holds it; a value of None is a tombstone, or nothing where a kind has no value."""
-    return Record(_dump(_key_json(key)), _ENCODE_VALUE[type(key)](key, value))
-
-
-def _dump(content: Mapping[str, Any]) -> bytes:
-    # Not orjson: a metadata value beyond 64 bits must keep its digits.
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _key_json(key: Key) -> dict[str, Any]:
-    match key:
-        case SchemaKey(subject, version):
-            return {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
-        case ConfigKey(subject):
-            return _scoped(KeyType.CONFIG, subject)
-        case ModeKey(subject):
-            return _scoped(KeyType.MODE, subject)
-        case NoopKey():
-            return {"keytype": "NOOP", "magic": 0}
-        case HighWaterKey(context):
-            return {"keytype": "NOOP", "context": context, "magic": 0}
-        case DeleteSubjectKey(subject):
-            return _scoped(KeyType.DELETE_SUBJECT, subject)
-        case ClearSubjectKey(subject):
-            return _scoped(KeyType.CLEAR_SUBJECT, subject)
-        case ContextKey(context):
-            return {"keytype": "CONTEXT", "tenant": _TENANT, "context": context, "magic": 0}
-        case AssociationKey():
-            return {"keytype": "ASSOC", "tenant": _TENANT, **_association_json(key), "magic": 0}
-
-
-def _scoped(kind: KeyType, subject: str | None) -> dict[str, Any]:
-    return {"keytype": kind.value, **({} if subject is None else {"subject": subject}), "magic": 0}
-
-
-def _schema_bytes(_key: Key, value: Value) -> bytes | None:
-    if not isinstance(value, SchemaValue):
-        return None
-    content: dict[str, Any] = {"subject": value.subject, "version": value.version, "id": value.schema_id}
-    content["schemaType"] = value.schema_type
-    if value.references:
-        content["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in value.references]
-    if value.metadata:
-        content["metadata"] = value.metadata
-    if value.rule_set:
-        content["ruleSet"] = value.rule_set
-    return _dump(content | {"schema": value.text, "deleted": value.deleted})
-
-
-def _config_bytes(key: Key, value: Value) -> bytes | None:
-    if not isinstance(value, ConfigValue):
-        return None
-    fields = {name: value.fields[name] for name in CONFIG_FIELDS if value.fields.get(name) is not None}
-    return _dump(_subject_of(key) | fields)
-
-
-def _mode_bytes(key: Key, value: Value) -> bytes | None:
-    return None if value is None else _dump(_subject_of(key) | {"mode": value})
-
-
-def _subject_of(key: Key) -> dict[str, Any]:
-    subject = getattr(key, "subject", None)
-    return {} if subject is None else {"subject": subject}
-
-
-def _context_bytes(_key: Key, value: Value) -> bytes | None:
-    return None if value is None else _dump({"tenant": _TENANT, "context": value})
-
-
-def _association_json(key: AssociationKey) -> dict[str, Any]:
-    return {
-        "resourceName": key.resource_name,
-        "resourceNamespace": key.resource_namespace,
-        "resourceType": key.resource_type,
-        "associationType": key.association_type,
-        "subject": key.subject,
-    }
-
-
-def _association_bytes(key: Key, value: Value) -> bytes | None:
-    if not isinstance(value, AssociationValue) or not isinstance(key, AssociationKey):
-        return None
-    return _dump(
-        {
-            "guid": value.guid,
-            "tenant": _TENANT,
-            "resourceName": key.resource_name,
-            "resourceNamespace": key.resource_namespace,
-            "resourceId": value.resource_id,
-            "resourceType": key.resource_type,
-            "associationType": key.association_type,
-            "subject": key.subject,
-            "lifecycle": value.lifecycle,
-            "frozen": value.frozen,
-            "createTs": value.created,
-        }
-    )
-
-
-_ENCODE_VALUE: Mapping[type, Callable[[Key, Value], bytes | None]] = {
-    SchemaKey: _schema_bytes,
-    ConfigKey: _config_bytes,
-    ModeKey: _mode_bytes,
-    NoopKey: lambda _key, _value: None,
-    HighWaterKey: lambda key, value: _dump({"context": getattr(key, "context", None), "maxId": value}),
-    DeleteSubjectKey: lambda key, value: _dump(_subject_of(key) | {"version": value}),
-    ClearSubjectKey: lambda key, _value: _dump(_subject_of(key)),
-    ContextKey: _context_bytes,
-    AssociationKey: _association_bytes,
-}
-
-
-# --- from bytes
-
-
-def plain_schema(key: bytes | None, value: bytes | None) -> SchemaValue | None:
-    """Return the version that a record of the usual form holds; None when the record wants a closer look.
-
-    A short way of `decode_key` and `decode_value` for what a replay mostly reads: no references, metadata or rules, and
-    a key that says what the value says.
-    """
-    if key is None or value is None or not key.startswith(_SCHEMA_KEY):
-        return None
-    try:
-        content = orjson.loads(value)
-        subject, version, schema_id, text = _PLAIN(content)
-    except (ValueError, KeyError, TypeError):
-        return None
-    schema_type, deleted = content.get("schemaType", "AVRO"), content.get("deleted", False)
-    if (
-        not (type(subject) is type(text) is type(schema_type) is str)
-        or not (type(version) is type(schema_id) is int and type(deleted) is bool)
-        or not 0 <= schema_id <= MAX_VERSION
-        or not 0 < version <= MAX_VERSION
-        or not _HELD_APART.isdisjoint(content)
-        # A name that JSON writes as it is, so that comparing the key stands for reading it.
-        or not subject.isprintable()
-        or '"' in subject
-        or "\\" in subject
-        or key != f'{{"keytype":"SCHEMA","subject":"{subject}","version":{version},"magic":1}}'.encode()
-    ):
-        return None
-    # The same few names again and again: one copy of each.
-    subject, schema_type = intern(subject), intern(schema_type)
-    return SchemaValue(Subject(subject), Version(version), SchemaId(schema_id), text, schema_type, deleted=deleted)
-
-
-def decode_key(data: bytes | None) -> Key:
-    """Return the key that some bytes hold.
-
-    Raises:
-        RecordError: no key, no JSON object, an unknown kind, or a property of the wrong type.
-    """
-    if data is None:
-        raise RecordError("the record has no key")
-    content = _load(data, "key")
-    kind = content.get("keytype")
-    if not isinstance(kind, str) or kind not in _DECODE_KEY:
-        raise RecordError(f"unknown key type {kind!r}")
-    return _DECODE_KEY[kind](content)
-
-
-def decode_value(key: Key, data: bytes | None) -> Value:
-    """Return the value that some bytes hold under a key; None for a tombstone.
-
-    Raises:
-        RecordError: no JSON object, or a property that is missing or of the wrong type.
-    """
-    if data is None or isinstance(key, NoopKey | ClearSubjectKey):
-        return None
-    content = _load(data, "value")
-    match key:
-        case SchemaKey():
-            return _schema_value(key, content)
-        case ConfigKey():
-            return ConfigValue({name: content[name] for name in CONFIG_FIELDS if content.get(name) is not None})
-        case ModeKey():
-            return _typed(content, "mode", str)
-        case DeleteSubjectKey():
-            return _typed(content, "version", int)
-        case HighWaterKey():
-            high_water = _typed(content, "maxId", int)
-            if not 0 <= high_water <= MAX_VERSION:
-                raise RecordError(f"the schema id {high_water} is out of range")
-            return high_water
-        case ContextKey(context):
-            return context
-        case AssociationKey():
-            return _association_value(content)
-
-
-def _load(data: bytes, what: str) -> dict[str, Any]:
-    try:
-        content = orjson.loads(data)
-    except ValueError:
-        try:
-            content = json.loads(data)  # numbers beyond 64 bits, which orjson refuses
-            json.dumps(content, ensure_ascii=False).encode()  # a lone surrogate could never be told to anybody
-        except (ValueError, RecursionError) as error:
-            raise RecordError(f"the {what} is not JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise RecordError(f"the {what} is not a JSON object")
-    return content
-
-
-def _typed(content: Mapping[str, Any], name: str, kind: type[_T], default: _T | None = None) -> _T:
-    value = content.get(name)
-    if value is None and default is not None:
-        return default
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise RecordError(f"{name!r} is {value!r}, not {kind.__name__}")
-    return value
-
-
-def _optional_subject(content: Mapping[str, Any]) -> Subject | None:
-    return None if content.get("subject") is None else Subject(_typed(content, "subject", str))
-
-
-def _noop(content: Mapping[str, Any]) -> Key:
-    return NoopKey() if content.get("context") is None else HighWaterKey(_typed(content, "context", str))
-
-
-_DECODE_KEY: Mapping[str, Callable[[Mapping[str, Any]], Key]] = {
-    "SCHEMA": lambda c: SchemaKey(Subject(_typed(c, "subject", str)), Version(_typed(c, "version", int))),
-    "CONFIG": lambda c: ConfigKey(_optional_subject(c)),
-    "MODE": lambda c: ModeKey(_optional_subject(c)),
-    "NOOP": _noop,
-    "DELETE_SUBJECT": lambda c: DeleteSubjectKey(Subject(_typed(c, "subject", str))),
-    "CLEAR_SUBJECT": lambda c: ClearSubjectKey(_optional_subject(c)),
-    "CONTEXT": lambda c: ContextKey(_typed(c, "context", str)),
-    "ASSOC": lambda c: AssociationKey(
-        _typed(c, "resourceNamespace", str),
-        _typed(c, "resourceName", str),
-        _typed(c, "resourceType", str),
-        _typed(c, "associationType", str),
-        Subject(_typed(c, "subject", str)),
-    ),
-}
-
-
-def _schema_value(key: SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
-    schema_id = _typed(content, "id", int)
-    if not 0 <= schema_id <= MAX_VERSION:
-        raise RecordError(f"the schema id {schema_id} is out of range")
-    if not 0 < key.version <= MAX_VERSION:
-        raise RecordError(f"the version {key.version} is out of range")
-    return SchemaValue(
-        key.subject,
-        key.version,
-        SchemaId(schema_id),
-        _typed(content, "schema", str),
-        _typed(content, "schemaType", str, "AVRO"),
-        tuple(_reference(item) for item in _typed(content, "references", list, [])),
-        content.get("metadata"),
-        content.get("ruleSet"),
-        deleted=_typed(content, "deleted", bool, default=False),
-    )
-
-
-def _association_value(content: Mapping[str, Any]) -> AssociationValue:
-    return AssociationValue(
-        _typed(content, "guid", str, ""),
-        _typed(content, "resourceId", str),
-        _typed(content, "lifecycle", str, "WEAK"),
-        _typed(content, "frozen", bool, default=False),
-        _typed(content, "createTs", int, 0),
-    )
-
-
-def _reference(item: Any) -> Reference:
-    if not isinstance(item, dict):
-        raise RecordError("a reference is not a JSON object")
-    return Reference(_typed(item, "name", str), _typed(item, "subject", str), _typed(item, "version", int))

@@ -9,9 +9,9 @@ from compat.json_schema.json_text import Json, excerpt
 from compat.json_schema.metaschemas import metaschema_of
 from compat.schema import SchemaParseError
 
-__all__ = ["Documents", "Place"]
+__all__ = ["NOT_SCHEMAS", "Documents", "Place"]
 
-_NOT_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})
+NOT_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})  # keywords that hold values
 
 
 class Place(NamedTuple):
@@ -36,6 +36,7 @@ class Documents:
     def __init__(self, root: Json, references: Mapping[str, Json]):
         self._documents = [self._document(root, "")]
         self._names: dict[str, Place] = {}
+        self.has_references = bool(references)
         for name, value in references.items():
             self._documents.append(self._document(value, name))
         for number, document in enumerate(self._documents):
@@ -124,7 +125,7 @@ def _named(root: Place) -> Iterator[tuple[Place, str]]:
             anchor = value.get(keyword)
             if isinstance(anchor, str) and root.dialect.modern:
                 yield root._replace(value=value, base=base), f"{base}#{anchor}"
-        stack += ((item, base) for key, item in value.items() if key not in _NOT_SCHEMAS)
+        stack += ((item, base) for key, item in value.items() if key not in NOT_SCHEMAS)
 
 
 def _pointed(start: Place, pointer: str, reference: str) -> Place:

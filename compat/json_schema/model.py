@@ -9,6 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TypeAlias
 
+from compat.json_schema.documents import Documents
 from compat.json_schema.json_text import Json
 from compat.schema import ParsedSchema
 
@@ -191,3 +192,4 @@ class JsonSchema(ParsedSchema):
 
     json: Json
     root: Node
+    documents: Documents = field(compare=False, repr=False)

@@ -12,7 +12,7 @@ from compat.json_schema.model import JsonSchema
 from compat.limits import DEFAULT_LIMITS, Limits, check_references
 from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
-__all__ = ["equivalent", "normalize", "parse"]
+__all__ = ["normalize", "parse"]
 
 
 def parse(
@@ -31,22 +31,18 @@ def parse(
     for reference in references:
         others.setdefault(reference.name, read_json(reference.text, limits))
     try:
-        root = Loader(Documents(json, others), limits).load()
+        documents = Documents(json, others)
+        root = Loader(documents, limits).load()
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
     except ValueError as error:
         if isinstance(error, SchemaParseError):
             raise
         raise SchemaParseError(f"Not a URI: {error}") from None
-    return JsonSchema(SchemaFormat.JSON, write_json(json), json, root)
+    return JsonSchema(SchemaFormat.JSON, write_json(json), json, root, documents)
 
 
 def normalize(schema: JsonSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The text with the keys of every object sorted; arrays stay as they are."""
     limits.look_at_clock()
     return write_json(schema.json, sort=True)
-
-
-def equivalent(left: JsonSchema, right: JsonSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether two schemas say the same, whatever the order of their keys."""
-    return normalize(left, limits=limits) == normalize(right, limits=limits)

@@ -2,10 +2,17 @@
 
 They are if they say the same in the same order, however they spell the names of types, maps and numbers: a schema
 that came as text, and the descriptor that a client made of it. A change of order makes another version.
+
+So is a text that writes out, behind its own types, types of its package that the stored one takes from references.
+Its own messages must come first: payloads tell messages by their index.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from compat.limits import DEFAULT_LIMITS, Limits
-from compat.protobuf.model import File, Message
+from compat.protobuf.model import File, Message, TypeDefinition
+from compat.protobuf.names import Names, inside
 from compat.protobuf.normalizer import normalize_file
 from compat.protobuf.printer import print_file
 from compat.protobuf.schema import ProtobufSchema
@@ -14,10 +21,12 @@ __all__ = ["equivalent"]
 
 
 def equivalent(left: ProtobufSchema, right: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether the two differ in spelling alone."""
+    """Whether the two differ in spelling alone, or in that the left one writes out what the right one refers to."""
     if left.canonical == right.canonical:
         return True
-    return _outline(left.file) == _outline(right.file) and _spelled_out(left, limits) == _spelled_out(right, limits)
+    if _outline(left.file) == _outline(right.file):
+        return _spelled_out(left.file, left.names, limits) == _spelled_out(right.file, right.names, limits)
+    return _written_out(left, right, limits)
 
 
 def _outline(file: File) -> tuple[object, ...]:
@@ -33,5 +42,29 @@ def _tags(message: Message) -> tuple[int, ...]:
     return tuple(field.tag for field in message.fields)
 
 
-def _spelled_out(schema: ProtobufSchema, limits: Limits) -> str:
-    return print_file(normalize_file(schema.file, schema.names, limits, keep_order=True))
+def _spelled_out(file: File, names: Names, limits: Limits) -> str:
+    return print_file(normalize_file(file, names, limits, keep_order=True))
+
+
+def _written_out(text: ProtobufSchema, stored: ProtobufSchema, limits: Limits) -> bool:
+    own = {definition.name for definition in stored.file.types}
+    further = [definition for definition in text.file.types if definition.name not in own]
+    scope = stored.file.package or ""
+    known = [stored.names.type_of(f".{inside(scope, definition.name)}", "") for definition in further]
+    referenced = [found.definition for found in known if found is not None]
+    if not further or len(referenced) < len(further):
+        return False
+    ours = _alone(text.file, (definition for definition in text.file.types if definition.name in own))
+    theirs = _alone(stored.file, stored.file.types)
+    if _outline(ours) != _outline(theirs) or list(text.file.messages)[: len(list(ours.messages))] != list(
+        ours.messages
+    ):
+        return False
+    return _spelled_out(ours, text.names, limits) == _spelled_out(theirs, stored.names, limits) and _spelled_out(
+        File(scope, types=tuple(further)), text.names, limits
+    ) == _spelled_out(File(scope, types=tuple(referenced)), stored.names, limits)
+
+
+def _alone(file: File, types: Iterable[TypeDefinition]) -> File:
+    """The file without its imports, which mean nothing but where types come from."""
+    return replace(file, types=tuple(types), imports=(), public_imports=(), weak_imports=())

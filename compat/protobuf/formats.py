@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable
 from dataclasses import replace
 
+from compat.limits import DEFAULT_LIMITS, Limits
 from compat.protobuf.model import Enum, Field, File, Group, Message, OneOf, Option, TypeDefinition
 from compat.protobuf.printer import print_file
 from compat.protobuf.schema import ProtobufSchema
@@ -12,14 +13,15 @@ from compat.protobuf.to_descriptor import file_to_descriptor
 __all__ = ["ignore_extensions", "serialized"]
 
 
-def serialized(schema: ProtobufSchema) -> str:
+def serialized(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The descriptor of the file, in base64."""
-    descriptor = file_to_descriptor(schema.file, schema.names)
+    descriptor = file_to_descriptor(schema.file, schema.names, limits)
     return base64.b64encode(descriptor.SerializeToString(deterministic=True)).decode()
 
 
-def ignore_extensions(schema: ProtobufSchema) -> str:
+def ignore_extensions(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The text without custom options, and without the `extend` blocks that would define some."""
+    limits.look_at_clock()
     return print_file(_file(schema.file))
 
 

@@ -4,6 +4,7 @@ Type names stay full, with their leading dot. Entries of maps stay messages of t
 `normalize` folds them.
 """
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -20,7 +21,6 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.message import Message as Options
 
-from compat.protobuf.metadata import with_metadata
 from compat.protobuf.model import (
     LARGEST_CONSTANT,
     LARGEST_TAG,
@@ -228,7 +228,7 @@ _Described = (
 def _options(described: Options) -> tuple[Option, ...]:
     holder: Options = described.options  # type: ignore[attr-defined]
     found: list[Option] = []
-    for field, value in with_metadata(holder).ListFields() if holder.ByteSize() else ():
+    for field, value in holder.ListFields():
         if field.name == "uninterpreted_option":
             found += map(_uninterpreted, value)
             continue
@@ -248,7 +248,21 @@ def _value(field: FieldDescriptor, value: object) -> Value:
         return Scalar(Kind.BOOLEAN, str(value).lower())
     if isinstance(value, bytes):
         return Scalar(Kind.STRING, value.decode("latin-1"))
+    if isinstance(value, float):
+        return Scalar(Kind.NUMBER, _float(field, value))
     return Scalar(Kind.STRING if isinstance(value, str) else Kind.NUMBER, str(value))
+
+
+def _float(field: FieldDescriptor, value: float) -> str:
+    """The fewest digits that read back to the number; a `float` needs fewer than a `double`."""
+    is_single = field.type == FieldDescriptor.TYPE_FLOAT
+    short = (f"{value:.{digits}g}" for digits in range(6, 10)) if is_single else ()
+    text = next((text for text in short if _single(text) == value), str(value))
+    return text.replace("e+", "e")
+
+
+def _single(text: str) -> float:
+    return float(struct.unpack("f", struct.pack("f", float(text)))[0])
 
 
 def _entry(field: FieldDescriptor, content: object) -> tuple[str, Value]:

@@ -22,9 +22,9 @@ __all__ = ["with_metadata"]
 _META: Final = "confluent/meta.proto"
 
 
-def with_metadata(options: Proto) -> Proto:
-    """The same options, read by a class that knows the metadata."""
-    known: Proto = _class_of(options.DESCRIPTOR.full_name).FromString(options.SerializeToString())
+def with_metadata(descriptor: Proto) -> Proto:
+    """The same descriptor, read by a class whose options know the metadata."""
+    known: Proto = _class_of(descriptor.DESCRIPTOR.full_name).FromString(descriptor.SerializeToString())
     return known
 
 

@@ -119,7 +119,7 @@ class _Normalizer:
         if entry is None:
             return field
         types = {part.tag: part.type for part in entry.fields}
-        if types.keys() < {1, 2}:
+        if not types.keys() >= {1, 2}:
             return field
         value = types[2] if types[2] in SCALARS else self._type(types[2], inside(scope, entry.name))
         return replace(field, label=None, type=f"map<{types[1]}, {value}>")

@@ -8,14 +8,15 @@ empty: normalized, a file that says nothing but `proto2` is.
 
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, cast
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
 from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_printed, check_references
 from compat.protobuf.builtin import builtin_names
+from compat.protobuf.custom_options import with_custom_options
 from compat.protobuf.from_descriptor import file_from_descriptor
 from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, is_map_entry, map_types
 from compat.protobuf.names import LOCAL, Names, inside
@@ -38,8 +39,11 @@ def parse(
         if strict and not text.strip():
             raise SchemaParseError("Empty schema")
         check_references(references, limits)
-        file = _read(text, limits)
-        referenced = tuple((reference, _read(reference.text, limits)) for reference in references)
+        imports: dict[str, File] = {}
+        for reference in references:
+            imports.setdefault(reference.name, _read(reference.text, imports, limits))
+        referenced = tuple((reference, imports[reference.name]) for reference in references)
+        file = _read(text, imports, limits)
         canonical = print_file(file)
         check_printed(canonical, limits)
         schema = ProtobufSchema(SchemaFormat.PROTOBUF, canonical, file, _names(file, referenced))
@@ -59,13 +63,13 @@ def _names(file: File, referenced: Sequence[tuple[ResolvedReference, File]]) -> 
     return names
 
 
-def _read(text: str, limits: Limits) -> File:
+def _read(text: str, imports: Mapping[str, File], limits: Limits) -> File:
     try:
         return read_file(text, limits)
     except OutOfTime:
         raise
     except SchemaParseError:
-        file = _from_base64(text)
+        file = _from_base64(text, imports)
         if file is None:
             raise
     try:
@@ -77,13 +81,14 @@ def _read(text: str, limits: Limits) -> File:
     return file
 
 
-def _from_base64(text: str) -> File | None:
+def _from_base64(text: str, imports: Mapping[str, File]) -> File | None:
     """The file of a descriptor in base64; None for what is not even that."""
     try:
         descriptor = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+        known = with_custom_options(descriptor, imports)
     except (binascii.Error, DecodeError, ValueError):
         return None
-    return file_from_descriptor(descriptor)
+    return file_from_descriptor(cast("FileDescriptorProto", known))
 
 
 class _Check:

@@ -17,6 +17,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.message import Message as Proto
 
+from compat.limits import DEFAULT_LIMITS, Limits
 from compat.protobuf.model import (
     LARGEST_CONSTANT,
     LARGEST_TAG,
@@ -48,13 +49,14 @@ _LABELS: Final[Mapping[str, FieldDescriptorProto.Label.ValueType]] = {
 }
 
 
-def file_to_descriptor(file: File, names: Names) -> FileDescriptorProto:
+def file_to_descriptor(file: File, names: Names, limits: Limits = DEFAULT_LIMITS) -> FileDescriptorProto:
     """The descriptor of a file."""
-    return _Writer(file, names).file()
+    return _Writer(file, names, limits).file()
 
 
 class _Writer:
-    def __init__(self, file: File, names: Names):
+    def __init__(self, file: File, names: Names, limits: Limits):
+        self._limits = limits
         self._file = file
         self._names = names
         self._is_proto3 = file.syntax == "proto3"
@@ -158,6 +160,7 @@ class _Writer:
         self._options(field.options, target, scope)
 
     def _type(self, name: str, target: FieldDescriptorProto, scope: str) -> None:
+        self._limits.look_at_clock()
         if name in SCALARS:
             target.type = FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}")
             return
@@ -222,6 +225,7 @@ class _Writer:
     def _options(self, options: Iterable[Option], target: Proto, scope: str) -> None:
         """Set what the descriptor has a field for; what does not fit its type is left out, as is what is unknown."""
         for option in options:
+            self._limits.look_at_clock()
             holder: Proto = target.options  # type: ignore[attr-defined]
             value = option.value
             for part in reversed(option.path):

@@ -21,7 +21,8 @@ from registry.schemas import SchemaRequest
 from registry.writer import Decision
 from storage.associations import Association
 from storage.log import Record
-from storage.records import AssociationKey, AssociationValue, Subject, context_of, encode
+from storage.record_json import encode
+from storage.records import AssociationKey, AssociationValue, Subject, context_of
 from storage.state import State
 
 __all__ = [

@@ -9,7 +9,8 @@ from registry import errors
 from registry.effective import config_in_force, flag_in_force, mode_in_force
 from registry.rule_sets import check_rule_set
 from registry.writer import Decision
-from storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, Subject, context_of, encode
+from storage.record_json import encode
+from storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, Subject, context_of
 from storage.state import State
 
 __all__ = ["delete_config", "set_config"]

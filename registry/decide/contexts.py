@@ -6,7 +6,8 @@ from registry import errors
 from registry.effective import mode_in_force
 from registry.names import GLOBAL_SCOPE
 from registry.writer import Decision
-from storage.records import DEFAULT_CONTEXT, ConfigKey, ContextKey, ModeKey, Subject, context_of, encode
+from storage.record_json import encode
+from storage.records import DEFAULT_CONTEXT, ConfigKey, ContextKey, ModeKey, Subject, context_of
 from storage.state import State
 
 __all__ = ["delete_context"]

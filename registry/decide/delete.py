@@ -7,17 +7,8 @@ from registry.decide.high_water import mark_highest
 from registry.effective import mode_in_force
 from registry.writer import Decision
 from storage.log import Record
-from storage.records import (
-    ConfigKey,
-    DeleteSubjectKey,
-    ModeKey,
-    SchemaKey,
-    SchemaValue,
-    Subject,
-    Version,
-    context_of,
-    encode,
-)
+from storage.record_json import encode
+from storage.records import ConfigKey, DeleteSubjectKey, ModeKey, SchemaKey, SchemaValue, Subject, Version, context_of
 from storage.state import SchemaVersion, State
 
 __all__ = ["check_unreferenced", "delete_subject", "delete_version", "delete_with_association", "hard_delete"]

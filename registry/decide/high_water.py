@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from storage.log import Record
-from storage.records import HighWaterKey, context_of, encode
+from storage.record_json import encode
+from storage.records import HighWaterKey, context_of
 from storage.state import SchemaVersion, State
 
 __all__ = ["mark_highest"]

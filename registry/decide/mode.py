@@ -8,7 +8,8 @@ from registry.effective import Mode, mode_in_force
 from registry.names import GLOBAL_SCOPE, is_scope_name
 from registry.writer import Decision
 from storage.log import Record
-from storage.records import DEFAULT_CONTEXT, ClearSubjectKey, ModeKey, Subject, context_of, encode
+from storage.record_json import encode
+from storage.records import DEFAULT_CONTEXT, ClearSubjectKey, ModeKey, Subject, context_of
 from storage.state import State
 
 __all__ = ["delete_mode", "set_mode"]

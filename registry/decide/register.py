@@ -35,6 +35,7 @@ from registry.schemas import (
 )
 from registry.writer import Decision
 from storage.log import Record
+from storage.record_json import encode
 from storage.records import (
     DEFAULT_CONTEXT,
     MAX_VERSION,
@@ -45,7 +46,6 @@ from storage.records import (
     Subject,
     Version,
     context_of,
-    encode,
 )
 from storage.state import SchemaVersion, State, StoredSchema
 
@@ -169,7 +169,7 @@ def _prepared(state: State, subject: Subject, request: SchemaRequest, mode: Mode
         request = with_tags(state, subject, request, add, remove, must_exist=True)
         request = replace(request, version=request.version or -1)
     if request.propagate_tags and latest and not mode.is_import:
-        request = with_tags(state, subject, request, inline_tags(state, latest), must_exist=False)
+        request = with_tags(state, subject, request, inline_tags(state, latest, request.limits), must_exist=False)
     return request
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compat.limits import Limits
 from compat.tags import Tags
 from registry.decide.contracts import merged_rules, with_version
 from registry.decide.register import Registered, Rules, register
@@ -26,6 +27,7 @@ class TagRequest:
     version: int
     add: Tags
     remove: Tags
+    limits: Limits
     metadata: _Object = None
     rule_set: _Object = None
     rules_to_merge: _Object = None
@@ -49,7 +51,8 @@ def change_tags(state: State, subject: Subject, version: int, change: TagRequest
         version=new,
         metadata=with_version(Contract(metadata), new).metadata,
         rule_set=_rules(state, subject, change),
-    )
+        limits=change.limits,
+    ).started()
     tagged = with_tags(state, subject, request, change.add, change.remove, must_exist=True)
     return register(state, subject, tagged, rules)
 

@@ -185,7 +185,7 @@ async def version(
 async def tags(request: Request, service: ServiceDep, subject: WritableSubjectPath, version: VersionPath) -> Response:
     """Make a new version of a version, with other tags, metadata or rules."""
     body: TagsChange = await read_body(request, TagsChange)
-    change, rules = body.request(), Rules(service.settings.compatibility_level)
+    change, rules = body.request(service.limits), Rules(service.settings.compatibility_level)
     placed = await service.writer.write(
         lambda state: change_tags(state, aliased(state, subject), version, change, rules)
     )

@@ -12,7 +12,8 @@ from itertools import islice
 
 from registry.transfer.facts import facts_of, is_unknown
 from storage.log import START, Entry, Record
-from storage.records import HighWaterKey, encode
+from storage.record_json import encode
+from storage.records import HighWaterKey
 from storage.state import State
 
 __all__ = ["Copy", "TransferError", "copy_of_entries", "copy_of_records"]

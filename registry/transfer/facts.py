@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from storage.log import Record
-from storage.records import RecordError, decode_key
+from storage.record_json import RecordError, decode_key
 from storage.state import SchemaVersion, State
 
 __all__ = ["Facts", "Thing", "differences", "facts_of", "is_unknown", "without_shown_defaults"]

@@ -10,7 +10,8 @@ from registry.transfer.copies import Copy, TransferError, copy_of_entries
 from registry.transfer.progress import step, tell, walk
 from storage.log import START, Conflict, Entry, Log, LogError, Record
 from storage.open_log import open_log
-from storage.records import NoopKey, encode
+from storage.record_json import encode
+from storage.records import NoopKey
 
 __all__ = ["is_log", "read_log", "restore"]
 

@@ -15,6 +15,7 @@ from registry.transfer.copies import Copy, TransferError, copy_of_records
 from registry.transfer.progress import walk
 from registry.transfer.rest import THREADS, Connection, segment
 from storage.log import Record
+from storage.record_json import encode
 from storage.records import (
     CONFIG_FIELDS,
     DEFAULT_CONTEXT,
@@ -32,7 +33,6 @@ from storage.records import (
     Value,
     Version,
     context_of,
-    encode,
 )
 
 __all__ = ["read_service"]

@@ -8,6 +8,8 @@ from pathlib import Path
 import grpc_tools
 import pytest
 from confluent_kafka.schema_registry import (
+    AssociationCreateOrUpdateInfo,
+    AssociationCreateOrUpdateRequest,
     AsyncSchemaRegistryClient,
     ConfigCompatibilityLevel,
     Metadata,
@@ -75,18 +77,25 @@ def messages(tmp_path_factory):
     return found
 
 
-@pytest.fixture
-def client(node_url):
-    """confluent-kafka's client."""
-    with SchemaRegistryClient({"url": node_url}) as one:
-        yield one
+@pytest.fixture(scope="session")
+def clients(node_url):
+    """Two clients of the session: to make one takes longer than most tests."""
+    with SchemaRegistryClient({"url": node_url}) as one, SchemaRegistryClient({"url": node_url}) as other:
+        yield one, other
 
 
 @pytest.fixture
-def writer(node_url):
+def client(clients):
+    """confluent-kafka's client, which remembers nothing."""
+    clients[0].clear_caches()
+    return clients[0]
+
+
+@pytest.fixture
+def writer(clients):
     """A second client: what it registers is not in the cache of the first."""
-    with SchemaRegistryClient({"url": node_url}) as one:
-        yield one
+    clients[1].clear_caches()
+    return clients[1]
 
 
 def value_of(topic, headers=None):
@@ -395,6 +404,44 @@ def test_associated_strategy_falls_back(client, name):
     assert [f"{name}-value"] == client.get_subjects(subject_prefix=name)
 
 
+def test_associated_subject(client, name):
+    """What is associated with a topic is where the default strategy writes; another cluster's topic is another."""
+    client.register_schema(f"{name}-own", ORDER)
+    own = AssociationCreateOrUpdateInfo(f"{name}-own", "value", lifecycle="STRONG")
+    request = AssociationCreateOrUpdateRequest(name, "cluster", f"{name}-id", "topic", [own])
+    elsewhere = {"subject.name.strategy.conf": {"subject.name.strategy.kafka.cluster.id": "other"}}
+
+    made = client.create_association(request)
+    frame = AvroSerializer(client, ORDER, conf={"auto.register.schemas": False})(VALUE, value_of(name))
+
+    assert VALUE == AvroDeserializer(client)(frame, value_of(name))
+    assert [(f"{name}-own", "STRONG")] == [(each.subject, each.lifecycle) for each in made.associations]
+    assert [(f"{name}-own", "cluster", f"{name}-id", "value")] == [
+        (each.subject, each.resource_namespace, each.resource_id, each.association_type)
+        for each in client.get_associations_by_resource_name(name, "-")
+    ]
+    assert [f"{name}-own"] == client.get_subjects(subject_prefix=name)
+    AvroSerializer(client, ORDER, conf=elsewhere)(VALUE, value_of(name))
+    client.delete_associations(f"{name}-id", cascade_lifecycle=True)
+    assert [f"{name}-value"] == client.get_subjects(subject_prefix=name)
+    assert [] == client.get_associations_by_resource_name(name, "-")
+
+
+def test_frozen_association(client, name):
+    """A schema that comes with a topic is the topic's own: its subject stands in the cluster's context."""
+    frozen = AssociationCreateOrUpdateInfo(association_type="value", schema=ORDER)
+    request = AssociationCreateOrUpdateRequest(name, name, f"{name}-id", "topic", [frozen])
+
+    client.create_association(request)
+    frame = AvroSerializer(client, ORDER, conf={"auto.register.schemas": False})(VALUE, value_of(name))
+
+    assert VALUE == AvroDeserializer(client)(frame, value_of(name))
+    assert f":.{name}:{name}-value" in client.get_subjects()
+    assert [(f":.{name}:{name}-value", True)] == [
+        (each.subject, each.frozen) for each in client.get_associations_by_resource_name(name, name)
+    ]
+
+
 @pytest.mark.parametrize("strategy", ["RECORD", "TOPIC_RECORD"])
 def test_record_strategies(client, name, strategy):
     """The subject is named after the record; a reader of another topic still finds the id."""
@@ -408,9 +455,12 @@ def test_record_strategies(client, name, strategy):
 
 def test_use_latest_with_metadata(client, name):
     """The serializer takes the newest version whose metadata says so."""
-    marked = Schema(ORDER.schema_str, "AVRO", metadata=Metadata(None, MetadataProperties({"stage": "prod"}), None))
+    marked, newer = (
+        Schema(schema.schema_str, "AVRO", metadata=Metadata(None, MetadataProperties({"stage": stage}), None))
+        for schema, stage in ((ORDER, "prod"), (WIDER, "test"))
+    )
     schema_id = client.register_schema(f"{name}-value", marked)
-    client.register_schema(f"{name}-value", WIDER)
+    client.register_schema(f"{name}-value", newer)
     conf = {"auto.register.schemas": False, "use.latest.with.metadata": {"stage": "prod"}}
 
     frame = AvroSerializer(client, None, conf=conf)(VALUE, value_of(name))

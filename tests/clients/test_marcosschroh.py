@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import certifi
 import pytest
 from schema_registry.client import SchemaRegistryClient
 from schema_registry.client.errors import ClientError
@@ -13,9 +14,19 @@ STORY = json.loads(Path(__file__).with_name("story.json").read_text())
 FIRST, SECOND, INCOMPATIBLE = (AvroSchema(STORY["avro"][each]) for each in ("first", "second", "incompatible"))
 
 
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    """A file of one of the certificates that clients trust."""
+    first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
+    file = tmp_path_factory.mktemp("trust") / "one.pem"
+    file.write_text(first + end)
+    return str(file)
+
+
 @pytest.fixture
-def client(node_url):
-    """The client."""
+def client(node_url, certificate, monkeypatch):
+    """The client: it reads all certificates anew for each request, so here there is one."""
+    monkeypatch.setenv("SSL_CERT_FILE", certificate)
     return SchemaRegistryClient(node_url)
 
 

@@ -2,19 +2,26 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 from urllib.request import urlopen
 
 import pytest
+import schema_registry.client
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from schema_registry.client.schema import AvroSchema, JsonSchema
+from schema_registry.serializers import AvroMessageSerializer, JsonMessageSerializer
 
+import serdes.avro
 from harness.clients import CLIENTS
+from serdes.client import RegistryClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -42,6 +49,7 @@ OWN_STEPS = {
         "incompatible": 409,  # the client's errors carry the HTTP status only
         "unknown subject": 404,
         "unknown id": 404,
+        "its own protobuf": STORY["value"],
         "through a reference": {"line": {"sku": "a"}},
     },
 }
@@ -51,15 +59,31 @@ ODD_NAMES = {
     "rust": ["a/b", "two words", "größe", "語"],
 }
 READS = {
-    "go-franz": {"avro", "json"},  # Protobuf is left to the caller
+    "go-franz": {"avro", "json", "protobuf"},
     "go-confluent": {"avro", "json", "protobuf"},
     "node-confluent": {"avro", "json", "protobuf"},
     "node-kafkajs": {"avro", "json", "protobuf"},
     "rust": {"avro", "json", "protobuf"},
     "java": {"avro"},  # Flink's jar holds the client without the serdes of the others
 }
-# kafkajs writes Protobuf frames without the message index, which no other client reads; Rust's encoder is not built.
-WRITES = {**READS, "node-kafkajs": {"avro", "json"}, "rust": {"avro", "json"}}
+# kafkajs writes Protobuf frames without the message index, which no other client reads.
+WRITES = {**READS, "node-kafkajs": {"avro", "json"}}
+
+
+def order_class():
+    """The message class of the story's .proto file."""
+    file = descriptor_pb2.FileDescriptorProto(name="order.proto", package="acme", syntax="proto3")
+    message = file.message_type.add(name="Order")
+    kinds = descriptor_pb2.FieldDescriptorProto
+    fields = [("id", kinds.TYPE_STRING), ("amount", kinds.TYPE_INT32), ("note", kinds.TYPE_STRING)]
+    for number, (name, kind) in enumerate(fields, 1):
+        message.field.add(name=name, number=number, type=kind, label=kinds.LABEL_OPTIONAL)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("acme.Order"))
+
+
+ORDER = order_class()
 
 
 @pytest.fixture(scope="session")
@@ -155,10 +179,9 @@ def test_story(stories, node_url, name):
 
 
 @pytest.mark.parametrize("reader", CLIENTS)
-def test_reads_what_the_others_wrote(commands, stories, node_url, reader):
+def test_reads_what_the_others_wrote(commands, written, node_url, reader):
     """The frames of every client of this machine, Python's among them, give the value of the story."""
     command = commands(reader)
-    written = frames(stories, node_url)
     mine = [frame for frame in written if frame["format"] in READS[reader]]
 
     values = run([*command, "read", node_url], "".join(json.dumps(frame) + "\n" for frame in mine))
@@ -166,57 +189,92 @@ def test_reads_what_the_others_wrote(commands, stories, node_url, reader):
     assert {frame["step"]: STORY["value"] for frame in mine} == values
 
 
-def test_python_reads_what_the_others_wrote(stories, node_url):
-    """The same for confluent-kafka's Python deserializers."""
-    order = order_class()
-    with SchemaRegistryClient({"url": node_url}) as client:
-        readers = {
-            "avro": AvroDeserializer(client),
-            "json": JSONDeserializer(None, schema_registry_client=client),
-            "protobuf": ProtobufDeserializer(order, {}, client),
-        }
-        for frame in frames(stories, node_url):
-            context = SerializationContext(frame["topic"], MessageField.VALUE)
-            value = readers[frame["format"]](bytes.fromhex(frame["hex"]), context)
-            expected = order(**STORY["value"]) if frame["format"] == "protobuf" else STORY["value"]
-            assert expected == value, frame
+@pytest.mark.parametrize("reader", ["confluent-kafka", "python-schema-registry-client", "serdes"])
+def test_python_reads_what_the_others_wrote(written, python_serdes, reader):
+    """The same for the deserializers in Python, this project's own among them."""
+    readers = python_serdes[reader].read
+    mine = [frame for frame in written if frame["format"] in readers]
+
+    values = {frame["step"]: readers[frame["format"]](*record(frame)) for frame in mine}
+
+    assert {frame["step"]: python_value(frame["format"]) for frame in mine} == values
 
 
-def frames(stories, node_url):
-    """Every frame of every client whose toolchain is here, and of confluent-kafka's Python serializers."""
-    found = [
-        {
-            "step": f"{name} {kind}",
-            "format": kind,
-            "topic": f"{name}-frame-{kind}",
-            "hex": stories(name)[f"frame {kind}"],
-        }
-        for name in CLIENTS
-        if not CLIENTS[name].missing
-        for kind in sorted(WRITES[name])
+def record(frame):
+    """The bytes of a frame, and where they come from."""
+    return bytes.fromhex(frame["hex"]), value_of(frame["topic"])
+
+
+def value_of(topic):
+    """A topic's values."""
+    return SerializationContext(topic, MessageField.VALUE)
+
+
+@pytest.fixture(scope="session")
+def written(stories, python_serdes):
+    """Every frame of every client whose toolchain is here, and of the serializers in Python."""
+    here = [name for name in CLIENTS if not CLIENTS[name].missing]
+    of_clients = [(name, kind, stories(name)[f"frame {kind}"]) for name in here for kind in sorted(WRITES[name])]
+    return [
+        {"step": f"{name} {kind}", "format": kind, "topic": f"{name}-frame-{kind}", "hex": frame}
+        for name, kind, frame in (*of_clients, *python_frames(python_serdes))
     ]
-    order = order_class()
-    with SchemaRegistryClient({"url": node_url}) as client:
-        writers = {
-            "avro": (AvroSerializer(client, Schema(json.dumps(STORY["avro"]["first"]), "AVRO")), STORY["value"]),
-            "json": (JSONSerializer(json.dumps(STORY["json"]), client), STORY["value"]),
-            "protobuf": (ProtobufSerializer(order, client), order(**STORY["value"])),
+
+
+def python_frames(python_serdes):
+    """What each serializer in Python writes."""
+    return [
+        (name, kind, write(python_value(kind), value_of(f"{name}-frame-{kind}")).hex())
+        for name, serdes_of in python_serdes.items()
+        for kind, write in serdes_of.write.items()
+    ]
+
+
+class PythonSerdes(NamedTuple):
+    """Serializers, `(value, context)` → frame, and deserializers, `(frame, context)` → value, by format."""
+
+    write: dict[str, Callable[..., bytes]]
+    read: dict[str, Callable[..., object]]
+
+
+@pytest.fixture(scope="session")
+def python_serdes(node_url):
+    """The serdes of the clients in Python, and this project's own."""
+    avro, text = json.dumps(STORY["avro"]["first"]), json.dumps(STORY["json"])
+    with SchemaRegistryClient({"url": node_url}) as client, RegistryClient(node_url) as own:
+        yield {
+            "confluent-kafka": PythonSerdes(
+                {
+                    "avro": AvroSerializer(client, Schema(avro, "AVRO")),
+                    "json": JSONSerializer(text, client),
+                    "protobuf": ProtobufSerializer(ORDER, client),
+                },
+                {
+                    "avro": AvroDeserializer(client),
+                    "json": JSONDeserializer(None, schema_registry_client=client),
+                    "protobuf": ProtobufDeserializer(ORDER, {}, client),
+                },
+            ),
+            "python-schema-registry-client": marcosschroh_serdes(node_url, AvroSchema(avro), JsonSchema(text)),
+            "serdes": PythonSerdes(
+                {"avro": serdes.avro.AvroSerializer(own, avro)}, {"avro": serdes.avro.AvroDeserializer(own)}
+            ),
         }
-        for kind, (serializer, value) in writers.items():
-            topic = f"python-frame-{kind}"
-            frame = serializer(value, SerializationContext(topic, MessageField.VALUE))
-            found.append({"step": f"python {kind}", "format": kind, "topic": topic, "hex": frame.hex()})
-    return found
 
 
-def order_class():
-    """The message class of the story's .proto file."""
-    file = descriptor_pb2.FileDescriptorProto(name="order.proto", package="acme", syntax="proto3")
-    message = file.message_type.add(name="Order")
-    kinds = descriptor_pb2.FieldDescriptorProto
-    fields = [("id", kinds.TYPE_STRING), ("amount", kinds.TYPE_INT32), ("note", kinds.TYPE_STRING)]
-    for number, (name, kind) in enumerate(fields, 1):
-        message.field.add(name=name, number=number, type=kind, label=kinds.LABEL_OPTIONAL)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("acme.Order"))
+def marcosschroh_serdes(node_url, avro_schema, json_schema):
+    """Those of python-schema-registry-client, which want a subject instead of a topic."""
+    client = schema_registry.client.SchemaRegistryClient(node_url)
+    binary, text = AvroMessageSerializer(client), JsonMessageSerializer(client)
+    return PythonSerdes(
+        {
+            "avro": lambda value, to: binary.encode_record_with_schema(f"{to.topic}-value", avro_schema, value),
+            "json": lambda value, to: text.encode_record_with_schema(f"{to.topic}-value", json_schema, value),
+        },
+        {"avro": lambda frame, _: binary.decode_message(frame), "json": lambda frame, _: text.decode_message(frame)},
+    )
+
+
+def python_value(kind):
+    """The value of the story, as the serdes of a format have it in Python."""
+    return ORDER(**STORY["value"]) if kind == "protobuf" else STORY["value"]

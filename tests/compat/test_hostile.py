@@ -22,8 +22,8 @@ from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 AVRO, JSON, PROTOBUF = SchemaFormat.AVRO, SchemaFormat.JSON, SchemaFormat.PROTOBUF
 RECORDED = Path(__file__).parents[1] / "conformance"
 LIMITS = Limits(comparisons=5_000, seconds=2)
-QUICK = settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
-LONG = settings(QUICK, max_examples=3_000)
+QUICK = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+LONG = settings(QUICK, max_examples=1_500)
 
 # --- generated text
 

@@ -11,7 +11,8 @@ from faults.ledger import Ledger, read_ledger
 from faults.linear import Verdict, explain
 from faults.model import CONTENTS, LEVELS, NEW, Operation, Request, compatible, content_of, perform, text_of
 from storage.log import Entry as LogEntry
-from storage.records import ConfigKey, ConfigValue, SchemaKey, SchemaValue, encode
+from storage.record_json import encode
+from storage.records import ConfigKey, ConfigValue, SchemaKey, SchemaValue
 
 S = "s"
 

@@ -7,7 +7,8 @@ import pytest
 from registry.aliases import aliased
 from storage.log import Entry
 from storage.memory_log import MemoryLog
-from storage.records import ConfigKey, ConfigValue, Subject, encode
+from storage.record_json import encode
+from storage.records import ConfigKey, ConfigValue, Subject
 from storage.state import State
 
 INT, LONG = '"int"', '"long"'

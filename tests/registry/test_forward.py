@@ -17,7 +17,8 @@ from registry.settings import Settings
 from storage.kafka_log import KafkaLog
 from storage.log import START
 from storage.memory_log import MemoryLog
-from storage.records import ConfigKey, ConfigValue, encode
+from storage.record_json import encode
+from storage.records import ConfigKey, ConfigValue
 
 CONFIG = "/config/s"
 NONE = encode(ConfigKey("s"), ConfigValue({"compatibilityLevel": "NONE"}))

@@ -13,7 +13,8 @@ from registry.health import Health
 from registry.writer import Writer
 from storage.log import LogError
 from storage.memory_log import MemoryLog
-from storage.records import ModeKey, encode
+from storage.record_json import encode
+from storage.records import ModeKey
 
 
 class MoodyLog(MemoryLog):

@@ -5,14 +5,18 @@ import json
 
 import pytest
 
+from compat.entities import Entity, EntityType
 from compat.levels import Level
 from compat.limits import Limits
 from harness.registry import RegistryNode
+from registry import schemas
 from registry.cache import Cache
 from registry.decide.register import Rules, register, try_out
+from registry.decide.tag import TagRequest, change_tags
 from registry.errors import RegistryError, TooExpensive
-from registry.schemas import SchemaRequest
+from registry.schemas import SchemaRequest, inline_tags, printed
 from registry.settings import Settings
+from storage.log import Entry
 from storage.records import Reference, Subject
 from storage.state import State
 
@@ -63,6 +67,52 @@ def test_time_is_a_setting():
         request = SchemaRequest(f'{{"type":"fixed","name":"Late{decide.__name__}","size":7}}', limits=limits)
         with pytest.raises(TooExpensive, match="more than 1e-09 s of computing"):
             decide(State(), SUBJECT, request, RULES)
+
+
+def _holding(request):
+    """A State with one version of the subject, and that version."""
+    records = register(State(), SUBJECT, request, RULES).records
+    state = State().apply_all(Entry(n, 0, record.key, record.value) for n, record in enumerate(records))
+    return state, state.latest(SUBJECT)
+
+
+def test_a_change_of_tags_keeps_to_the_settings():
+    """It is a registration like any other: the limits are those that the service gives it."""
+    state, _ = _holding(SchemaRequest('{"type":"record","name":"Tagged","fields":[{"name":"a","type":"int"}]}'))
+    tags = {Entity("Tagged.a", EntityType.FIELD): ["PII"]}
+
+    for limits in (Settings(max_depth=3).limits, Settings(max_seconds=1e-9).limits):
+        with pytest.raises(RegistryError, match=r"deeper than|more than 1e-09 s") as refusal:
+            change_tags(state, SUBJECT, 1, TagRequest(2, tags, {}, limits), RULES)
+        assert 42201 == refusal.value.code
+
+
+@pytest.mark.parametrize(
+    ("schema_type", "form", "text"),
+    [
+        pytest.param("AVRO", "resolved", '{"type":"fixed","name":"Printed","size":1}', id="Avro"),
+        pytest.param("PROTOBUF", "serialized", "message Printed { optional int32 a = 1; }", id="descriptor"),
+        pytest.param("PROTOBUF", "ignore_extensions", "message Printed { optional int32 b = 1; }", id="bare text"),
+    ],
+)
+def test_other_forms_of_a_text_have_a_deadline(monkeypatch, schema_type, form, text):
+    """A form that takes too long to print ends with 42201, though its schema is in the cache."""
+    state, entry = _holding(SchemaRequest(text, schema_type))
+
+    assert printed(state, entry, form)
+    monkeypatch.setattr("registry.schemas.DEFAULT_LIMITS", Limits(seconds=0))
+    with pytest.raises(RegistryError, match="more than 0 s of computing") as refusal:
+        printed(state, entry, form)
+    assert 42201 == refusal.value.code
+
+
+def test_tags_that_take_too_long_are_not_taken_for_none():
+    """Whoever asks for them, or propagates them, is told."""
+    state, entry = _holding(SchemaRequest('{"type":"record","name":"Wanted","fields":[]}'))
+    schemas._schemas.clear()  # what is in the cache takes no time
+
+    with pytest.raises(TooExpensive, match="The tags cannot be read"):
+        inline_tags(state, entry, Limits(seconds=0).started())
 
 
 def test_trying_out_refuses_nothing_else():

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from harness.kafka import KafkaBroker
 from registry.cli import main
 from storage.log import START, Record
-from storage.records import ModeKey, encode
+from storage.record_json import encode
+from storage.records import ModeKey
 from storage.sql_log import SqlLog
 
 

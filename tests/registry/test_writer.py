@@ -9,7 +9,8 @@ from registry.errors import RegistryError
 from registry.writer import Decision, Writer
 from storage.log import Conflict, LogError, LogTimeout, Record, RecordTooLarge
 from storage.memory_log import MemoryLog
-from storage.records import ModeKey, encode
+from storage.record_json import encode
+from storage.records import ModeKey
 
 
 class ScriptedLog(MemoryLog):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from storage.compaction import CompactionRefused, compact, plan_compaction
 from storage.log import START, Conflict, Entry, LogCompacted
+from storage.record_json import encode
 from storage.records import (
     ClearSubjectKey,
     ConfigKey,
@@ -21,7 +22,6 @@ from storage.records import (
     NoopKey,
     SchemaKey,
     SchemaValue,
-    encode,
 )
 from storage.sql_log import _READ, SqlLog
 from storage.state import State

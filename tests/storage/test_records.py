@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.log import Record
+from storage.record_json import RecordError, decode_key, decode_value, encode
 from storage.records import (
     AssociationKey,
     AssociationValue,
@@ -19,14 +20,10 @@ from storage.records import (
     HighWaterKey,
     ModeKey,
     NoopKey,
-    RecordError,
     Reference,
     SchemaKey,
     SchemaValue,
     context_of,
-    decode_key,
-    decode_value,
-    encode,
 )
 
 PLAIN = SchemaValue("foo-value", 1, 7, '"string"')

@@ -5,6 +5,7 @@ from types import MappingProxyType
 import pytest
 
 from storage.log import Entry, Record
+from storage.record_json import encode
 from storage.records import (
     AssociationKey,
     AssociationValue,
@@ -18,7 +19,6 @@ from storage.records import (
     NoopKey,
     SchemaKey,
     SchemaValue,
-    encode,
 )
 from storage.state import State
 

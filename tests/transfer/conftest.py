@@ -20,7 +20,8 @@ from registry.cli import main
 from registry.settings import Settings
 from storage.log import Record
 from storage.open_log import open_log
-from storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version, encode
+from storage.record_json import encode
+from storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
 
 
 @contextmanager

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version, encode
+from storage.record_json import encode
+from storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
 
 pytestmark = pytest.mark.slow
 _COUNT = 10_000

@@ -6,7 +6,8 @@ The service stands for the reference's own: its answers are held against recorde
 import pytest
 
 from registry.transfer import rest_source
-from storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version, encode
+from storage.record_json import encode
+from storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
 
 
 @pytest.fixture

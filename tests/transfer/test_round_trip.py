@@ -8,7 +8,8 @@ import pytest
 
 from storage.log import Record
 from storage.open_log import open_log
-from storage.records import SchemaKey, SchemaValue, encode
+from storage.record_json import encode
+from storage.records import SchemaKey, SchemaValue
 
 
 @pytest.fixture(

@@ -41,6 +41,9 @@ async function tell(story) {
   const dependent = await client.getLatestSchemaId(subject("dependent"));
   say("through a reference", await clientOf(url).decode(await client.encode(dependent, cart)));
 
+  const { id, amount, note } = await clientOf(url).decode(await client.encode(ids.protobuf, story.value));
+  say("its own protobuf", { id, amount, note });
+
   say("incompatible", await refusal(() => client.register(avro(incompatible), options("avro"))));
   say("unknown subject", await refusal(() => client.getLatestSchemaId(subject("unknown"))));
   say("unknown id", await refusal(() => client.getSchema(2 ** 30)));

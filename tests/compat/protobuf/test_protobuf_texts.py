@@ -141,6 +141,15 @@ def test_equivalent(one, other, expected):
     assert expected == equivalent(left, right) == equivalent(right, left)
 
 
+@pytest.mark.parametrize("tags", [(1, 0), (0, 2), (2, 3)])
+def test_what_is_no_entry_of_a_map_is_not_folded(tags):
+    """A message that only calls itself an entry stays one."""
+    entry = f"option map_entry = true; optional string key = {tags[0]}; optional string value = {tags[1]};"
+    schema = parse(f"message A {{ repeated E e = 1; message E {{ {entry} }} }}", strict=True)
+
+    assert "repeated .A.E e = 1;" in normalize(schema)
+
+
 def test_texts_of_format():
     """The row in the table says which texts there are."""
     assert {"serialized", "ignore_extensions"} == set(FORMATS[SchemaFormat.PROTOBUF].printed_as)

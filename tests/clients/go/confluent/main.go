@@ -15,9 +15,6 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/serde/jsonschema"
 	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/serde/protobuf"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"strata/clients/story"
@@ -133,36 +130,15 @@ func (t teller) frames(schema schemaregistry.SchemaInfo) {
 	text.AutoRegisterSchemas, text.UseLatestVersion = false, true
 	story.SayFrame("json", story.MustGet(story.MustGet(jsonschema.NewSerializer(t.client, serde.ValueSerde, text)).Serialize(topic, &t.story.Value)))
 
-	message := dynamicpb.NewMessage(orderDescriptor())
-	fields := message.Descriptor().Fields()
-	message.Set(fields.ByName("id"), protoreflect.ValueOfString(t.story.Value.ID))
-	message.Set(fields.ByName("amount"), protoreflect.ValueOfInt32(t.story.Value.Amount))
-	message.Set(fields.ByName("note"), protoreflect.ValueOfString(t.story.Value.Note))
 	serializer := story.MustGet(protobuf.NewSerializer(t.client, serde.ValueSerde, protobuf.NewSerializerConfig()))
-	story.SayFrame("protobuf", story.MustGet(serializer.Serialize(t.subject("frame-protobuf"), message)))
-}
-
-func orderDescriptor() protoreflect.MessageDescriptor {
-	field := func(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type) *descriptorpb.FieldDescriptorProto {
-		label := descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL
-		return &descriptorpb.FieldDescriptorProto{Name: &name, Number: &number, Type: &kind, Label: &label, JsonName: &name}
-	}
-	file := &descriptorpb.FileDescriptorProto{
-		Name: proto.String("order.proto"), Package: proto.String("acme"), Syntax: proto.String("proto3"),
-		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Order"), Field: []*descriptorpb.FieldDescriptorProto{
-			field("id", 1, descriptorpb.FieldDescriptorProto_TYPE_STRING),
-			field("amount", 2, descriptorpb.FieldDescriptorProto_TYPE_INT32),
-			field("note", 3, descriptorpb.FieldDescriptorProto_TYPE_STRING),
-		}}},
-	}
-	return story.MustGet(protodesc.NewFile(file, nil)).Messages().ByName("Order")
+	story.SayFrame("protobuf", story.MustGet(serializer.Serialize(t.subject("frame-protobuf"), t.story.Value.Message())))
 }
 
 func read(client schemaregistry.Client) {
 	binary := story.MustGet(avrov2.NewDeserializer(client, serde.ValueSerde, avrov2.NewDeserializerConfig()))
 	text := story.MustGet(jsonschema.NewDeserializer(client, serde.ValueSerde, jsonschema.NewDeserializerConfig()))
 	messages := story.MustGet(protobuf.NewDeserializer(client, serde.ValueSerde, protobuf.NewDeserializerConfig()))
-	story.Must(messages.ProtoRegistry.RegisterMessage(dynamicpb.NewMessageType(orderDescriptor())))
+	story.Must(messages.ProtoRegistry.RegisterMessage(dynamicpb.NewMessageType(story.OrderDescriptor())))
 	story.Frames(func(frame story.Frame, bytes []byte) story.Order {
 		var order story.Order
 		switch frame.Format {
@@ -171,13 +147,7 @@ func read(client schemaregistry.Client) {
 		case "json":
 			story.Must(text.DeserializeInto(frame.Topic, bytes, &order))
 		case "protobuf":
-			message := story.MustGet(messages.Deserialize(frame.Topic, bytes)).(proto.Message).ProtoReflect()
-			fields := message.Descriptor().Fields()
-			order = story.Order{
-				ID:     message.Get(fields.ByName("id")).String(),
-				Amount: int32(message.Get(fields.ByName("amount")).Int()),
-				Note:   message.Get(fields.ByName("note")).String(),
-			}
+			order = story.OrderOf(story.MustGet(messages.Deserialize(frame.Topic, bytes)).(proto.Message))
 		}
 		return order
 	})

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hamba/avro/v2"
 	"github.com/twmb/franz-go/pkg/sr"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"strata/clients/story"
 )
@@ -129,6 +131,13 @@ func (t teller) frames(id int) {
 	plain := sr.NewSerde()
 	plain.Register(id, story.Order{}, sr.EncodeFn(json.Marshal))
 	story.SayFrame("json", story.MustGet(plain.Encode(t.story.Value)))
+
+	id = story.MustGet(t.client.LookupSchema(ctx, t.subject("protobuf"), sr.Schema{Schema: t.story.Protobuf, Type: sr.TypeProtobuf})).ID
+	indexed := sr.NewSerde()
+	indexed.Register(id, story.Order{}, sr.Index(0), sr.EncodeFn(func(value any) ([]byte, error) {
+		return proto.Marshal(value.(story.Order).Message())
+	}))
+	story.SayFrame("protobuf", story.MustGet(indexed.Encode(t.story.Value)))
 }
 
 func read(client *sr.Client) {
@@ -137,9 +146,16 @@ func read(client *sr.Client) {
 		id, payload, err := header.DecodeID(bytes)
 		story.Must(err)
 		var order story.Order
-		if frame.Format == "json" {
+		switch frame.Format {
+		case "json":
 			story.Must(json.Unmarshal(payload, &order))
 			return order
+		case "protobuf":
+			_, payload, err = header.DecodeIndex(payload, 1)
+			story.Must(err)
+			message := dynamicpb.NewMessage(story.OrderDescriptor())
+			story.Must(proto.Unmarshal(payload, message))
+			return story.OrderOf(message)
 		}
 		schema := avro.MustParse(story.MustGet(client.SchemaByID(ctx, id)).Schema)
 		story.Must(avro.Unmarshal(schema, payload, &order))

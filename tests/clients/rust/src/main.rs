@@ -6,6 +6,7 @@ use schema_registry_converter::avro_common::get_supplied_schema;
 use schema_registry_converter::blocking::avro::{AvroDecoder, AvroEncoder};
 use schema_registry_converter::blocking::json::{JsonDecoder, JsonEncoder};
 use schema_registry_converter::blocking::proto_decoder::ProtoDecoder;
+use schema_registry_converter::blocking::proto_encoder::ProtoEncoder;
 use schema_registry_converter::blocking::schema_registry::{
     get_all_subjects, get_all_versions, get_schema_by_id, get_schema_by_subject, is_compatible_schema, post_schema,
     SrSettings,
@@ -111,7 +112,12 @@ fn frames(settings: SrSettings, prefix: &str, story: &Value) {
 
     let supplied = SuppliedSchema::new(None, SchemaType::Json, story["json"].to_string());
     let strategy = SubjectNameStrategy::TopicNameStrategyWithSchema(format!("{prefix}-frame-json"), false, supplied);
-    say("frame json", json!(hex(&JsonEncoder::new(settings).encode(value, &strategy).unwrap())));
+    say("frame json", json!(hex(&JsonEncoder::new(settings.clone()).encode(value, &strategy).unwrap())));
+
+    let supplied = SuppliedSchema::new(None, SchemaType::Protobuf, story["protobuf"].as_str().unwrap().into());
+    let strategy = SubjectNameStrategy::TopicNameStrategyWithSchema(format!("{prefix}-frame-protobuf"), false, supplied);
+    let frame = ProtoEncoder::new(settings).encode_json(value, "acme.Order", &strategy).unwrap();
+    say("frame protobuf", json!(hex(&frame)));
 }
 
 fn read(settings: SrSettings) {

@@ -1,0 +1,82 @@
+"""Are two texts one version of a subject?
+
+They are if they say the same, whatever the order of their keys. So is a text that writes out, in the place of a
+`$ref`, the registered reference (or the part of it) to which the stored one's `$ref` leads.
+"""
+
+from collections.abc import Iterator
+
+from compat.json_schema.documents import NOT_SCHEMAS, Documents, Place
+from compat.json_schema.json_text import Json, write_json
+from compat.json_schema.model import JsonSchema
+from compat.limits import DEFAULT_LIMITS, Limits
+from compat.schema import SchemaParseError
+
+__all__ = ["equivalent"]
+
+
+def equivalent(left: JsonSchema, right: JsonSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Whether the two differ in order alone, or in that the left one writes out what the right one refers to."""
+    limits.look_at_clock()
+    if write_json(left.json, sort=True) == write_json(right.json, sort=True):
+        return True
+    return right.documents.has_references and _written_out(left.json, right.documents, limits)
+
+
+def _written_out(text: Json, documents: Documents, limits: Limits) -> bool:
+    """Walk both at once, so that the walk is no longer than the text, however often references lead in circles."""
+    work = [(text, documents.root)]
+    while work:
+        limits.look_at_clock()
+        ours, place = work.pop()
+        try:
+            theirs = _target(place, documents)
+        except SchemaParseError:
+            return False
+        if isinstance(ours, dict) and isinstance(theirs.value, dict):
+            if ours.keys() != theirs.value.keys():
+                return False
+        elif isinstance(ours, list) and isinstance(theirs.value, list):
+            if len(ours) != len(theirs.value):
+                return False
+        elif isinstance(ours, dict | list) or write_json(ours) != write_json(theirs.value):
+            return False
+        for part, inner, is_data in _parts(ours, theirs, documents):
+            if not is_data:
+                work.append((part, inner))
+            elif write_json(part, sort=True) != write_json(inner.value, sort=True):
+                return False
+    return True
+
+
+def _parts(ours: Json, theirs: Place, documents: Documents) -> Iterator[tuple[Json, Place, bool]]:
+    """What is inside of both, and whether it is no schema but a value."""
+    if isinstance(ours, list) and isinstance(theirs.value, list):
+        for part, inner in zip(ours, theirs.value, strict=True):
+            yield part, theirs._replace(value=inner, root=False), False
+    if isinstance(ours, dict) and isinstance(theirs.value, dict):
+        own = theirs.value.get(theirs.dialect.id_keyword)
+        base = documents.join(theirs.base, own) if isinstance(own, str) and not theirs.root else theirs.base
+        for key, inner in theirs.value.items():
+            yield ours[key], theirs._replace(value=inner, base=base, root=False), key in NOT_SCHEMAS
+
+
+def _target(place: Place, documents: Documents) -> Place:
+    """Where a chain of `$ref` leads, as far as it is not inside the schema itself.
+
+    Raises:
+        SchemaParseError: to no schema, or in a circle.
+    """
+    seen: set[int] = set()
+    while isinstance(place.value, dict) and place.value.keys() == {"$ref"}:
+        reference = place.value["$ref"]
+        if not isinstance(reference, str):
+            return place
+        target = documents.resolve(reference, place)
+        if target.document == 0:
+            return place
+        if id(target.value) in seen:
+            raise SchemaParseError("a circle of references")
+        seen.add(id(target.value))
+        place = target
+    return place

@@ -1,0 +1,94 @@
+"""Custom options of a descriptor, read by what its own file and its imports say of them.
+
+In a descriptor an option that protobuf does not know is a tag and some bytes. The `extend` that declares it stands in
+the file itself or in an import, so these are linked in a pool of their own, for this one descriptor. What cannot be
+linked, or does not fit its declaration, keeps nothing but Confluent's metadata.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from google.protobuf import descriptor_pb2
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as Proto
+from google.protobuf.message_factory import GetMessageClass
+
+from compat.protobuf.builtin import builtin_files, builtin_names
+from compat.protobuf.metadata import with_metadata
+from compat.protobuf.model import File
+from compat.protobuf.names import Names
+from compat.protobuf.to_descriptor import file_to_descriptor
+
+__all__ = ["with_custom_options"]
+
+
+def with_custom_options(descriptor: FileDescriptorProto, imports: Mapping[str, File]) -> Proto:
+    """Return a descriptor whose options messages know their custom options; of the imports, needed ones come first.
+
+    Raises:
+        DecodeError: the bytes of Confluent's metadata are none.
+    """
+    known = with_metadata(descriptor)
+    plain = type(known).FromString(known.SerializeToString())
+    plain.DiscardUnknownFields()
+    if plain.ByteSize() == known.ByteSize():
+        return known
+    try:
+        pool = _pool(descriptor, imports)
+        full_name = descriptor.DESCRIPTOR.full_name
+        linked: Proto = GetMessageClass(pool.FindMessageTypeByName(full_name)).FromString(known.SerializeToString())
+    except (DecodeError, TypeError, ValueError):  # the last two: the pool takes a file for no good
+        return known
+    return linked
+
+
+def _pool(descriptor: FileDescriptorProto, imports: Mapping[str, File]) -> DescriptorPool:
+    pool = DescriptorPool()
+    pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
+    added = {descriptor_pb2.DESCRIPTOR.name}
+    own = FileDescriptorProto.FromString(descriptor.SerializeToString())
+    own.name = own.name or "default"
+    for file in (*_described(imports), own):
+        for path in file.dependency:
+            _add_builtin(path, pool, added)
+        if file.name not in added:
+            added.add(file.name)
+            _add(file, pool)
+    return pool
+
+
+def _described(imports: Mapping[str, File]) -> Iterator[FileDescriptorProto]:
+    names = Names(builtin_names())
+    for path, file in imports.items():
+        names.add(file, path)
+    for path, file in imports.items():
+        described = file_to_descriptor(file, names)
+        described.name = path
+        yield described
+
+
+def _add_builtin(path: str, pool: DescriptorPool, added: set[str]) -> None:
+    file = builtin_files().get(path)
+    if file is None or path in added:
+        return
+    added.add(path)
+    described = file_to_descriptor(file, builtin_names())
+    described.name = path
+    for other in described.dependency:
+        _add_builtin(other, pool, added)
+    _add(described, pool)
+
+
+def _add(file: FileDescriptorProto, pool: DescriptorPool) -> None:
+    for message in file.message_type:
+        _unfold_maps(message)
+    pool.AddSerializedFile(file.SerializeToString())
+
+
+def _unfold_maps(message: DescriptorProto) -> None:
+    """As lists of entries maps keep the order of their entries."""
+    for nested in message.nested_type:
+        if nested.options.map_entry:
+            nested.options.ClearField("map_entry")
+        _unfold_maps(nested)
