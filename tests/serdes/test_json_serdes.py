@@ -193,6 +193,23 @@ def test_any_value_makes_the_round_trip(client):
     law()
 
 
+def test_any_bytes_give_a_value_or_an_error(client):
+    """Nothing else comes of a payload."""
+    deserialize = JsonDeserializer(client)
+    found = client.register("json-bytes", Schema('{"type": ["array", "integer"]}', "JSON")).schema_id
+
+    @settings(max_examples=60)
+    @given(st.binary(max_size=30) | st.text('[]1,{}"', max_size=30).map(str.encode))
+    def law(data):
+        try:
+            value = deserialize(join(found, data))
+        except DecodeError:
+            return
+        assert isinstance(value, list | int)
+
+    law()
+
+
 def test_an_unknown_dialect_is_draft_7(client):
     """As in the registry; nothing is looked up under its name."""
     text = '{"$schema": "http://127.0.0.1:1/mine", "type": "integer"}'
