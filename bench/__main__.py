@@ -18,6 +18,7 @@ SECTIONS = {
     "writes": "bench.writes",
     "scale": "bench.scale",
     "serdes": "bench.serdes_decode",
+    "formats": "bench.serdes_formats",
     "spark": "bench.spark_decode",
 }
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from serdes.avro_plan import plan
 from serdes.avro_runtime import NAMES, locate
-from serdes.avro_schema import parse
+from serdes.avro_schema import Node, parse
 from serdes.avro_source import write_decoder
 from serdes.avro_text import Part, compile_listing
 from serdes.avro_values import Shape
@@ -44,8 +44,8 @@ DEFAULT_LIMITS = Limits()
 
 
 def compile_decoder(
-    writer: str,
-    reader: str | None = None,
+    writer: str | Node,
+    reader: str | Node | None = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
     numeric_times: bool = False,
@@ -54,8 +54,9 @@ def compile_decoder(
     """A function from the payload of a frame to a value.
 
     Args:
-        writer: the schema text with which the payload was written.
-        reader: the schema text of the value wanted; without it the value has the writer's shape.
+        writer: the schema with which the payload was written, as text or as `parse` read it, which one with references
+            must be.
+        reader: the schema of the value wanted, in either form; without it the value has the writer's shape.
         limits: bounds for hostile payloads.
         numeric_times: leave dates, times and timestamps numbers, in the reader's unit.
         tagged_unions: hand out the values of unions of several types besides null as `Branch(position, value)`.
@@ -68,11 +69,15 @@ def compile_decoder(
     """
     try:
         shape = Shape(numeric_times=numeric_times, tagged_unions=tagged_unions)
-        resolved = plan(parse(writer), None if reader is None or reader == writer else parse(reader), shape)
+        resolved = plan(_node(writer), None if reader is None or reader == writer else _node(reader), shape)
         listing = write_decoder(resolved)
     except RecursionError:
         raise SchemaError("the types of the schema are nested too deeply") from None
     return _guarded(compile_listing(listing, "avro decoder", NAMES), listing.paths, limits)
+
+
+def _node(schema: str | Node) -> Node:
+    return parse(schema) if isinstance(schema, str) else schema
 
 
 def _guarded(namespace: dict[str, Any], paths: dict[int, tuple[Part, ...]], limits: Limits) -> Decoder:

@@ -31,8 +31,8 @@ _BITS = {Kind.INT: 32, Kind.LONG: 64}
 _PACK = {Kind.FLOAT: struct.Struct("<f").pack, Kind.DOUBLE: struct.Struct("<d").pack}
 
 
-def compile_encoder(schema: str) -> Encoder:
-    """A function from a value to the payload of a frame.
+def compile_encoder(schema: str | Node) -> Encoder:
+    """A function from a value to the payload of a frame; a schema with references comes as `parse` read it.
 
     A missing key of a record takes the field's default, or null where the field allows it; keys that are no fields are
     ignored. A top-level `bytes` is written without a length, as every registry client does.
@@ -41,7 +41,7 @@ def compile_encoder(schema: str) -> Encoder:
         SchemaError: the schema text cannot be used.
     """
     try:
-        node = parse(schema)
+        node = parse(schema) if isinstance(schema, str) else schema
         writer = _EncoderWriter()
         writer.write(node)
         listing = writer.listing

@@ -11,6 +11,7 @@ always through a record.
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -159,10 +160,10 @@ _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\\?\Z))|//[^\n]*+|/\*(?:[^*]|\*(?
 """A string, kept, or a comment. What is left open ends with the text, so that no part of it is looked at twice."""
 
 
-def parse(text: str) -> Node:
-    """Read a schema text."""
+def parse(text: str, references: Sequence[str] = ()) -> Node:
+    """Read a schema text; `references` are the texts of the schemas whose names it uses without defining them."""
     try:
-        return _Parser(_load(text)).root
+        return _Parser(_load(text), [_load(one) for one in references]).root
     except RecursionError:
         raise SchemaError("the schema is nested too deeply") from None
 
@@ -193,12 +194,15 @@ def _load(text: str) -> Any:
 
 
 class _Parser:
-    """Two walks over one text: the first finds the named types, the second builds with them."""
+    """Two walks over a text and its references: the first finds the named types, the second builds with them."""
 
-    def __init__(self, tree: Any) -> None:
+    def __init__(self, tree: Any, references: Sequence[Any] = ()) -> None:
         self._named: dict[str, Record | Enum | Fixed] = {}
         self._shells: dict[int, Record | Enum | Fixed] = {}
-        self._declare(tree, "", 0)
+        for one in (tree, *references):
+            self._declare(one, "", 0)
+        for one in references:
+            self._build(one, "")
         self.root = self._build(tree, "")
 
     def _declare(self, tree: Any, namespace: str, depth: int) -> None:

@@ -37,6 +37,10 @@ class SharedCache(Generic[K, V]):
             return value
         return self._shared_load(key, load, is_fresh)
 
+    def peek(self, key: K) -> V | None:
+        """The value of a key if it is there, without loading."""
+        return self._values.get(key)
+
     def _shared_load(self, key: K, load: Callable[[], V], is_fresh: Callable[[V], bool] | None) -> V:
         with self._lock:
             if key in self._values:

@@ -8,10 +8,11 @@ Rules of this file: no retry and no JSON text here, that is the transport's; no 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
+from uuid import UUID
 
 from serdes.cache import SharedCache
 from serdes.errors import RegistryError, SerdeError
@@ -26,6 +27,7 @@ __all__ = [
     "RegisteredSchema",
     "RegistryClient",
     "Schema",
+    "context_of",
 ]
 
 T = TypeVar("T")
@@ -60,7 +62,7 @@ class RegistryClient:
         self.settings = settings
         self._clock = clock
         self._transport = Transport(settings)
-        self._schemas: SharedCache[tuple[str, int], Schema | _Missing] = SharedCache(settings.cache_size)
+        self._schemas: SharedCache[tuple[str, int | str], Schema | _Missing] = SharedCache(settings.cache_size)
         self._registrations: SharedCache[_Registration, RegisteredSchema] = SharedCache(settings.cache_size)
 
     def __reduce__(self) -> tuple[Callable[[ClientSettings], "RegistryClient"], tuple[ClientSettings]]:
@@ -91,19 +93,26 @@ class RegistryClient:
 
     def get_schema(self, schema_id: int, *, subject: str | None = None) -> Schema:
         """The schema with an id; `subject` only says in which context the id counts."""
+        query = {} if subject is None else {"subject": subject}
+        return self._schema(context_of(subject), schema_id, f"/schemas/ids/{schema_id}", query)
+
+    def get_schema_by_guid(self, guid: str | UUID) -> Schema:
+        """The schema with a GUID, which is the same in every context and registry."""
+        return self._schema("guid", str(guid), f"/schemas/guids/{guid}", {})
+
+    def _schema(self, context: str, key: int | str, path: str, query: dict[str, str]) -> Schema:
         found = self._schemas.get(
-            (_context(subject), schema_id),
-            lambda: self._fetch(schema_id, subject),
+            (context, key),
+            lambda: self._fetch(path, query),
             is_fresh=lambda value: isinstance(value, Schema) or self._clock() < value.until,
         )
         if isinstance(found, _Missing):
             raise RegistryError(found.status, found.error_code, found.message)
         return found
 
-    def _fetch(self, schema_id: int, subject: str | None) -> "Schema | _Missing":
-        query = {} if subject is None else {"subject": subject}
+    def _fetch(self, path: str, query: dict[str, str]) -> "Schema | _Missing":
         try:
-            return self._ask(Schema.from_answer, "GET", f"/schemas/ids/{schema_id}", query=query)
+            return self._ask(Schema.from_answer, "GET", path, query=query)
         except RegistryError as error:
             if error.error_code != _UNKNOWN_SCHEMA:
                 raise
@@ -155,6 +164,23 @@ class RegistryClient:
         path = _subject(subject, "versions", str(version))
         query = _flags(deleted=deleted)
         return self._ask(lambda it: RegisteredSchema.from_answer(it, subject), "GET", path, query=query)
+
+    def get_latest_with_metadata(
+        self, subject: str, metadata: Mapping[str, str], *, deleted: bool = False
+    ) -> RegisteredSchema:
+        """The newest version whose metadata has every one of these properties."""
+        pairs = [pair for name, value in metadata.items() for pair in (("key", name), ("value", value))]
+        path = f"{_subject(subject, 'metadata')}?{urlencode([*pairs, *_flags(deleted=deleted).items()])}"
+        return self._ask(lambda it: RegisteredSchema.from_answer(it, subject), "GET", path)
+
+    def get_associated_subjects(self, topic: str, field: str = "value", *, cluster: str = "-") -> list[str]:
+        """The subjects associated with the keys or values of a topic; `cluster` is its Kafka cluster, `-` any."""
+        return self._ask(
+            lambda it: [str(one["subject"]) for one in it],
+            "GET",
+            f"/associations/resources/{_segment(cluster)}/{_segment(topic)}",
+            query={"resourceType": "topic", "associationType": field},
+        )
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
         """Delete a subject, softly first; answers the versions that went."""
@@ -264,7 +290,7 @@ def _scope(kind: str, subject: str | None) -> str:
     return f"/{kind}" if subject is None else f"/{kind}/{_segment(subject)}"
 
 
-def _context(subject: str | None) -> str:
+def context_of(subject: str | None) -> str:
     """The `:.context:` in front of a qualified subject, empty for the default context."""
     if subject is None or not subject.startswith(":.") or ":" not in subject[2:]:
         return ""

@@ -4,6 +4,7 @@
     ├── FrameError            the bytes are not a registry frame
     ├── DecodeError           the payload is not a value of its schema
     ├── EncodeError           the value does not fit the schema
+    ├── NoSubject             the subject name strategy lacks a topic or a record name
     ├── SchemaError           the schema text cannot be used
     ├── RegistryError         the registry answered: no
     └── RegistryUnavailable   the registry did not answer; trying later may help
@@ -19,6 +20,7 @@ __all__ = [
     "DecodeReason",
     "EncodeError",
     "FrameError",
+    "NoSubject",
     "RegistryError",
     "RegistryUnavailable",
     "SchemaError",
@@ -38,8 +40,12 @@ class FrameError(SerdeError):
         self.reason = reason
 
 
+class NoSubject(SerdeError):
+    """The subject name strategy lacks a topic or a record name."""
+
+
 class SchemaError(SerdeError):
-    """The schema text cannot be read as an Avro schema."""
+    """The schema text, or what it refers to, cannot be used."""
 
 
 class DecodeReason(StrEnum):
@@ -55,6 +61,8 @@ class DecodeReason(StrEnum):
     OUT_OF_RANGE = "out of range"
     LIMIT = "limit"
     RESOLUTION = "resolution"
+    MALFORMED = "malformed"
+    INVALID_VALUE = "invalid value"
 
 
 class DecodeError(SerdeError):
@@ -66,6 +74,7 @@ class DecodeError(SerdeError):
         path: the field of the writer schema at which reading stopped, such as `lines[].price`; empty at the top.
         offset: the byte of the payload near which reading stopped, when known.
         schema_id: the id in the frame, when known.
+        guid: the GUID in the frame or its headers, where that named the schema.
         topic: where the frame came from, when known.
     """
 
@@ -86,12 +95,14 @@ class DecodeError(SerdeError):
         self.offset = offset
         self.schema_id = schema_id
         self.topic = topic
+        self.guid: str | None = None
 
     def __str__(self) -> str:
         places = (
             ("at field ", self.path or None),
             ("near byte ", self.offset),
             ("schema id ", self.schema_id),
+            ("schema guid ", self.guid),
             ("topic ", self.topic),
         )
         where = ", ".join(f"{label}{place}" for label, place in places if place is not None)

@@ -1,21 +1,84 @@
-"""The frame around a payload: one magic byte, the schema id as four bytes big-endian, the payload.
+"""The frame around a payload: which schema it was written with, and the payload.
+
+    00 id(4, big-endian)  payload       magic byte 0, in front of the payload
+    01 guid(16)           payload       magic byte 1, in front of the payload
+    01 guid(16)                         in the record header `__key_schema_id` or `__value_schema_id`, the payload bare
+
+Behind id or GUID Protobuf has the path to its message in the file: how many indexes, then the indexes, all zigzag
+varints; the path [0] is the one byte 0.
 
 Rules of this file: bytes in, values out; no schema, no registry.
 """
 
 import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 from serdes.errors import FrameError
 
-__all__ = ["HEADER_SIZE", "MAGIC_BYTE", "MAX_SCHEMA_ID", "join", "split"]
+__all__ = [
+    "FRAMINGS",
+    "HEADER_SIZE",
+    "MAGIC_BYTE",
+    "MAX_INDEXES",
+    "MAX_SCHEMA_ID",
+    "Frame",
+    "SchemaId",
+    "header_name",
+    "join",
+    "open_frame",
+    "read_indexes",
+    "split",
+    "write_indexes",
+]
 
 MAGIC_BYTE = 0
+MAGIC_BYTE_GUID = 1
 HEADER_SIZE = 5
 MAX_SCHEMA_ID = 2**31 - 1
 """Ids are signed 32-bit numbers on the wire of every client."""
+MAX_INDEXES = 64
+"""How deep a message may stand inside others."""
+MAX_INDEX = 2**16
+"""No file of Protobuf has that many messages side by side."""
 
 _HEADER = struct.Struct(">BI")
 _GLUE_HEADER_SIZE = 18
+_GUID_SIZE = 16
+_VARINT_SIZE = 3  # what MAX_INDEX takes
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame taken apart: the schema by id or GUID, the path to a Protobuf message, the payload."""
+
+    schema: int | UUID
+    indexes: tuple[int, ...]
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaId:
+    """What a frame says of the schema; it fits functions written as Confluent's `schema.id.serializer`."""
+
+    id: int
+    guid: UUID | None = None
+    message_indexes: tuple[int, ...] = ()
+
+    def id_to_bytes(self) -> bytes:
+        """The prefix with magic byte 0."""
+        return join(self.id, self._indexes())
+
+    def guid_to_bytes(self) -> bytes:
+        """The prefix, or header, with magic byte 1."""
+        if self.guid is None:
+            raise FrameError("the registry did not tell the GUID of the schema")
+        return bytes([MAGIC_BYTE_GUID]) + self.guid.bytes + self._indexes()
+
+    def _indexes(self) -> bytes:
+        return write_indexes(self.message_indexes) if self.message_indexes else b""
 
 
 def join(schema_id: int, payload: bytes) -> bytes:
@@ -26,7 +89,7 @@ def join(schema_id: int, payload: bytes) -> bytes:
 
 
 def split(frame: bytes) -> tuple[int, bytes]:
-    """Take a frame apart into schema id and payload."""
+    """Take a frame with magic byte 0 apart into schema id and payload."""
     if len(frame) < HEADER_SIZE:
         raise FrameError("frame too short")
     magic, schema_id = _HEADER.unpack_from(frame)
@@ -41,3 +104,108 @@ def split(frame: bytes) -> tuple[int, bytes]:
 def _is_of_glue(frame: bytes) -> bool:
     """Version 3, then 0 or 5 for the compression, then a UUID of 16 bytes."""
     return len(frame) >= _GLUE_HEADER_SIZE and frame[0] == 3 and frame[1] in (0, 5)
+
+
+def open_frame(data: bytes, header: bytes | None = None, *, indexed: bool = False) -> Frame:
+    """Take a record apart, by its header where it has one; `indexed` where a path to a message follows."""
+    schema, rest = _schema(data if header is None else header)
+    indexes: tuple[int, ...] = ()
+    if indexed:
+        indexes, end = read_indexes(rest)
+        rest = rest[end:]
+    if header is None:
+        return Frame(schema, indexes, rest)
+    if rest:
+        raise FrameError("trailing bytes in the header of the schema")
+    return Frame(schema, indexes, data)
+
+
+def _schema(data: bytes) -> tuple[int | UUID, bytes]:
+    if data[:1] != b"\x01":
+        return split(data)
+    if len(data) <= _GUID_SIZE:
+        raise FrameError("frame too short")
+    return UUID(bytes=data[1 : _GUID_SIZE + 1]), data[_GUID_SIZE + 1 :]
+
+
+def write_indexes(indexes: Sequence[int]) -> bytes:
+    """The path to a message as bytes."""
+    if tuple(indexes) == (0,):
+        return b"\x00"
+    if not 0 < len(indexes) <= MAX_INDEXES or not all(0 <= one < MAX_INDEX for one in indexes):
+        raise FrameError(f"no path to a message: {list(indexes)[:5]}")
+    return b"".join(_varint(number << 1) for number in (len(indexes), *indexes))
+
+
+def read_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
+    """The path to a message at the beginning of some bytes, and where it ends; no indexes at all mean the first."""
+    count, at = _read_index(data, 0)
+    if count == 0:
+        return (0,), at
+    if count > MAX_INDEXES:
+        raise FrameError(f"{count} message indexes; allowed are {MAX_INDEXES}")
+    indexes = []
+    for _ in range(count):
+        index, at = _read_index(data, at)
+        indexes.append(index)
+    return tuple(indexes), at
+
+
+def _read_index(data: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for place, byte in enumerate(data[at : at + _VARINT_SIZE]):
+        number |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            if number & 1 or number >> 1 >= MAX_INDEX:
+                raise FrameError("a message index is out of range")
+            return number >> 1, at + place + 1
+    raise FrameError("frame too short" if at + _VARINT_SIZE > len(data) else "a message index is out of range")
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def header_name(field: str | None) -> str:
+    """The record header that names the schema of a key or value."""
+    return "__key_schema_id" if field == "key" else "__value_schema_id"
+
+
+def read_header(context: Any) -> bytes | None:
+    """What the headers of a record say of the schema; the context may be anybody's, and have no headers."""
+    headers = getattr(context, "headers", None)
+    if not headers:
+        return None
+    name = header_name(context.field)
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    for key, value in pairs:
+        if key == name:
+            return value if value is None else bytes(value)
+    return None
+
+
+def _in_header(payload: bytes, context: Any, schema: SchemaId) -> bytes:
+    headers = getattr(context, "headers", None)
+    name, value = header_name(context.field), schema.guid_to_bytes()
+    if isinstance(headers, dict):
+        headers[name] = value
+    elif isinstance(headers, list):
+        headers.append((name, value))
+    else:
+        raise FrameError("the schema goes into the headers of the record, and the context has none to add to")
+    return payload
+
+
+Framing = Callable[[bytes, Any, SchemaId], bytes]
+
+FRAMINGS: dict[str, Framing] = {
+    "prefix": lambda payload, _, schema: schema.id_to_bytes() + payload,
+    "guid": lambda payload, _, schema: schema.guid_to_bytes() + payload,
+    "header": _in_header,
+}
+"""Where the schema of a record is written: its id or its GUID before the payload, or the GUID in a header."""

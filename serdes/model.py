@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CompatibilityResult", "Reference", "RegisteredSchema", "Schema"]
+__all__ = ["AVRO", "JSON", "PROTOBUF", "CompatibilityResult", "Reference", "RegisteredSchema", "Schema"]
 
 AVRO = "AVRO"
+JSON = "JSON"
+PROTOBUF = "PROTOBUF"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,30 @@ A strategy is any callable `(context, record_name) -> subject`; the context need
 `SerializationContext` of confluent-kafka fits, and a function written for its clients fits here.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from serdes.errors import SerdeError
+from serdes.client import RegistryClient
+from serdes.errors import NoSubject, RegistryError, SerdeError
 
 __all__ = [
+    "ASSOCIATED",
+    "CLUSTER",
+    "FALLBACK",
     "STRATEGIES",
     "Context",
     "RecordContext",
     "SubjectNameStrategy",
     "record_name",
+    "strategy_named",
     "topic_name",
     "topic_record_name",
 ]
+
+
+_NOT_FOUND = 404
 
 
 class RecordContext(Protocol):
@@ -39,6 +48,7 @@ class Context:
 
     topic: str | None = None
     field: str = "value"
+    headers: list[tuple[str, Any]] | dict[str, Any] | None = None
 
 
 SubjectNameStrategy = Callable[[RecordContext, str | None], str]
@@ -69,10 +79,55 @@ STRATEGIES: dict[str, SubjectNameStrategy] = {
 }
 """The spellings that configurations of other clients use."""
 
+ASSOCIATED = ("ASSOCIATED", "AssociatedNameStrategy")
+CLUSTER = "subject.name.strategy.kafka.cluster.id"
+FALLBACK = "subject.name.strategy.fallback.type"
+
+
+def strategy_named(name: str, client: RegistryClient, conf: Mapping[str, Any] | None = None) -> SubjectNameStrategy:
+    """The strategy of a name; `conf` is for the associated one: `CLUSTER` and `FALLBACK`."""
+    if name in STRATEGIES:
+        return STRATEGIES[name]
+    if name not in ASSOCIATED:
+        allowed = ", ".join((*STRATEGIES, *ASSOCIATED))
+        raise ValueError(f"the subject name strategy {name!r} is unknown; allowed are {allowed}")
+    given = {CLUSTER: "-", FALLBACK: "TOPIC", **(conf or {})}
+    unknown = sorted(given.keys() - {CLUSTER, FALLBACK})
+    if unknown:
+        raise ValueError(f"unknown settings {', '.join(unknown)}; allowed are {CLUSTER}, {FALLBACK}")
+    fallback = str(given[FALLBACK]).upper()
+    if fallback not in ("TOPIC", "RECORD", "TOPIC_RECORD", "NONE"):
+        raise ValueError(f"{FALLBACK} is {given[FALLBACK]!r}; allowed are TOPIC, RECORD, TOPIC_RECORD and NONE")
+    return functools.partial(_associated, client, str(given[CLUSTER]), STRATEGIES.get(fallback))
+
+
+def _associated(
+    client: RegistryClient,
+    cluster: str,
+    fallback: SubjectNameStrategy | None,
+    context: RecordContext,
+    record: str | None,
+) -> str:
+    """The subject that the registry associates with the topic, else what another strategy says."""
+    topic, field = _topic(context), _field(context)
+    try:
+        found = client.get_associated_subjects(topic, field, cluster=cluster)
+    except RegistryError as error:
+        if error.status != _NOT_FOUND:
+            raise
+        found = []  # a registry without associations
+    if len(found) > 1:
+        raise SerdeError(f"the topic {topic} has several associated subjects: {', '.join(found[:5])}")
+    if found:
+        return found[0]
+    if fallback is None:
+        raise NoSubject(f"the topic {topic} has no associated subject")
+    return fallback(context, record)
+
 
 def _topic(context: RecordContext) -> str:
     if not context.topic:
-        raise SerdeError("the subject name strategy needs a topic, and the call gave none")
+        raise NoSubject("the subject name strategy needs a topic, and the call gave none")
     return context.topic
 
 
@@ -85,5 +140,5 @@ def _field(context: RecordContext) -> str:
 
 def _record(record: str | None) -> str:
     if not record:
-        raise SerdeError("the subject name strategy needs a named record as schema")
+        raise NoSubject("the subject name strategy needs a named record as schema")
     return record

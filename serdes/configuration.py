@@ -1,0 +1,115 @@
+"""The settings of serializers and deserializers, under the names that Confluent's clients use.
+
+One table: name, default, what is allowed. A name that is not in the table of its kind is refused.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from serdes.client import RegistryClient
+from serdes.framing import FRAMINGS, Framing
+from serdes.strategies import SubjectNameStrategy, strategy_named
+
+__all__ = [
+    "DESERIALIZER",
+    "JSON_DESERIALIZER",
+    "JSON_SERIALIZER",
+    "PROTOBUF_SERIALIZER",
+    "SERIALIZER",
+    "Table",
+    "framing_of",
+    "settings_of",
+    "strategy_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    default: Any
+    fits: Callable[[Any], bool]
+    allowed: str
+
+
+Table = Mapping[str, _Setting]
+
+
+def _flag(default: bool) -> _Setting:
+    return _Setting(default, lambda value: value is True or value is False, "True and False")
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
+
+
+_SUBJECT: Table = {
+    "subject.name.strategy": _Setting(
+        None, lambda value: value is None or callable(value) or isinstance(value, str), "a function or a name"
+    ),
+    "subject.name.strategy.type": _Setting(None, lambda value: value is None or isinstance(value, str), "a name"),
+    "subject.name.strategy.conf": _Setting(None, lambda value: value is None or isinstance(value, Mapping), "a dict"),
+}
+
+SERIALIZER: Table = {
+    "auto.register.schemas": _flag(default=True),
+    "normalize.schemas": _flag(default=False),
+    "use.schema.id": _Setting(
+        None, lambda value: value is None or (type(value) is int and value >= 0), "None and a schema id"
+    ),
+    "id.compatibility.strict": _flag(default=True),
+    "use.latest.with.metadata": _Setting(
+        None, lambda value: value is None or _is_texts(value), "None and a dict of strings"
+    ),
+    "use.latest.version": _flag(default=False),
+    "latest.compatibility.strict": _flag(default=True),
+    "latest.cache.ttl.sec": _Setting(-1, lambda value: isinstance(value, int | float), "-1, never, and seconds"),
+    "schema.id.serializer": _Setting(
+        "prefix", lambda value: callable(value) or value in FRAMINGS, f"a function, {', '.join(FRAMINGS)}"
+    ),
+    **_SUBJECT,
+}
+
+JSON_SERIALIZER: Table = {**SERIALIZER, "validate": _flag(default=True)}
+
+PROTOBUF_SERIALIZER: Table = {
+    **SERIALIZER,
+    "skip.known.types": _flag(default=True),
+    "reference.subject.name.strategy": _Setting(None, lambda value: value is None or callable(value), "a function"),
+    "use.deprecated.format": _Setting(False, lambda value: value is False, "False"),
+}
+
+DESERIALIZER: Table = {
+    "schema.id.deserializer": _Setting("dual", lambda value: value in ("dual", "prefix"), "dual and prefix"),
+    **_SUBJECT,
+}
+
+JSON_DESERIALIZER: Table = {**DESERIALIZER, "validate": _flag(default=True)}
+
+
+def settings_of(table: Table, conf: Mapping[str, Any] | None) -> dict[str, Any]:
+    """All settings of a table, as given or by default; ValueError says which is wrong and what is allowed."""
+    given = dict(conf or {})
+    unknown = sorted(given.keys() - table.keys())
+    if unknown:
+        raise ValueError(f"unknown settings {', '.join(unknown)}; allowed are {', '.join(table)}")
+    for name, value in given.items():
+        if not table[name].fits(value):
+            raise ValueError(f"{name} is {value!r}; allowed are {table[name].allowed}")
+    settings = {name: setting.default for name, setting in table.items()} | given
+    if settings.get("use.latest.version") and settings["auto.register.schemas"]:
+        raise ValueError(
+            "use.latest.version needs auto.register.schemas set to False: only one can say what is written"
+        )
+    return settings
+
+
+def strategy_of(settings: Mapping[str, Any], client: RegistryClient) -> SubjectNameStrategy:
+    """The subject name strategy: the function or name given, else the type, else the associated one."""
+    given = settings["subject.name.strategy"] or settings["subject.name.strategy.type"] or "ASSOCIATED"
+    return given if callable(given) else strategy_named(given, client, settings["subject.name.strategy.conf"])
+
+
+def framing_of(settings: Mapping[str, Any]) -> Framing:
+    """How a record says which schema it has."""
+    given = settings["schema.id.serializer"]
+    return given if callable(given) else FRAMINGS[given]

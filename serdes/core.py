@@ -1,0 +1,242 @@
+"""What the serializers and deserializers of all formats have in common.
+
+A record that needs nothing new of the registry goes through `known` and `write`, or `known` and `read`: plain calls
+without I/O, which `serdes.aio` makes too. What is not known yet is found by `target` and `source`, which ask the
+registry, once for however many threads.
+
+Rules of this file: it names subjects, asks the client, frames; no bytes of any format.
+"""
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from serdes.cache import SharedCache
+from serdes.client import RegistryClient, Schema, context_of
+from serdes.compatibility import check_reads
+from serdes.configuration import Table, framing_of, settings_of, strategy_of
+from serdes.errors import DecodeError, NoSubject, SchemaError
+from serdes.framing import Frame, SchemaId, open_frame, read_header
+from serdes.model import RegisteredSchema
+from serdes.strategies import Context, RecordContext
+
+__all__ = ["Decode", "Deserializer", "Encode", "FromDict", "Serializer", "Target", "ToDict"]
+
+Encode = Callable[[Any], bytes]
+Decode = Callable[[bytes], Any]
+ToDict = Callable[[Any, RecordContext], Any]
+FromDict = Callable[[Any, RecordContext], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the values of one subject are written with, and until when that is believed."""
+
+    schema: SchemaId
+    encode: Encode
+    until: float
+
+
+class Serializer(ABC):
+    """Turns values into frames, and sees to it that the registry knows their schema."""
+
+    format: str
+    table: Table
+
+    def __init__(self, client: RegistryClient, to_dict: ToDict | None, conf: Mapping[str, Any] | None) -> None:
+        self._client = client
+        self._to_dict = to_dict
+        self._conf = settings_of(self.table, conf)
+        self._strategy = strategy_of(self._conf, client)
+        self._own_strategy = callable(self._conf["subject.name.strategy"])
+        self._frame = framing_of(self._conf)
+        self._needs_guid = self._conf["schema.id.serializer"] in ("guid", "header")
+        self._targets: SharedCache[Any, Target] = SharedCache(client.settings.cache_size)
+
+    def __call__(
+        self, value: Any, ctx: RecordContext | None = None, *, topic: str | None = None, field: str = "value"
+    ) -> bytes | None:
+        """The frame of a value; say where it goes by a context, or by topic and field."""
+        if value is None:
+            return None
+        context = Context(topic, field) if ctx is None else ctx
+        return self.write(value, context, self.known(context) or self.target(context))
+
+    def known(self, context: RecordContext) -> Target | None:
+        """What to write with, if that needs nothing of the registry."""
+        target = self._targets.peek(self._key(context))
+        return target if target is not None and _is_fresh(target) else None
+
+    def target(self, context: RecordContext) -> Target:
+        """What to write with, asked of the registry."""
+        return self._targets.get(self._key(context), lambda: self._target(context), is_fresh=_is_fresh)
+
+    def write(self, value: Any, context: RecordContext, target: Target) -> bytes:
+        """The frame of a value."""
+        fields = value if self._to_dict is None else self._to_dict(value, context)
+        return self._frame(target.encode(fields), context, target.schema)
+
+    def _key(self, context: RecordContext) -> Any:
+        """What decides on the subject: for a strategy that we do not know only the subject itself."""
+        if self._own_strategy:
+            return self._strategy(context, self._record_name())
+        return context.topic, context.field
+
+    def _target(self, context: RecordContext) -> Target:
+        subject = self._strategy(context, self._record_name())
+        if not subject:
+            raise NoSubject("the subject name strategy gave no subject")
+        found, schema = self._find(subject, context)
+        if schema.format != self.format:
+            raise SchemaError(f"the schema {found.schema_id} is in the format {schema.format}, not {self.format}")
+        guid = found.guid
+        if guid is None and self._needs_guid:
+            guid = self._client.lookup(subject, schema).guid
+        encode, indexes = self._writer(schema, subject, found.schema_id)
+        ttl = self._conf["latest.cache.ttl.sec"]
+        expires = ttl >= 0 and (self._conf["use.latest.version"] or self._conf["use.latest.with.metadata"])
+        identity = SchemaId(found.schema_id, None if guid is None else UUID(guid), indexes)
+        return Target(identity, encode, time.monotonic() + ttl if expires else math.inf)
+
+    def _find(self, subject: str, context: RecordContext) -> tuple[RegisteredSchema, Schema]:
+        """The schema to write with; the first setting that says something decides."""
+        conf, client = self._conf, self._client
+        if conf["use.schema.id"] is not None:
+            chosen = client.get_schema(conf["use.schema.id"], subject=subject)
+            self._check(chosen, subject, strict=conf["id.compatibility.strict"])
+            return RegisteredSchema(subject, None, conf["use.schema.id"], None, chosen), chosen
+        if conf["use.latest.with.metadata"] is not None:
+            latest = client.get_latest_with_metadata(subject, conf["use.latest.with.metadata"])
+        elif conf["use.latest.version"]:
+            latest = client.get_version(subject, "latest")
+        else:
+            ask = client.register if conf["auto.register.schemas"] else client.lookup
+            local = self._local(context)
+            return ask(subject, local, normalize=conf["normalize.schemas"]), local
+        self._check(latest.schema, subject, strict=conf["latest.compatibility.strict"])
+        return latest, latest.schema
+
+    def _check(self, schema: Schema, subject: str, *, strict: bool) -> None:
+        """Refuse a schema of the registry that could not read what the local one describes."""
+        local = self._described()
+        if strict and local is not None and local != schema and schema.format == self.format:
+            check_reads(self._client, schema, local, subject)
+
+    @abstractmethod
+    def _record_name(self) -> str | None:
+        """What the strategies call the record."""
+
+    @abstractmethod
+    def _local(self, context: RecordContext) -> Schema:
+        """The schema to register, its references registered."""
+
+    @abstractmethod
+    def _described(self) -> Schema | None:
+        """The schema of the values, as far as it is known without asking."""
+
+    @abstractmethod
+    def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
+        """What writes values with a schema of the registry, and for Protobuf the path to the message."""
+
+
+class Deserializer(ABC):
+    """Turns frames into values, whatever schema of the registry they were written with."""
+
+    format: str
+    table: Table
+    indexed = False
+
+    def __init__(self, client: RegistryClient, from_dict: FromDict | None, conf: Mapping[str, Any] | None) -> None:
+        self._client = client
+        self._from_dict = from_dict
+        self._conf = settings_of(self.table, conf)
+        self._strategy = strategy_of(self._conf, client)
+        self._looks_at_headers = self._conf["schema.id.deserializer"] == "dual"
+        capacity = client.settings.cache_size
+        self._scopes: SharedCache[tuple[str, str | None], str] = SharedCache(capacity)
+        self._decoders: SharedCache[Any, Decode] = SharedCache(capacity)
+
+    def __call__(
+        self,
+        data: bytes | None,
+        ctx: RecordContext | None = None,
+        *,
+        topic: str | None = None,
+        field: str = "value",
+        headers: Any = None,
+    ) -> Any:
+        """The value in a frame; say where it came from by a context, or by topic, field and headers."""
+        if data is None:
+            return None
+        context = Context(topic, field, headers) if ctx is None else ctx
+        frame = self.open(data, context)
+        decode = self.known(frame, context)
+        return self.read(frame, context, self.source(frame, context) if decode is None else decode)
+
+    def open(self, data: bytes, context: RecordContext) -> Frame:
+        """Take a record apart."""
+        header = read_header(context) if self._looks_at_headers else None
+        return open_frame(data, header, indexed=self.indexed)
+
+    def known(self, frame: Frame, context: RecordContext) -> Decode | None:
+        """What reads a frame, if that needs nothing of the registry."""
+        topic, scope = context.topic, None
+        if topic is not None:
+            key = (topic, context.field)
+            scope = self._scopes.peek(key)
+            if scope is None:
+                return None
+        return self._decoders.peek((frame.schema, frame.indexes, scope or ""))
+
+    def source(self, frame: Frame, context: RecordContext) -> Decode:
+        """What reads a frame, asked of the registry."""
+        topic, scope = context.topic, None
+        if topic is not None:
+            scope = self._scopes.get((topic, context.field), lambda: self._scope(context))
+        key = (frame.schema, frame.indexes, scope or "")
+        return self._decoders.get(key, lambda: self._find(frame, scope))
+
+    def read(self, frame: Frame, context: RecordContext, decode: Decode) -> Any:
+        """The value in a frame."""
+        try:
+            value = decode(frame.payload)
+        except DecodeError as error:
+            if isinstance(frame.schema, int):
+                error.schema_id = frame.schema
+            else:
+                error.guid = str(frame.schema)
+            error.topic = context.topic
+            raise
+        return value if self._from_dict is None else self._from_dict(value, context)
+
+    def _scope(self, context: RecordContext) -> str:
+        """The context of the subject to which a topic's records belong; without a subject the default one."""
+        try:
+            return context_of(self._strategy(context, None))
+        except NoSubject:
+            return ""
+
+    def _find(self, frame: Frame, scope: str | None) -> Decode:
+        named = frame.schema
+        if isinstance(named, int):
+            schema = self._client.get_schema(named, subject=scope or None)
+        else:
+            schema = self._client.get_schema_by_guid(named)
+        if schema.format != self.format:
+            raise SchemaError(f"the schema {named} is in the format {schema.format}, not {self.format}")
+        try:
+            return self._reader(schema, frame.indexes, scope or None)
+        except SchemaError as error:
+            raise SchemaError(f"the schema {named} cannot be read: {error}") from None
+
+    @abstractmethod
+    def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decode:
+        """What reads payloads written with a schema of the registry."""
+
+
+def _is_fresh(target: Target) -> bool:
+    return time.monotonic() < target.until

@@ -1,0 +1,131 @@
+"""Protobuf schema texts as linked descriptors.
+
+Texts come as `.proto` source or as a descriptor in base64; `compat` reads both, and the descriptor pool of protobuf
+links them. Whatever is not found there is an error, never fetched.
+
+Rules of this file: texts in, descriptors out; nothing about payloads and nothing of the registry.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from compat.protobuf.builtin import builtin_files, builtin_names
+from compat.protobuf.names import Names
+from compat.protobuf.parser import parse
+from compat.protobuf.to_descriptor import file_to_descriptor
+from compat.schema import ResolvedReference, SchemaParseError
+from serdes.errors import SchemaError
+from serdes.model import Schema
+
+__all__ = ["find_message", "indexes_of", "is_known", "link", "text_of"]
+
+_ROOT = "the schema itself"
+_KNOWN = ("google/protobuf/", "google/type/", "confluent/")
+
+
+def link(schema: Schema, references: Mapping[str, Schema]) -> FileDescriptor:
+    """The descriptor of a schema, linked with its references (what is referred to comes first) and well-known files."""
+    try:
+        pool = _Pool(schema, references)
+        linked: FileDescriptor = pool.add(_ROOT)
+    except (SchemaParseError, TypeError, KeyError, RecursionError) as error:
+        raise SchemaError(f"the Protobuf schema cannot be linked: {str(error)[:300]}") from None
+    return linked
+
+
+class _Pool:
+    """A pool, and the files that may still go into it."""
+
+    def __init__(self, schema: Schema, references: Mapping[str, Schema]) -> None:
+        self._pool = DescriptorPool()
+        self._files: dict[str, FileDescriptorProto] = {}
+        self._added: set[str] = set()
+        resolved = [ResolvedReference(name, one.text) for name, one in references.items()]
+        for number, one in enumerate(resolved):
+            self._read(one.name, one.text, resolved[:number])
+        self._read(_ROOT, schema.text, resolved)
+
+    def _read(self, name: str, text: str, references: Sequence[ResolvedReference]) -> None:
+        parsed = parse(text, strict=False, references=references)
+        self._files[name] = file_to_descriptor(parsed.file, parsed.names)
+
+    def add(self, name: str) -> Any:
+        """Add a file after all that it imports; an import that leads nowhere may be one that nothing is used of."""
+        file = self._files.get(name) or _builtin(name)
+        self._added.add(name)
+        imports = []
+        for one in file.dependency:
+            if one not in self._added and (one in self._files or one in builtin_files()):
+                self.add(one)
+            if one in self._added:
+                imports.append(one)
+        names = dict.fromkeys([*imports, *(self._unasked() if name == _ROOT else ())])
+        del file.dependency[:], file.public_dependency[:], file.weak_dependency[:]
+        file.dependency.extend(names)
+        file.name = name
+        _drop_options(file)
+        self._pool.AddSerializedFile(file.SerializeToString())
+        return self._pool.FindFileByName(name)
+
+    def _unasked(self) -> list[str]:
+        """References that are not imported: the registry finds types in them all the same."""
+        names = [name for name in self._files if name not in self._added]
+        for name in names:
+            if name not in self._added:
+                self.add(name)
+        return names
+
+
+def _builtin(name: str) -> FileDescriptorProto:
+    return file_to_descriptor(builtin_files()[name], Names(builtin_names()))
+
+
+def _drop_options(file: FileDescriptorProto) -> None:
+    """Forget options of files and services, which mean nothing to a payload and may not link."""
+    file.ClearField("options")
+    file.ClearField("service")
+    file.ClearField("extension")
+
+
+def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
+    """The message at a path of indexes.
+
+    The entries of maps count where the schema spells them out, as one made from a descriptor does; those of `map<…>`
+    come behind all messages that the text has, and so do not move them.
+    """
+    messages = list(file.message_types_by_name.values())
+    found: Descriptor | None = None
+    for index in indexes:
+        if index >= len(messages):
+            raise SchemaError(f"the schema has no message at {list(indexes)[:5]}")
+        found = messages[index]
+        messages = list(found.nested_types)
+    if found is None:
+        raise SchemaError("the path to the message is empty")
+    return found
+
+
+def indexes_of(message: Descriptor) -> tuple[int, ...]:
+    """The path to a message in its file."""
+    path = []
+    while message.containing_type is not None:
+        outer = message.containing_type
+        path.append([one.full_name for one in outer.nested_types].index(message.full_name))
+        message = outer
+    path.append(list(message.file.message_types_by_name).index(message.name))
+    return tuple(reversed(path))
+
+
+def text_of(file: FileDescriptor) -> str:
+    """A descriptor as Confluent's Python serializer registers it."""
+    return base64.b64encode(file.serialized_pb).decode()
+
+
+def is_known(name: str) -> bool:
+    """Whether a file may be imported without a reference."""
+    return name.startswith(_KNOWN)

@@ -1,0 +1,47 @@
+"""The schemas that a schema refers to, fetched and in order.
+
+Rules of this file: it asks the client and bounds what it asks; nothing is known here of any format.
+"""
+
+from serdes.client import RegistryClient, context_of
+from serdes.errors import SchemaError
+from serdes.model import Schema
+
+__all__ = ["MAX_DEPTH", "MAX_REFERENCES", "resolve"]
+
+MAX_REFERENCES = 1000
+MAX_DEPTH = 50
+MAX_CHARACTERS = 16 * 1024 * 1024
+
+
+def resolve(client: RegistryClient, schema: Schema, subject: str | None = None) -> dict[str, Schema]:
+    """All that a schema refers to, directly or not, by the names of the references.
+
+    What a schema refers to comes before it; of two references with one name the first in this order counts, as in the
+    registry. Versions that are soft-deleted are still found. Subjects without a context are those of `subject`'s.
+
+    Raises:
+        SchemaError: more references, deeper ones or longer texts than are followed.
+    """
+    found: dict[str, Schema] = {}
+    _resolve(client, schema, context_of(subject), found, set(), 0)
+    return found
+
+
+def _resolve(
+    client: RegistryClient, schema: Schema, context: str, found: dict[str, Schema], seen: set[str], depth: int
+) -> None:
+    if depth > MAX_DEPTH:
+        raise SchemaError(f"the schema has references more than {MAX_DEPTH} deep")
+    for reference in schema.references:
+        if reference.name in seen:
+            continue
+        seen.add(reference.name)
+        if len(seen) > MAX_REFERENCES:
+            raise SchemaError(f"the schema has more than {MAX_REFERENCES} references")
+        subject = reference.subject if context_of(reference.subject) else context + reference.subject
+        other = client.get_version(subject, reference.version, deleted=True).schema
+        _resolve(client, other, context_of(subject), found, seen, depth + 1)
+        found[reference.name] = other
+        if sum(len(one.text) for one in found.values()) > MAX_CHARACTERS:
+            raise SchemaError(f"the schema and its references are longer than {MAX_CHARACTERS} characters")
