@@ -15,6 +15,7 @@ from google.protobuf.message import Message as Proto
 from google.protobuf.message_factory import GetMessageClass
 
 from compat.protobuf.builtin import builtin_files, builtin_names
+from compat.protobuf.descriptor_class import FileDescriptor
 from compat.protobuf.metadata import with_metadata
 from compat.protobuf.model import File
 from compat.protobuf.names import Names
@@ -47,7 +48,7 @@ def _pool(descriptor: FileDescriptorProto, imports: Mapping[str, File]) -> Descr
     pool = DescriptorPool()
     pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
     added = {descriptor_pb2.DESCRIPTOR.name}
-    own = FileDescriptorProto.FromString(descriptor.SerializeToString())
+    own = FileDescriptor.FromString(descriptor.SerializeToString())
     own.name = own.name or "default"
     for file in (*_described(imports), own):
         for path in file.dependency:

@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_printed, check_references
 from compat.protobuf.builtin import builtin_names
 from compat.protobuf.custom_options import with_custom_options
+from compat.protobuf.descriptor_class import FileDescriptor
 from compat.protobuf.from_descriptor import file_from_descriptor
 from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, is_map_entry, map_types
 from compat.protobuf.names import LOCAL, Names, inside
@@ -84,7 +85,7 @@ def _read(text: str, imports: Mapping[str, File], limits: Limits) -> File:
 def _from_base64(text: str, imports: Mapping[str, File]) -> File | None:
     """The file of a descriptor in base64; None for what is not even that."""
     try:
-        descriptor = FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+        descriptor = FileDescriptor.FromString(base64.b64decode(text, validate=True))
         known = with_custom_options(descriptor, imports)
     except (binascii.Error, DecodeError, ValueError):
         return None

@@ -18,6 +18,7 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.message import Message as Proto
 
 from compat.limits import DEFAULT_LIMITS, Limits
+from compat.protobuf.descriptor_class import FileDescriptor
 from compat.protobuf.model import (
     LARGEST_CONSTANT,
     LARGEST_TAG,
@@ -64,7 +65,7 @@ class _Writer:
     def file(self) -> FileDescriptorProto:
         file = self._file
         scope = file.package or ""
-        target = FileDescriptorProto(name=FILE_NAME)
+        target = FileDescriptor(name=FILE_NAME)
         if file.package is not None:
             target.package = file.package
         imports = list(dict.fromkeys((*file.imports, *file.public_imports)))

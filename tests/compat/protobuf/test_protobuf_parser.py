@@ -151,7 +151,9 @@ def test_a_stored_schema_may_lack_a_type():
 
 
 def test_descriptor_in_base64():
-    """A descriptor becomes text, with its Confluent metadata."""
+    """A descriptor becomes text, with its Confluent metadata, also beside a library that has registered its own."""
+    import confluent_kafka.schema_registry.confluent.meta_pb2  # noqa: F401 - what it does is done by importing it
+
     text = (
         'syntax = "proto3"; package p; import "confluent/meta.proto"; message A { '
         'optional string a = 1 [(confluent.field_meta) = { params: [{key: "z", value: "1"}, {key: "b"}] }]; '
