@@ -8,14 +8,14 @@ linked, or does not fit its declaration, keeps nothing but Confluent's metadata.
 from collections.abc import Iterator, Mapping
 
 from google.protobuf import descriptor_pb2
-from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as Proto
 from google.protobuf.message_factory import GetMessageClass
 
 from compat.protobuf.builtin import builtin_files, builtin_names
-from compat.protobuf.descriptor_class import FileDescriptor
+from compat.protobuf.descriptor_class import FileDescriptor, new_pool, unfold_maps
 from compat.protobuf.metadata import with_metadata
 from compat.protobuf.model import File
 from compat.protobuf.names import Names
@@ -45,8 +45,7 @@ def with_custom_options(descriptor: FileDescriptorProto, imports: Mapping[str, F
 
 
 def _pool(descriptor: FileDescriptorProto, imports: Mapping[str, File]) -> DescriptorPool:
-    pool = DescriptorPool()
-    pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
+    pool = new_pool()
     added = {descriptor_pb2.DESCRIPTOR.name}
     own = FileDescriptor.FromString(descriptor.SerializeToString())
     own.name = own.name or "default"
@@ -83,13 +82,5 @@ def _add_builtin(path: str, pool: DescriptorPool, added: set[str]) -> None:
 
 def _add(file: FileDescriptorProto, pool: DescriptorPool) -> None:
     for message in file.message_type:
-        _unfold_maps(message)
+        unfold_maps(message)
     pool.AddSerializedFile(file.SerializeToString())
-
-
-def _unfold_maps(message: DescriptorProto) -> None:
-    """As lists of entries maps keep the order of their entries."""
-    for nested in message.nested_type:
-        if nested.options.map_entry:
-            nested.options.ClearField("map_entry")
-        _unfold_maps(nested)

@@ -7,17 +7,30 @@ makes it read options as maps, which lose the order of their entries, and with i
 from typing import Final, cast
 
 from google.protobuf import descriptor_pb2
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
-__all__ = ["FileDescriptor"]
+__all__ = ["FileDescriptor", "new_pool", "unfold_maps"]
+
+
+def new_pool() -> DescriptorPool:
+    """Return a pool that knows the descriptor of descriptors, and nothing else."""
+    pool = DescriptorPool()
+    pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
+    return pool
+
+
+def unfold_maps(message: DescriptorProto) -> None:
+    """Make the maps of a message lists of entries, which keep the order of their entries."""
+    for nested in message.nested_type:
+        if nested.options.map_entry:
+            nested.options.ClearField("map_entry")
+        unfold_maps(nested)
 
 
 def _own() -> type[FileDescriptorProto]:
-    pool = DescriptorPool()
-    pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
-    kind = GetMessageClass(pool.FindMessageTypeByName(FileDescriptorProto.DESCRIPTOR.full_name))
+    kind = GetMessageClass(new_pool().FindMessageTypeByName(FileDescriptorProto.DESCRIPTOR.full_name))
     return cast("type[FileDescriptorProto]", kind)
 
 

@@ -6,13 +6,13 @@ The pool of the process is left alone: what a client library registers there cha
 from functools import cache
 from typing import Final
 
-from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as Proto
 from google.protobuf.message_factory import GetMessageClass
 
 from compat.limits import DEFAULT_LIMITS
 from compat.protobuf.confluent_files import CONFLUENT_FILES
+from compat.protobuf.descriptor_class import new_pool, unfold_maps
 from compat.protobuf.names import Names
 from compat.protobuf.syntax import read_file
 from compat.protobuf.to_descriptor import file_to_descriptor
@@ -35,12 +35,10 @@ def _class_of(full: str) -> type[Proto]:
 
 @cache
 def _pool() -> DescriptorPool:
-    pool = DescriptorPool()
-    pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
+    pool = new_pool()
     meta = file_to_descriptor(read_file(CONFLUENT_FILES[_META], DEFAULT_LIMITS), Names())
     meta.name = _META
     for message in meta.message_type:
-        for entry in message.nested_type:
-            entry.options.ClearField("map_entry")  # as a list of entries it keeps their order
+        unfold_maps(message)
     pool.AddSerializedFile(meta.SerializeToString())
     return pool
