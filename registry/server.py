@@ -19,7 +19,7 @@ import uvicorn
 from registry.app import create_app
 from registry.settings import LogFormat, Settings
 from storage.log import Log, LogError
-from storage.open_log import open_log
+from storage.open_log import open_log, without_password
 
 __all__ = ["StartError", "open_for", "run"]
 
@@ -54,7 +54,7 @@ def run(settings: Settings) -> None:
         app = create_app(log, settings, cluster_id=_log_name(settings.log), draining=draining.is_set)
     except LogError as error:
         log.close()
-        raise StartError(f"the log {_without_password(settings.log)} cannot be read: {error}") from None
+        raise StartError(f"the log {without_password(settings.log)} cannot be read: {error}") from None
     # What was replayed stays: collections need not walk through it.
     gc.freeze()
     config = uvicorn.Config(
@@ -66,7 +66,7 @@ def run(settings: Settings) -> None:
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
-    _log.info("serving %s on %s, ready in %.2f s", _without_password(settings.log), url, time.monotonic() - started)
+    _log.info("serving %s on %s, ready in %.2f s", without_password(settings.log), url, time.monotonic() - started)
     try:
         _Server(config, draining, settings.drain_seconds).run(sockets=[listener])
     finally:
@@ -129,14 +129,9 @@ def open_for(settings: Settings, url: str | None = None) -> Log:
             settings.log, advertised_url=url, fencing=settings.fencing, kafka_config=settings.kafka_settings()
         )
     except ValueError as error:
-        raise StartError(f"--log (or STRATA_LOG) is {_without_password(settings.log)!r}: {error}") from None
+        raise StartError(f"--log (or STRATA_LOG) is {without_password(settings.log)!r}: {error}") from None
     except LogError as error:
-        raise StartError(f"the log {_without_password(settings.log)} cannot be opened: {error}") from None
-
-
-def _without_password(log_url: str) -> str:
-    parts = urlsplit(log_url)
-    return log_url.replace(f":{parts.password}@", ":***@") if parts.password else log_url
+        raise StartError(f"the log {without_password(settings.log)} cannot be opened: {error}") from None
 
 
 def _log_name(log_url: str) -> str:

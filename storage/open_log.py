@@ -6,13 +6,13 @@ without Kafka's client, and needs neither it nor its extra.
 
 import re
 from collections.abc import Mapping
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from storage.fencing import Fencing
 from storage.log import Log, LogError
 from storage.memory_log import MemoryLog
 
-__all__ = ["open_log"]
+__all__ = ["open_log", "without_password"]
 
 _FORMS = (
     "sqlite:///FILE, postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, kafka://HOST:PORT[,HOST:PORT…]/TOPIC, or memory:"
@@ -72,3 +72,9 @@ def _open(url: str, advertised_url: str | None, fencing: Fencing, kafka_config: 
         )
     # Only the scheme is repeated: what follows may hold a password.
     raise ValueError(f"{scheme + ':…' if scheme else 'This'} is not the URL of a log; allowed are {_FORMS}")
+
+
+def without_password(url: str) -> str:
+    """Return a log's URL as it may be told to people."""
+    parts = urlsplit(url)
+    return url.replace(f":{parts.password}@", ":***@") if parts.password else url

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from registry.transfer.copies import Copy, TransferError, copy_of_entries
 from registry.transfer.progress import step, tell, walk
 from storage.log import START, Conflict, Entry, Log, LogError, Record
-from storage.open_log import open_log
+from storage.open_log import open_log, without_password
 from storage.record_json import encode
 from storage.records import NoopKey
 
@@ -33,7 +33,7 @@ def read_log(url: str, kafka_config: Mapping[str, str]) -> Copy:
     Raises:
         TransferError: there is no such log, it holds nothing, or cannot be read.
     """
-    name = _without_password(url)
+    name = without_password(url)
     parts = urlsplit(url)
     file = unquote(parts.path.removeprefix("/"))
     if parts.scheme.startswith("sqlite") and not Path(file).is_file():
@@ -54,7 +54,7 @@ def restore(copy: Copy, url: str, kafka_config: Mapping[str, str], batch: int | 
     Raises:
         TransferError: the log holds something else, or cannot be written.
     """
-    name = _without_password(url)
+    name = without_password(url)
     with _opened(url, kafka_config) as log:
         end, done = _already(log, name, copy.records)
         if done:
@@ -117,7 +117,7 @@ def _by_bytes(records: Batch) -> Iterator[Batch]:
 
 @contextmanager
 def _opened(url: str, kafka_config: Mapping[str, str]) -> Iterator[Log]:
-    name = _without_password(url)
+    name = without_password(url)
     try:
         log = open_log(url, kafka_config=kafka_config)
     except ValueError as error:
@@ -130,8 +130,3 @@ def _opened(url: str, kafka_config: Mapping[str, str]) -> Iterator[Log]:
         raise TransferError(f"the log {name} failed: {error}") from None
     finally:
         log.close()
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return url.replace(f":{parts.password}@", ":***@") if parts.password else url
