@@ -1,6 +1,7 @@
 """Both paths from a client of Spark Connect, and on a cluster whose executors have nothing but what is shipped."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,8 @@ def options(registry: RegistryClient, frame: MakeFrame, tmp_path: Path) -> dict[
     return {"registry": registry.settings.urls[0], "subject": "connect", "frames": str(folder), "new": new}
 
 
-def _expected(options: dict[str, Any]) -> dict[str, Any]:
-    """What comes out of those frames on any path, but for the text of the failure."""
+def _parts(options: dict[str, Any]) -> dict[str, Any]:
+    """What comes out of those frames on any path."""
     good, dead = [], []
     for first in (0, 4):
         good += [
@@ -60,34 +61,52 @@ def _expected(options: dict[str, Any]) -> dict[str, Any]:
             {"offset": first + 3},
         ]
         dead.append({"offset": first + 2, "reason": "truncated", "schema_id": options["new"]})
-    parts = {"good": good, "dead": dead}
-    kind = "struct<value:struct<delay:bigint,gate:string>,error:struct<reason:string,schema_id:int,frame:binary>>"
-    return {"type": kind, "batch": parts, "stream": parts}
+    return {"good": good, "dead": dead}
 
 
-def _check(answer: dict[str, Any], options: dict[str, Any]) -> None:
+def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None:
     """Both paths have given everything."""
+    expected: dict[str, Any] = dict.fromkeys(kinds, _parts(options))
+    expected["type"] = (
+        "struct<value:struct<delay:bigint,gate:string>,error:struct<reason:string,schema_id:int,frame:binary>>"
+    )
     for path in ("jvm", "python"):
-        failure = answer[path].pop("failure")
-        assert "a frame cannot be decoded (schema id" in failure
-        assert _expected(options) == answer[path]
+        assert f"a frame cannot be decoded (schema id {options['new']}, offset " in answer[path].pop("failure")
+        assert expected == answer[path]
 
 
 def test_connect(options: dict[str, Any], tmp_path: Path) -> None:
     """A client without a JVM decodes on both paths; the jar travels to a server that lacks it."""
     with ConnectServer(tmp_path, python=bare_python(tmp_path), env={"PYTHONPATH": str(CHECKOUT)}) as server:
-        answer = run_job(JOB, options | {"conf": {"spark.remote": server.url}, "paths": ["jvm", "python"]})
+        conf = {"spark.remote": server.url}
+        answer = run_job(JOB, options | {"conf": conf, "tasks": 1, "streams": False, "ship": None})
 
-    _check(answer, options)
+    _check(answer, options, "batch")
 
 
 @pytest.mark.slow
 def test_connect_with_shipped_code(options: dict[str, Any], tmp_path: Path) -> None:
-    """Neither the server nor its workers have the packages: the client ships them too."""
-    asked = options | {"paths": ["jvm", "python"], "ship": str(shipped_packages(tmp_path))}
+    """The workers of the server have no packages: the client ships them, for batches and streams."""
+    shipped = {"tasks": 4, "streams": True, "ship": str(shipped_packages(tmp_path))}
     env = {"PYTHONPATH": "", "TMPDIR": str(tmp_path)}
     with ConnectServer(tmp_path, python=bare_python(tmp_path), env=env) as server:
-        answer = run_job(JOB, asked | {"conf": {"spark.remote": server.url}})
+        answer = run_job(JOB, options | shipped | {"conf": {"spark.remote": server.url}})
 
-    assert all("strata.zip" in file for _, file in answer["places"])
-    _check(answer, options)
+    assert all(file.endswith("strata.zip/spark_udfs/__init__.py") for _, file in answer["places"])
+    _check(answer, options, "batch", "stream")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "standalone"])
+def test_cluster(options: dict[str, Any], tmp_path: Path, master: str) -> None:
+    """Two executors that have neither the jar nor the packages decode what the driver ships them to decode."""
+    shipped = {"tasks": 4, "streams": True, "ship": str(shipped_packages(tmp_path))}
+    python = str(bare_python(tmp_path))
+    conf = {**small(tmp_path), "spark.pyspark.python": python, "spark.pyspark.driver.python": sys.executable}
+    with StandaloneCluster(tmp_path, env={"PYTHONPATH": "", "TMPDIR": str(tmp_path)}) as cluster:
+        url = cluster.url if master == "standalone" else master
+        answer = run_job(JOB, options | shipped | {"conf": {**conf, "spark.master": url}})
+
+    assert 2 == len({folder for folder, _ in answer["places"]})
+    assert all(file.endswith("strata.zip/spark_udfs/__init__.py") for _, file in answer["places"])
+    _check(answer, options, "batch", "stream")

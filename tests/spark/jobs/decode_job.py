@@ -67,18 +67,20 @@ def failure(df: DataFrame) -> str:
 
 def on_path(spark: SparkSession, path: Any) -> dict[str, Any]:
     """Everything on one path."""
-    frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"]).repartition(4)
+    frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"]).repartition(OPTIONS["tasks"])
 
     def decoded(**options: Any) -> DataFrame:
         column = decode("value", registry=SETTINGS, subject=OPTIONS["subject"], path=path, **options)
         return frames.select("offset", column.alias("decoded"))
 
-    return {
+    answer = {
         "type": decoded().schema["decoded"].dataType.simpleString(),
         "batch": parts(decoded()),
-        "stream": parts(stream(spark, path, f"stream_{path}")),
         "failure": failure(decoded(mode="FAILFAST", origin=["offset"])),
     }
+    if OPTIONS["streams"]:
+        answer["stream"] = parts(stream(spark, path, f"stream_{path}"))
+    return answer
 
 
 def places(spark: SparkSession) -> list[list[str]]:
@@ -101,10 +103,10 @@ def main() -> None:
     """Do it."""
     spark = session()
     answer: dict[str, Any] = {}
-    if OPTIONS.get("ship"):
+    if OPTIONS["ship"]:
         ship(spark)
-    answer["places"] = places(spark)
-    for path in OPTIONS["paths"]:
+        answer["places"] = places(spark)
+    for path in ("jvm", "python"):
         if path == "jvm":
             install(spark, registry=SETTINGS)
         answer[path] = on_path(spark, path)
