@@ -14,11 +14,11 @@ from harness import spark_jar
 from harness.spark_servers import (
     CHECKOUT,
     ConnectServer,
-    StandaloneCluster,
     bare_python,
     run_job,
     shipped_packages,
     small,
+    spark_home,
 )
 from serdes.client import RegistryClient
 
@@ -85,6 +85,7 @@ def test_connect(options: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_connect_with_shipped_code(options: dict[str, Any], tmp_path: Path) -> None:
     """The workers of the server have no packages: the client ships them, for batches and streams."""
     shipped = {"tasks": 4, "streams": True, "ship": str(shipped_packages(tmp_path))}
@@ -97,15 +98,14 @@ def test_connect_with_shipped_code(options: dict[str, Any], tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "standalone"])
-def test_cluster(options: dict[str, Any], tmp_path: Path, master: str) -> None:
+@pytest.mark.timeout(600)
+def test_cluster(options: dict[str, Any], tmp_path: Path) -> None:
     """Two executors that have neither the jar nor the packages decode what the driver ships them to decode."""
     shipped = {"tasks": 4, "streams": True, "ship": str(shipped_packages(tmp_path))}
-    python = str(bare_python(tmp_path))
-    conf = {**small(tmp_path), "spark.pyspark.python": python, "spark.pyspark.driver.python": sys.executable}
-    with StandaloneCluster(tmp_path, env={"PYTHONPATH": "", "TMPDIR": str(tmp_path)}) as cluster:
-        url = cluster.url if master == "standalone" else master
-        answer = run_job(JOB, options | shipped | {"conf": {**conf, "spark.master": url}})
+    env = {"PYSPARK_PYTHON": str(bare_python(tmp_path)), "TMPDIR": str(tmp_path)}
+    env |= {"PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_HOME": str(spark_home(tmp_path))}
+    conf = {**small(tmp_path), "spark.master": "local-cluster[2,1,1024]"}
+    answer = run_job(JOB, options | shipped | {"conf": conf}, env)
 
     assert 2 == len({folder for folder, _ in answer["places"]})
     assert all(file.endswith("strata.zip/spark_udfs/__init__.py") for _, file in answer["places"])

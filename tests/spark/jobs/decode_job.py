@@ -87,13 +87,13 @@ def places(spark: SparkSession) -> list[list[str]]:
     """Where workers run, and where they have the code from."""
 
     def place(_: Any) -> str:
-        import os
         import time
+        from pathlib import Path
 
         import spark_udfs
 
         time.sleep(0.2)  # or one executor might take all tasks
-        return f"{os.getcwd()} {spark_udfs.__file__}"
+        return f"{Path.cwd()} {spark_udfs.__file__}"
 
     found = spark.range(8).repartition(8).select(functions.udf(place, "string")("id").alias("place"))
     return sorted({tuple(row["place"].split(" ")) for row in found.collect()})  # type: ignore[return-value]
