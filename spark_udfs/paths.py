@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 import pyarrow as pa
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, SparkSession, functions
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
@@ -55,7 +56,7 @@ def chosen_path(way: Way, registry: ClientSettings) -> Path:
         NotInstalled: the JVM is asked for, and `install` has not been called for this registry.
         ImportError: the Python workers would lack what they need.
     """
-    is_ready = way is not Way.PYTHON and is_installed(SparkSession.getActiveSession(), registry)
+    is_ready = way is not Way.PYTHON and is_installed(_session(), registry)
     if is_ready:
         _say("inside Spark's executors")
         return jvm_path
@@ -67,6 +68,14 @@ def chosen_path(way: Way, registry: ClientSettings) -> Path:
     why = "it was asked for" if way is Way.PYTHON else "install was not called for this registry in this session"
     _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {why}")
     return path
+
+
+def _session() -> SparkSession | None:
+    """The session of this thread, or the process's: a thread of its own has none."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
 
 
 @cache
