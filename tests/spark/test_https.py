@@ -35,10 +35,9 @@ KEYS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.fixture(params=list(KEYS))
-def certificate(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
+def _certificate(kind: str, tmp_path: Path) -> Files:
     """Files with a certificate for 127.0.0.1 that is its own authority, and its key."""
-    key = KEYS[request.param]()
+    key = KEYS[kind]()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "registry")])
     now = datetime.now(UTC)
     built = (
@@ -60,12 +59,12 @@ def certificate(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
     return str(cert_file), str(key_file)
 
 
-@pytest.mark.parametrize("path", ["jvm", "python"])
+@pytest.mark.parametrize(("path", "kind"), [("jvm", "EC"), ("jvm", "RSA"), ("python", "EC")])
 def test_https_with_certificates_on_both_sides(
-    spark: SparkSession, scripted_registry: Any, frame: MakeFrame, certificate: Files, path: Way
+    spark: SparkSession, scripted_registry: Any, frame: MakeFrame, tmp_path: Path, path: Way, kind: str
 ) -> None:
     """The registry is asked when it can be trusted and is shown a certificate; otherwise the task fails and says so."""
-    cert_file, key_file = certificate
+    cert_file, key_file = _certificate(kind, tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert_file, key_file)
     context.load_verify_locations(cert_file)
@@ -82,7 +81,7 @@ def test_https_with_certificates_on_both_sides(
 
     assert [("SECRET",)] == decoded(ca_file=cert_file, cert_file=cert_file, key_file=key_file).collect()
     for stranger in ({}, {"ca_file": cert_file}):
-        with pytest.raises((Py4JJavaError, PythonException), match="could not be looked up: .*does not answer"):
+        with pytest.raises((Py4JJavaError, PythonException), match=r"could not be looked up: .*does not answer"):
             decoded(**stranger).collect()
     assert {schema_id: 1} == dict(scripted_registry.asked)
 
