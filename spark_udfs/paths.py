@@ -19,9 +19,9 @@ import pyarrow as pa
 from pyspark.sql import Column, SparkSession, functions
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
-from serdes.settings import ClientSettings
 from spark_udfs.catalog import NotInstalled, is_installed, jvm_path
-from spark_udfs.executor import batch_decoder
+from spark_udfs.executor import BatchDecoder, batch_decoder
+from spark_udfs.payloads import PayloadDecoder, payload_decoder
 from spark_udfs.plan import Mode, Plan, reader_type
 
 __all__ = ["ERROR_TYPE", "Path", "Way", "arrow_path", "chosen_path", "output_type", "pandas_path"]
@@ -48,22 +48,34 @@ class Way(StrEnum):
     PYTHON = "python"
 
 
-def chosen_path(way: Way, registry: ClientSettings) -> Path:
+def chosen_path(way: Way, plan: Plan) -> Path:
     """The way asked for, or the fastest that the session and the installed Spark offer.
 
     Raises:
         NotInstalled: the JVM is asked for, and `install` has not been called for this registry.
+        ValueError: the JVM is asked for, and the format is not Avro.
     """
-    is_ready = way is not Way.PYTHON and is_installed(SparkSession.getActiveSession(), registry)
+    if plan.payload is not None:
+        return _python_path(way, f"the JVM decodes Avro, and the reader schema is {plan.payload.schema.format}")
+    is_ready = way is not Way.PYTHON and is_installed(SparkSession.getActiveSession(), plan.registry)
     if is_ready:
         _say("inside Spark's executors")
         return jvm_path
     if way is Way.JVM:
         raise NotInstalled("call spark_udfs.install(spark, registry=…) with these settings of the registry first")
+    return _python_path(way, "install was not called for this registry in this session")
+
+
+def _python_path(way: Way, why: str) -> Path:
+    if way is Way.JVM:
+        raise ValueError(f"path='jvm' cannot be had: {why}")
     path = arrow_path if hasattr(functions, "arrow_udf") else pandas_path
-    why = "it was asked for" if way is Way.PYTHON else "install was not called for this registry in this session"
-    _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {why}")
+    _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {'asked for' if way is Way.PYTHON else why}")
     return path
+
+
+def _decoder(plan: Plan) -> BatchDecoder | PayloadDecoder:
+    return batch_decoder(plan) if plan.payload is None else payload_decoder(plan)
 
 
 @cache
@@ -83,7 +95,7 @@ def arrow_path(plan: Plan, columns: Sequence[Column]) -> Column:
     """Arrow arrays from and to the JVM."""
 
     def decode_arrow(frames: pa.Array, *origin: pa.Array) -> pa.Array:
-        return batch_decoder(plan).decode(frames, origin)
+        return _decoder(plan).decode(frames, origin)
 
     return _once(cast("Any", functions).arrow_udf(decode_arrow, output_type(plan)), columns)
 
@@ -98,7 +110,7 @@ def pandas_path(plan: Plan, columns: Sequence[Column]) -> Column:
     def decode_pandas(frames: pd.Series, *origin: pd.Series) -> pd.DataFrame:
         given, *others = (pa.Array.from_pandas(series) for series in (frames, *origin))
         binary = given.cast(pa.binary()) if pa.types.is_null(given.type) else given
-        return _dressed({"decoded": batch_decoder(plan).decode(binary, others)})
+        return _dressed({"decoded": _decoder(plan).decode(binary, others)})
 
     wrapped = StructType([StructField("decoded", output_type(plan))])
     return _once(cast("Any", functions).pandas_udf(decode_pandas, wrapped), columns)["decoded"]
