@@ -12,6 +12,7 @@ The mapping is that of Spark's own `from_protobuf` (4.0 and later), but where th
     google.protobuf.Int32Value …   the scalar, null where the wrapper is absent [3]
     google.protobuf.Any            struct<type_url, value>: what is packed in it is in no schema of the registry
 
+Columns stand in the order of the fields' numbers: that of a text does not survive all its forms in the registry.
 A field of which it can be told whether it is there (messages, `optional`, members of a oneof, fields of proto2) is null
 where it is not, but for a default that a proto2 schema spells out. Any other scalar is never null: absent is zero [4].
 
@@ -132,7 +133,7 @@ def shape_of(message: Descriptor, columns: Sequence[str] | None = None) -> Shape
         UnsupportedSchema: a part of it has no Spark type.
         ValueError: `columns` are not fields of it.
     """
-    return _Walk().struct(message, "", chosen((one.name for one in message.fields), columns, message.full_name))
+    return _Walk().struct(message, "", chosen(_field_names(message), columns, message.full_name))
 
 
 def entry_of(field: FieldDescriptor) -> Descriptor | None:
@@ -189,7 +190,11 @@ class _Walk:
         if message.full_name in _WRAPPERS:
             inner = _SCALARS[message.fields_by_name["value"].type]
             return Shape(inner.spark, inner.arrow, _unwrapped(inner.build))
-        return self.struct(message, path, [one.name for one in message.fields])
+        return self.struct(message, path, _field_names(message))
+
+
+def _field_names(message: Descriptor) -> list[str]:
+    return [one.name for one in sorted(message.fields, key=lambda one: one.number)]
 
 
 def _has_presence(field: FieldDescriptor) -> bool:
