@@ -21,7 +21,7 @@ Rules of this file: the model of `compat` in, shapes out; no registry and no byt
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain
@@ -93,11 +93,14 @@ def shape_of(root: Node, columns: Sequence[str] | None = None) -> Shape:
         UnsupportedSchema: a part of it has no Spark type.
         ValueError: `columns` are not properties of it.
     """
-    tree = _Walk(columns).tree(root, "")
-    if columns is not None and not tree.fields:
+    walk = _Walk(columns)
+    tree = walk.tree(root, "")
+    if columns is None:
+        return _shape(tree)
+    if not walk.names:
         raise ValueError("columns can be chosen of an object with properties only, and the reader schema is none")
-    names = chosen(tree.fields, columns, root.title or "") if tree.fields else []
-    return _shape(_Tree(tree.kind, {name: tree.fields[name] for name in names}, tree.item))
+    names = chosen(walk.names, columns, "the reader schema")
+    return _shape(_Tree("object", {name: tree.fields[name] for name in names}))
 
 
 class _Walk:
@@ -107,6 +110,7 @@ class _Walk:
         self._inside: set[int] = set()
         self._budget = Budget()
         self._columns = columns
+        self.names: dict[str, None] = {}  # properties of the schema as a whole
 
     def tree(self, node: Node, path: str) -> _Tree:
         node = follow(node)
@@ -148,7 +152,10 @@ class _Walk:
 
     def _object(self, node: ObjectNode, path: str) -> _Tree:
         if node.properties:
-            wanted = self._columns if not path and self._columns is not None else node.properties
+            wanted: Collection[str] = node.properties
+            if not path:
+                self.names |= dict.fromkeys(node.properties)
+                wanted = node.properties if self._columns is None else self._columns
             named = {name: one for name, one in node.properties.items() if name in wanted}
             trees = {name: self.tree(one, f"{path}.{name}".lstrip(".")) for name, one in named.items()}
             return _Tree("object", trees)
@@ -248,10 +255,7 @@ def _integers(values: Sequence[Any]) -> pa.Array:
 
 def _numbers(values: Sequence[Any]) -> pa.Array:
     if int in _check(values, "number", int, float):
-        try:
-            values = [None if one is None else float(one) for one in values]
-        except OverflowError:
-            raise DecodeError(DecodeReason.OUT_OF_RANGE) from None
+        values = [None if one is None else float(one) for one in values]  # Arrow refuses what a double rounds
     return built(values, pa.float64())
 
 

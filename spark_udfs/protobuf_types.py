@@ -133,7 +133,7 @@ def shape_of(message: Descriptor, columns: Sequence[str] | None = None) -> Shape
         UnsupportedSchema: a part of it has no Spark type.
         ValueError: `columns` are not fields of it.
     """
-    return _Walk().struct(message, "", chosen(_field_names(message), columns, message.full_name))
+    return _Walk().struct(message, "", chosen(_field_names(message), columns, f"the reader schema {message.full_name}"))
 
 
 def entry_of(field: FieldDescriptor) -> Descriptor | None:

@@ -78,7 +78,7 @@ def chosen(names: Iterable[str], columns: Sequence[str] | None, owner: str) -> l
     unknown = [name for name in columns if name not in there]
     if unknown or not columns:
         problem = f"no column {', '.join(unknown)}" if unknown else "no column is chosen"
-        raise ValueError(f"{problem}; the reader schema {owner} has {', '.join(there)}")
+        raise ValueError(f"{problem}; {owner} has {', '.join(there)}")
     return list(dict.fromkeys(columns))
 
 
