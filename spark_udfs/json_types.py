@@ -97,7 +97,7 @@ def shape_of(root: Node, columns: Sequence[str] | None = None) -> Shape:
     tree = walk.tree(root, "")
     if columns is None:
         return _shape(tree)
-    if not walk.names:
+    if tree.kind != "object" or not walk.names:
         raise ValueError("columns can be chosen of an object with properties only, and the reader schema is none")
     names = chosen(walk.names, columns, "the reader schema")
     return _shape(_Tree("object", {name: tree.fields[name] for name in names}))
