@@ -1,7 +1,7 @@
 """The ways in which a plan becomes a column, and which one this session offers.
 
     jvm          inside Spark's executors, where `install` has been called for the registry
-    arrow_udf    Spark 4.1 and later: Arrow arrays in and out, nothing else needed
+    arrow_udf    Spark 4.1 and later: Arrow arrays in and out, by `serdes.arrow`
     pandas_udf   Spark 4.0: the same arrays, handed through pandas, which must be installed on the executors
 
 All give the same values of the same type. The name of the function in a query's plan tells which one it is.
@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, cast
 
 import pyarrow as pa
@@ -21,7 +22,6 @@ from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, Str
 
 from serdes.settings import ClientSettings
 from spark_udfs.catalog import NotInstalled, is_installed, jvm_path
-from spark_udfs.executor import batch_decoder
 from spark_udfs.plan import Mode, Plan, reader_type
 
 __all__ = ["ERROR_TYPE", "Path", "Way", "arrow_path", "chosen_path", "output_type", "pandas_path"]
@@ -53,6 +53,7 @@ def chosen_path(way: Way, registry: ClientSettings) -> Path:
 
     Raises:
         NotInstalled: the JVM is asked for, and `install` has not been called for this registry.
+        ImportError: the Python workers would lack what they need.
     """
     is_ready = way is not Way.PYTHON and is_installed(SparkSession.getActiveSession(), registry)
     if is_ready:
@@ -60,6 +61,8 @@ def chosen_path(way: Way, registry: ClientSettings) -> Path:
         return jvm_path
     if way is Way.JVM:
         raise NotInstalled("call spark_udfs.install(spark, registry=…) with these settings of the registry first")
+    if find_spec("numba") is None:
+        raise ImportError("decoding in Python workers needs numba: pip install 'strata-registry[spark]'")
     path = arrow_path if hasattr(functions, "arrow_udf") else pandas_path
     why = "it was asked for" if way is Way.PYTHON else "install was not called for this registry in this session"
     _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {why}")
@@ -83,6 +86,8 @@ def arrow_path(plan: Plan, columns: Sequence[Column]) -> Column:
     """Arrow arrays from and to the JVM."""
 
     def decode_arrow(frames: pa.Array, *origin: pa.Array) -> pa.Array:
+        from spark_udfs.executor import batch_decoder
+
         return batch_decoder(plan).decode(frames, origin)
 
     return _once(cast("Any", functions).arrow_udf(decode_arrow, output_type(plan)), columns)
@@ -96,6 +101,8 @@ def pandas_path(plan: Plan, columns: Sequence[Column]) -> Column:
     import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 
     def decode_pandas(frames: pd.Series, *origin: pd.Series) -> pd.DataFrame:
+        from spark_udfs.executor import batch_decoder
+
         given, *others = (pa.Array.from_pandas(series) for series in (frames, *origin))
         binary = given.cast(pa.binary()) if pa.types.is_null(given.type) else given
         return _dressed({"decoded": batch_decoder(plan).decode(binary, others)})

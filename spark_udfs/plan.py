@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from serdes.avro_schema import parse
+from serdes.avro_schema import Node, parse
 from serdes.client import RegistryClient, Schema
+from serdes.references import resolve
 from serdes.settings import ClientSettings
 from spark_udfs.reader_schema import project, write
 from spark_udfs.types import Type, type_of
@@ -68,15 +69,15 @@ class ReaderSource:
         if self.version != "latest" and self.subject is None:
             raise ValueError("version counts within a subject: give the subject too")
 
-    def read(self, registry: ClientSettings) -> str:
-        """The schema text, asked of the registry unless it was given."""
+    def read(self, registry: ClientSettings) -> Node:
+        """The schema with all that it refers to, asked of the registry unless it was given."""
         if self.text is not None:
-            return self.text
+            return parse(self.text)
         with RegistryClient.from_settings(registry) as client:
             if self.subject is not None:
-                return _avro(client.get_version(self.subject, self.version).schema)
+                return _avro(client, client.get_version(self.subject, self.version).schema, self.subject)
             if self.schema_id is not None:
-                return _avro(client.get_schema(self.schema_id))
+                return _avro(client, client.get_schema(self.schema_id))
         raise AssertionError(self)
 
 
@@ -89,7 +90,7 @@ def plan(
     origin: Sequence[str] = (),
 ) -> Plan:
     """Fix the reader schema of a decode."""
-    schema = parse(source.read(registry))
+    schema = source.read(registry)
     wanted = schema if columns is None else project(schema, columns)
     return Plan(registry, write(wanted), mode, tuple(origin))
 
@@ -104,7 +105,7 @@ def settings_of(registry: Registry) -> ClientSettings:
     return registry if isinstance(registry, ClientSettings) else ClientSettings.of(registry)
 
 
-def _avro(schema: Schema) -> str:
+def _avro(client: RegistryClient, schema: Schema, subject: str | None = None) -> Node:
     if schema.format != _AVRO:
         raise ValueError(f"the reader schema is a {schema.format} schema; this decodes Avro")
-    return schema.text
+    return parse(schema.text, [one.text for one in resolve(client, schema, subject).values()])
