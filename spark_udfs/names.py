@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from serdes.errors import FrameError
 from serdes.framing import HEADER_SIZE, join, open_frame
 
-__all__ = ["Name", "Names", "Renamed", "has_guids"]
+__all__ = ["Name", "Names", "Renamed", "has_guids", "is_binary"]
 
 Name: TypeAlias = int | UUID
 
@@ -77,6 +77,11 @@ class Names:
             self._numbers[name] = len(self._names)
             self._names.append(name)
         return self._numbers[name]
+
+
+def is_binary(array: pa.Array) -> bool:
+    """Whether an array can hold frames."""
+    return bool(pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type))
 
 
 def has_guids(value: pa.Array) -> bool:

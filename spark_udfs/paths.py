@@ -103,12 +103,19 @@ def pandas_path(plan: Plan, columns: Sequence[Column]) -> Column:
     def decode_pandas(frames: pd.Series, *origin: pd.Series) -> pd.DataFrame:
         from spark_udfs.executor import batch_decoder
 
-        given, *others = (pa.Array.from_pandas(series) for series in (frames, *origin))
-        binary = given.cast(pa.binary()) if pa.types.is_null(given.type) else given
-        return _dressed({"decoded": batch_decoder(plan).decode(binary, others)})
+        others = [pa.Array.from_pandas(series) for series in origin]
+        return _dressed({"decoded": batch_decoder(plan).decode(_undressed(frames), others)})
 
     wrapped = StructType([StructField("decoded", output_type(plan))])
     return _once(cast("Any", functions).pandas_udf(decode_pandas, wrapped), columns)["decoded"]
+
+
+def _undressed(frames: Any) -> pa.Array:
+    """Frames as Arrow has them; records with headers come as a data frame."""
+    if frames.ndim > 1:
+        return pa.StructArray.from_arrays([_undressed(frames[name]) for name in frames], names=list(frames))
+    array = pa.Array.from_pandas(frames)
+    return array.cast(pa.binary()) if pa.types.is_null(array.type) else array
 
 
 def _once(function: Any, columns: Sequence[Column]) -> Column:

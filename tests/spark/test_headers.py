@@ -15,6 +15,7 @@ from serdes.avro import AvroSerializer
 from serdes.client import ClientSettings, RegistryClient
 from serdes.strategies import Context
 from spark_udfs import decode, install, split_dead_letters
+from spark_udfs.paths import pandas_path
 
 pytestmark = [
     pytest.mark.spark,
@@ -31,9 +32,13 @@ UNKNOWN = UUID("00000000-0000-0000-8000-000000000001")
 HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
-@pytest.fixture(params=["jvm", "python"])
-def path(request: pytest.FixtureRequest) -> Any:
-    """The test runs on each path."""
+@pytest.fixture(params=["jvm", "python", "pandas"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The test runs on each path; that by way of pandas is the one of Spark 4.0."""
+    if request.param == "pandas":
+        pytest.importorskip("pandas")
+        monkeypatch.setattr("spark_udfs.columns.chosen_path", lambda *_: pandas_path)
+        return "python"
     return request.param
 
 
