@@ -28,7 +28,7 @@ from serdes.model import JSON
 from serdes.references import MAX_REFERENCES, resolve
 from serdes.strategies import RecordContext
 
-__all__ = ["JsonDeserializer", "JsonSerializer"]
+__all__ = ["JsonDeserializer", "JsonSerializer", "load", "validator_of"]
 
 Validate = Callable[[Any], None]
 
@@ -82,12 +82,12 @@ class JsonSerializer(Serializer):
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:  # noqa: ARG002
         if not self._conf["validate"]:
             return _dump, ()
-        validate = _validator(self._client, schema, subject)
+        validate = validator_of(self._client, schema, subject)
 
         def encode(value: Any) -> bytes:
             payload = _dump(value)
             try:
-                validate(_load(payload))
+                validate(load(payload))
             except DecodeError as error:
                 raise EncodeError(error.detail, path=error.path) from None
             return payload
@@ -118,25 +118,25 @@ class JsonDeserializer(Deserializer):
         super().__init__(client, from_dict, conf)
         self._given = (client, reader_schema, from_dict, conf)
         wanted = Schema(reader_schema, JSON) if isinstance(reader_schema, str) else reader_schema
-        self._validate = None if wanted is None else _validator(client, wanted)
+        self._validate = None if wanted is None else validator_of(client, wanted)
 
     def __reduce__(self) -> tuple[type["JsonDeserializer"], tuple[Any, ...]]:
         return type(self), self._given
 
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Callable[[bytes], Any]:  # noqa: ARG002
         if not self._conf["validate"]:
-            return _load
-        validate = self._validate or _validator(self._client, schema, subject)
+            return load
+        validate = self._validate or validator_of(self._client, schema, subject)
 
         def decode(payload: bytes) -> Any:
-            value = _load(payload)
+            value = load(payload)
             validate(value)
             return value
 
         return decode
 
 
-def _validator(client: RegistryClient, schema: Schema, subject: str | None = None) -> Validate:
+def validator_of(client: RegistryClient, schema: Schema, subject: str | None = None) -> Validate:
     """A function that raises DecodeError for a value that a schema does not allow."""
     document = _document(schema.text)
     resources: dict[str, Any] = {}
@@ -182,7 +182,8 @@ def _document(text: str) -> Any:
     return document
 
 
-def _load(payload: bytes) -> Any:
+def load(payload: bytes) -> Any:
+    """A payload as a value; DecodeError where it is none."""
     try:
         value = orjson.loads(payload)
         # orjson makes floats of integers beyond 64 bits; the depth is known to be harmless by now
