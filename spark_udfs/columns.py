@@ -1,18 +1,15 @@
 """The public call that turns a column of registry frames into values."""
 
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pyspark.sql import Column, functions
 
 from spark_udfs.headers import with_header
 from spark_udfs.paths import Way, chosen_path
-from spark_udfs.plan import Mode, ReaderSource, Registry, plan, reader_type, settings_of
+from spark_udfs.plan import Mode, ReaderSource, Registry, one_of, plan, reader_type, settings_of
 
 __all__ = ["decode"]
-
-_E = TypeVar("_E", bound=StrEnum)
 
 
 def decode(
@@ -66,7 +63,7 @@ def decode(
         NotInstalled: `path` is `jvm`, and the session has no such function.
         ValueError: the arguments do not fit each other.
     """
-    chosen = _one_of(Mode, "mode", mode)
+    chosen = one_of(Mode, "mode", mode)
     decided = plan(
         settings_of(registry),
         ReaderSource(reader_schema, subject, version, schema_id),
@@ -76,19 +73,12 @@ def decode(
     )
     reader_type(decided)  # what Spark cannot express is refused here, not in a task
     frames = _column(column) if headers is None else with_header(_column(column), _column(headers), key=key)
-    call = chosen_path(_one_of(Way, "path", path), decided.registry)
+    call = chosen_path(one_of(Way, "path", path), decided.registry)
     return call(decided, [frames, *map(functions.col, decided.origin)])
 
 
 def _column(column: Column | str) -> Column:
     return functions.col(column) if isinstance(column, str) else column
-
-
-def _one_of(allowed: type[_E], name: str, given: str) -> _E:
-    try:
-        return allowed(given)
-    except ValueError:
-        raise ValueError(f"{name} is {given!r}; allowed are {', '.join(allowed)}") from None
 
 
 def _names(origin: Sequence[str]) -> Sequence[str]:

@@ -9,7 +9,7 @@ Rules of this file: it asks the registry for the reader schema at most, once; no
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeVar
 
 from serdes.avro_schema import Node, parse
 from serdes.client import RegistryClient, Schema
@@ -18,12 +18,13 @@ from serdes.settings import ClientSettings
 from spark_udfs.reader_schema import project, write
 from spark_udfs.types import Type, type_of
 
-__all__ = ["Mode", "Plan", "ReaderSource", "Registry", "plan", "reader_type", "settings_of"]
+__all__ = ["Mode", "Plan", "ReaderSource", "Registry", "one_of", "plan", "reader_type", "settings_of"]
 
 Registry = str | Sequence[str] | ClientSettings
 """How a caller names the registry."""
 
 _AVRO = "AVRO"
+_E = TypeVar("_E", bound=StrEnum)
 
 
 class Mode(StrEnum):
@@ -98,6 +99,14 @@ def plan(
 def reader_type(plan: Plan) -> Type:
     """The type of the values that come out, the same wherever it is asked."""
     return type_of(parse(plan.reader_schema))
+
+
+def one_of(allowed: type[_E], name: str, given: str) -> _E:
+    """The member of an enum by its text; ValueError says what is allowed."""
+    try:
+        return allowed(given)
+    except ValueError:
+        raise ValueError(f"{name} is {given!r}; allowed are {', '.join(allowed)}") from None
 
 
 def settings_of(registry: Registry) -> ClientSettings:
