@@ -1,18 +1,16 @@
 """The public call that turns a column of registry frames into values."""
 
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Literal, TypeVar
+from typing import Literal
 
 from pyspark.sql import Column, functions
 
 from serdes.client import Schema
+from spark_udfs.headers import with_header
 from spark_udfs.paths import Way, chosen_path
-from spark_udfs.plan import Mode, ReaderSource, Registry, plan, reader_type, settings_of
+from spark_udfs.plan import Mode, ReaderSource, Registry, one_of, plan, reader_type, settings_of
 
 __all__ = ["decode"]
-
-_E = TypeVar("_E", bound=StrEnum)
 
 
 def decode(
@@ -29,9 +27,11 @@ def decode(
     mode: Literal["DEADLETTER", "PERMISSIVE", "FAILFAST"] = "DEADLETTER",
     columns: Sequence[str] | None = None,
     origin: Sequence[str] = (),
+    headers: Column | str | None = None,
+    key: bool = False,
     path: Literal["auto", "jvm", "python"] = "auto",
 ) -> Column:
-    """Decode registry frames (magic byte, schema id, payload) into one reader schema.
+    """Decode registry frames (magic byte, schema id or GUID, payload) into one reader schema.
 
     Writer schemas are looked up by the executors as they meet their ids, also of versions registered while the query
     runs; all are read into the one reader schema that is fixed here. To take up a newer reader schema, start the query
@@ -56,6 +56,9 @@ def decode(
             `FAILFAST`: the task fails.
         columns: the fields of the reader schema to decode, in this order; the others are skipped, which is quicker.
         origin: names of columns that a FAILFAST error tells, such as `["topic", "partition", "offset"]`.
+        headers: the column of record headers that Kafka's source gives with `includeHeaders`. A record whose header
+            `__value_schema_id` names its schema is read by that, and has no frame; the others are frames as ever.
+        key: the column holds keys, whose header is `__key_schema_id`.
         path: `jvm` decodes inside Spark's executors and wants `install` to have been called with the same settings of
             the registry, and Avro; `python` decodes in Python workers, over Arrow; `auto` takes the first where it can.
             The logger `spark_udfs` tells which it was and why.
@@ -68,7 +71,7 @@ def decode(
         NotInstalled: `path` is `jvm`, and the session has no such function.
         ValueError: the arguments do not fit each other.
     """
-    chosen = _one_of(Mode, "mode", mode)
+    chosen = one_of(Mode, "mode", mode)
     decided = plan(
         settings_of(registry),
         ReaderSource(reader_schema, subject, version, schema_id, format),
@@ -79,16 +82,13 @@ def decode(
         validate=validate,
     )
     reader_type(decided)  # what Spark cannot express is refused here, not in a task
-    frames = functions.col(column) if isinstance(column, str) else column
-    call = chosen_path(_one_of(Way, "path", path), decided)
+    frames = _column(column) if headers is None else with_header(_column(column), _column(headers), key=key)
+    call = chosen_path(one_of(Way, "path", path), decided)
     return call(decided, [frames, *map(functions.col, decided.origin)])
 
 
-def _one_of(allowed: type[_E], name: str, given: str) -> _E:
-    try:
-        return allowed(given)
-    except ValueError:
-        raise ValueError(f"{name} is {given!r}; allowed are {', '.join(allowed)}") from None
+def _column(column: Column | str) -> Column:
+    return functions.col(column) if isinstance(column, str) else column
 
 
 def _names(origin: Sequence[str]) -> Sequence[str]:

@@ -1,40 +1,39 @@
 """What runs in a Python worker: an Arrow array of frames in, an Arrow array of values out.
 
-A worker keeps what it has learned for as long as it lives: one registry client for each registry, one decoder for each
+A worker keeps what it has learned for as long as it lives: one registry client for each registry, one program for each
 writer schema. A writer schema that it meets for the first time it looks up itself, so that a version registered while
 a query runs is decoded by that query.
 
 A frame that is damaged, or whose id the registry does not know, is a matter of that one record: the plan's mode says
 what becomes of it. A registry that does not answer is none: the task fails, and runs again from its checkpoint.
 
-Rules of this file: no pyspark session, no pandas; nothing here looks at a type of the schema while records pass.
+Rules of this file: no pyspark session, no pandas; the values are the business of `serdes.arrow`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
+from uuid import UUID
 
 import pyarrow as pa
 
-from serdes.avro import Decoder, compile_decoder
-from serdes.client import RegistryClient
-from serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError, SerdeError
-from serdes.framing import HEADER_SIZE, split
+from serdes import arrow
+from serdes.arrow import ColumnTooLarge, Refusal, Style, read_schema
+from serdes.arrow.programs import UNKNOWN
+from serdes.avro_schema import Node
+from serdes.client import RegistryClient, Schema
+from serdes.errors import RegistryError, SchemaError, SerdeError
 from serdes.settings import ClientSettings
-from spark_udfs.arrays import UNFIT
-from spark_udfs.plan import Mode, Plan, reader_type
+from spark_udfs.names import Name, Names, has_guids, is_binary
+from spark_udfs.plan import Mode, Plan
 
 __all__ = ["BatchDecoder", "FrameRefused", "RegistryNotUsable", "batch_decoder"]
 
 _ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("frame", pa.binary())])
-
-_AVRO = "AVRO"
-_MAX_DECODERS = 1000
-_PART = 256
-"""How many records stand as Python objects at once: few enough to be in the processor's cache when columns are made."""
 _UNKNOWN_SCHEMA = 40403
-_OUT_OF_RANGE = str(DecodeReason.OUT_OF_RANGE)
+_UNKNOWN_GUID = "unknown schema guid"
+_MAX_NAMES = 100_000
 
 
 class FrameRefused(ValueError):
@@ -43,23 +42,6 @@ class FrameRefused(ValueError):
 
 class RegistryNotUsable(RuntimeError):
     """The registry did not answer, or not as a registry: no record is to blame, the task may run again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """Why one frame has no value: short for counting, and in full."""
-
-    reason: str
-    schema_id: int | None
-    message: str
-
-
-class _Refused(Exception):
-    """Carries a refusal out of a look-up."""
-
-    def __init__(self, reason: str, message: str = "") -> None:
-        super().__init__(message or reason)
-        self.reason = reason
 
 
 @lru_cache(maxsize=32)
@@ -73,134 +55,130 @@ def _client(settings: ClientSettings) -> RegistryClient:
     return RegistryClient.from_settings(settings)
 
 
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Frames as the decoder takes them; with names their ids are numbers of names.
+
+    Attributes:
+        decoder: what decodes them.
+        sent: the bytes as they came.
+        frames: what becomes of them, null where `refused` says why.
+        refused: reasons by row.
+        names: what numbers stand for.
+    """
+
+    decoder: arrow.BatchDecoder
+    sent: pa.Array
+    frames: pa.Array
+    refused: Mapping[int, str]
+    names: Names | None
+
+    def refusals(self, found: Mapping[int, Refusal]) -> dict[int, "_Refusal"]:
+        """Why rows have no value."""
+        refusals = {row: _Refusal(reason, None) for row, reason in self.refused.items()}
+        for row, one in found.items():
+            name: Name | None = one.schema_id
+            if self.names is not None and one.schema_id is not None:
+                name = self.names.name(one.schema_id)
+            is_unknown = isinstance(name, UUID) and one.reason == UNKNOWN[0]
+            refusals[row] = _Refusal(_UNKNOWN_GUID if is_unknown else one.reason, name)
+        return refusals
+
+    def explain(self, row: int, refusal: "_Refusal") -> str:
+        """The refusal of a row in full."""
+        frame = self.frames[row].as_py()
+        known = frame is not None and refusal.reason != _UNKNOWN_GUID
+        return str((self.decoder.explain(frame) if known else None) or refusal.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a frame has no value, and the schema that it names, where that can be read."""
+
+    reason: str
+    schema: Name | None
+
+    @property
+    def schema_id(self) -> int | None:
+        return self.schema if isinstance(self.schema, int) else None
+
+
 class BatchDecoder:
     """Decodes batches by one plan."""
 
     def __init__(self, plan: Plan, client: RegistryClient) -> None:
         self._plan = plan
         self._client = client
-        self._type = reader_type(plan)
-        self._decoders: dict[bytes, Decoder] = {}
+        self._decoder = self._decoder_by(lambda schema_id: schema_id)
+        self._names = Names()
+        self._by_name = self._decoder_by(self._names.name)
 
     def decode(self, frames: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
-        """One value for each frame: as the plan's mode has it, the value itself or a struct of value and error."""
-        if not (pa.types.is_binary(frames.type) or pa.types.is_large_binary(frames.type)):
-            raise TypeError(f"frames are binary; the column to decode is {frames.type}")
-        raw = frames.to_pylist()
-        parts: list[pa.Array] = []
-        refusals: dict[int, _Refusal] = {}
-        for start in range(0, len(raw), _PART):
-            part, refused = self._part(raw[start : start + _PART])
-            parts.append(part)
-            refusals.update((start + index, refusal) for index, refusal in refused.items())
+        """One value for each frame: as the plan's mode has it, the value itself or a struct of value and error.
+
+        Frames may be structs of the bytes and of what a header of the record says of their schema.
+        """
+        batch = self._batch(frames)
+        try:
+            rows = batch.decoder.rows(batch.frames)
+        except ColumnTooLarge as error:
+            raise ColumnTooLarge(f"{error}: lower spark.sql.execution.arrow.maxRecordsPerBatch") from None
+        refusals = batch.refusals(rows.refusals)
         if refusals and self._plan.mode is Mode.FAILFAST:
-            self._fail(refusals, origin)
-        values = pa.concat_arrays(parts or [self._type.build([])])
+            self._fail(batch, refusals, origin)
+        values = batch.decoder.array(rows)
         if self._plan.mode is not Mode.DEADLETTER:
             return values
-        return pa.StructArray.from_arrays([values, _errors(raw, refusals)], names=["value", "error"])
+        return pa.StructArray.from_arrays([values, _errors(batch.sent, refusals)], names=["value", "error"])
 
-    def _part(self, frames: list[bytes | None]) -> tuple[pa.Array, dict[int, _Refusal]]:
-        values, refusals = self._values(frames)
-        array, unfit = self._array(values)
-        for index, message in unfit.items():
-            refusals[index] = _Refusal(_OUT_OF_RANGE, _schema_id(frames[index] or b""), message)
-        return array, refusals
+    def _batch(self, frames: pa.Array) -> _Batch:
+        value, header = frames.flatten() if pa.types.is_struct(frames.type) else (frames, None)
+        if (header is None or header.null_count == len(header)) and not (is_binary(value) and has_guids(value)):
+            return _Batch(self._decoder, value, value, {}, None)
+        if len(self._names) >= _MAX_NAMES:
+            self._names = Names()
+            self._by_name = self._decoder_by(self._names.name)
+        renamed = self._names.rename(value, header)
+        return _Batch(self._by_name, value, renamed.frames, renamed.refused, self._names)
 
-    def _values(self, frames: list[bytes | None]) -> tuple[list[Any], dict[int, _Refusal]]:
-        values: list[Any] = []
-        refusals: dict[int, _Refusal] = {}
-        append, known = values.append, self._decoders.get
-        for frame in frames:
-            if frame is None:
-                append(None)
-                continue
-            try:
-                decoder = known(frame[:HEADER_SIZE]) or self._learn(frame)
-                append(decoder(frame[HEADER_SIZE:]))
-            except (DecodeError, FrameError, _Refused) as error:
-                refusals[len(values)] = _refusal(frame, error)
-                append(None)
-        return values, refusals
+    def _decoder_by(self, name: Callable[[int], Name]) -> arrow.BatchDecoder:
+        """A decoder of frames whose ids are what `name` makes schemas of."""
+        find = _writers(self._client)
+        return arrow.BatchDecoder(self._plan.reader_schema, lambda number: find(name(number)), style=Style.SPARK)
 
-    def _learn(self, frame: bytes) -> Decoder:
-        """The decoder for a header that this process has not met."""
-        schema_id, _ = split(frame)
-        decoder = self._compile(schema_id)
-        if len(self._decoders) >= _MAX_DECODERS:
-            self._decoders.clear()
-        self._decoders[frame[:HEADER_SIZE]] = decoder
-        return decoder
+    def _fail(self, batch: _Batch, refusals: Mapping[int, _Refusal], origin: Sequence[pa.Array]) -> NoReturn:
+        row = min(refusals)
+        refusal = refusals[row]
+        named = zip(self._plan.origin, (one[row].as_py() for one in origin), strict=True)
+        place = ", ".join([_told(refusal.schema), *(f"{name} {value}" for name, value in named)])
+        raise FrameRefused(f"a frame cannot be decoded ({place}): {batch.explain(row, refusal)}")
 
-    def _compile(self, schema_id: int) -> Decoder:
+
+def _told(name: Name | None) -> str:
+    return f"schema guid {name}" if isinstance(name, UUID) else f"schema id {name}"
+
+
+def _writers(client: RegistryClient) -> Callable[[Name], Schema | Node]:
+    """Writer schemas by name, with all that they refer to; what is no record's fault is told as such."""
+
+    def find(name: Name) -> Schema | Node:
         try:
-            writer = self._client.get_schema(schema_id)
+            found = client.get_schema_by_guid(name) if isinstance(name, UUID) else client.get_schema(name)
+            return read_schema(client, found)
+        except SchemaError:
+            raise
         except SerdeError as error:
             if isinstance(error, RegistryError) and error.error_code == _UNKNOWN_SCHEMA:
-                raise _Refused("unknown schema id") from None
-            raise RegistryNotUsable(f"schema id {schema_id} could not be looked up: {error}") from None
-        if writer.format != _AVRO:
-            return _refusing(f"writer schema is {writer.format}")
-        try:
-            return compile_decoder(writer.text, self._plan.reader_schema, numeric_times=True, tagged_unions=True)
-        except SchemaError as error:
-            return _refusing("unusable writer schema", str(error))
+                raise
+            raise RegistryNotUsable(f"{_told(name)} could not be looked up: {error}") from None
 
-    def _array(self, values: list[Any]) -> tuple[pa.Array, dict[int, str]]:
-        """The values as one array; when one of them does not fit, each is tried alone to find which."""
-        build = self._type.build
-        try:
-            return build(values), {}
-        except UNFIT:
-            tried = {index: self._misfit(value) for index, value in enumerate(values)}
-        unfit = {index: message for index, message in tried.items() if message is not None}
-        return build([None if index in unfit else value for index, value in enumerate(values)]), unfit
-
-    def _misfit(self, value: Any) -> str | None:
-        try:
-            self._type.build([value])
-        except UNFIT as error:
-            return str(error)
-        return None
-
-    def _fail(self, refusals: dict[int, _Refusal], origin: Sequence[pa.Array]) -> NoReturn:
-        index = min(refusals)
-        refusal = refusals[index]
-        named = zip(
-            ("schema id", *self._plan.origin), (refusal.schema_id, *(one[index].as_py() for one in origin)), strict=True
-        )
-        place = ", ".join(f"{name} {value}" for name, value in named)
-        raise FrameRefused(f"a frame cannot be decoded ({place}): {refusal.message}")
+    return find
 
 
-def _refusing(reason: str, message: str = "") -> Decoder:
-    """A decoder for a writer schema that no frame can be decoded with."""
-
-    def refuse(_: bytes) -> NoReturn:
-        raise _Refused(reason, message)
-
-    return refuse
-
-
-def _refusal(frame: bytes, error: DecodeError | FrameError | _Refused) -> _Refusal:
-    reason = str(error.reason)
-    # Which types do not fit is the same for all frames of a writer schema: few reasons, worth telling apart.
-    if isinstance(error, DecodeError) and reason == DecodeReason.RESOLUTION:
-        reason = f"{reason}: {error.detail}"
-    return _Refusal(reason, _schema_id(frame), str(error))
-
-
-def _schema_id(frame: bytes) -> int | None:
-    try:
-        return split(frame[:HEADER_SIZE])[0]
-    except FrameError:
-        return None
-
-
-def _errors(frames: list[bytes | None], refusals: dict[int, _Refusal]) -> pa.Array:
+def _errors(frames: pa.Array, refusals: Mapping[int, _Refusal]) -> pa.Array:
     if not refusals:
         return pa.nulls(len(frames), _ERROR_TYPE)
     errors: list[dict[str, Any] | None] = [None] * len(frames)
-    for index, refusal in refusals.items():
-        errors[index] = {"reason": refusal.reason, "schema_id": refusal.schema_id, "frame": frames[index]}
+    for row, refusal in refusals.items():
+        errors[row] = {"reason": refusal.reason, "schema_id": refusal.schema_id, "frame": frames[row].as_py()}
     return pa.array(errors, _ERROR_TYPE)

@@ -1,7 +1,7 @@
 """The ways in which a plan becomes a column, and which one this session offers.
 
     jvm          inside Spark's executors, where `install` has been called for the registry
-    arrow_udf    Spark 4.1 and later: Arrow arrays in and out, nothing else needed
+    arrow_udf    Spark 4.1 and later: Arrow arrays in and out, by `serdes.arrow`
     pandas_udf   Spark 4.0: the same arrays, handed through pandas, which must be installed on the executors
 
 All give the same values of the same type. The name of the function in a query's plan tells which one it is.
@@ -13,16 +13,19 @@ import logging
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cache
-from typing import Any, cast
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession, functions
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
 from spark_udfs.catalog import NotInstalled, is_installed, jvm_path
-from spark_udfs.executor import BatchDecoder, batch_decoder
-from spark_udfs.payloads import PayloadDecoder, payload_decoder
 from spark_udfs.plan import Mode, Plan, reader_type
+
+if TYPE_CHECKING:
+    from spark_udfs.executor import BatchDecoder
+    from spark_udfs.payloads import PayloadDecoder
 
 __all__ = ["ERROR_TYPE", "Path", "Way", "arrow_path", "chosen_path", "output_type", "pandas_path"]
 
@@ -54,6 +57,7 @@ def chosen_path(way: Way, plan: Plan) -> Path:
     Raises:
         NotInstalled: the JVM is asked for, and `install` has not been called for this registry.
         ValueError: the JVM is asked for, and the format is not Avro.
+        ImportError: the Python workers would lack what they need.
     """
     if plan.payload is not None:
         return _python_path(way, f"the JVM decodes Avro, and the reader schema is {plan.payload.schema.format}")
@@ -63,6 +67,8 @@ def chosen_path(way: Way, plan: Plan) -> Path:
         return jvm_path
     if way is Way.JVM:
         raise NotInstalled("call spark_udfs.install(spark, registry=…) with these settings of the registry first")
+    if find_spec("numba") is None:
+        raise ImportError("decoding in Python workers needs numba: pip install 'strata-registry[spark]'")
     return _python_path(way, "install was not called for this registry in this session")
 
 
@@ -70,12 +76,20 @@ def _python_path(way: Way, why: str) -> Path:
     if way is Way.JVM:
         raise ValueError(f"path='jvm' cannot be had: {why}")
     path = arrow_path if hasattr(functions, "arrow_udf") else pandas_path
-    _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {'asked for' if way is Way.PYTHON else why}")
+    reason = "it was asked for" if way is Way.PYTHON else why
+    _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {reason}")
     return path
 
 
-def _decoder(plan: Plan) -> BatchDecoder | PayloadDecoder:
-    return batch_decoder(plan) if plan.payload is None else payload_decoder(plan)
+def _decoder(plan: Plan) -> "BatchDecoder | PayloadDecoder":
+    """What decodes batches by a plan; called in Python workers, which alone need what it imports."""
+    if plan.payload is not None:
+        from spark_udfs.payloads import payload_decoder
+
+        return payload_decoder(plan)
+    from spark_udfs.executor import batch_decoder
+
+    return batch_decoder(plan)
 
 
 @cache
@@ -108,12 +122,19 @@ def pandas_path(plan: Plan, columns: Sequence[Column]) -> Column:
     import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 
     def decode_pandas(frames: pd.Series, *origin: pd.Series) -> pd.DataFrame:
-        given, *others = (pa.Array.from_pandas(series) for series in (frames, *origin))
-        binary = given.cast(pa.binary()) if pa.types.is_null(given.type) else given
-        return _dressed({"decoded": _decoder(plan).decode(binary, others)})
+        others = [pa.Array.from_pandas(series) for series in origin]
+        return _dressed({"decoded": _decoder(plan).decode(_undressed(frames), others)})
 
     wrapped = StructType([StructField("decoded", output_type(plan))])
     return _once(cast("Any", functions).pandas_udf(decode_pandas, wrapped), columns)["decoded"]
+
+
+def _undressed(frames: Any) -> pa.Array:
+    """Frames as Arrow has them; records with headers come as a data frame."""
+    if frames.ndim > 1:
+        return pa.StructArray.from_arrays([_undressed(frames[name]) for name in frames], names=list(frames))
+    array = pa.Array.from_pandas(frames)
+    return array.cast(pa.binary()) if pa.types.is_null(array.type) else array
 
 
 def _once(function: Any, columns: Sequence[Column]) -> Column:

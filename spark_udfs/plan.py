@@ -9,21 +9,24 @@ Rules of this file: it asks the registry for the reader schema at most, once; no
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeVar
 
-from serdes.avro_schema import parse
+from serdes.avro_schema import Node, parse
 from serdes.client import RegistryClient, Schema
 from serdes.model import AVRO
+from serdes.references import resolve
 from serdes.settings import ClientSettings
 from spark_udfs.formats import PayloadSchema, payload_schema, reader_of
 from spark_udfs.reader_schema import project, write
 from spark_udfs.shapes import Shape
 from spark_udfs.types import Type, type_of
 
-__all__ = ["Mode", "Plan", "ReaderSource", "Registry", "plan", "reader_type", "settings_of"]
+__all__ = ["Mode", "Plan", "ReaderSource", "Registry", "one_of", "plan", "reader_type", "settings_of"]
 
 Registry = str | Sequence[str] | ClientSettings
 """How a caller names the registry."""
+
+_E = TypeVar("_E", bound=StrEnum)
 
 
 class Mode(StrEnum):
@@ -107,7 +110,7 @@ def plan(
     """Fix the reader schema of a decode."""
     schema = source.read(registry)
     if schema.format == AVRO and message is None and not validate:
-        parsed = parse(schema.text)
+        parsed = _avro(registry, schema, source.subject)
         wanted = parsed if columns is None else project(parsed, columns)
         return Plan(registry, write(wanted), mode, tuple(origin))
     payload = payload_schema(
@@ -123,6 +126,22 @@ def reader_type(plan: Plan) -> Type | Shape:
     return type_of(parse(plan.reader_schema))
 
 
+def one_of(allowed: type[_E], name: str, given: str) -> _E:
+    """The member of an enum by its text; ValueError says what is allowed."""
+    try:
+        return allowed(given)
+    except ValueError:
+        raise ValueError(f"{name} is {given!r}; allowed are {', '.join(allowed)}") from None
+
+
 def settings_of(registry: Registry) -> ClientSettings:
     """The settings behind any way of naming the registry."""
     return registry if isinstance(registry, ClientSettings) else ClientSettings.of(registry)
+
+
+def _avro(registry: ClientSettings, schema: Schema, subject: str | None) -> Node:
+    """The schema with all that it refers to."""
+    if not schema.references:
+        return parse(schema.text)
+    with RegistryClient.from_settings(registry) as client:
+        return parse(schema.text, [one.text for one in resolve(client, schema, subject).values()])

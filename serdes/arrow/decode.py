@@ -26,8 +26,8 @@ from serdes.avro_decode import DEFAULT_LIMITS, Limits, compile_decoder
 from serdes.avro_encode import compile_encoder
 from serdes.avro_project import project, write
 from serdes.avro_schema import Record, parse
-from serdes.errors import DecodeError, DecodeReason, FrameError
-from serdes.framing import MAX_SCHEMA_ID, join, split
+from serdes.errors import DecodeError, DecodeReason, FrameError, SchemaError
+from serdes.framing import HEADER_SIZE, join, split
 
 __all__ = ["BatchDecoder", "Decoded", "Frames", "Refusal", "decode_batch"]
 
@@ -142,24 +142,27 @@ class BatchDecoder:
         source = _source(array)
         job = _Job(self, Columns(self._root, len(array)), len(array))
         job.decode(source, 0)
-        return Decoded(job.columns, job.refusals())
+        return Decoded(job.columns, job.refusals(array))
 
     def array(self, decoded: Decoded) -> pa.Array:
         """The rows as one array, of structs when the reader schema is a record."""
         return decoded.columns.array()
 
-    def explain(self, frame: bytes) -> DecodeError | FrameError | None:
-        """What the deserializer of `serdes.avro` says of a frame, with the path of the field; None when it takes it."""
+    def explain(self, frame: bytes) -> DecodeError | FrameError | SchemaError | None:
+        """What the deserializer of `serdes.avro` says of a frame that was met; None when it takes it.
+
+        A DecodeError names the path of the field.
+        """
         try:
             schema_id, payload = split(frame)
             self._value(schema_id, payload)
-        except (DecodeError, FrameError) as error:
+        except (DecodeError, FrameError, SchemaError) as error:
             return error
         return None
 
     def _value(self, schema_id: int, payload: bytes) -> Any:
         options: dict[str, Any] = {"limits": self._limits, "numeric_times": True, "tagged_unions": True}
-        return compile_decoder(self._programs.text(schema_id), self._reader_schema, **options)(payload)
+        return compile_decoder(self._programs.writer(schema_id), self._reader_schema, **options)(payload)
 
 
 class _Job:
@@ -251,26 +254,33 @@ class _Job:
         self.decode(anew, row, self._programs.learn_own())
         self._reasons[row, 1] = schema_id
 
-    def refusals(self) -> dict[int, Refusal]:
+    def refusals(self, frames: pa.Array) -> dict[int, Refusal]:
         """The rows without a value, and why."""
         damaged = np.nonzero(self._reasons[:, 0])[0]
-        found = {int(row): self._refusal(*map(int, self._reasons[row])) for row in damaged}
+        found = {int(row): self._refusal(frames, int(row), *map(int, self._reasons[row])) for row in damaged}
         return {**found, **self._others}
 
-    def _refusal(self, status: int, schema_id: int, position: int, detail: int) -> Refusal:
+    def _refusal(
+        self, frames: pa.Array, row: int, status: int, schema_id: int, position: int, detail: int
+    ) -> Refusal:
         match status:
-            case operations.FRAME_SHORT:
-                return Refusal("frame too short")
-            case operations.FRAME_MAGIC:
-                return Refusal(f"wrong magic byte 0x{detail:02x}")
-            case operations.FRAME_ID:
-                return Refusal(f"schema id {detail} is outside 0 to {MAX_SCHEMA_ID}")
+            case operations.FRAME_SHORT | operations.FRAME_MAGIC | operations.FRAME_ID:
+                return Refusal(_frame_fault(frames[row].as_py()))
             case operations.REFUSED:
                 return Refusal(self._programs.refusal(detail)[0], schema_id)
             case numbers.RESOLUTION:
                 reason = f"{DecodeReason.RESOLUTION}: {self._programs.messages[detail]}"
                 return Refusal(reason, schema_id, position)
         return Refusal(str(_REASONS[status]), schema_id, position)
+
+
+def _frame_fault(frame: bytes) -> str:
+    """What is wrong with a header, in the words of `serdes.framing`."""
+    try:
+        split(frame)
+    except FrameError as error:
+        return error.reason
+    raise AssertionError(frame[:HEADER_SIZE])
 
 
 def decode_batch(

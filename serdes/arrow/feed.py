@@ -130,4 +130,4 @@ def _cast(array: pa.Array, column: Column, place: _Place) -> pa.Array:
                 last = middle
             else:
                 first = middle
-        raise EncodeError(f"row {place.row(first)}: {error}", path=place.path) from None
+        raise EncodeError(str(error), path=place.path, row=place.row(first)) from None

@@ -21,10 +21,13 @@ from serdes.avro_values import Shape
 from serdes.client import RegistryClient, Schema
 from serdes.errors import RegistryError, SchemaError
 from serdes.model import AVRO
+from serdes.references import resolve
 
-__all__ = ["Programs", "Snapshot", "WriterSchemas"]
+__all__ = ["Programs", "Snapshot", "WriterSchemas", "read_schema"]
 
-WriterSchemas = RegistryClient | Mapping[int, str | Schema] | Callable[[int], str | Schema]
+Writer = str | Schema | Node
+"""A writer schema; one with references is a node, as `parse` read it."""
+WriterSchemas = RegistryClient | Mapping[int, Writer] | Callable[[int], Writer]
 """Where writer schemas come from: the registry, a table, or a function that raises LookupError for an unknown id."""
 
 UNKNOWN = ("unknown schema id", "")
@@ -71,9 +74,17 @@ class Programs:
         """Reason and message of a refusal."""
         return list(self._refusals)[number]
 
-    def text(self, schema_id: int) -> str:
-        """The writer schema of a program."""
-        return self._texts[schema_id]
+    def writer(self, schema_id: int) -> Node:
+        """The writer schema of an id that was learned.
+
+        Raises:
+            SchemaError: it cannot be used, and why.
+        """
+        start = self._starts[schema_id]
+        if start < 0:
+            reason, message = self.refusal(-1 - start)
+            raise SchemaError(f"{reason}: {message}" if message else reason)
+        return self._writers[schema_id]
 
     def begin(self) -> Snapshot:
         """What is known now; ids that the registry did not know are asked for again."""
@@ -91,14 +102,17 @@ class Programs:
         Raises:
             SerdeError: the registry did not answer, or with anything but that it does not know the id.
         """
+        found: Writer | SchemaError | None
         try:
-            schema = self._find(schema_id)
+            found = self._find(schema_id)
         except LookupError:
-            schema = None
+            found = None
+        except SchemaError as error:
+            found = error
         with self._lock:
             if len(self._starts) >= _MAX_PROGRAMS:
                 self._clear()
-            self._starts[schema_id] = self._start(schema_id, schema)
+            self._starts[schema_id] = self._start(schema_id, found)
             self._snapshot = self._take()
             return self._snapshot
 
@@ -111,15 +125,14 @@ class Programs:
             self._snapshot = self._take()
             return self._snapshot, start
 
-    def _start(self, schema_id: int, schema: Schema | None) -> int:
-        if schema is None:
+    def _start(self, schema_id: int, found: Writer | SchemaError | None) -> int:
+        if found is None:
             return self._refuse(*UNKNOWN)
-        if schema.format != AVRO:
-            return self._refuse(f"writer schema is {schema.format}")
-        self._texts[schema_id] = schema.text
+        if isinstance(found, Schema) and found.format != AVRO:
+            return self._refuse(f"writer schema is {found.format}")
         try:
-            resolved = plan(parse(schema.text), self._reader, self._shape)
-            return Compiler(self._code).compile(resolved, self._reader, self._root)
+            writer = self._writers[schema_id] = _node(found)
+            return Compiler(self._code).compile(plan(writer, self._reader, self._shape), self._reader, self._root)
         except SchemaError as error:
             return self._refuse("unusable writer schema", str(error))
         except RecursionError:
@@ -147,7 +160,7 @@ class Programs:
     def _clear(self) -> None:
         """Forget all programs, and keep the sentences: batches under way refer to them by number."""
         self._starts: dict[int, int] = {}
-        self._texts: dict[int, str] = {}
+        self._writers: dict[int, Node] = {}
         self._code = Code(messages=self._code.messages)
         self._rows = np.zeros((0, operations.WORDS), np.int64)
         self._table = np.zeros(0, np.int64)
@@ -158,23 +171,42 @@ def _extended(array: Any, rows: list[Any]) -> Any:
     return np.concatenate([array, np.array(rows[len(array) :], np.int64)]) if len(rows) > len(array) else array
 
 
-def _finder(writers: WriterSchemas) -> Callable[[int], Schema]:
+def read_schema(client: RegistryClient, schema: Schema) -> Schema | Node:
+    """An Avro schema of a registry with all that it refers to; one of another format as it is.
+
+    Raises:
+        SchemaError: it cannot be used, or has too many references.
+        SerdeError: the registry did not answer.
+    """
+    if schema.format != AVRO:
+        return schema
+    return parse(schema.text, [one.text for one in resolve(client, schema).values()])
+
+
+def _node(found: Writer | SchemaError) -> Node:
+    if isinstance(found, SchemaError):
+        raise found
+    if isinstance(found, Schema):
+        return parse(found.text)
+    return parse(found) if isinstance(found, str) else found
+
+
+def _finder(writers: WriterSchemas) -> Callable[[int], Writer]:
     """A look-up that raises LookupError for an id that is not known, whatever stands behind it."""
     fetch = _fetcher(writers)
 
-    def find(schema_id: int) -> Schema:
+    def find(schema_id: int) -> Writer:
         try:
-            found = fetch(schema_id)
+            return fetch(schema_id)
         except RegistryError as error:
             if error.error_code != _UNKNOWN_SCHEMA:
                 raise
             raise LookupError(schema_id) from None
-        return Schema(found) if isinstance(found, str) else found
 
     return find
 
 
-def _fetcher(writers: WriterSchemas) -> Callable[[int], str | Schema]:
+def _fetcher(writers: WriterSchemas) -> Callable[[int], Writer]:
     if isinstance(writers, RegistryClient):
-        return writers.get_schema
+        return lambda schema_id: read_schema(writers, writers.get_schema(schema_id))
     return writers.__getitem__ if isinstance(writers, Mapping) else writers

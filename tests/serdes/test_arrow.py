@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - a row of a table is a line
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -24,6 +25,7 @@ from serdes.arrow import (
     encode_batch,
 )
 from serdes.avro import AvroSerializer, compile_encoder
+from serdes.client import Reference, Schema
 from serdes.errors import EncodeError
 
 
@@ -311,6 +313,19 @@ def test_schemas_of_a_registry(client):
     assert [None, "unknown schema id"] == [row["error"] and row["error"]["reason"] for row in rows]
 
 
+def test_schemas_that_refer_to_others(client):
+    """A writer schema of a registry is read with all that it refers to."""
+    point = record(("x", "int"), name="geo.Point")
+    client.register("arrow-point", json.dumps(point))
+    refers = Schema(json.dumps(record(("to", "geo.Point"))), references=(Reference("geo.Point", "arrow-point", 1),))
+    schema_id = client.register("arrow-refers", refers).schema_id
+
+    whole = record(("to", point))
+    batch = decode_batch([frame(schema_id, whole, {"to": {"x": 7}})], json.dumps(whole), writer_schemas=client)
+
+    assert [{"to": {"x": 7}, "error": None}] == batch.to_pylist()
+
+
 UNUSABLE = [
     ("no schema", '{"type": "nonsense"}', "unusable writer schema"),
     ("a schema that does not fit", '"string"', "resolution: the reader schema has record R where the writer schema has string"),
@@ -462,6 +477,22 @@ def test_nowhere_to_keep_compiled_code(monkeypatch):
     monkeypatch.setattr(compiled.numba, "njit", njit)
 
     assert 3 == compiled._kept(lambda number: number + 1)(2)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_kept"), [pytest.param(0o700, True, id="own"), pytest.param(0o777, False, id="open to others")]
+)
+def test_package_in_a_zip(monkeypatch, tmp_path, mode, is_kept):
+    """Compiled code is kept in the user's own temporary folder, unless others may write to that: it will be run."""
+    folder = tmp_path / f"strata-numba-{os.getuid()}"
+    folder.mkdir()
+    folder.chmod(mode)
+    monkeypatch.setattr(compiled, "__file__", "/shipped.zip/serdes/arrow/compiled.py")
+    monkeypatch.setattr(compiled.tempfile, "tempdir", str(tmp_path))
+
+    assert 3 == compiled._kept(lambda number: number + 1)(2)
+
+    assert is_kept == any(folder.rglob("*.nbc"))
 
 
 def test_compiled_once():
