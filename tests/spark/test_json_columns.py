@@ -13,7 +13,8 @@ from serdes.client import Reference, RegistryClient, Schema
 from serdes.errors import SchemaError
 from serdes.framing import join, split
 from serdes.json_schema import JsonSerializer
-from spark_udfs.payloads import FrameRefused, payload_decoder
+from spark_udfs.outcomes import FrameRefused
+from spark_udfs.payloads import payload_decoder
 from spark_udfs.plan import Mode, ReaderSource, plan, reader_type
 from spark_udfs.types import UnsupportedSchema
 
@@ -353,7 +354,7 @@ def test_other_frames(client: RegistryClient) -> None:
         ORDER_1,
         ("writer schema is AVRO", avro),
         ("unknown schema id", 99999),
-        ("unknown schema id", None),
+        ("unknown schema guid", None),
         ("frame too short", None),
         ("wrong magic byte 0x7b", None),
     ] == Column(client, ORDER).read(guids, join(avro, b""), join(99999, b"{}"), b"\1" * 20, b"", b'{"id": 1}')

@@ -16,7 +16,9 @@ from serdes.client import Reference, RegistryClient, Schema
 from serdes.framing import join, split, write_indexes
 from serdes.protobuf import ProtobufSerializer
 from serdes.protobuf_files import find_message, link
-from spark_udfs.payloads import FrameRefused, payload_decoder
+from serdes.strategies import Context
+from spark_udfs.outcomes import FrameRefused
+from spark_udfs.payloads import payload_decoder
 from spark_udfs.plan import Mode, ReaderSource, plan, reader_type
 from spark_udfs.types import UnsupportedSchema
 
@@ -414,6 +416,40 @@ def test_guids(client: RegistryClient) -> None:
     column = Column(client, schema, message="shop.M")
 
     assert [{"n": 5}, {"n": 0}, ("malformed", None)] == column.read(*frames, frames[0] + b"\0")
+
+
+def test_headers(client: RegistryClient) -> None:
+    """A record's header may name schema and message; the payload is bare, and others beside it are frames."""
+    schema = proto(PROTO3 + "message A {} message M { int32 n = 1; }")
+    kind = kind_of(schema, 1)
+    headers: list[tuple[str, bytes]] = []
+    serializer = ProtobufSerializer(client, kind, {"schema.id.serializer": "header"})
+    payload = serializer(kind(n=5), Context("proto-headers", "value", headers))
+    (name,) = (value for _, value in headers)
+    decoder = payload_decoder(Column(client, schema, message="shop.M").plan)
+
+    def records(*given: tuple[bytes | None, bytes | None]) -> pa.Array:
+        values, names = (pa.array(one, pa.binary()) for one in zip(*given, strict=True))
+        return pa.StructArray.from_arrays([values, names], names=["value", "header"])
+
+    framed = frame_of(client, schema, b"\x08\x06", 1)
+    decoded = decoder.decode(
+        records(
+            (payload, name), (framed, None), (None, name), (payload, b"\0"), (payload, name + b"\0"), (b"\x08", name)
+        )
+    )
+
+    assert b"\x08\x05" == payload
+    assert [{"n": 5}, {"n": 6}, None, None, None, None] == decoded.field("value").to_pylist()
+    errors = [(one["reason"], one["frame"]) if one else None for one in decoded.field("error").to_pylist()]
+    assert [
+        None,
+        None,
+        None,
+        ("frame too short", payload),
+        ("trailing bytes in the header of the schema", payload),
+        ("malformed", b"\x08"),
+    ] == errors
 
 
 def test_other_frames(client: RegistryClient) -> None:
