@@ -162,6 +162,8 @@ def test_types(client: RegistryClient, document: Any, kind: str, values: list[An
 LOOP = {"definitions": {"n": {"properties": {"v": STR, "next": {"$ref": "#/definitions/n"}}}}}
 NINE = {f"d{n}": {"properties": {f"p{i}": {"$ref": f"#/definitions/d{n + 1}"} for i in range(9)}} for n in range(9)}
 MULTIPLYING = {"definitions": {**NINE, "d9": {}}, "$ref": "#/definitions/d0"}
+LINKS = {f"d{n}": {"properties": {"p": {"$ref": f"#/definitions/d{n + 1}"}}} for n in range(500)}
+CHAIN = {"definitions": {**LINKS, "d500": {}}, "$ref": "#/definitions/d0"}
 # document, columns, error, what it says
 REFUSED: list[Any] = [
     pytest.param(
@@ -176,7 +178,8 @@ REFUSED: list[Any] = [
         {"properties": {"a": {"additionalProperties": {"$ref": "#/properties/a"}}}},
         None, UnsupportedSchema, r"at a\{\}\{\}: the schema", id="map of itself",
     ),
-    pytest.param(MULTIPLYING, None, UnsupportedSchema, "too many types", id="types that multiply"),
+    pytest.param(CHAIN, None, UnsupportedSchema, "more than 100 levels deep", id="a long chain"),
+    pytest.param(MULTIPLYING, None, UnsupportedSchema, "more than 10000 types", id="types that multiply"),
     pytest.param(POINT, ["x", "z"], ValueError, "no column z; the reader schema has x, y", id="no such column"),
     pytest.param(POINT, [], ValueError, "no column is chosen", id="no columns"),
     pytest.param(STR, ["x"], ValueError, "object with properties only", id="columns of a string"),

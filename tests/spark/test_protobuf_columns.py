@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from harness.payload_columns import PayloadColumn, kind_of, proto, proto_frame
 from serdes.client import RegistryClient
+from serdes.framing import split
 from spark_udfs.types import UnsupportedSchema
 
 PROTO3 = 'syntax = "proto3"; package shop; '
-IMPORTS = "".join(f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration", "wrappers", "any"))
+IMPORTS = "".join(
+    f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration", "wrappers", "any", "struct")
+)
 
 
 @pytest.fixture
@@ -103,6 +106,15 @@ MESSAGES: list[Any] = [
         {"type_url": "u", "value": b"\x08"},
         id="any",
     ),
+    pytest.param(
+        "google.protobuf.Struct f",
+        "string",
+        "0a2b0a290a0161122432220a0911000000000000f03f0a041a02c3bc0a0208000a0b2a090a070a016212022001",
+        '{"a":[1.0,"ü",null,{"b":true}]}',
+        id="struct",
+    ),
+    pytest.param("google.protobuf.Value f", "string", "0a020800", "null", id="null as a value"),
+    pytest.param("google.protobuf.Value f", "string", "", None, id="no value"),
     pytest.param("Inner f", "struct<n:int,s:string>", "0a020805", {"n": 5, "s": None}, id="message"),
     pytest.param("Inner f", "struct<n:int,s:string>", "", None, id="no message"),
     pytest.param(
@@ -197,7 +209,11 @@ REFUSED: list[Any] = [
     pytest.param(
         "".join(f"message M{i} {{ {' '.join(f'M{i + 1} f{n} = {n};' for n in range(1, 9))} }} " for i in range(6))
         + "message M6 { int32 n = 1; }",
-        None, None, UnsupportedSchema, "too many types", id="messages that multiply",
+        None, None, UnsupportedSchema, "more than 10000 types", id="messages that multiply",
+    ),
+    pytest.param(
+        "".join(f"message M{i} {{ M{i + 1} f = 1; }} " for i in range(500)) + "message M500 {}",
+        None, None, UnsupportedSchema, "more than 100 levels deep", id="a long chain",
     ),
 ]  # fmt: skip
 
@@ -271,6 +287,14 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
         "by": {name: inner(one) for name, one in value["by"].items()},
         "w": value["w"]["value"] if "w" in value else None,
     }
+
+
+def test_value_that_json_does_not_have(client: RegistryClient) -> None:
+    """An infinity in a Struct is a dead letter."""
+    schema = proto(PROTO3 + 'import "google/protobuf/struct.proto"; message M { google.protobuf.Value v = 1; }')
+    frame = proto_frame(client, schema, bytes.fromhex("0a0911000000000000f07f"))
+
+    assert [("out of range", split(frame)[0])] == PayloadColumn(client, schema).read(frame)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
