@@ -136,7 +136,11 @@ def test_places_over_many_parts(registry: RegistryClient) -> None:
     """In a batch of many parts every value and every error stays at the place of its frame."""
     schema_id = registry.register("payloads-parts", Schema(JSON, "JSON")).schema_id
     damaged = {3, 255, 256, 700, 999}
-    frames = [join(schema_id, b'{"n": "x"}' if n in damaged else b'{"n": %d}' % n) for n in range(1000)]
+    long = {5, 6, 300, 999}
+    frames = [
+        join(schema_id, (b'{"n": "x"}' if n in damaged else b'{"n": %d}' % n) + b" " * 2**20 * (n in long))
+        for n in range(1000)
+    ]
 
     decoded = payload_decoder(_plan(registry.settings.urls[0], "JSON", JSON)).decode(_binary(*frames))
 
