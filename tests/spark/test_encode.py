@@ -78,7 +78,7 @@ MISFITS: list[tuple[str, str, pa.DataType, list[Any], list[tuple[int, str, str]]
         pa.int64(),
         [1, 2**31, None, 2],
         [
-            (1, "Integer value 2147483648 not in range: -2147483648 to 2147483647", "n"),
+            (1, "a value does not fit int32", "n"),
             (2, "a value expected, found null", "n"),
         ],
     ),
@@ -306,6 +306,7 @@ MISFIT_COLUMNS: list[tuple[str, str, pa.Array, str]] = [
     ("AVRO", NUMBER, pa.array([{"label": "a"}]), r"there is no such column, and null is not allowed \(at field n\)"),
     ("AVRO", NUMBER, pa.array([{"n": 1, "m": 1}]), r"the schema has no such field \(at field m\)"),
     ("AVRO", NUMBER, pa.array([1]), "a struct expected, found int64"),
+    ("AVRO", NUMBER, pa.array([{"n": b"1"}]), r"a column of int32 expected, found binary \(at field n\)"),
     ("JSON", JSON_NUMBER, pa.array([{"n": [timedelta(1)]}]), r"JSON has nothing for duration\[us\] \(at field n\[\]\)"),
     ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": 1, "m": 1}]), r"the schema has no such field \(at field m\)"),
     ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": "1"}]), r"the field is int32, the column string \(at field n\)"),
