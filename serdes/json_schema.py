@@ -36,7 +36,9 @@ _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 _DIALECTS = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
 _BASE = "http://registry.invalid/"
 """Gives relative references something to be relative to; `.invalid` is no name of any host, and nothing is fetched."""
-_LONG_INTEGER = re.compile(rb"\d{19}")
+_DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(128)).ljust(256)
+_LONG_INTEGER = b"0" * 19
+"""So many digits may be more than 64 bits hold; looked for this way, since a pattern takes thirty times as long."""
 _LONGEST_MESSAGE = 300
 
 
@@ -187,7 +189,7 @@ def load(payload: bytes) -> Any:
     try:
         value = orjson.loads(payload)
         # orjson makes floats of integers beyond 64 bits; the depth is known to be harmless by now
-        return json.loads(payload) if _LONG_INTEGER.search(payload) else value
+        return json.loads(payload) if _LONG_INTEGER in payload.translate(_DIGITS) else value
     except (ValueError, RecursionError) as error:
         reason = DecodeReason.LIMIT if isinstance(error, RecursionError) else DecodeReason.MALFORMED
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None

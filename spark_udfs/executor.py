@@ -13,46 +13,39 @@ Rules of this file: no pyspark session, no pandas; the values are the business o
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NoReturn
 from uuid import UUID
 
 import pyarrow as pa
 
 from serdes import arrow
-from serdes.arrow import ColumnTooLarge, Refusal, Style, read_schema
+from serdes.arrow import ColumnTooLarge, Style, read_schema
 from serdes.arrow.programs import UNKNOWN
 from serdes.avro_schema import Node
 from serdes.client import RegistryClient, Schema
-from serdes.errors import RegistryError, SchemaError, SerdeError
-from serdes.settings import ClientSettings
+from serdes.errors import SchemaError, SerdeError
 from spark_udfs.names import Name, Names, has_guids, is_binary
-from spark_udfs.plan import Mode, Plan
+from spark_udfs.outcomes import (
+    UNKNOWN_GUID,
+    FrameRefused,
+    Refusal,
+    RegistryNotUsable,
+    client_of,
+    finished,
+    is_unknown,
+    not_usable,
+    schema_named,
+)
+from spark_udfs.plan import Plan
 
 __all__ = ["BatchDecoder", "FrameRefused", "RegistryNotUsable", "batch_decoder"]
 
-_ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("frame", pa.binary())])
-_UNKNOWN_SCHEMA = 40403
-_UNKNOWN_GUID = "unknown schema guid"
 _MAX_NAMES = 100_000
-
-
-class FrameRefused(ValueError):
-    """In mode FAILFAST: a frame that cannot be decoded."""
-
-
-class RegistryNotUsable(RuntimeError):
-    """The registry did not answer, or not as a registry: no record is to blame, the task may run again."""
 
 
 @lru_cache(maxsize=32)
 def batch_decoder(plan: Plan) -> "BatchDecoder":
     """This process's decoder for a plan."""
-    return BatchDecoder(plan, _client(plan.registry))
-
-
-@lru_cache(maxsize=8)
-def _client(settings: ClientSettings) -> RegistryClient:
-    return RegistryClient.from_settings(settings)
+    return BatchDecoder(plan, client_of(plan.registry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,34 +66,22 @@ class _Batch:
     refused: Mapping[int, str]
     names: Names | None
 
-    def refusals(self, found: Mapping[int, Refusal]) -> dict[int, "_Refusal"]:
+    def refusals(self, found: Mapping[int, arrow.Refusal]) -> dict[int, Refusal]:
         """Why rows have no value."""
-        refusals = {row: _Refusal(reason, None) for row, reason in self.refused.items()}
+        refusals = {row: Refusal(reason, None) for row, reason in self.refused.items()}
         for row, one in found.items():
             name: Name | None = one.schema_id
             if self.names is not None and one.schema_id is not None:
                 name = self.names.name(one.schema_id)
-            is_unknown = isinstance(name, UUID) and one.reason == UNKNOWN[0]
-            refusals[row] = _Refusal(_UNKNOWN_GUID if is_unknown else one.reason, name)
+            has_guid = isinstance(name, UUID) and one.reason == UNKNOWN[0]
+            refusals[row] = Refusal(UNKNOWN_GUID if has_guid else one.reason, name)
         return refusals
 
-    def explain(self, row: int, refusal: "_Refusal") -> str:
+    def explain(self, row: int, refusal: Refusal) -> str:
         """The refusal of a row in full."""
         frame = self.frames[row].as_py()
-        known = frame is not None and refusal.reason != _UNKNOWN_GUID
+        known = frame is not None and refusal.reason != UNKNOWN_GUID
         return str((self.decoder.explain(frame) if known else None) or refusal.reason)
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """Why a frame has no value, and the schema that it names, where that can be read."""
-
-    reason: str
-    schema: Name | None
-
-    @property
-    def schema_id(self) -> int | None:
-        return self.schema if isinstance(self.schema, int) else None
 
 
 class BatchDecoder:
@@ -124,12 +105,14 @@ class BatchDecoder:
         except ColumnTooLarge as error:
             raise ColumnTooLarge(f"{error}: lower spark.sql.execution.arrow.maxRecordsPerBatch") from None
         refusals = batch.refusals(rows.refusals)
-        if refusals and self._plan.mode is Mode.FAILFAST:
-            self._fail(batch, refusals, origin)
-        values = batch.decoder.array(rows)
-        if self._plan.mode is not Mode.DEADLETTER:
-            return values
-        return pa.StructArray.from_arrays([values, _errors(batch.sent, refusals)], names=["value", "error"])
+
+        def values() -> pa.Array:
+            return batch.decoder.array(rows)
+
+        def explain(row: int) -> str:
+            return batch.explain(row, refusals[row])
+
+        return finished(self._plan, values, batch.sent, refusals, origin, explain)
 
     def _batch(self, frames: pa.Array) -> _Batch:
         value, header = frames.flatten() if pa.types.is_struct(frames.type) else (frames, None)
@@ -146,39 +129,18 @@ class BatchDecoder:
         find = _writers(self._client)
         return arrow.BatchDecoder(self._plan.reader_schema, lambda number: find(name(number)), style=Style.SPARK)
 
-    def _fail(self, batch: _Batch, refusals: Mapping[int, _Refusal], origin: Sequence[pa.Array]) -> NoReturn:
-        row = min(refusals)
-        refusal = refusals[row]
-        named = zip(self._plan.origin, (one[row].as_py() for one in origin), strict=True)
-        place = ", ".join([_told(refusal.schema), *(f"{name} {value}" for name, value in named)])
-        raise FrameRefused(f"a frame cannot be decoded ({place}): {batch.explain(row, refusal)}")
-
-
-def _told(name: Name | None) -> str:
-    return f"schema guid {name}" if isinstance(name, UUID) else f"schema id {name}"
-
 
 def _writers(client: RegistryClient) -> Callable[[Name], Schema | Node]:
     """Writer schemas by name, with all that they refer to; what is no record's fault is told as such."""
 
     def find(name: Name) -> Schema | Node:
         try:
-            found = client.get_schema_by_guid(name) if isinstance(name, UUID) else client.get_schema(name)
-            return read_schema(client, found)
+            return read_schema(client, schema_named(client, name))
         except SchemaError:
             raise
         except SerdeError as error:
-            if isinstance(error, RegistryError) and error.error_code == _UNKNOWN_SCHEMA:
+            if is_unknown(error):
                 raise
-            raise RegistryNotUsable(f"{_told(name)} could not be looked up: {error}") from None
+            raise not_usable(name, error) from None
 
     return find
-
-
-def _errors(frames: pa.Array, refusals: Mapping[int, _Refusal]) -> pa.Array:
-    if not refusals:
-        return pa.nulls(len(frames), _ERROR_TYPE)
-    errors: list[dict[str, Any] | None] = [None] * len(frames)
-    for row, refusal in refusals.items():
-        errors[row] = {"reason": refusal.reason, "schema_id": refusal.schema_id, "frame": frames[row].as_py()}
-    return pa.array(errors, _ERROR_TYPE)

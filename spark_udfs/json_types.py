@@ -47,8 +47,8 @@ from compat.json_schema.model import (
 )
 from serdes.errors import DecodeError, DecodeReason
 from spark_udfs.shapes import (
-    Budget,
     Build,
+    Nest,
     Shape,
     as_nullable,
     built,
@@ -61,7 +61,6 @@ from spark_udfs.shapes import (
     struct_type,
     under,
 )
-from spark_udfs.types import UnsupportedSchema
 
 __all__ = ["shape_of"]
 
@@ -104,28 +103,18 @@ def shape_of(root: Node, columns: Sequence[str] | None = None) -> Shape:
 
 
 class _Walk:
-    """One walk over a schema; it knows where it stands and how much it has met."""
+    """One walk over a schema; `names` are the properties of the schema as a whole."""
 
     def __init__(self, columns: Sequence[str] | None) -> None:
-        self._inside: set[int] = set()
-        self._budget = Budget()
+        self._nest = Nest("schema")
         self._columns = columns
-        self.names: dict[str, None] = {}  # properties of the schema as a whole
+        self.names: dict[str, None] = {}
 
     def tree(self, node: Node, path: str) -> _Tree:
-        node = follow(node)
-        if not self._budget.has_one():
-            raise UnsupportedSchema(path, "it has too many types", "choose `columns`")
-        if id(node) in self._inside:
-            raise UnsupportedSchema(
-                path,
-                "the schema contains itself",
-                "leave the property out by `columns`, or give a reader schema without it",
-            )
-        self._inside.add(id(node))
-        found = self._of(node, path)
-        self._inside.discard(id(node))
-        return found
+        found = follow(node)
+        self._nest.count(path)
+        with self._nest.inside(id(found), path):
+            return self._of(found, path)
 
     def _of(self, node: Node, path: str) -> _Tree:
         match node:

@@ -56,8 +56,8 @@ def chosen_path(way: Way, plan: Plan) -> Path:
 
     Raises:
         NotInstalled: the JVM is asked for, and `install` has not been called for this registry.
-        ImportError: the Python workers would lack what they need.
         ValueError: the JVM is asked for, and the format is not Avro.
+        ImportError: the Python workers would lack what they need.
     """
     if plan.payload is not None:
         return _python_path(way, f"the JVM decodes Avro, and the reader schema is {plan.payload.schema.format}")
@@ -67,25 +67,29 @@ def chosen_path(way: Way, plan: Plan) -> Path:
         return jvm_path
     if way is Way.JVM:
         raise NotInstalled("call spark_udfs.install(spark, registry=…) with these settings of the registry first")
+    if find_spec("numba") is None:
+        raise ImportError("decoding in Python workers needs numba: pip install 'strata-registry[spark]'")
     return _python_path(way, "install was not called for this registry in this session")
 
 
 def _python_path(way: Way, why: str) -> Path:
     if way is Way.JVM:
         raise ValueError(f"path='jvm' cannot be had: {why}")
-    if find_spec("numba") is None:
-        raise ImportError("decoding in Python workers needs numba: pip install 'strata-registry[spark]'")
     path = arrow_path if hasattr(functions, "arrow_udf") else pandas_path
-    _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {'asked for' if way is Way.PYTHON else why}")
+    reason = "it was asked for" if way is Way.PYTHON else why
+    _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {reason}")
     return path
 
 
 def _decoder(plan: Plan) -> "BatchDecoder | PayloadDecoder":
-    """What decodes batches; loaded where batches are."""
-    from spark_udfs.executor import batch_decoder
-    from spark_udfs.payloads import payload_decoder
+    """What decodes batches by a plan; called in Python workers, which alone need what it imports."""
+    if plan.payload is not None:
+        from spark_udfs.payloads import payload_decoder
 
-    return batch_decoder(plan) if plan.payload is None else payload_decoder(plan)
+        return payload_decoder(plan)
+    from spark_udfs.executor import batch_decoder
+
+    return batch_decoder(plan)
 
 
 @cache

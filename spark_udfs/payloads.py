@@ -20,10 +20,10 @@ import pyarrow as pa
 from serdes.client import RegistryClient, Schema
 from serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError, SerdeError
 from serdes.framing import open_frame
-from serdes.settings import ClientSettings
-from spark_udfs.executor import FrameRefused, RegistryNotUsable
 from spark_udfs.formats import reader_of
-from spark_udfs.plan import Mode, Plan
+from spark_udfs.names import Name, is_binary
+from spark_udfs.outcomes import UNKNOWN_GUID, Refusal, client_of, finished, is_unknown, not_usable, schema_named
+from spark_udfs.plan import Plan
 from spark_udfs.shapes import Shape
 
 __all__ = ["Parse", "PayloadDecoder", "Reader", "Refused", "Writer", "payload_decoder"]
@@ -33,11 +33,9 @@ Parse = Callable[[bytes], Any]
 Writer = Callable[[tuple[int, ...]], Parse]
 """The path to a message becomes what parses it; SchemaError where it leads nowhere, `Refused` to what is not read."""
 
-_ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("frame", pa.binary())])
 _MAX_KNOWN = 1000
 _PART = 256
 """How many records stand as objects at once."""
-_UNKNOWN_SCHEMA = 40403
 _NOT_FOUND = 404
 
 
@@ -57,15 +55,6 @@ class Reader(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why one frame has no value: short for counting, and in full."""
-
-    reason: str
-    schema_id: int | None
-    message: str
-
-
 class Refused(Exception):
     """No frame of a writer schema, or of one message of it, can be decoded; `reason` says why in short."""
 
@@ -77,18 +66,13 @@ class Refused(Exception):
 @lru_cache(maxsize=32)
 def payload_decoder(plan: Plan) -> "PayloadDecoder":
     """This process's decoder for a plan."""
-    return PayloadDecoder(plan, _reader(plan), _client(plan.registry))
+    return PayloadDecoder(plan, _reader(plan), client_of(plan.registry))
 
 
 def _reader(plan: Plan) -> Reader:
     if plan.payload is None:
         raise TypeError("the plan is for Avro")
     return reader_of(plan.payload)
-
-
-@lru_cache(maxsize=8)
-def _client(settings: ClientSettings) -> RegistryClient:
-    return RegistryClient.from_settings(settings)
 
 
 class PayloadDecoder:
@@ -100,58 +84,74 @@ class PayloadDecoder:
         self._heads = _Heads(reader, client)
 
     def decode(self, frames: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
-        """One value for each frame: as the plan's mode has it, the value itself or a struct of value and error."""
-        if not (pa.types.is_binary(frames.type) or pa.types.is_large_binary(frames.type)):
-            raise TypeError(f"frames are binary; the column to decode is {frames.type}")
+        """One value for each frame: as the plan's mode has it, the value itself or a struct of value and error.
+
+        Frames may be structs of the bytes and of what a header of the record says of their schema.
+        """
+        sent, header = frames.flatten() if pa.types.is_struct(frames.type) else (frames, None)
+        if not is_binary(sent):
+            raise TypeError(f"frames are binary; the column to decode is {sent.type}")
         parts: list[pa.Array] = []
         refusals: dict[int, Refusal] = {}
-        for start in range(0, len(frames), _PART):
-            values, refused = self._part(frames.slice(start, _PART).to_pylist())
+        messages: dict[int, str] = {}
+        for start in range(0, len(sent), _PART):
+            headers = None if header is None else header.slice(start, _PART).to_pylist()
+            values, faults = self._part(sent.slice(start, _PART).to_pylist(), headers)
             parts.append(values)
-            refusals.update((start + index, refusal) for index, refusal in refused.items())
-        if refusals and self._plan.mode is Mode.FAILFAST:
-            self._fail(refusals, origin)
-        decoded = pa.concat_arrays(parts or [self._shape.build([])])
-        if self._plan.mode is not Mode.DEADLETTER:
-            return decoded
-        return pa.StructArray.from_arrays([decoded, _errors(frames, refusals)], names=["value", "error"])
+            for index, fault in faults.items():
+                refusals[start + index] = Refusal(fault.reason, fault.schema)
+                messages[start + index] = fault.message
 
-    def _part(self, frames: list[bytes | None]) -> tuple[pa.Array, dict[int, Refusal]]:
-        objects, refusals = self._objects(frames)
+        def joined() -> pa.Array:
+            return pa.concat_arrays(parts or [self._shape.build([])])
+
+        return finished(self._plan, joined, sent, refusals, origin, messages.__getitem__)
+
+    def _part(
+        self, frames: list[bytes | None], headers: list[bytes | None] | None
+    ) -> tuple[pa.Array, dict[int, "_Fault"]]:
+        objects, faults = self._objects(frames, headers or [None] * len(frames))
         build = self._shape.build
         try:
-            return build(objects), refusals
+            return build(objects), faults
         except DecodeError:
             unfit = {index: error for index, one in enumerate(objects) if (error := _misfit(build, one)) is not None}
         for index, error in unfit.items():
-            refusals[index] = _refusal(frames[index] or b"", error, place=f" at {error.path}" if error.path else "")
+            header = headers[index] if headers else None
+            place = f" at {error.path}" if error.path else ""
+            faults[index] = _fault(frames[index] or b"", header, error, place)
             objects[index] = None
-        return build(objects), refusals
+        return build(objects), faults
 
-    def _objects(self, frames: list[bytes | None]) -> tuple[list[Any], dict[int, Refusal]]:
+    def _objects(
+        self, frames: list[bytes | None], headers: list[bytes | None]
+    ) -> tuple[list[Any], dict[int, "_Fault"]]:
         objects: list[Any] = []
-        refusals: dict[int, Refusal] = {}
-        append, parser = objects.append, self._heads.parser
-        for frame in frames:
+        faults: dict[int, _Fault] = {}
+        append, in_frame, in_header = objects.append, self._heads.in_frame, self._heads.in_header
+        for frame, header in zip(frames, headers, strict=True):
             if frame is None:
                 append(None)
                 continue
             try:
-                parse, size = parser(frame)
-                append(parse(frame[size:]))
+                if header is None:
+                    parse, size = in_frame(frame)
+                    append(parse(frame[size:]))
+                else:
+                    append(in_header(header)(frame))
             except (DecodeError, FrameError, Refused) as error:
-                refusals[len(objects)] = _refusal(frame, error)
+                faults[len(objects)] = _fault(frame, header, error)
                 append(None)
-        return objects, refusals
+        return objects, faults
 
-    def _fail(self, refusals: dict[int, Refusal], origin: Sequence[pa.Array]) -> NoReturn:
-        index = min(refusals)
-        refusal = refusals[index]
-        named = zip(
-            ("schema id", *self._plan.origin), (refusal.schema_id, *(one[index].as_py() for one in origin)), strict=True
-        )
-        place = ", ".join(f"{name} {value}" for name, value in named)
-        raise FrameRefused(f"a frame cannot be decoded ({place}): {refusal.message}")
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Why one frame has no value: short for counting, and in full."""
+
+    reason: str
+    schema: Name | None
+    message: str
 
 
 class _Heads:
@@ -164,33 +164,50 @@ class _Heads:
         self._reader = reader
         self._client = client
         self._known: dict[bytes, Parse] = {}
+        self._headers: dict[bytes, Parse] = {}
         self._sizes: tuple[int, ...] = ()
-        self._writers: dict[int | UUID, Writer | Refused] = {}
+        self._writers: dict[Name, Writer | Refused] = {}
 
-    def parser(self, frame: bytes) -> tuple[Parse, int]:
+    def in_frame(self, frame: bytes) -> tuple[Parse, int]:
         """What parses a frame's payload, and where that begins."""
         for size in self._sizes:
             parse = self._known.get(frame[:size])
             if parse is not None:
                 return parse, size
-        return self._learn(frame)
-
-    def _learn(self, frame: bytes) -> tuple[Parse, int]:
-        named = open_frame(frame).schema
-        if named not in self._writers:
-            self._writers[named] = self._writer(named)
-        writer = self._writers[named]
-        # The path to a message is looked for only where the schema is of a format that has one.
-        opened = open_frame(frame, indexed=self._reader.indexed and not isinstance(writer, Refused))
-        parse = _parse_of(writer, opened.indexes)
-        size = len(frame) - len(opened.payload)
-        if len(self._known) >= _MAX_KNOWN:
-            self._known, self._sizes, self._writers = {}, (), {named: writer}
+        parse, size = self._learn(frame)
+        self._forget_many(self._known)
         self._known[frame[:size]] = parse
         self._sizes = tuple(dict.fromkeys((*self._sizes, size)))
         return parse, size
 
-    def _writer(self, named: int | UUID) -> Writer | Refused:
+    def in_header(self, header: bytes) -> Parse:
+        """What parses payloads whose schema a header names."""
+        parse = self._headers.get(header)
+        if parse is None:
+            parse, size = self._learn(header)
+            if size != len(header) and not isinstance(self._writers[open_frame(header).schema], Refused):
+                raise FrameError("trailing bytes in the header of the schema")
+            self._forget_many(self._headers)
+            self._headers[header] = parse
+        return parse
+
+    def _learn(self, head: bytes) -> tuple[Parse, int]:
+        """What parses the payloads behind a head, whatever follows it, and how long the head is."""
+        named = open_frame(head).schema
+        if named not in self._writers:
+            self._writers[named] = self._writer(named)
+        writer = self._writers[named]
+        # The path to a message is looked for only where the schema is of a format that has one.
+        opened = open_frame(head, indexed=self._reader.indexed and not isinstance(writer, Refused))
+        return _parse_of(writer, opened.indexes), len(head) - len(opened.payload)
+
+    def _forget_many(self, heads: dict[bytes, Parse]) -> None:
+        if len(heads) >= _MAX_KNOWN:
+            heads.clear()
+            self._sizes = self._sizes if heads is not self._known else ()
+            self._writers.clear()
+
+    def _writer(self, named: Name) -> Writer | Refused:
         """What a schema's payloads are parsed with, or why none can be."""
         schema = self._schema(named)
         if schema.format != self._reader.format:
@@ -202,22 +219,15 @@ class _Heads:
         except SerdeError as error:
             if isinstance(error, RegistryError) and error.status == _NOT_FOUND:
                 return Refused("unusable writer schema", f"a reference leads nowhere: {error}")
-            raise _not_usable(named, error) from None
+            raise not_usable(named, error) from None
 
-    def _schema(self, named: int | UUID) -> Schema:
+    def _schema(self, named: Name) -> Schema:
         try:
-            if isinstance(named, int):
-                return self._client.get_schema(named)
-            return self._client.get_schema_by_guid(named)
+            return schema_named(self._client, named)
         except SerdeError as error:
-            if isinstance(error, RegistryError) and error.error_code == _UNKNOWN_SCHEMA:
-                raise Refused("unknown schema id") from None
-            raise _not_usable(named, error) from None
-
-
-def _not_usable(named: int | UUID, error: SerdeError) -> RegistryNotUsable:
-    kind = "id" if isinstance(named, int) else "guid"
-    return RegistryNotUsable(f"schema {kind} {named} could not be looked up: {error}")
+            if is_unknown(error):
+                raise Refused(UNKNOWN_GUID if isinstance(named, UUID) else "unknown schema id") from None
+            raise not_usable(named, error) from None
 
 
 def _parse_of(writer: Writer | Refused, indexes: tuple[int, ...]) -> Parse:
@@ -249,26 +259,13 @@ def _misfit(build: Callable[[Sequence[Any]], pa.Array], one: Any) -> DecodeError
     return None
 
 
-def _refusal(frame: bytes, error: DecodeError | FrameError | Refused, place: str = "") -> Refusal:
-    """The reason of a dead letter; `place` is a column, never a place in the payload, of which there are too many."""
+def _fault(frame: bytes, header: bytes | None, error: DecodeError | FrameError | Refused, place: str = "") -> _Fault:
+    """Why a frame has no value; `place` is a column, never a place in the payload, of which there are too many."""
     reason = str(error.reason)
     if isinstance(error, DecodeError) and error.reason == DecodeReason.INVALID_VALUE:
         reason = f"{reason}: {error.detail}{place}"
-    return Refusal(reason, _schema_id(frame), str(error))
-
-
-def _schema_id(frame: bytes) -> int | None:
     try:
-        schema = open_frame(frame).schema
+        schema = open_frame(frame if header is None else header).schema
     except FrameError:
-        return None
-    return schema if isinstance(schema, int) else None
-
-
-def _errors(frames: pa.Array, refusals: dict[int, Refusal]) -> pa.Array:
-    if not refusals:
-        return pa.nulls(len(frames), _ERROR_TYPE)
-    errors: list[dict[str, Any] | None] = [None] * len(frames)
-    for index, refusal in refusals.items():
-        errors[index] = {"reason": refusal.reason, "schema_id": refusal.schema_id, "frame": frames[index].as_py()}
-    return pa.array(errors, _ERROR_TYPE)
+        return _Fault(reason, None, str(error))
+    return _Fault(reason, schema, str(error))

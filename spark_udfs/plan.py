@@ -110,7 +110,7 @@ def plan(
     """Fix the reader schema of a decode."""
     schema = source.read(registry)
     if schema.format == AVRO and message is None and not validate:
-        parsed = _parsed(registry, schema, source.subject)
+        parsed = _avro(registry, schema, source.subject)
         wanted = parsed if columns is None else project(parsed, columns)
         return Plan(registry, write(wanted), mode, tuple(origin))
     payload = payload_schema(
@@ -139,8 +139,8 @@ def settings_of(registry: Registry) -> ClientSettings:
     return registry if isinstance(registry, ClientSettings) else ClientSettings.of(registry)
 
 
-def _parsed(registry: ClientSettings, schema: Schema, subject: str | None) -> Node:
-    """An Avro schema with all that it refers to."""
+def _avro(registry: ClientSettings, schema: Schema, subject: str | None) -> Node:
+    """The schema with all that it refers to."""
     if not schema.references:
         return parse(schema.text)
     with RegistryClient.from_settings(registry) as client:

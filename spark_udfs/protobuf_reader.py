@@ -51,7 +51,7 @@ class ProtobufReader:
 
 
 def _message(file: FileDescriptor, name: str | None) -> Descriptor:
-    """A message of the file itself, nested or not."""
+    """A message of the file or of what it imports, nested or not."""
     if name is None:
         return find_message(file, (0,))
     try:

@@ -10,6 +10,7 @@ The mapping is that of Spark's own `from_protobuf` (4.0 and later), but where th
     repeated                       array            map                      map
     google.protobuf.Timestamp      timestamp        google.protobuf.Duration interval day to second
     google.protobuf.Int32Value …   the scalar, null where the wrapper is absent [3]
+    google.protobuf.Struct, Value, ListValue    string: the JSON text; from_protobuf refuses them, as recursive
     google.protobuf.Any            struct<type_url, value>: what is packed in it is in no schema of the registry
 
 Columns stand in the order of the fields' numbers: that of a text does not survive all its forms in the registry.
@@ -24,6 +25,7 @@ where it is not, but for a default that a proto2 schema spells out. Any other sc
 Rules of this file: descriptors in, shapes out; no registry and no bytes.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -31,6 +33,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.message_factory import GetMessageClass
 from pyspark.sql.types import (
     BinaryType,
@@ -45,9 +48,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from serdes.errors import DecodeError, DecodeReason
 from spark_udfs.shapes import (
-    Budget,
     Build,
+    Nest,
     Shape,
     as_nullable,
     built,
@@ -61,7 +65,6 @@ from spark_udfs.shapes import (
     struct_type,
     under,
 )
-from spark_udfs.types import UnsupportedSchema
 
 __all__ = ["entry_of", "shape_of"]
 
@@ -116,7 +119,22 @@ def _spans(messages: Sequence[Any]) -> pa.Array:
     return built(micros, pa.int64()).cast(_SPAN)
 
 
-_TIMES: Final[dict[str, Shape]] = {
+def _json_texts(messages: Sequence[Any]) -> pa.Array:
+    return built([None if one is None else _json_text(one) for one in messages], pa.string())
+
+
+def _json_text(message: Any) -> str:
+    try:
+        return json.dumps(MessageToDict(message), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (SerializeToJsonError, ValueError):  # infinities, which JSON does not have
+        raise DecodeError(DecodeReason.OUT_OF_RANGE) from None
+
+
+_WELL_KNOWN: Final[dict[str, Shape]] = {
+    **dict.fromkeys(
+        (f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue")),
+        Shape(StringType(), pa.string(), _json_texts),
+    ),
     "google.protobuf.Timestamp": Shape(TimestampType(), _INSTANT, _instants),
     "google.protobuf.Duration": Shape(DayTimeIntervalType(), _SPAN, _spans),
 }
@@ -143,23 +161,15 @@ def entry_of(field: FieldDescriptor) -> Descriptor | None:
 
 
 class _Walk:
-    """One walk over messages; it knows which it stands in and how many types it has met."""
+    """One walk over messages."""
 
     def __init__(self) -> None:
-        self._inside: set[str] = set()
-        self._budget = Budget()
+        self._nest = Nest("message")
 
     def struct(self, message: Descriptor, path: str, names: Sequence[str]) -> Shape:
-        if message.full_name in self._inside:
-            raise UnsupportedSchema(
-                path,
-                f"the message {message.full_name} contains itself",
-                "leave the field out by `columns`, or give a reader schema without it",
-            )
-        self._inside.add(message.full_name)
         fields = [message.fields_by_name[name] for name in names]
-        shapes = [self._field(one, f"{path}.{one.name}".lstrip(".")) for one in fields]
-        self._inside.discard(message.full_name)
+        with self._nest.inside(message.full_name, path, f" {message.full_name}"):
+            shapes = [self._field(one, f"{path}.{one.name}".lstrip(".")) for one in fields]
         spark, arrow = struct_type(list(zip(names, shapes, strict=True)))
         getters = [_getter(one) for one in fields]
         absent = GetMessageClass(message)()
@@ -167,8 +177,7 @@ class _Walk:
         return Shape(spark, arrow, build)
 
     def _field(self, field: FieldDescriptor, path: str) -> Shape:
-        if not self._budget.has_one():
-            raise UnsupportedSchema(path, "the message has too many types", "choose `columns`")
+        self._nest.count(path)
         entry = entry_of(field)
         if entry is not None:
             key, value = entry.fields_by_name["key"], entry.fields_by_name["value"]
@@ -185,8 +194,8 @@ class _Walk:
             return Shape(_STRING.spark, _STRING.arrow, _names(field.enum_type))
         if message is None:
             return _SCALARS[field.type]
-        if message.full_name in _TIMES:
-            return _TIMES[message.full_name]
+        if message.full_name in _WELL_KNOWN:
+            return _WELL_KNOWN[message.full_name]
         if message.full_name in _WRAPPERS:
             inner = _SCALARS[message.fields_by_name["value"].type]
             return Shape(inner.spark, inner.arrow, _unwrapped(inner.build))

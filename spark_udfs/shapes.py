@@ -7,7 +7,8 @@ Rules of this file: Python values in, Arrow out; no schema language. A value tha
 call raise `DecodeError`, whose path is that of the column.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -16,8 +17,9 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from serdes.errors import DecodeError, DecodeReason
+from spark_udfs.types import UnsupportedSchema
 
-__all__ = ["Budget", "Build", "Shape", "as_nullable", "built", "chosen", "list_array", "list_type", "map_array"]
+__all__ = ["Build", "Nest", "Shape", "as_nullable", "built", "chosen", "list_array", "list_type", "map_array"]
 __all__ += ["map_type", "scalar", "struct_array", "struct_type", "under"]
 
 Build = Callable[[Sequence[Any]], pa.Array]
@@ -25,6 +27,10 @@ Build = Callable[[Sequence[Any]], pa.Array]
 
 MAX_TYPES = 10_000
 """Types inside types multiply: so many are more than any table has columns."""
+MAX_DEPTH = 100
+"""Levels of messages that protobuf parses, and far more than any table has."""
+
+_WAY_OUT = "leave the field out by `columns`, or give a reader schema without it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +43,34 @@ class Shape:
     nullable: bool = False
 
 
-class Budget:
-    """How many types a reader schema may still have."""
+class Nest:
+    """How far a walk over a reader schema has gone: where it stands, how deep, and how many types it has met.
 
-    def __init__(self) -> None:
+    Args:
+        what: what a schema language calls the thing that cannot contain itself.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._inside: set[Hashable] = set()
         self._left = MAX_TYPES
 
-    def has_one(self) -> bool:
-        """Take one."""
+    def count(self, path: str) -> None:
+        """Take one more type."""
         self._left -= 1
-        return self._left >= 0
+        if self._left < 0:
+            raise UnsupportedSchema(path, f"it has more than {MAX_TYPES} types", "choose `columns`")
+
+    @contextmanager
+    def inside(self, key: Hashable, path: str, name: str = "") -> Iterator[None]:
+        """Go into something that has parts."""
+        if key in self._inside:
+            raise UnsupportedSchema(path, f"the {self._what}{name} contains itself", _WAY_OUT)
+        if len(self._inside) >= MAX_DEPTH:
+            raise UnsupportedSchema(path, f"it is more than {MAX_DEPTH} levels deep", _WAY_OUT)
+        self._inside.add(key)
+        yield
+        self._inside.discard(key)
 
 
 def scalar(spark: DataType, arrow: pa.DataType) -> Shape:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.payload_columns import FrameRefused, PayloadColumn
 from serdes.client import Reference, RegistryClient, Schema
 from serdes.errors import SchemaError
 from serdes.framing import join, split
 from serdes.json_schema import JsonSerializer
-from spark_udfs.payloads import FrameRefused, payload_decoder
-from spark_udfs.plan import Mode, ReaderSource, plan, reader_type
+from spark_udfs.plan import Mode, ReaderSource, plan
 from spark_udfs.types import UnsupportedSchema
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
@@ -26,28 +26,9 @@ def schema_of(document: Any, *references: Reference) -> Schema:
     return Schema(json.dumps(document), "JSON", references)
 
 
-class Column:
-    """A column of frames, decoded with one reader schema."""
-
-    def __init__(self, client: RegistryClient, reader: Any, **options: Any) -> None:
-        mode = options.pop("mode", Mode.DEADLETTER)
-        schema = reader if isinstance(reader, Schema) else schema_of(reader)
-        self.plan = plan(client.settings, ReaderSource(schema), mode=mode, **options)
-
-    @property
-    def type(self) -> str:
-        """The column's Spark type."""
-        return reader_type(self.plan).spark.simpleString()
-
-    def read(self, *frames: bytes | None) -> list[Any]:
-        """The values of frames; for a dead letter its reason and id, once its bytes are found to be those sent."""
-        decoded = payload_decoder(self.plan).decode(pa.array(frames, pa.binary()))
-        decoded.validate(full=True)
-        rows = decoded.to_pylist(maps_as_pydicts="strict")
-        if self.plan.mode is not Mode.DEADLETTER:
-            return rows
-        assert all(row["error"]["frame"] == frame for row, frame in zip(rows, frames, strict=True) if row["error"])
-        return [(row["error"]["reason"], row["error"]["schema_id"]) if row["error"] else row["value"] for row in rows]
+def column_of(client: RegistryClient, reader: Any, **options: Any) -> PayloadColumn:
+    """A column of frames, decoded with a document or schema."""
+    return PayloadColumn(client, reader if isinstance(reader, Schema) else schema_of(reader), **options)
 
 
 @pytest.fixture
@@ -168,19 +149,21 @@ def test_types(client: RegistryClient, document: Any, kind: str, values: list[An
     nested = {"properties": {"f": document}}
     if isinstance(document, dict) and "$schema" in document:
         nested["$schema"] = document["$schema"]
-    column = Column(client, document)
+    column = column_of(client, document)
 
-    assert kind == column.type
+    assert kind == column.type.simpleString()
     assert (values if expected is None else expected) == column.read(*frames)
     if "$ref" not in json.dumps(document):
-        column = Column(client, nested)
-        assert f"struct<f:{kind}>" == column.type
+        column = column_of(client, nested)
+        assert f"struct<f:{kind}>" == column.type.simpleString()
         assert [{"f": one} for one in (values if expected is None else expected)] == column.read(*inside)
 
 
 LOOP = {"definitions": {"n": {"properties": {"v": STR, "next": {"$ref": "#/definitions/n"}}}}}
 NINE = {f"d{n}": {"properties": {f"p{i}": {"$ref": f"#/definitions/d{n + 1}"} for i in range(9)}} for n in range(9)}
 MULTIPLYING = {"definitions": {**NINE, "d9": {}}, "$ref": "#/definitions/d0"}
+LINKS = {f"d{n}": {"properties": {"p": {"$ref": f"#/definitions/d{n + 1}"}}} for n in range(500)}
+CHAIN = {"definitions": {**LINKS, "d500": {}}, "$ref": "#/definitions/d0"}
 # document, columns, error, what it says
 REFUSED: list[Any] = [
     pytest.param(
@@ -195,7 +178,8 @@ REFUSED: list[Any] = [
         {"properties": {"a": {"additionalProperties": {"$ref": "#/properties/a"}}}},
         None, UnsupportedSchema, r"at a\{\}\{\}: the schema", id="map of itself",
     ),
-    pytest.param(MULTIPLYING, None, UnsupportedSchema, "too many types", id="types that multiply"),
+    pytest.param(CHAIN, None, UnsupportedSchema, "more than 100 levels deep", id="a long chain"),
+    pytest.param(MULTIPLYING, None, UnsupportedSchema, "more than 10000 types", id="types that multiply"),
     pytest.param(POINT, ["x", "z"], ValueError, "no column z; the reader schema has x, y", id="no such column"),
     pytest.param(POINT, [], ValueError, "no column is chosen", id="no columns"),
     pytest.param(STR, ["x"], ValueError, "object with properties only", id="columns of a string"),
@@ -211,15 +195,15 @@ REFUSED: list[Any] = [
 def test_refused(client: RegistryClient, document: Any, columns: Any, error: type[Exception], says: str) -> None:
     """What cannot be a column is refused before any task runs, with the place."""
     with pytest.raises(error, match=says):
-        _ = Column(client, document, columns=columns).type
+        _ = column_of(client, document, columns=columns).type
 
 
 def test_columns_leave_out(client: RegistryClient) -> None:
     """Only the properties asked for, in that order; what is left out may contain itself, or be damaged."""
     document = {"properties": {"a": INT, "b": {"$ref": "#"}, "c": STR}}
-    column = Column(client, document, columns=["c", "a"])
+    column = column_of(client, document, columns=["c", "a"])
 
-    assert "struct<c:string,a:bigint>" == column.type
+    assert "struct<c:string,a:bigint>" == column.type.simpleString()
     assert [{"c": "x", "a": 1}] == column.read(frame_of(client, {"a": 1, "b": "no object", "c": "x"}))
 
 
@@ -272,14 +256,14 @@ def test_damaged(client: RegistryClient, payload: Any, reason: str) -> None:
     """A payload that does not fit is a dead letter that tells the column; its neighbours are not touched."""
     good, bad = frame_of(client, ORDER_1), frame_of(client, payload)
 
-    assert [ORDER_1, (reason, split(bad)[0]), ORDER_1] == Column(client, ORDER).read(good, bad, good)
+    assert [ORDER_1, (reason, split(bad)[0]), ORDER_1] == column_of(client, ORDER).read(good, bad, good)
 
 
 def test_deep_text(client: RegistryClient) -> None:
     """What is kept as text may be as deep as the parser reads."""
     payload = b"[" * 900 + b"]" * 900
 
-    assert [payload.decode()] == Column(client, True).read(frame_of(client, payload))
+    assert [payload.decode()] == column_of(client, True).read(frame_of(client, payload))
 
 
 def test_three_versions_in_one_column(client: RegistryClient) -> None:
@@ -294,7 +278,7 @@ def test_three_versions_in_one_column(client: RegistryClient) -> None:
         JsonSerializer(client, json.dumps(document))(value, topic="json-growing")
         for document, value in zip(versions, values, strict=True)
     ]
-    column = Column(client, client.get_version("json-growing-value", 2).schema)
+    column = column_of(client, client.get_version("json-growing-value", 2).schema)
 
     assert 3 == len({split(one)[0] for one in frames if one})
     assert [
@@ -321,10 +305,10 @@ def test_references(client: RegistryClient) -> None:
     good = {"legs": [{"n": 1.5, "unit": "m"}]}
     frames = [join(way_id, json.dumps(one).encode()) for one in (good, {"legs": [{"n": 1.5, "unit": "ft"}]})]
 
-    assert "struct<legs:array<struct<n:double,unit:string>>>" == Column(client, way).type
-    assert [good, {"legs": [{"n": 1.5, "unit": "ft"}]}] == Column(client, way).read(*frames)
+    assert "struct<legs:array<struct<n:double,unit:string>>>" == column_of(client, way).type.simpleString()
+    assert [good, {"legs": [{"n": 1.5, "unit": "ft"}]}] == column_of(client, way).read(*frames)
     refused = ("invalid value: the schema does not allow it: enum", way_id)
-    assert [good, refused] == Column(client, way, validate=True).read(*frames)
+    assert [good, refused] == column_of(client, way, validate=True).read(*frames)
 
 
 def test_validate(client: RegistryClient) -> None:
@@ -333,13 +317,13 @@ def test_validate(client: RegistryClient) -> None:
     reader = {"properties": {"n": {"type": "integer", "maximum": 5}}}
     frames = [frame_of(client, one, strict) for one in ({"n": 7}, {"n": -1}, {})]
 
-    assert [{"n": 7}, {"n": -1}, {"n": None}] == Column(client, reader).read(*frames)
+    assert [{"n": 7}, {"n": -1}, {"n": None}] == column_of(client, reader).read(*frames)
     number = split(frames[0])[0]
     assert [
         {"n": 7},
         ("invalid value: the schema does not allow it: properties/n/minimum", number),
         ("invalid value: the schema does not allow it: required", number),
-    ] == Column(client, reader, validate=True).read(*frames)
+    ] == column_of(client, reader, validate=True).read(*frames)
 
 
 def test_other_frames(client: RegistryClient) -> None:
@@ -353,25 +337,23 @@ def test_other_frames(client: RegistryClient) -> None:
         ORDER_1,
         ("writer schema is AVRO", avro),
         ("unknown schema id", 99999),
-        ("unknown schema id", None),
+        ("unknown schema guid", None),
         ("frame too short", None),
         ("wrong magic byte 0x7b", None),
-    ] == Column(client, ORDER).read(guids, join(avro, b""), join(99999, b"{}"), b"\1" * 20, b"", b'{"id": 1}')
+    ] == column_of(client, ORDER).read(guids, join(avro, b""), join(99999, b"{}"), b"\1" * 20, b"", b'{"id": 1}')
 
 
 def test_failfast(client: RegistryClient) -> None:
     """FAILFAST names record, reason and column, and never the value."""
-    column = Column(client, ORDER, mode=Mode.FAILFAST, origin=["topic", "offset"])
+    column = column_of(client, ORDER, mode=Mode.FAILFAST, origin=["topic", "offset"])
     bad = frame_of(client, {"by": {"secret": "secret"}})
 
     with pytest.raises(FrameRefused) as caught:
-        payload_decoder(column.plan).decode(
-            pa.array([None, bad], pa.binary()), [pa.array(["t", "t"]), pa.array([1, 2])]
-        )
+        column.decode(pa.array([None, bad], pa.binary()), pa.array(["t", "t"]), pa.array([1, 2]))
 
     expected = "invalid value: integer expected, found string (at field by{})"
     assert f"a frame cannot be decoded (schema id {split(bad)[0]}, topic t, offset 2): {expected}" == str(caught.value)
-    assert [None] == Column(client, ORDER, mode=Mode.PERMISSIVE).read(bad)
+    assert [None] == column_of(client, ORDER, mode=Mode.PERMISSIVE).read(bad)
 
 
 # arguments of the source, of the plan, what the error says
@@ -427,8 +409,8 @@ def test_any_values(client: RegistryClient, values: list[Any], junk: bytes) -> N
     good = join(schema_id, json.dumps(ORDER_1).encode())
     frames = [join(schema_id, json.dumps(one).encode()) for one in values]
 
-    rows = Column(client, ORDER).read(good, *frames, join(schema_id, junk), good)
+    rows = column_of(client, ORDER).read(good, *frames, join(schema_id, junk), good)
 
     assert ORDER_1 == rows[0] == rows[-1]
-    texts = Column(client, True).read(*frames)
+    texts = column_of(client, True).read(*frames)
     assert values == [None if one is None else json.loads(one) for one in texts]

@@ -1,62 +1,23 @@
-"""Protobuf frames as columns: types, schemas that grow, damage; no Spark session is needed."""
+"""Protobuf frames as columns: types, values, damage; no Spark session is needed."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import cache
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serdes.client import Reference, RegistryClient, Schema
-from serdes.framing import join, split, write_indexes
-from serdes.protobuf import ProtobufSerializer
-from serdes.protobuf_files import find_message, link
-from spark_udfs.payloads import FrameRefused, payload_decoder
-from spark_udfs.plan import Mode, ReaderSource, plan, reader_type
+from harness.payload_columns import PayloadColumn, kind_of, proto, proto_frame
+from serdes.client import RegistryClient
+from serdes.framing import split
 from spark_udfs.types import UnsupportedSchema
 
 PROTO3 = 'syntax = "proto3"; package shop; '
-IMPORTS = "".join(f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration", "wrappers", "any"))
-
-
-def proto(text: str, *references: Reference) -> Schema:
-    """A Protobuf schema."""
-    return Schema(text, "PROTOBUF", references)
-
-
-@cache
-def kind_of(schema: Schema, *path: int) -> Any:
-    """The class of a message in a text without references."""
-    return GetMessageClass(find_message(link(schema, {}), path or (0,)))
-
-
-class Column:
-    """A column of frames, decoded with one reader schema."""
-
-    def __init__(self, client: RegistryClient, reader: Schema, **options: Any) -> None:
-        mode = options.pop("mode", Mode.DEADLETTER)
-        self.plan = plan(client.settings, ReaderSource(reader), mode=mode, **options)
-        self._client = client
-
-    @property
-    def type(self) -> str:
-        """The column's Spark type."""
-        return reader_type(self.plan).spark.simpleString()
-
-    def read(self, *frames: bytes | None) -> list[Any]:
-        """The values of frames; for a dead letter its reason and id, once its bytes are found to be those sent."""
-        decoded = payload_decoder(self.plan).decode(pa.array(frames, pa.binary()))
-        decoded.validate(full=True)
-        if self.plan.mode is not Mode.DEADLETTER:
-            return decoded.to_pylist(maps_as_pydicts="strict")
-        rows = decoded.to_pylist(maps_as_pydicts="strict")
-        assert all(row["error"]["frame"] == frame for row, frame in zip(rows, frames, strict=True) if row["error"])
-        return [(row["error"]["reason"], row["error"]["schema_id"]) if row["error"] else row["value"] for row in rows]
+IMPORTS = "".join(
+    f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration", "wrappers", "any", "struct")
+)
 
 
 @pytest.fixture
@@ -65,11 +26,6 @@ def client(registry: RegistryClient) -> Iterator[RegistryClient]:
     registry.set_config("NONE")
     yield registry
     registry.set_config("BACKWARD")
-
-
-def frame_of(client: RegistryClient, schema: Schema, payload: bytes, *path: int) -> bytes:
-    """A payload under a schema that is registered for it."""
-    return join(client.register("proto-columns", schema).schema_id, write_indexes(path or (0,)) + payload)
 
 
 # declaration, Spark type, values for the field, the column
@@ -108,10 +64,10 @@ def test_types(client: RegistryClient, declaration: str, kind: str, given: list[
     """Each type of Protobuf is one of Spark, and its values arrive."""
     schema = proto(f"{PROTO3} {KIND} message M {{ {declaration} = 1; }}")
     message = kind_of(schema)
-    frames = [frame_of(client, schema, message(f=one).SerializeToString()) for one in given]
-    column = Column(client, schema)
+    frames = [proto_frame(client, schema, message(f=one).SerializeToString()) for one in given]
+    column = PayloadColumn(client, schema)
 
-    assert f"struct<f:{kind}>" == column.type
+    assert f"struct<f:{kind}>" == column.type.simpleString()
     assert [{"f": one} for one in expected] == column.read(*frames)
 
 
@@ -150,6 +106,15 @@ MESSAGES: list[Any] = [
         {"type_url": "u", "value": b"\x08"},
         id="any",
     ),
+    pytest.param(
+        "google.protobuf.Struct f",
+        "string",
+        "0a2b0a290a0161122432220a0911000000000000f03f0a041a02c3bc0a0208000a0b2a090a070a016212022001",
+        '{"a":[1.0,"ü",null,{"b":true}]}',
+        id="struct",
+    ),
+    pytest.param("google.protobuf.Value f", "string", "0a020800", "null", id="null as a value"),
+    pytest.param("google.protobuf.Value f", "string", "", None, id="no value"),
     pytest.param("Inner f", "struct<n:int,s:string>", "0a020805", {"n": 5, "s": None}, id="message"),
     pytest.param("Inner f", "struct<n:int,s:string>", "", None, id="no message"),
     pytest.param(
@@ -177,10 +142,10 @@ def test_payloads(client: RegistryClient, declaration: str, kind: str, payload: 
     """What is on the wire, and what is not, has its value."""
     others = "message Inner { int32 n = 1; optional string s = 2; } message Empty {}"
     schema = proto(f"{PROTO3} {IMPORTS} {KIND} message M {{ {declaration} = 1; }} {others}")
-    column = Column(client, schema)
+    column = PayloadColumn(client, schema)
 
-    assert f"struct<f:{kind}>" == column.type
-    assert [{"f": expected}] == column.read(frame_of(client, schema, bytes.fromhex(payload)))
+    assert f"struct<f:{kind}>" == column.type.simpleString()
+    assert [{"f": expected}] == column.read(proto_frame(client, schema, bytes.fromhex(payload)))
 
 
 def test_nullable(client: RegistryClient) -> None:
@@ -189,7 +154,7 @@ def test_nullable(client: RegistryClient) -> None:
         PROTO3 + "message M { int32 a = 1; optional int32 b = 2; oneof c { int32 d = 3; string e = 4; } M2 f = 5; "
         "repeated int32 g = 6; map<string, M2> h = 7; } message M2 { bool x = 1; }"
     )
-    fields = reader_type(Column(client, schema).plan).spark.fields
+    fields = PayloadColumn(client, schema).type.fields
 
     assert list("abdefgh") == [one.name for one in fields]
     assert {"b", "d", "e", "f"} == {one.name for one in fields if one.nullable}
@@ -197,7 +162,7 @@ def test_nullable(client: RegistryClient) -> None:
     assert not fields[6].dataType.valueContainsNull
     assert [{"a": 0, "b": None, "d": None, "e": "x", "f": {"x": False}, "g": [], "h": []}] == [
         {**one, "h": list(one["h"])}
-        for one in Column(client, schema).read(frame_of(client, schema, b"\x22\x01x\x2a\x00"))
+        for one in PayloadColumn(client, schema).read(proto_frame(client, schema, b"\x22\x01x\x2a\x00"))
     ]
 
 
@@ -207,15 +172,15 @@ def test_proto2(client: RegistryClient) -> None:
         'syntax = "proto2"; message M { required int32 a = 1; optional int32 b = 2 [default = 7]; '
         "optional group G = 3 { optional string s = 4; } optional E e = 5; enum E { ONE = 1; TWO = 2; } }"
     )
-    column = Column(client, schema)
+    column = PayloadColumn(client, schema)
     rows = column.read(
-        frame_of(client, schema, b""),
-        frame_of(client, schema, b"\x08\x01\x10\x02\x1b\x22\x01x\x1c\x28\x02"),
-        frame_of(client, schema, b"\x28\x09"),
-        frame_of(client, schema, b"\x1b\x22\x01\xff\x1c"),
+        proto_frame(client, schema, b""),
+        proto_frame(client, schema, b"\x08\x01\x10\x02\x1b\x22\x01x\x1c\x28\x02"),
+        proto_frame(client, schema, b"\x28\x09"),
+        proto_frame(client, schema, b"\x1b\x22\x01\xff\x1c"),
     )
 
-    assert "struct<a:int,b:int,g:struct<s:string>,e:string>" == column.type
+    assert "struct<a:int,b:int,g:struct<s:string>,e:string>" == column.type.simpleString()
     assert {"a": None, "b": 7, "g": None, "e": None} == rows[0]
     assert {"a": 1, "b": 2, "g": {"s": "x"}, "e": "TWO"} == rows[1]
     assert {"a": None, "b": 7, "g": None, "e": None} == rows[2]
@@ -244,7 +209,11 @@ REFUSED: list[Any] = [
     pytest.param(
         "".join(f"message M{i} {{ {' '.join(f'M{i + 1} f{n} = {n};' for n in range(1, 9))} }} " for i in range(6))
         + "message M6 { int32 n = 1; }",
-        None, None, UnsupportedSchema, "too many types", id="messages that multiply",
+        None, None, UnsupportedSchema, "more than 10000 types", id="messages that multiply",
+    ),
+    pytest.param(
+        "".join(f"message M{i} {{ M{i + 1} f = 1; }} " for i in range(500)) + "message M500 {}",
+        None, None, UnsupportedSchema, "more than 100 levels deep", id="a long chain",
     ),
 ]  # fmt: skip
 
@@ -255,215 +224,16 @@ def test_refused(
 ) -> None:
     """What cannot be a column is refused before any task runs, with the place."""
     with pytest.raises(error, match=says):
-        _ = Column(client, proto(PROTO3 + text), message=message, columns=columns).type
+        _ = PayloadColumn(client, proto(PROTO3 + text), message=message, columns=columns).type
 
 
 def test_columns_leave_out(client: RegistryClient) -> None:
     """Only the fields asked for, in that order; what is left out may contain itself."""
     schema = proto(PROTO3 + "message A { int32 n = 1; repeated A children = 2; string s = 3; }")
-    column = Column(client, schema, columns=["s", "n"])
+    column = PayloadColumn(client, schema, columns=["s", "n"])
 
-    assert "struct<s:string,n:int>" == column.type
-    assert [{"s": "x", "n": 5}] == column.read(frame_of(client, schema, b"\x08\x05\x12\x00\x1a\x01x"))
-
-
-def _told(reader: str, writer: str, field: str) -> str:
-    return f"resolution: the reader schema has {reader} where the writer schema has {writer} (at field {field})"
-
-
-# writer's fields, reader's fields, payload, the value or the reason
-EVOLVED: list[Any] = [
-    pytest.param("int32 a = 1;", "int32 a = 1; string b = 2;", "0805", {"a": 5, "b": ""}, id="field added"),
-    pytest.param("int32 a = 1; string b = 2;", "int32 a = 1;", "0805120178", {"a": 5}, id="field removed"),
-    pytest.param("int32 old = 1;", "int32 renamed = 1;", "0805", {"renamed": 5}, id="field renamed"),
-    pytest.param("int32 a = 1;", "optional int32 a = 1;", "", {"a": None}, id="made optional"),
-    pytest.param("int32 a = 1;", "int64 a = 1;", "08ffffffffffffffffff01", {"a": -1}, id="int32 to int64"),
-    pytest.param("int64 a = 1;", "int32 a = 1;", "0805", {"a": 5}, id="int64 to int32, small"),
-    pytest.param("int64 a = 1;", "int32 a = 1;", "088080808010", "out of range", id="int64 to int32, not cut"),
-    pytest.param("uint64 a = 1;", "int64 a = 1;", "08ffffffffffffffffff01", "out of range", id="uint64 to int64"),
-    pytest.param("int32 a = 1;", "uint32 a = 1;", "08ffffffffffffffffff01", {"a": -1}, id="int32 to uint32"),
-    pytest.param("int32 a = 1;", "uint64 a = 1;", "08ffffffffffffffffff01", "out of range", id="int32 to uint64"),
-    pytest.param("sint64 a = 1;", "sint32 a = 1;", "0803", {"a": -2}, id="sint64 to sint32"),
-    pytest.param("bool a = 1;", "int32 a = 1;", "0801", {"a": 1}, id="bool to int32"),
-    pytest.param("int32 a = 1;", "K a = 1;", "0801", {"a": "ONE"}, id="int32 to enum"),
-    pytest.param("string a = 1;", "bytes a = 1;", "0a0178", {"a": b"x"}, id="string to bytes"),
-    pytest.param("bytes a = 1;", "string a = 1;", "0a01ff", "invalid utf-8", id="bytes that are no string"),
-    pytest.param("repeated string a = 1;", "string a = 1;", "0a01780a0179", {"a": "y"}, id="many to one: the last"),
-    pytest.param("oneof x { int32 a = 1; }", "int32 a = 1;", "0805", {"a": 5}, id="out of a oneof"),
-    pytest.param("repeated int64 a = 1;", "repeated int32 a = 1;", "0a0105", {"a": [5]}, id="packed and narrower"),
-    pytest.param(
-        "map<int32, int64> a = 1;", "map<int32, int32> a = 1;", "0a0408011005", {"a": {1: 5}}, id="map, narrower"
-    ),
-    pytest.param(
-        "int32 a = 1;", "string a = 1;", "0805",
-        _told("string", "int32", "a"), id="number to string",
-    ),
-    pytest.param(
-        "int32 a = 1;", "sint32 a = 1;", "0805",
-        _told("sint32", "int32", "a"), id="other encoding",
-    ),
-    pytest.param(
-        "repeated int32 a = 1;", "int32 a = 1;", "0a0105",
-        _told("int32", "repeated int32", "a"), id="many numbers to one",
-    ),
-    pytest.param(
-        "I a = 1;", "J a = 1;", "0a020805",
-        _told("string", "int32", "a.n"), id="inside a message",
-    ),
-    pytest.param(
-        "I a = 1; int32 b = 2;", "W a = 1; int64 b = 2;", "0a0208051005", {"a": {"n": 5}, "b": 5}, id="wider inside"
-    ),
-    pytest.param(
-        "W a = 1; V b = 2;", "I a = 1; I b = 2;", "0a020805",
-        _told("int32", "two types, in two messages that it stands for", "b.n"),
-        id="one message for two",
-    ),
-]  # fmt: skip
-OTHERS = (
-    "enum K { ZERO = 0; ONE = 1; } message I { int32 n = 1; } message J { string n = 1; } message W { int64 n = 1; } "
-    "message V { uint32 n = 1; }"
-)
-
-
-@pytest.mark.parametrize(("writer", "reader", "payload", "expected"), EVOLVED)
-def test_evolution(client: RegistryClient, writer: str, reader: str, payload: str, expected: Any) -> None:
-    """Fields meet by number; what would be lost or cut in silence is a dead letter."""
-    written = proto(f"{PROTO3} message M {{ {writer} }} {OTHERS}")
-    frame = frame_of(client, written, bytes.fromhex(payload))
-    value = (expected, split(frame)[0]) if isinstance(expected, str) else expected
-
-    assert [value] == Column(client, proto(f"{PROTO3} message M {{ {reader} }} {OTHERS}")).read(frame)
-
-
-def test_fields_not_asked_for_need_not_agree(client: RegistryClient) -> None:
-    """A field that changed its type does no harm to the other columns."""
-    frame = frame_of(client, proto(PROTO3 + "message M { int32 a = 1; int32 b = 2; }"), b"\x08\x05\x10\x06")
-    reader = proto(PROTO3 + "message M { string a = 1; int32 b = 2; }")
-
-    assert [{"b": 6}] == Column(client, reader, columns=["b"]).read(frame)
-
-
-def test_three_versions_in_one_column(client: RegistryClient) -> None:
-    """Frames of several versions, written by the serializer, mixed with nulls."""
-    versions = [
-        proto(PROTO3 + "message M { int32 id = 1; string gone = 2; }"),
-        proto(PROTO3 + "message M { int64 id = 1; }"),
-        proto(PROTO3 + "message Before {} message M { int64 id = 1; repeated string tags = 3; }"),
-    ]
-    kinds = [kind_of(versions[0]), kind_of(versions[1]), kind_of(versions[2], 1)]
-    values = [kinds[0](id=1, gone="x"), kinds[1](id=2**40), kinds[2](id=3, tags=["t"])]
-    frames = [ProtobufSerializer(client, type(one))(one, topic="proto-growing") for one in values]
-    column = Column(client, client.get_version("proto-growing-value", "latest").schema, message="shop.M")
-
-    assert 3 == len({split(one)[0] for one in frames})
-    assert [
-        {"id": 1, "tags": []},
-        {"id": 2**40, "tags": []},
-        None,
-        {"id": 3, "tags": ["t"]},
-    ] == column.read(frames[0], frames[1], None, frames[2])
-
-
-def test_references(client: RegistryClient) -> None:
-    """Files import each other, in the writer schema and in the reader schema, in versions of their own."""
-    texts = ["message Base { int32 n = 1; }", "message Base { int64 n = 1; string s = 2; }"]
-    bases = [
-        client.register("proto-columns-base", proto(f'syntax = "proto3"; package b; {one}')).version for one in texts
-    ]
-    tops = [
-        proto(
-            'syntax = "proto3"; import "b.proto"; message Top { b.Base base = 1; repeated b.Base more = 2; }',
-            Reference("b.proto", "proto-columns-base", version or 0),
-        )
-        for version in bases
-    ]
-    frames = [frame_of(client, one, b"\x0a\x02\x08\x05\x12\x02\x08\x06") for one in tops]
-    column = Column(client, tops[1])
-
-    assert "struct<base:struct<n:bigint,s:string>,more:array<struct<n:bigint,s:string>>>" == column.type
-    assert [{"base": {"n": 5, "s": ""}, "more": [{"n": 6, "s": ""}]}] * 2 == column.read(*frames)
-
-
-NESTED = PROTO3 + "message A { message B { message C { int32 n = 1; } int32 m = 1; } } message D { string s = 1; }"
-
-
-@pytest.mark.parametrize(
-    ("path", "payload", "expected"),
-    [
-        pytest.param((0, 0, 0), b"\x08\x05", {"n": 5}, id="nested"),
-        pytest.param((0, 0), b"\x08\x05", "message is shop.A.B", id="its owner"),
-        pytest.param((1,), b"\x0a\x01x", "message is shop.D", id="another"),
-        pytest.param((0,), b"", "message is shop.A", id="the first"),
-        pytest.param((0, 0, 1), b"", "invalid index", id="no such message"),
-        pytest.param((2,), b"", "invalid index", id="no such message at the top"),
-    ],
-)
-def test_message_indexes(client: RegistryClient, path: tuple[int, ...], payload: bytes, expected: Any) -> None:
-    """The message that is named is read, wherever it stands; any other is a dead letter."""
-    frame = frame_of(client, proto(NESTED), payload, *path)
-    value = (expected, split(frame)[0]) if isinstance(expected, str) else expected
-
-    assert [value] == Column(client, proto(NESTED), message="shop.A.B.C").read(frame)
-
-
-def test_guids(client: RegistryClient) -> None:
-    """A frame may name its schema by GUID, with a path behind it."""
-    schema = proto(PROTO3 + "message A {} message M { int32 n = 1; }")
-    serializer = ProtobufSerializer(client, kind_of(schema, 1), {"schema.id.serializer": "guid"})
-    frames = [serializer(kind_of(schema, 1)(n=one), topic="proto-guids") for one in (5, 0)]
-    column = Column(client, schema, message="shop.M")
-
-    assert [{"n": 5}, {"n": 0}, ("malformed", None)] == column.read(*frames, frames[0] + b"\0")
-
-
-def test_other_frames(client: RegistryClient) -> None:
-    """Frames of other formats, of no schema and of none at all are dead letters that say so."""
-    schema = proto(PROTO3 + "message M { int32 n = 1; string s = 2; }")
-    known = split(frame_of(client, schema, b""))[0]
-    avro = client.register("proto-columns-avro", '"string"').schema_id
-    text = client.register("proto-columns-json", Schema("{}", "JSON")).schema_id
-
-    assert [
-        ("writer schema is AVRO", avro),
-        ("writer schema is JSON", text),
-        ("unknown schema id", 99999),
-        ("frame too short", None),
-        ("wrong magic byte 0x09", None),
-        ("frame too short", known),
-        ("too many message indexes", known),
-        ("malformed", known),
-        ("malformed", known),
-        ("invalid utf-8", known),
-        {"n": 0, "s": ""},
-    ] == Column(client, schema).read(
-        join(avro, b"\xff\xff\xff\xff"),
-        join(text, b""),
-        join(99999, b"\0"),
-        b"\0\0",
-        b"\x09" * 9,
-        join(known, b""),
-        join(known, b"\xc8\x01"),
-        join(known, b"\0\x08"),
-        join(known, b"\0\x00\x00"),
-        join(known, b"\0\x12\x01\xff"),
-        join(known, b"\0"),
-    )
-
-
-def test_modes(client: RegistryClient) -> None:
-    """PERMISSIVE gives null; FAILFAST names record, message and reason, and never the payload."""
-    schema = proto(
-        PROTO3 + "message M { google.protobuf.Timestamp at = 1; }".replace("message", IMPORTS + "message", 1)
-    )
-    good, bad = frame_of(client, schema, b""), frame_of(client, schema, b"\x0a\x0c\x08" + b"\xff" * 8 + b"\x7f\x10\x01")
-    failing = Column(client, schema, mode=Mode.FAILFAST, origin=["offset"])
-    frames = pa.array([good, bad], pa.binary())
-
-    assert [{"at": None}, None, None] == Column(client, schema, mode=Mode.PERMISSIVE).read(good, bad, b"\1")
-    with pytest.raises(FrameRefused) as caught:
-        payload_decoder(failing.plan).decode(frames, [pa.array([41, 42])])
-    number = split(bad)[0]
-    assert f"a frame cannot be decoded (schema id {number}, offset 42): out of range (at field at)" == str(caught.value)
+    assert "struct<s:string,n:int>" == column.type.simpleString()
+    assert [{"s": "x", "n": 5}] == column.read(proto_frame(client, schema, b"\x08\x05\x12\x00\x1a\x01x"))
 
 
 RICH = proto(
@@ -519,14 +289,22 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def test_value_that_json_does_not_have(client: RegistryClient) -> None:
+    """An infinity in a Struct is a dead letter."""
+    schema = proto(PROTO3 + 'import "google/protobuf/struct.proto"; message M { google.protobuf.Value v = 1; }')
+    frame = proto_frame(client, schema, bytes.fromhex("0a0911000000000000f07f"))
+
+    assert [("out of range", split(frame)[0])] == PayloadColumn(client, schema).read(frame)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.lists(RICHES, max_size=5))
 def test_any_values(client: RegistryClient, values: list[dict[str, Any]]) -> None:
     """Whatever messages hold, columns hold."""
     kind = kind_of(RICH)
-    frames = [frame_of(client, RICH, kind(**one).SerializeToString()) for one in values]
+    frames = [proto_frame(client, RICH, kind(**one).SerializeToString()) for one in values]
 
-    assert [_plain(one) for one in values] == Column(client, RICH).read(*frames)
+    assert [_plain(one) for one in values] == PayloadColumn(client, RICH).read(*frames)
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -540,11 +318,11 @@ def test_any_bytes(
     client: RegistryClient, value: dict[str, Any], changes: list[tuple[int, int]], end: int, tail: bytes
 ) -> None:
     """A damaged frame is a value or a dead letter with its bytes, and the frames beside it are not touched."""
-    good = frame_of(client, RICH, kind_of(RICH)(**value).SerializeToString())
+    good = proto_frame(client, RICH, kind_of(RICH)(**value).SerializeToString())
     damaged = bytearray(good)
     for at, byte in changes:
         damaged[at % len(damaged)] = byte
 
-    first, _, last = Column(client, RICH).read(good, bytes(damaged[: max(1, end)]) + tail, good)
+    first, _, last = PayloadColumn(client, RICH).read(good, bytes(damaged[: max(1, end)]) + tail, good)
 
     assert _plain(value) == first == last
