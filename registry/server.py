@@ -57,6 +57,7 @@ def run(settings: Settings) -> None:
         raise StartError(f"the log {without_password(settings.log)} cannot be read: {error}") from None
     # What was replayed stays: collections need not walk through it.
     gc.freeze()
+    gc.enable()
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -86,13 +86,15 @@ class Writer:
         """
         started = time.monotonic()
         # Nothing that a replay makes is garbage in a cycle: looking for it again and again doubles the time.
+        collecting = gc.isenabled()
         gc.disable()
         try:
             self.state = self._synced(self.state)
         finally:
             # What stands now stays: otherwise the collector would walk through all of it first thing.
             gc.freeze()
-            gc.enable()
+            if collecting:
+                gc.enable()
         self.read_at = time.monotonic()
         _log.info(
             "replayed the log up to offset %d in %.2f s: %d subjects, %d records set aside",
