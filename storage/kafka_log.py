@@ -88,6 +88,7 @@ class KafkaLog:
         fencing: what keeps a second writer out.
         config: further settings of librdkafka, for example for TLS and SASL.
         timeouts: how long the steps of a call may take.
+        must_exist: raise `LogError` for a topic that is not there instead of creating it.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class KafkaLog:
         fencing: Fencing = Fencing.PEN,
         config: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
+        must_exist: bool = False,
     ) -> None:
         self._topic = topic
         self._url = (advertised_url or "").encode()
@@ -106,7 +108,7 @@ class KafkaLog:
         self._timeouts = timeouts or Timeouts()
         self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
         admin = AdminClient(self._client)
-        self._max_bytes = prepare_topic(admin, topic, self._timeouts.start)
+        self._max_bytes = prepare_topic(admin, topic, self._timeouts.start, must_exist=must_exist)
         self._end = End(admin, self._client, topic)
         self._reader = Cursor(self._client, topic)
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()

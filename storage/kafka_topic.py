@@ -28,8 +28,10 @@ _PAUSE_S = 0.05
 _DEFAULT_LIMIT = 1_000_000
 
 
-def prepare_topic(admin: AdminClient, topic: str, timeout_s: float) -> int:
+def prepare_topic(admin: AdminClient, topic: str, timeout_s: float, *, must_exist: bool = False) -> int:
     """Make sure that the topic is there and fit to hold the log; return how many bytes a record may have.
+
+    A topic that is not there is created, or refused if it `must_exist`.
 
     Raises:
         LogError: Kafka does not answer, or the topic is not fit; the message says what to do.
@@ -38,6 +40,8 @@ def prepare_topic(admin: AdminClient, topic: str, timeout_s: float) -> int:
     brokers = _brokers(admin, timeout_s)
     description = _describe(admin, topic, deadline)
     if description is None:
+        if must_exist:
+            raise LogError(f"there is no topic {topic}")
         _create(admin, topic, brokers, deadline)
         description = _await_topic(admin, topic, deadline)
     _check_partitions(topic, description, brokers)
