@@ -270,9 +270,10 @@ def _decided(state: State, group: Sequence[_Command]) -> tuple[list[Record], lis
             outcomes.append((command, None, failure))
             all_append = False
             continue
+        made = [*decision.records, *draft.tombstones_besides(decision.records)]
         if command is not group[-1]:
-            draft = draft.drafted(decision.records, now)
-        records.extend(decision.records)
+            draft = draft.drafted(made, now)
+        records.extend(made)
         outcomes.append((command, decision.answer, None))
         all_append = all_append and bool(decision.records)
     return records, outcomes, all_append
