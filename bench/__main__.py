@@ -21,6 +21,7 @@ SECTIONS = {
     "formats": "bench.serdes_formats",
     "spark": "bench.spark_decode",
     "payloads": "bench.payload_columns",
+    "spark_kafka": "bench.spark_kafka",
 }
 
 

@@ -260,9 +260,7 @@ class _Job:
         found = {int(row): self._refusal(frames, int(row), *map(int, self._reasons[row])) for row in damaged}
         return {**found, **self._others}
 
-    def _refusal(
-        self, frames: pa.Array, row: int, status: int, schema_id: int, position: int, detail: int
-    ) -> Refusal:
+    def _refusal(self, frames: pa.Array, row: int, status: int, schema_id: int, position: int, detail: int) -> Refusal:
         match status:
             case operations.FRAME_SHORT | operations.FRAME_MAGIC | operations.FRAME_ID:
                 return Refusal(_frame_fault(frames[row].as_py()))

@@ -1,4 +1,4 @@
-"""How the JVM function deals with its registry: look-ups, outages, credentials, references."""
+"""How the JVM function deals with its registry: look-ups, outages, credentials."""
 
 import json
 import re
@@ -9,10 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from serdes.client import ClientSettings, RegistryClient, Schema
-from serdes.model import Reference
+from serdes.client import ClientSettings
 from spark_udfs import NotInstalled, decode, install
 
 pytestmark = [
@@ -159,25 +158,6 @@ def test_unusable_writer_schemas(spark: SparkSession, scripted_registry: Any) ->
             zip([name for name, *_ in UNUSABLE], _numbers(decoded), strict=True)
         )
     assert dict.fromkeys(ids, 1) == dict(scripted_registry.asked)
-
-
-def test_references(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
-    """A writer schema that refers to others, which refer to others, is put together from the registry."""
-    point = {"type": "record", "name": "geo.Point", "fields": [{"name": "x", "type": "int"}]}
-    line = {"type": "record", "name": "geo.Line", "fields": [{"name": "to", "type": "geo.Point"}]}
-    path = {"type": "record", "name": "geo.Path", "fields": [{"name": "line", "type": "geo.Line"}]}
-    registry.register("a point/äöü", json.dumps(point))
-    one = (Reference("geo.Point", "a point/äöü", 1),)
-    registry.register("line", Schema(json.dumps(line), references=one))
-    schema_id = registry.register(
-        "path", Schema(json.dumps(path), references=(Reference("geo.Line", "line", 1),))
-    ).schema_id
-    whole = {**path, "fields": [{"name": "line", "type": {**line, "fields": [{"name": "to", "type": point}]}}]}
-    frames = [frame(schema_id, whole, {"line": {"to": {"x": 5}}})]
-
-    decoded = _decoded(spark, registry.settings, frames, reader_schema=json.dumps(whole), mode="FAILFAST")
-
-    assert [Row(line=Row(to=Row(x=5)))] == [row["decoded"] for row in decoded.collect()]
 
 
 def test_without_installation(scripted_registry: Any, spark: SparkSession) -> None:

@@ -3,14 +3,15 @@ package strata.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
-import org.apache.avro.NameValidator;
 import org.apache.avro.Schema;
 
 /**
@@ -101,9 +102,9 @@ final class Registry {
             return new Writer(null, "writer schema is " + type, "writer schema is " + type, 0);
         }
         try {
-            Schema.Parser parser = new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false);
-            read(parser, answer.body(), new HashSet<>(), 0);
-            return new Writer(parser.parse(text(answer.body())), "", "", 0);
+            List<String> texts = new ArrayList<>();
+            read(texts, answer.body(), new HashSet<>(), 0);
+            return new Writer(SchemaTexts.parse(texts), "", "", 0);
         } catch (RegistryFailure failure) {
             throw failure;
         } catch (RuntimeException | StackOverflowError unusable) {
@@ -112,8 +113,8 @@ final class Registry {
         }
     }
 
-    /** Make what a schema refers to known by its names, what is needed first coming first. */
-    private void read(Schema.Parser parser, JsonNode schema, Set<String> seen, int depth) {
+    /** The texts of a schema and of all that it refers to, what is needed first coming first. */
+    private void read(List<String> texts, JsonNode schema, Set<String> seen, int depth) {
         for (JsonNode reference : schema.path("references")) {
             String subject = reference.path("subject").asText();
             String path = "/subjects/" + URLEncoder.encode(subject, StandardCharsets.UTF_8).replace("+", "%20")
@@ -126,9 +127,9 @@ final class Registry {
             }
             Http.Answer answer = http.get(path);
             require(answer);
-            read(parser, answer.body(), seen, depth + 1);
-            parser.parse(text(answer.body()));
+            read(texts, answer.body(), seen, depth + 1);
         }
+        texts.add(text(schema));
     }
 
     private static void require(Http.Answer answer) {

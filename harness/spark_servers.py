@@ -1,0 +1,144 @@
+"""Spark as processes of its own, from the pyspark that is installed: a Connect server, and jobs on a cluster.
+
+    with ConnectServer(folder, python=bare_python(folder), env={}) as server:
+        run_job(program, {"conf": {"spark.remote": server.url}})
+
+Python workers can be given an interpreter that has every library and not this project, so that what they know of it was
+shipped to them.
+"""
+
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from harness.processes import Process, free_port, start_tied, stop_process, tail
+
+__all__ = ["CHECKOUT", "ConnectServer", "bare_python", "run_job", "shipped_packages", "small", "spark_home"]
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+_HOST = "127.0.0.1"
+_READY_S = 90.0
+_JOB_S = 560.0
+_POLL_S = 0.05
+_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+class ConnectServer:
+    """A server of Spark Connect with its Spark, local[2], in the same process."""
+
+    def __init__(self, folder: Path, *, python: Path, env: Mapping[str, str]) -> None:
+        self.log_file = folder / "connect.log"
+        self._port = free_port()
+        self.url = f"sc://{_HOST}:{self._port}"
+        binding = {"spark.connect.grpc.binding.address": _HOST, "spark.connect.grpc.binding.port": str(self._port)}
+        settings = {**small(folder), **binding, "spark.master": "local[2]"}
+        flags = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+        entry = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+        own = {**env, "PYSPARK_PYTHON": str(python), "SPARK_HOME": str(_pyspark())}
+        start = ["env", *(f"{key}={value}" for key, value in own.items()), str(_pyspark() / "bin" / "spark-submit")]
+        self._command = [*start, *flags, *entry]
+        self._process: Process | None = None
+
+    def __enter__(self) -> Self:
+        """Start it, and wait until it answers.
+
+        Raises:
+            RuntimeError: it ends, or does not answer in time; the message holds the end of its log.
+        """
+        self._process = start_tied(self._command, log=self.log_file)
+        deadline = time.monotonic() + _READY_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                stop_process(self._process)
+                raise RuntimeError(f"Spark Connect did not start:\n{tail(self.log_file)}")
+            time.sleep(_POLL_S)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process
+        stop_process(self._process, grace_s=10)
+
+    def _answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((_HOST, self._port)) == 0
+
+
+def small(folder: Path) -> dict[str, str]:
+    """Settings of a Spark that is for tests."""
+    return {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": _JVM,
+        "spark.executor.extraJavaOptions": _JVM,
+        "spark.driver.host": _HOST,
+        "spark.driver.bindAddress": _HOST,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+    }
+
+
+def run_job(program: Path, options: Mapping[str, Any], env: Mapping[str, str] | None = None) -> Any:
+    """Run a Spark job as a process that has the checkout, and return what it prints last, read as JSON.
+
+    Raises:
+        RuntimeError: it fails; the message holds the end of what it wrote.
+    """
+    # Executors would inherit what leads this process to the checkout.
+    inherited = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYSPARK_PYTHON")}
+    command = [sys.executable, str(program), json.dumps({"packages": str(CHECKOUT), **options})]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=_JOB_S, check=False, env={**inherited, **(env or {})}
+    )
+    if done.returncode:
+        raise RuntimeError(f"the job failed:\n{done.stderr[-6000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def spark_home(folder: Path) -> Path:
+    """A home of the Spark that is installed, into which a local cluster may write."""
+    home = folder / "spark-home"
+    home.mkdir()
+    for part in ("bin", "jars", "python", "sbin"):
+        (home / part).symlink_to(_pyspark() / part)
+    return home
+
+
+def bare_python(folder: Path) -> Path:
+    """An interpreter with all libraries that are installed here, but not with this project."""
+    script = folder / "bare-python"
+    libraries = sysconfig.get_paths()["purelib"]
+    path = f"${{PYTHONPATH:+$PYTHONPATH:}}{libraries}"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec {sys.executable} -S "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def shipped_packages(folder: Path) -> Path:
+    """The two packages that executors need, as a zip."""
+    archive = folder / "strata.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+        for package in ("serdes", "spark_udfs"):
+            for source in sorted((CHECKOUT / package).rglob("*.py")):
+                made.write(source, source.relative_to(CHECKOUT))
+    return archive
+
+
+def _pyspark() -> Path:
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise RuntimeError("pyspark is not installed")
+    return Path(found.origin).parent

@@ -1,0 +1,122 @@
+package strata.spark;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.json.JsonReadFeature;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.TextNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.avro.NameValidator;
+import org.apache.avro.Schema;
+
+/**
+ * Schema texts as Avro's parser takes them.
+ *
+ * <p>{@code .X} is the type X that has no namespace, wherever it is named. Avro's parser looks for a type of just that
+ * spelling; it takes {@code X}, unless the namespace around has an X of its own, and it takes equal definitions.
+ */
+final class SchemaTexts {
+    private static final JsonMapper JSON = JsonMapper.builder().enable(JsonReadFeature.ALLOW_JAVA_COMMENTS).build();
+    private static final Set<String> NAMED = Set.of("record", "error", "enum", "fixed");
+    private static final int MAX_DEPTH = 250;
+
+    private final Set<String> declared = new HashSet<>();
+    private final Map<String, ObjectNode> withoutNamespace = new HashMap<>();
+
+    private SchemaTexts() {}
+
+    /** The last of the texts, each of which may use the names of those before it. */
+    static Schema parse(List<String> texts) {
+        Schema.Parser parser = new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false);
+        Schema last = null;
+        boolean hasDots = texts.stream().anyMatch(text -> text.contains("\"."));
+        for (String text : hasDots ? new SchemaTexts().rewritten(texts) : texts) {
+            last = parser.parse(text);
+        }
+        return last;
+    }
+
+    private List<String> rewritten(List<String> texts) {
+        List<JsonNode> trees = new ArrayList<>();
+        try {
+            for (String text : texts) {
+                trees.add(JSON.readTree(text));
+            }
+        } catch (JsonProcessingException noJson) {
+            return texts;  // Avro's parser says it better
+        }
+        trees.forEach(tree -> walk(tree, "", 0, true));
+        return trees.stream().map(tree -> walk(tree, "", 0, false).toString()).toList();
+    }
+
+    /** Declare the named types in a type, or rewrite the names that it uses. */
+    private JsonNode walk(JsonNode type, String space, int depth, boolean declares) {
+        if (depth > MAX_DEPTH) {
+            throw new UnusableSchema("the types of the schema are nested too deeply");
+        }
+        if (type instanceof ArrayNode union) {
+            ArrayNode made = JSON.createArrayNode();
+            union.forEach(branch -> made.add(walk(branch, space, depth + 1, declares)));
+            return made;
+        }
+        if (!(type instanceof ObjectNode object)) {
+            return declares || !type.isTextual() ? type : name(type.asText(), space, depth);
+        }
+        String kind = object.path("type").asText();
+        if (NAMED.contains(kind)) {
+            return named(object, space, depth, declares);
+        }
+        String key = kind.equals("array") ? "items" : kind.equals("map") ? "values" : "type";
+        ObjectNode made = object.deepCopy();
+        if (object.has(key)) {
+            made.set(key, walk(object.get(key), space, depth + 1, declares));
+        }
+        return made;
+    }
+
+    private JsonNode named(ObjectNode type, String outer, int depth, boolean declares) {
+        String stated = type.path("namespace").isTextual() ? type.path("namespace").asText() : outer;
+        String full = full(type.path("name").asText(), stated);
+        String space = full.contains(".") ? full.substring(0, full.lastIndexOf('.')) : "";
+        if (declares) {
+            declared.add(full);
+            if (space.isEmpty()) {
+                withoutNamespace.putIfAbsent(full, type);
+            }
+        }
+        ObjectNode made = type.deepCopy();
+        for (JsonNode field : made.path("fields")) {
+            if (field instanceof ObjectNode one && one.has("type")) {
+                one.set("type", walk(one.get("type"), space, depth + 1, declares));
+            }
+        }
+        return made;
+    }
+
+    private JsonNode name(String name, String space, int depth) {
+        String full = full(name, space);
+        if (!name.startsWith(".") || !declared.contains(full)) {
+            return TextNode.valueOf(name);
+        }
+        if (full.contains(".") || space.isEmpty() || !declared.contains(space + "." + full)) {
+            return TextNode.valueOf(full);
+        }
+        ObjectNode definition = withoutNamespace.get(full).deepCopy();
+        definition.put("name", full).put("namespace", "");
+        return walk(definition, "", depth + 1, false);
+    }
+
+    private static String full(String name, String space) {
+        if (name.contains(".")) {
+            return name.startsWith(".") ? name.substring(1) : name;
+        }
+        return space.isEmpty() ? name : space + "." + name;
+    }
+}

@@ -1,0 +1,118 @@
+"""A Spark job as a user would write it: it decodes on both paths, as a batch and as a stream, and prints what came.
+
+The tests run it as a process of its own; the first argument is a JSON object with what they want of it.
+"""
+
+import json
+import sys
+from typing import Any
+
+OPTIONS = json.loads(sys.argv[1])
+sys.path.insert(0, OPTIONS["packages"])
+
+from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
+
+from serdes.client import ClientSettings  # noqa: E402
+from spark_udfs import decode, install, split_dead_letters  # noqa: E402
+
+SETTINGS = ClientSettings.of(OPTIONS["registry"])
+
+
+def session() -> SparkSession:
+    """The session asked for."""
+    builder = SparkSession.builder
+    for name, value in OPTIONS["conf"].items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def ship(spark: SparkSession) -> None:
+    """Bring the packages to the executors."""
+    if "spark.remote" in OPTIONS["conf"]:
+        spark.addArtifacts(OPTIONS["ship"], pyfile=True)
+    else:
+        spark.sparkContext.addPyFile(OPTIONS["ship"])
+
+
+def rows(df: DataFrame) -> list[Any]:
+    """All rows, in order, as JSON has them."""
+    text = functions.to_json(functions.struct("*"))
+    return [json.loads(row[0]) for row in df.orderBy("offset").select(text).collect()]
+
+
+def parts(df: DataFrame) -> dict[str, Any]:
+    """What was decoded, and what was not."""
+    good, dead = split_dead_letters(df)
+    return {"good": rows(good), "dead": rows(dead.drop("frame"))}
+
+
+def stream(spark: SparkSession, path: Any, table: str) -> DataFrame:
+    """The same frames by a streaming query."""
+    source = spark.readStream.schema("offset long, value binary").parquet(OPTIONS["frames"])
+    column = decode("value", registry=SETTINGS, subject=OPTIONS["subject"], path=path)
+    decoded = source.select("offset", column.alias("decoded"))
+    query = decoded.writeStream.format("memory").queryName(table).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return spark.table(table)
+
+
+def failure(df: DataFrame) -> str:
+    """Why a query fails."""
+    try:
+        df.collect()
+    except Exception as error:  # noqa: BLE001 - each kind of session raises another one
+        return str(error)
+    return ""
+
+
+def on_path(spark: SparkSession, path: Any) -> dict[str, Any]:
+    """Everything on one path."""
+    frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"]).repartition(OPTIONS["tasks"])
+
+    def decoded(**options: Any) -> DataFrame:
+        column = decode("value", registry=SETTINGS, subject=OPTIONS["subject"], path=path, **options)
+        return frames.select("offset", column.alias("decoded"))
+
+    answer = {
+        "type": decoded().schema["decoded"].dataType.simpleString(),
+        "batch": parts(decoded()),
+        "failure": failure(decoded(mode="FAILFAST", origin=["offset"])),
+    }
+    if OPTIONS["streams"]:
+        answer["stream"] = parts(stream(spark, path, f"stream_{path}"))
+    return answer
+
+
+def places(spark: SparkSession) -> list[list[str]]:
+    """Where workers run, and where they have the code from."""
+
+    def place(_: Any) -> str:
+        import time
+        from pathlib import Path
+
+        import spark_udfs
+
+        time.sleep(0.2)  # or one executor might take all tasks
+        return f"{Path.cwd()} {spark_udfs.__file__}"
+
+    found = spark.range(8).repartition(8).select(functions.udf(place, "string")("id").alias("place"))
+    return sorted({tuple(row["place"].split(" ")) for row in found.collect()})  # type: ignore[return-value]
+
+
+def main() -> None:
+    """Do it."""
+    spark = session()
+    answer: dict[str, Any] = {}
+    if OPTIONS["ship"]:
+        ship(spark)
+        answer["places"] = places(spark)
+    for path in ("jvm", "python"):
+        if path == "jvm":
+            install(spark, registry=SETTINGS)
+        answer[path] = on_path(spark, path)
+    spark.stop()
+    print(json.dumps(answer))  # noqa: T201 - its answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Both paths from a client of Spark Connect, and on a cluster whose executors have nothing but what is shipped."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from harness import spark_jar
+from harness.spark_servers import (
+    CHECKOUT,
+    ConnectServer,
+    bare_python,
+    run_job,
+    shipped_packages,
+    small,
+    spark_home,
+)
+from serdes.client import RegistryClient
+
+pytestmark = pytest.mark.spark
+
+MakeFrame = Callable[[int, Any, Any], bytes]
+
+JOB = Path(__file__).parent / "jobs" / "decode_job.py"
+OLD = {"type": "record", "name": "Flight", "fields": [{"name": "delay", "type": "int"}]}
+NEW = {
+    "type": "record",
+    "name": "Flight",
+    "fields": [{"name": "delay", "type": "long"}, {"name": "gate", "type": ["null", "string"], "default": None}],
+}
+
+
+@pytest.fixture
+def options(registry: RegistryClient, frame: MakeFrame, tmp_path: Path) -> dict[str, Any]:
+    """What the job is told: the registry, and frames of two versions and a damaged one, in two files."""
+    spark_jar.build()
+    old, new = (registry.register("connect", json.dumps(schema)).schema_id for schema in (OLD, NEW))
+    good = frame(new, NEW, {"delay": 2, "gate": "B7"})
+    frames = [frame(old, OLD, {"delay": 1}), good, good[:-1], None]
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    for number in range(2):
+        offsets = pa.array(range(4 * number, 4 * number + 4), pa.int64())
+        table = pa.table({"offset": offsets, "value": pa.array(frames, pa.binary())})
+        pq.write_table(table, folder / f"{number}.parquet")
+    return {"registry": registry.settings.urls[0], "subject": "connect", "frames": str(folder), "new": new}
+
+
+def _parts(options: dict[str, Any]) -> dict[str, Any]:
+    """What comes out of those frames on any path."""
+    good, dead = [], []
+    for first in (0, 4):
+        good += [
+            {"offset": first, "decoded": {"delay": 1}},
+            {"offset": first + 1, "decoded": {"delay": 2, "gate": "B7"}},
+            {"offset": first + 3},
+        ]
+        dead.append({"offset": first + 2, "reason": "truncated", "schema_id": options["new"]})
+    return {"good": good, "dead": dead}
+
+
+def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None:
+    """Both paths have given everything."""
+    expected: dict[str, Any] = dict.fromkeys(kinds, _parts(options))
+    expected["type"] = (
+        "struct<value:struct<delay:bigint,gate:string>,error:struct<reason:string,schema_id:int,frame:binary>>"
+    )
+    for path in ("jvm", "python"):
+        assert f"a frame cannot be decoded (schema id {options['new']}, offset " in answer[path].pop("failure")
+        assert expected == answer[path]
+
+
+def test_connect(options: dict[str, Any], tmp_path: Path) -> None:
+    """A client without a JVM decodes on both paths; the jar travels to a server that lacks it."""
+    with ConnectServer(tmp_path, python=bare_python(tmp_path), env={"PYTHONPATH": str(CHECKOUT)}) as server:
+        conf = {"spark.remote": server.url}
+        answer = run_job(JOB, options | {"conf": conf, "tasks": 1, "streams": False, "ship": None})
+
+    _check(answer, options, "batch")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_connect_with_shipped_code(options: dict[str, Any], tmp_path: Path) -> None:
+    """The workers of the server have no packages: the client ships them, for batches and streams."""
+    shipped = {"tasks": 4, "streams": True, "ship": str(shipped_packages(tmp_path))}
+    env = {"PYTHONPATH": "", "TMPDIR": str(tmp_path)}
+    with ConnectServer(tmp_path, python=bare_python(tmp_path), env=env) as server:
+        answer = run_job(JOB, options | shipped | {"conf": {"spark.remote": server.url}})
+
+    assert all(file.endswith("strata.zip/spark_udfs/__init__.py") for _, file in answer["places"])
+    _check(answer, options, "batch", "stream")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_cluster(options: dict[str, Any], tmp_path: Path) -> None:
+    """Two executors that have neither the jar nor the packages decode what the driver ships them to decode."""
+    shipped = {"tasks": 4, "streams": True, "ship": str(shipped_packages(tmp_path))}
+    env = {"PYSPARK_PYTHON": str(bare_python(tmp_path)), "TMPDIR": str(tmp_path)}
+    env |= {"PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_HOME": str(spark_home(tmp_path))}
+    conf = {**small(tmp_path), "spark.master": "local-cluster[2,1,1024]"}
+    answer = run_job(JOB, options | shipped | {"conf": conf}, env)
+
+    assert 2 == len({folder for folder, _ in answer["places"]})
+    assert all(file.endswith("strata.zip/spark_udfs/__init__.py") for _, file in answer["places"])
+    _check(answer, options, "batch", "stream")
