@@ -115,17 +115,25 @@ class PayloadDecoder:
         self, frames: list[bytes | None], headers: list[bytes | None] | None
     ) -> tuple[pa.Array, dict[int, "_Fault"]]:
         objects, faults = self._objects(frames, headers or [None] * len(frames))
-        build = self._shape.build
-        try:
-            return build(objects), faults
-        except DecodeError:
-            unfit = {index: error for index, one in enumerate(objects) if (error := _misfit(build, one)) is not None}
+        unfit: dict[int, DecodeError] = {}
+        values = pa.concat_arrays(list(self._built(objects, 0, len(objects), unfit)))
         for index, error in unfit.items():
             header = headers[index] if headers else None
-            place = f" at {error.path}" if error.path else ""
-            faults[index] = _fault(frames[index] or b"", header, error, place)
-            objects[index] = None
-        return build(objects), faults
+            faults[index] = _fault(frames[index] or b"", header, error, f" at {error.path}" if error.path else "")
+        return values, faults
+
+    def _built(self, objects: list[Any], start: int, end: int, unfit: dict[int, DecodeError]) -> Iterator[pa.Array]:
+        """Arrays of some objects; where one of them does not fit, halves are tried until it is found."""
+        try:
+            yield self._shape.build(objects[start:end])
+        except DecodeError as error:
+            if end - start == 1:
+                unfit[start] = error
+                yield self._shape.build([None])
+                return
+            middle = (start + end) // 2
+            yield from self._built(objects, start, middle, unfit)
+            yield from self._built(objects, middle, end, unfit)
 
     def _objects(
         self, frames: list[bytes | None], headers: list[bytes | None]
@@ -265,15 +273,6 @@ def _refusing(why: Refused) -> Parse:
         raise Refused(why.reason, str(why))
 
     return refuse
-
-
-def _misfit(build: Callable[[Sequence[Any]], pa.Array], one: Any) -> DecodeError | None:
-    """Why an object makes no row, tried alone."""
-    try:
-        build([one])
-    except DecodeError as error:
-        return error
-    return None
 
 
 def _fault(frame: bytes, header: bytes | None, error: DecodeError | FrameError | Refused, place: str = "") -> _Fault:
