@@ -1,7 +1,7 @@
 """Decide key encryption keys (KEKs): names for keys that a key management service (KMS) keeps.
 
 Only clients talk to the KMS. What is stored says where it is and which key is meant, and nothing that gives access:
-properties that hold credentials are left out (docs/decisions/0009).
+properties that hold credentials are left out (docs/decisions/0010).
 """
 
 from collections.abc import Mapping
