@@ -20,6 +20,8 @@ SECTIONS = {
     "serdes": "bench.serdes_decode",
     "formats": "bench.serdes_formats",
     "spark": "bench.spark_decode",
+    "payloads": "bench.payload_columns",
+    "spark_kafka": "bench.spark_kafka",
 }
 
 

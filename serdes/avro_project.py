@@ -52,14 +52,11 @@ class SchemaWriter:
                 return {"type": "map", "values": self.tree(node.values)}
             case Union():
                 return [self.tree(branch) for branch in node.branches]
-            case Record() | Enum() | Fixed() if self._is_known(node.name):
+            case Record() | Enum() | Fixed() if node.name in self._written:
                 return _reference(node.name)
         self._written.add(node.name)
         aliases = [_reference(one) for one in node.aliases]
         return {"name": node.name, "namespace": "", "aliases": aliases, **self._definition(node)}
-
-    def _is_known(self, name: str) -> bool:
-        return name in self._written
 
     def _definition(self, node: Record | Enum | Fixed) -> dict[str, Any]:
         match node:

@@ -111,15 +111,23 @@ class DecodeError(SerdeError):
 
 
 class EncodeError(SerdeError):
-    """The value does not fit the schema; `path` is the field at fault, empty for the value as a whole."""
+    """The value does not fit the schema.
 
-    def __init__(self, detail: str, *, path: str = "") -> None:
+    Attributes:
+        detail: why.
+        path: the field at fault, empty for the value as a whole.
+        row: in a batch the row at fault; None where none is, such as when a column is missing.
+    """
+
+    def __init__(self, detail: str, *, path: str = "", row: int | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
         self.path = path
+        self.row = row
 
     def __str__(self) -> str:
-        return f"{self.detail} (at field {self.path})" if self.path else self.detail
+        what = self.detail if self.row is None else f"row {self.row}: {self.detail}"
+        return f"{what} (at field {self.path})" if self.path else what
 
 
 class RegistryError(SerdeError):

@@ -11,42 +11,77 @@ Rules of this file: no pyspark session, no pandas; the values are the business o
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NoReturn
+from uuid import UUID
 
 import pyarrow as pa
 
 from serdes import arrow
-from serdes.arrow import ColumnTooLarge, Refusal, Style, read_schema
+from serdes.arrow import ColumnTooLarge, Style, read_schema
+from serdes.arrow.programs import UNKNOWN
 from serdes.avro_schema import Node
 from serdes.client import RegistryClient, Schema
-from serdes.errors import RegistryError, SchemaError, SerdeError
-from serdes.settings import ClientSettings
-from spark_udfs.plan import Mode, Plan
+from serdes.errors import SchemaError, SerdeError
+from spark_udfs.names import Name, Names, has_guids, is_binary
+from spark_udfs.outcomes import (
+    UNKNOWN_GUID,
+    FrameRefused,
+    Refusal,
+    RegistryNotUsable,
+    client_of,
+    finished,
+    is_unknown,
+    not_usable,
+    schema_named,
+)
+from spark_udfs.plan import Plan
 
 __all__ = ["BatchDecoder", "FrameRefused", "RegistryNotUsable", "batch_decoder"]
 
-_ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("frame", pa.binary())])
-_UNKNOWN_SCHEMA = 40403
-
-
-class FrameRefused(ValueError):
-    """In mode FAILFAST: a frame that cannot be decoded."""
-
-
-class RegistryNotUsable(RuntimeError):
-    """The registry did not answer, or not as a registry: no record is to blame, the task may run again."""
+_MAX_NAMES = 100_000
 
 
 @lru_cache(maxsize=32)
 def batch_decoder(plan: Plan) -> "BatchDecoder":
     """This process's decoder for a plan."""
-    return BatchDecoder(plan, _client(plan.registry))
+    return BatchDecoder(plan, client_of(plan.registry))
 
 
-@lru_cache(maxsize=8)
-def _client(settings: ClientSettings) -> RegistryClient:
-    return RegistryClient.from_settings(settings)
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Frames as the decoder takes them; with names their ids are numbers of names.
+
+    Attributes:
+        decoder: what decodes them.
+        sent: the bytes as they came.
+        frames: what becomes of them, null where `refused` says why.
+        refused: reasons by row.
+        names: what numbers stand for.
+    """
+
+    decoder: arrow.BatchDecoder
+    sent: pa.Array
+    frames: pa.Array
+    refused: Mapping[int, str]
+    names: Names | None
+
+    def refusals(self, found: Mapping[int, arrow.Refusal]) -> dict[int, Refusal]:
+        """Why rows have no value."""
+        refusals = {row: Refusal(reason, None) for row, reason in self.refused.items()}
+        for row, one in found.items():
+            name: Name | None = one.schema_id
+            if self.names is not None and one.schema_id is not None:
+                name = self.names.name(one.schema_id)
+            has_guid = isinstance(name, UUID) and one.reason == UNKNOWN[0]
+            refusals[row] = Refusal(UNKNOWN_GUID if has_guid else one.reason, name)
+        return refusals
+
+    def explain(self, row: int, refusal: Refusal) -> str:
+        """The refusal of a row in full."""
+        frame = self.frames[row].as_py()
+        known = frame is not None and refusal.reason != UNKNOWN_GUID
+        return str((self.decoder.explain(frame) if known else None) or refusal.reason)
 
 
 class BatchDecoder:
@@ -54,53 +89,58 @@ class BatchDecoder:
 
     def __init__(self, plan: Plan, client: RegistryClient) -> None:
         self._plan = plan
-        self._decoder = arrow.BatchDecoder(plan.reader_schema, _writers(client), style=Style.SPARK)
+        self._client = client
+        self._decoder = self._decoder_by(lambda schema_id: schema_id)
+        self._names = Names()
+        self._by_name = self._decoder_by(self._names.name)
 
     def decode(self, frames: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
-        """One value for each frame: as the plan's mode has it, the value itself or a struct of value and error."""
+        """One value for each frame: as the plan's mode has it, the value itself or a struct of value and error.
+
+        Frames may be structs of the bytes and of what a header of the record says of their schema.
+        """
+        batch = self._batch(frames)
         try:
-            rows = self._decoder.rows(frames)
+            rows = batch.decoder.rows(batch.frames)
         except ColumnTooLarge as error:
             raise ColumnTooLarge(f"{error}: lower spark.sql.execution.arrow.maxRecordsPerBatch") from None
-        if rows.refusals and self._plan.mode is Mode.FAILFAST:
-            self._fail(frames, rows.refusals, origin)
-        values = self._decoder.array(rows)
-        if self._plan.mode is not Mode.DEADLETTER:
-            return values
-        return pa.StructArray.from_arrays([values, _errors(frames, rows.refusals)], names=["value", "error"])
+        refusals = batch.refusals(rows.refusals)
 
-    def _fail(self, frames: pa.Array, refusals: Mapping[int, Refusal], origin: Sequence[pa.Array]) -> NoReturn:
-        index = min(refusals)
-        refusal = refusals[index]
-        named = zip(
-            ("schema id", *self._plan.origin), (refusal.schema_id, *(one[index].as_py() for one in origin)), strict=True
-        )
-        place = ", ".join(f"{name} {value}" for name, value in named)
-        why = self._decoder.explain(frames[index].as_py()) or refusal.reason
-        raise FrameRefused(f"a frame cannot be decoded ({place}): {why}")
+        def values() -> pa.Array:
+            return batch.decoder.array(rows)
+
+        def explain(row: int) -> str:
+            return batch.explain(row, refusals[row])
+
+        return finished(self._plan, values, batch.sent, refusals, origin, explain)
+
+    def _batch(self, frames: pa.Array) -> _Batch:
+        value, header = frames.flatten() if pa.types.is_struct(frames.type) else (frames, None)
+        if (header is None or header.null_count == len(header)) and not (is_binary(value) and has_guids(value)):
+            return _Batch(self._decoder, value, value, {}, None)
+        if len(self._names) >= _MAX_NAMES:
+            self._names = Names()
+            self._by_name = self._decoder_by(self._names.name)
+        renamed = self._names.rename(value, header)
+        return _Batch(self._by_name, value, renamed.frames, renamed.refused, self._names)
+
+    def _decoder_by(self, name: Callable[[int], Name]) -> arrow.BatchDecoder:
+        """A decoder of frames whose ids are what `name` makes schemas of."""
+        find = _writers(self._client)
+        return arrow.BatchDecoder(self._plan.reader_schema, lambda number: find(name(number)), style=Style.SPARK)
 
 
-def _writers(client: RegistryClient) -> Callable[[int], Schema | Node]:
-    """Writer schemas by id, with all that they refer to; what is no record's fault is told as such."""
+def _writers(client: RegistryClient) -> Callable[[Name], Schema | Node]:
+    """Writer schemas by name, with all that they refer to; what is no record's fault is told as such."""
 
-    def find(schema_id: int) -> Schema | Node:
+    def find(name: Name) -> Schema | Node:
         try:
-            return read_schema(client, client.get_schema(schema_id))
+            return read_schema(client, schema_named(client, name))
         except SchemaError:
             raise
         except SerdeError as error:
-            if isinstance(error, RegistryError) and error.error_code == _UNKNOWN_SCHEMA:
+            if is_unknown(error):
                 raise
-            raise RegistryNotUsable(f"schema id {schema_id} could not be looked up: {error}") from None
+            raise not_usable(name, error) from None
 
     return find
-
-
-def _errors(frames: pa.Array, refusals: Mapping[int, Refusal]) -> pa.Array:
-    if not refusals:
-        return pa.nulls(len(frames), _ERROR_TYPE)
-    errors: list[dict[str, Any] | None] = [None] * len(frames)
-    for index, refusal in refusals.items():
-        frame = frames[index].as_py()
-        errors[index] = {"reason": refusal.reason, "schema_id": refusal.schema_id, "frame": frame}
-    return pa.array(errors, _ERROR_TYPE)

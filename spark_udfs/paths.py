@@ -14,16 +14,19 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, SparkSession, functions
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
-from serdes.settings import ClientSettings
 from spark_udfs.catalog import NotInstalled, is_installed, jvm_path
 from spark_udfs.plan import Mode, Plan, reader_type
+
+if TYPE_CHECKING:
+    from spark_udfs.executor import BatchDecoder
+    from spark_udfs.payloads import PayloadDecoder
 
 __all__ = ["ERROR_TYPE", "Path", "Way", "arrow_path", "chosen_path", "output_type", "pandas_path"]
 
@@ -49,14 +52,17 @@ class Way(StrEnum):
     PYTHON = "python"
 
 
-def chosen_path(way: Way, registry: ClientSettings) -> Path:
+def chosen_path(way: Way, plan: Plan) -> Path:
     """The way asked for, or the fastest that the session and the installed Spark offer.
 
     Raises:
         NotInstalled: the JVM is asked for, and `install` has not been called for this registry.
+        ValueError: the JVM is asked for, and the format is not Avro.
         ImportError: the Python workers would lack what they need.
     """
-    is_ready = way is not Way.PYTHON and is_installed(_session(), registry)
+    if plan.payload is not None:
+        return _python_path(way, f"the JVM decodes Avro, and the reader schema is {plan.payload.schema.format}")
+    is_ready = way is not Way.PYTHON and is_installed(_session(), plan.registry)
     if is_ready:
         _say("inside Spark's executors")
         return jvm_path
@@ -64,9 +70,15 @@ def chosen_path(way: Way, registry: ClientSettings) -> Path:
         raise NotInstalled("call spark_udfs.install(spark, registry=…) with these settings of the registry first")
     if find_spec("numba") is None:
         raise ImportError("decoding in Python workers needs numba: pip install 'strata-registry[spark]'")
+    return _python_path(way, "install was not called for this registry in this session")
+
+
+def _python_path(way: Way, why: str) -> Path:
+    if way is Way.JVM:
+        raise ValueError(f"path='jvm' cannot be had: {why}")
     path = arrow_path if hasattr(functions, "arrow_udf") else pandas_path
-    why = "it was asked for" if way is Way.PYTHON else "install was not called for this registry in this session"
-    _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {why}")
+    reason = "it was asked for" if way is Way.PYTHON else why
+    _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {reason}")
     return path
 
 
@@ -76,6 +88,17 @@ def _session() -> SparkSession | None:
         return SparkSession.active()
     except PySparkRuntimeError:
         return None
+
+
+def _decoder(plan: Plan) -> "BatchDecoder | PayloadDecoder":
+    """What decodes batches by a plan; called in Python workers, which alone need what it imports."""
+    if plan.payload is not None:
+        from spark_udfs.payloads import payload_decoder
+
+        return payload_decoder(plan)
+    from spark_udfs.executor import batch_decoder
+
+    return batch_decoder(plan)
 
 
 @cache
@@ -95,9 +118,7 @@ def arrow_path(plan: Plan, columns: Sequence[Column]) -> Column:
     """Arrow arrays from and to the JVM."""
 
     def decode_arrow(frames: pa.Array, *origin: pa.Array) -> pa.Array:
-        from spark_udfs.executor import batch_decoder
-
-        return batch_decoder(plan).decode(frames, origin)
+        return _decoder(plan).decode(frames, origin)
 
     return _once(cast("Any", functions).arrow_udf(decode_arrow, output_type(plan)), columns)
 
@@ -110,14 +131,19 @@ def pandas_path(plan: Plan, columns: Sequence[Column]) -> Column:
     import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 
     def decode_pandas(frames: pd.Series, *origin: pd.Series) -> pd.DataFrame:
-        from spark_udfs.executor import batch_decoder
-
-        given, *others = (pa.Array.from_pandas(series) for series in (frames, *origin))
-        binary = given.cast(pa.binary()) if pa.types.is_null(given.type) else given
-        return _dressed({"decoded": batch_decoder(plan).decode(binary, others)})
+        others = [pa.Array.from_pandas(series) for series in origin]
+        return _dressed({"decoded": _decoder(plan).decode(_undressed(frames), others)})
 
     wrapped = StructType([StructField("decoded", output_type(plan))])
     return _once(cast("Any", functions).pandas_udf(decode_pandas, wrapped), columns)["decoded"]
+
+
+def _undressed(frames: Any) -> pa.Array:
+    """Frames as Arrow has them; records with headers come as a data frame."""
+    if frames.ndim > 1:
+        return pa.StructArray.from_arrays([_undressed(frames[name]) for name in frames], names=list(frames))
+    array = pa.Array.from_pandas(frames)
+    return array.cast(pa.binary()) if pa.types.is_null(array.type) else array
 
 
 def _once(function: Any, columns: Sequence[Column]) -> Column:

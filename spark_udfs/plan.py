@@ -9,21 +9,24 @@ Rules of this file: it asks the registry for the reader schema at most, once; no
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeVar
 
 from serdes.avro_schema import Node, parse
 from serdes.client import RegistryClient, Schema
+from serdes.model import AVRO
 from serdes.references import resolve
 from serdes.settings import ClientSettings
+from spark_udfs.formats import PayloadSchema, payload_schema, reader_of
 from spark_udfs.reader_schema import project, write
+from spark_udfs.shapes import Shape
 from spark_udfs.types import Type, type_of
 
-__all__ = ["Mode", "Plan", "ReaderSource", "Registry", "plan", "reader_type", "settings_of"]
+__all__ = ["Mode", "Plan", "ReaderSource", "Registry", "one_of", "plan", "reader_type", "settings_of"]
 
 Registry = str | Sequence[str] | ClientSettings
 """How a caller names the registry."""
 
-_AVRO = "AVRO"
+_E = TypeVar("_E", bound=StrEnum)
 
 
 class Mode(StrEnum):
@@ -43,22 +46,29 @@ class Plan:
         reader_schema: the schema text of the values that come out.
         mode: what becomes of a frame that cannot be decoded.
         origin: names of the further columns handed to the executor, for its errors.
+        payload: the reader schema again, when its format is not Avro.
     """
 
     registry: ClientSettings
     reader_schema: str
     mode: Mode
     origin: tuple[str, ...] = ()
+    payload: PayloadSchema | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderSource:
-    """The three ways of naming a reader schema, of which one is taken."""
+    """The three ways of naming a reader schema, of which one is taken.
 
-    text: str | None = None
+    A text is Avro unless `format` says otherwise; with references it is a `Schema`. Of a schema in the registry,
+    `format` is what it must be.
+    """
+
+    text: str | Schema | None = None
     subject: str | None = None
     version: int | Literal["latest"] = "latest"
     schema_id: int | None = None
+    format: str | None = None
 
     def __post_init__(self) -> None:
         given = [one for one in (self.text, self.subject, self.schema_id) if one is not None]
@@ -69,15 +79,21 @@ class ReaderSource:
         if self.version != "latest" and self.subject is None:
             raise ValueError("version counts within a subject: give the subject too")
 
-    def read(self, registry: ClientSettings) -> Node:
-        """The schema with all that it refers to, asked of the registry unless it was given."""
-        if self.text is not None:
-            return parse(self.text)
+    def read(self, registry: ClientSettings) -> Schema:
+        """The schema, asked of the registry unless it was given."""
+        if isinstance(self.text, str):
+            return Schema(self.text, self.format or AVRO)
+        found = self.text or self._ask(registry)
+        if self.format not in (None, found.format):
+            raise ValueError(f"the reader schema is a {found.format} schema, and not {self.format}")
+        return found
+
+    def _ask(self, registry: ClientSettings) -> Schema:
         with RegistryClient.from_settings(registry) as client:
             if self.subject is not None:
-                return _avro(client, client.get_version(self.subject, self.version).schema, self.subject)
+                return client.get_version(self.subject, self.version).schema
             if self.schema_id is not None:
-                return _avro(client, client.get_schema(self.schema_id))
+                return client.get_schema(self.schema_id)
         raise AssertionError(self)
 
 
@@ -88,16 +104,34 @@ def plan(
     mode: Mode,
     columns: Sequence[str] | None = None,
     origin: Sequence[str] = (),
+    message: str | None = None,
+    validate: bool = False,
 ) -> Plan:
     """Fix the reader schema of a decode."""
     schema = source.read(registry)
-    wanted = schema if columns is None else project(schema, columns)
-    return Plan(registry, write(wanted), mode, tuple(origin))
+    if schema.format == AVRO and message is None and not validate:
+        parsed = _avro(registry, schema, source.subject)
+        wanted = parsed if columns is None else project(parsed, columns)
+        return Plan(registry, write(wanted), mode, tuple(origin))
+    payload = payload_schema(
+        registry, schema, subject=source.subject, columns=columns, message=message, validate=validate
+    )
+    return Plan(registry, schema.text, mode, tuple(origin), payload)
 
 
-def reader_type(plan: Plan) -> Type:
+def reader_type(plan: Plan) -> Type | Shape:
     """The type of the values that come out, the same wherever it is asked."""
+    if plan.payload is not None:
+        return reader_of(plan.payload).shape
     return type_of(parse(plan.reader_schema))
+
+
+def one_of(allowed: type[_E], name: str, given: str) -> _E:
+    """The member of an enum by its text; ValueError says what is allowed."""
+    try:
+        return allowed(given)
+    except ValueError:
+        raise ValueError(f"{name} is {given!r}; allowed are {', '.join(allowed)}") from None
 
 
 def settings_of(registry: Registry) -> ClientSettings:
@@ -105,7 +139,9 @@ def settings_of(registry: Registry) -> ClientSettings:
     return registry if isinstance(registry, ClientSettings) else ClientSettings.of(registry)
 
 
-def _avro(client: RegistryClient, schema: Schema, subject: str | None = None) -> Node:
-    if schema.format != _AVRO:
-        raise ValueError(f"the reader schema is a {schema.format} schema; this decodes Avro")
-    return parse(schema.text, [one.text for one in resolve(client, schema, subject).values()])
+def _avro(registry: ClientSettings, schema: Schema, subject: str | None) -> Node:
+    """The schema with all that it refers to."""
+    if not schema.references:
+        return parse(schema.text)
+    with RegistryClient.from_settings(registry) as client:
+        return parse(schema.text, [one.text for one in resolve(client, schema, subject).values()])

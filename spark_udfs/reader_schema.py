@@ -20,11 +20,7 @@ def write_with_defaults(text: str) -> str:
 
 
 class _EncodingWriter(SchemaWriter):
-    """Puts the bytes of a default in its place; readable for Avro's own parser."""
-
-    def _is_known(self, name: str) -> bool:
-        # Avro's parser has no way to say that a name is without namespace, but takes equal definitions.
-        return "." in name and super()._is_known(name)
+    """Puts the bytes of a default in its place."""
 
     def _field(self, one: Field) -> dict[str, Any]:
         written = super()._field(one)

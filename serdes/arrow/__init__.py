@@ -16,13 +16,14 @@ except ImportError as error:
 
 from serdes.arrow.columns import ColumnTooLarge
 from serdes.arrow.decode import BatchDecoder, Refusal, decode_batch
-from serdes.arrow.encode import encode_batch
+from serdes.arrow.encode import BatchEncoder, encode_batch
 from serdes.arrow.layout import Style, UnsupportedSchema
 from serdes.arrow.programs import read_schema
 from serdes.avro_decode import Limits
 
 __all__ = [
     "BatchDecoder",
+    "BatchEncoder",
     "ColumnTooLarge",
     "Limits",
     "Refusal",

@@ -23,7 +23,7 @@ from serdes.avro_schema import Array, Enum, Fixed, Kind, Map, Node, Primitive, R
 from serdes.errors import EncodeError
 from serdes.framing import join
 
-__all__ = ["encode_batch"]
+__all__ = ["BatchEncoder", "encode_batch"]
 
 _FIRST_BYTES = 64
 _BOUNDS = {Kind.INT: (-(2**31), 2**31 - 1), Kind.LONG: (-(2**63), 2**63 - 1)}
@@ -38,8 +38,38 @@ _WHY = {
 }
 
 
+class BatchEncoder:
+    """Encodes batches with one writer schema; threads may share it.
+
+    Args:
+        writer_schema: the schema text to write with, as the registry has it.
+        prefix: what stands before each payload.
+
+    Raises:
+        SchemaError: the writer schema is no Avro schema.
+        UnsupportedSchema: Arrow has no type for a part of it.
+    """
+
+    def __init__(self, writer_schema: str, *, prefix: bytes = b"") -> None:
+        self._node = parse(writer_schema)
+        self._root = layout(self._node)
+        self._prefix = prefix
+        self._program = _Program()
+        self._program.write(self._node, self._root)
+
+    @property
+    def columns(self) -> Column:
+        """What is written: the fields of the writer schema as Arrow has them."""
+        return self._root
+
+    def encode(self, batch: pa.RecordBatch | pa.Table | pa.Array) -> pa.Array:
+        """One frame for each row, see `encode_batch`."""
+        array = _rows(batch, self._node)
+        return _run(self._program, Feed(self._root, array), len(array), self._prefix)
+
+
 def encode_batch(batch: pa.RecordBatch | pa.Table | pa.Array, writer_schema: str, *, schema_id: int | None) -> pa.Array:
-    """One frame for each row.
+    """One frame for each row; for many batches make a `BatchEncoder`.
 
     Args:
         batch: a record batch or table whose columns are the fields of a record, found by name, others are ignored; or
@@ -55,13 +85,8 @@ def encode_batch(batch: pa.RecordBatch | pa.Table | pa.Array, writer_schema: str
         EncodeError: a value does not fit; the error names the row and, as `path`, the field.
         UnsupportedSchema: Arrow has no type for a part of the writer schema.
     """
-    node = parse(writer_schema)
-    root = layout(node)
-    array = _rows(batch, node)
-    program = _Program()
-    program.write(node, root)
-    header = b"" if schema_id is None else join(schema_id, b"")
-    return _run(program, Feed(root, array), len(array), header)
+    prefix = b"" if schema_id is None else join(schema_id, b"")
+    return BatchEncoder(writer_schema, prefix=prefix).encode(batch)
 
 
 def _rows(batch: pa.RecordBatch | pa.Table | pa.Array, node: Node) -> pa.Array:
@@ -108,7 +133,7 @@ def _run(program: "_Program", feed: Feed, rows: int, header: bytes) -> pa.Array:
         row = int(state[op.ROW])
         if stop == op.FAILED:
             instruction, why = divmod(int(state[op.PLACE]), 16)
-            raise EncodeError(f"row {row}: {_WHY[why]}", path=program.paths[instruction])
+            raise EncodeError(_WHY[why], path=program.paths[instruction], row=row)
         out = np.concatenate([out, np.empty(len(out), np.uint8)])
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out[: int(offsets[rows])])]
     return pa.Array.from_buffers(pa.large_binary(), rows, buffers)

@@ -16,6 +16,16 @@ from serdes.errors import EncodeError
 
 __all__ = ["Feed"]
 
+_TEXTS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:
@@ -118,16 +128,40 @@ class Feed:
 
 def _cast(array: pa.Array, column: Column, place: _Place) -> pa.Array:
     """The array in the column's type; the row of the first value that does not fit is found by halving."""
+    if array.type == column.arrow:
+        return array
+    other = EncodeError(f"a column of {column.arrow} expected, found {array.type}", path=place.path)
+    if _bends(array.type, column.arrow):
+        raise other
     try:
-        return array if array.type == column.arrow else array.cast(column.arrow)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        return array.cast(column.arrow)
+    except pa.ArrowNotImplementedError:
+        raise other from None
+    except pa.ArrowInvalid:
         first, last = 0, len(array)
-        while last - first > 1:
-            middle = (first + last) // 2
-            try:
-                array.slice(first, middle - first).cast(column.arrow)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                last = middle
-            else:
-                first = middle
-        raise EncodeError(f"row {place.row(first)}: {error}", path=place.path) from None
+    while last - first > 1:
+        middle = (first + last) // 2
+        try:
+            array.slice(first, middle - first).cast(column.arrow)
+        except pa.ArrowInvalid:
+            last = middle
+        else:
+            first = middle
+    # Arrow's own message has the value in it, which is nothing to count by and has no place in a log.
+    raise EncodeError(f"a value does not fit {column.arrow}", path=place.path, row=place.row(first))
+
+
+def _bends(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Arrow casts without a word what is not the same: texts to numbers and back, 5 to true, 0.1 to a float."""
+    kind = given.value_type if pa.types.is_dictionary(given) else given
+    if pa.types.is_null(kind):
+        return False
+    if _is_text(kind) is not _is_text(wanted) or pa.types.is_boolean(kind) is not pa.types.is_boolean(wanted):
+        return True
+    if pa.types.is_floating(wanted):
+        return bool(pa.types.is_decimal(kind) or (pa.types.is_floating(kind) and kind.bit_width > wanted.bit_width))
+    return bool(pa.types.is_decimal(wanted) and pa.types.is_floating(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in _TEXTS)

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 import fastavro
 import pytest
@@ -62,13 +63,13 @@ class ScriptedRegistry:
     """A registry that counts what it is asked and can be out of order: the states that a real one is seldom in.
 
     Attributes:
-        asked: how often each schema id was asked for.
+        asked: how often each schema id, or GUID, was asked for.
         status: when set, what every request is answered with.
         authorizations: the Authorization headers that came.
     """
 
     def __init__(self) -> None:
-        self.asked: Counter[int] = Counter()
+        self.asked: Counter[int | str] = Counter()
         self.status: int | None = None
         self.authorizations: set[str] = set()
         self._scheme = "http"
@@ -95,8 +96,12 @@ class ScriptedRegistry:
     def add_text(self, text: str, properties: dict[str, Any]) -> int:
         """Make any schema text known under the next id."""
         schema_id = len(self._schemas) + 1
-        self._schemas[schema_id] = {"schema": text, **properties}
+        self._schemas[schema_id] = {"schema": text, "guid": str(uuid5(NAMESPACE_OID, text)), **properties}
         return schema_id
+
+    def guid(self, schema_id: int) -> UUID:
+        """The GUID of a schema that was made known."""
+        return UUID(self._schemas[schema_id]["guid"])
 
     def close(self) -> None:
         """End the server; its port answers nobody from then on."""
@@ -105,13 +110,15 @@ class ScriptedRegistry:
         self._thread.join()
 
     def _answer(self, path: str) -> tuple[int, Any]:
-        schema_id = int(path.rpartition("/")[2])
-        self.asked[schema_id] += 1
+        kind, _, name = path.removeprefix("/schemas/").partition("/")
+        key = name if kind == "guids" else int(name)
+        self.asked[key] += 1
         if self.status is not None:
             return self.status, {"error_code": self.status, "message": "out of order"}
-        if schema_id not in self._schemas:
-            return 404, {"error_code": 40403, "message": f"Schema {schema_id} not found"}
-        return 200, self._schemas[schema_id]
+        known = {one["guid"]: one for one in self._schemas.values()} if kind == "guids" else self._schemas
+        if key not in known:
+            return 404, {"error_code": 40403, "message": f"Schema {key} not found"}
+        return 200, known[key]
 
     def _handler(registry: "ScriptedRegistry") -> type[BaseHTTPRequestHandler]:  # noqa: N805 - `self` is the handler's
         class Handler(BaseHTTPRequestHandler):

@@ -192,7 +192,7 @@ def test_evolution(spark: SparkSession, registry: RegistryClient, frame: MakeFra
 
 
 DAMAGED: list[tuple[str, Callable[[bytes], bytes], str, bool]] = [
-    ("wrong magic byte", lambda good: b"\x01" + good[1:], "wrong magic byte 0x01", False),
+    ("wrong magic byte", lambda good: b"\x02" + good[1:], "wrong magic byte 0x02", False),
     ("glue", lambda good: b"\x03\0" + b"u" * 16 + good, "wrong magic byte 0x03 (frame of AWS Glue's registry)", False),
     ("empty", lambda good: b"", "frame too short", False),
     ("too short", lambda good: good[:4], "frame too short", False),

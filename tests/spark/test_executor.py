@@ -246,14 +246,6 @@ def test_reader_schema_when_registry_is_down(scripted_registry: Any) -> None:
         plan(_impatient(scripted_registry.url), ReaderSource(schema_id=1), mode=Mode.PERMISSIVE)
 
 
-def test_reader_schema_of_another_format(scripted_registry: Any) -> None:
-    """A reader schema that is not Avro is refused by name of its format."""
-    schema_id = scripted_registry.add_text('syntax = "proto3";', {"schemaType": "PROTOBUF"})
-
-    with pytest.raises(ValueError, match="the reader schema is a PROTOBUF schema"):
-        plan(_impatient(scripted_registry.url), ReaderSource(schema_id=schema_id), mode=Mode.PERMISSIVE)
-
-
 # name, arguments
 CONTRADICTIONS: list[tuple[str, dict[str, Any]]] = [
     ("none", {}),

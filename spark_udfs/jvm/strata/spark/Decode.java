@@ -14,18 +14,13 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Frames (magic byte, schema id, payload) in, values of the reader schema out.
+ * Frames (magic byte, schema id or GUID, payload) in, values of the reader schema out.
  *
  * <p>Spark calls {@code invoke} from generated code, with its own bytes and nothing boxed. A task has its own copy of
  * the function, so that its buffers need no lock; writer schemas are shared by the process.
  */
 public final class Decode implements ScalarFunction<Object> {
     private static final long serialVersionUID = 1L;
-    private static final int HEADER = 5;
-    // Version 3, then 0 or 5 for the compression, then a UUID of 16 bytes.
-    private static final int GLUE = 3;
-    private static final int GLUE_ZLIB = 5;
-    private static final int GLUE_HEADER = 18;
     private static final int MAX_PROGRAMS = 1000;
     static final StructType ERROR = new StructType()
         .add("reason", DataTypes.StringType)
@@ -81,16 +76,36 @@ public final class Decode implements ScalarFunction<Object> {
 
     /** A frame's value. */
     public Object invoke(byte[] frame) {
-        return invoke(frame, null);
+        return decode(frame, null, null);
     }
 
     /** A frame's value, and where the frame came from. */
     public Object invoke(byte[] frame, InternalRow origin) {
+        return decode(frame, null, origin);
+    }
+
+    /** The value of a record with headers: its bytes, and what its header says of the schema. */
+    public Object invoke(InternalRow record) {
+        return invoke(record, null);
+    }
+
+    /** The same, and where the record came from. */
+    public Object invoke(InternalRow record, InternalRow origin) {
+        return record == null
+            ? decode(null, null, origin)
+            : decode(bytes(record, 0), bytes(record, 1), origin);
+    }
+
+    private static byte[] bytes(InternalRow record, int index) {
+        return record.isNullAt(index) ? null : record.getBinary(index);
+    }
+
+    private Object decode(byte[] frame, byte[] header, InternalRow origin) {
         try {
             if (work == null) {
                 work = new Work(plan, settings);
             }
-            return frame == null ? work.nothing() : work.decode(frame);
+            return frame == null ? work.nothing() : work.decode(frame, header);
         } catch (Refusal refusal) {
             if (plan.mode() == Plan.Mode.FAILFAST) {
                 throw new IllegalArgumentException(
@@ -104,8 +119,7 @@ public final class Decode implements ScalarFunction<Object> {
     }
 
     private String place(Refusal refusal, InternalRow origin) {
-        StringBuilder place = new StringBuilder("schema id ")
-            .append(refusal.schemaId == null ? "None" : refusal.schemaId);
+        StringBuilder place = new StringBuilder(refusal.place());
         for (int i = 0; i < plan.origin().size() && origin != null; i++) {
             Object value = origin.get(i, ((StructType) inputs[1]).fields()[i].dataType());
             place.append(", ").append(plan.origin().get(i)).append(' ').append(value == null ? "None" : value);
@@ -121,9 +135,11 @@ public final class Decode implements ScalarFunction<Object> {
         private final Registry registry;
         private final UnsafeRowWriter row;
         private final UnsafeRowWriter error;
-        private final Map<Integer, Program> programs = new HashMap<>();
-        private final Map<Integer, Refusal> unusable = new HashMap<>();
-        private int lastId = -1;
+        private final Map<Object, Program> programs = new HashMap<>();
+        private final Map<Object, Refusal> unusable = new HashMap<>();
+        private final Opened opened = new Opened();
+        private final Opened lastOpened = new Opened();
+        private Object lastName;
         private Program last;
 
         Work(Plan plan, RegistrySettings settings) {
@@ -135,9 +151,12 @@ public final class Decode implements ScalarFunction<Object> {
             error = new UnsafeRowWriter(row, ERROR.size());
         }
 
-        Object decode(byte[] frame) {
-            int id = schemaId(frame);
-            program(id).read(frame, HEADER, id);
+        Object decode(byte[] frame, byte[] header) {
+            opened.open(frame, header);
+            if (last == null || !opened.isNamedAs(lastOpened)) {
+                turn(opened.name());
+            }
+            last.read(frame, opened.start(), lastName);
             if (mode == Plan.Mode.DEADLETTER) {
                 row.setNullAt(1);
             }
@@ -173,36 +192,31 @@ public final class Decode implements ScalarFunction<Object> {
             int start = row.cursor();
             error.resetRowWriter();
             error.write(0, refusal.reason.getBytes(StandardCharsets.UTF_8));
-            if (refusal.schemaId == null) {
+            if (refusal.schemaId() == null) {
                 error.setNullAt(1);
             } else {
-                error.write(1, (int) refusal.schemaId);
+                error.write(1, (int) refusal.schemaId());
             }
             error.write(2, frame);
             row.setOffsetAndSizeFromPreviousCursor(1, start);
             return row.getRow();
         }
 
-        private Program program(int id) {
-            if (id == lastId) {
-                return last;
-            }
-            Program program = programs.get(id);
-            if (program == null) {
-                program = learn(id);
-            }
-            lastId = id;
-            last = program;
-            return program;
+        /** Take up another writer schema. */
+        private void turn(Object name) {
+            Program program = programs.get(name);
+            last = program == null ? learn(name) : program;
+            lastName = name;
+            lastOpened.take(opened);
         }
 
-        private Program learn(int id) {
-            if (unusable.containsKey(id)) {
-                throw unusable.get(id);
+        private Program learn(Object name) {
+            if (unusable.containsKey(name)) {
+                throw unusable.get(name);
             }
-            Registry.Writer writer = registry.schema(id);
+            Registry.Writer writer = registry.schema(name);
             if (writer.schema() == null) {
-                throw new Refusal(writer.reason(), id, writer.message());
+                throw new Refusal(writer.reason(), name, writer.message());
             }
             if (programs.size() >= MAX_PROGRAMS) {
                 programs.clear();
@@ -210,34 +224,13 @@ public final class Decode implements ScalarFunction<Object> {
             }
             try {
                 Program program = new Program(writer.schema(), reader, type, row);
-                programs.put(id, program);
+                programs.put(name, program);
                 return program;
             } catch (UnusableSchema error) {
                 String message = "unusable writer schema: " + error.getMessage();
-                unusable.put(id, new Refusal("unusable writer schema", id, message));
-                throw unusable.get(id);
+                unusable.put(name, new Refusal("unusable writer schema", name, message));
+                throw unusable.get(name);
             }
-        }
-
-        private static int schemaId(byte[] frame) {
-            if (frame.length < HEADER) {
-                throw refuse("frame too short");
-            }
-            if (frame[0] == GLUE && frame.length >= GLUE_HEADER && (frame[1] == 0 || frame[1] == GLUE_ZLIB)) {
-                throw refuse("wrong magic byte 0x03 (frame of AWS Glue's registry)");
-            }
-            if (frame[0] != 0) {
-                throw refuse(String.format("wrong magic byte 0x%02x", frame[0]));
-            }
-            int id = (frame[1] & 0xFF) << 24 | (frame[2] & 0xFF) << 16 | (frame[3] & 0xFF) << 8 | (frame[4] & 0xFF);
-            if (id < 0) {
-                throw refuse("schema id " + (id & 0xFFFFFFFFL) + " is outside 0 to " + Integer.MAX_VALUE);
-            }
-            return id;
-        }
-
-        private static Refusal refuse(String reason) {
-            return new Refusal(reason, null, reason);
         }
     }
 }

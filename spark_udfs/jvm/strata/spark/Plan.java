@@ -7,7 +7,6 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
-import org.apache.avro.NameValidator;
 import org.apache.avro.Schema;
 import org.apache.spark.sql.types.DataType;
 
@@ -44,6 +43,6 @@ record Plan(String reader, String type, Mode mode, List<String> origin) implemen
     }
 
     Schema readerSchema() {
-        return new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false).parse(reader);
+        return SchemaTexts.parse(List.of(reader));
     }
 }

@@ -26,13 +26,14 @@ final class Program {
     /**
      * Read a frame's payload into the row's first field.
      *
+     * @param schema the id or GUID in the frame, for the refusal
      * @throws Refusal when the payload is damaged
      */
-    void read(byte[] frame, int start, int schemaId) {
+    void read(byte[] frame, int start, Object schema) {
         try {
             read(frame, start, false);
         } catch (Damage first) {
-            throw refuse(frame, start, schemaId, first);
+            throw refuse(frame, start, schema, first);
         }
     }
 
@@ -48,14 +49,14 @@ final class Program {
     }
 
     /** Read again in the order of the bytes, for the first thing that is wrong and its place. */
-    private Refusal refuse(byte[] frame, int start, int schemaId, Damage first) {
+    private Refusal refuse(byte[] frame, int start, Object schema, Damage first) {
         Damage found = first;
         try {
             read(frame, start, true);
         } catch (Damage traced) {
             found = traced;
         }
-        return new Refusal(found.told(), schemaId, found.sentence(cursor.at - start));
+        return new Refusal(found.told(), schema, found.sentence(cursor.at - start));
     }
 
     UnsafeRow row() {

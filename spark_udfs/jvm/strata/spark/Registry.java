@@ -8,13 +8,14 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import org.apache.avro.Schema;
 
 /**
- * Writer schemas by id, shared by all tasks of a process: one request for an id, however many tasks ask at once.
+ * Writer schemas by id or GUID, shared by all tasks of a process: one request for an id, however many tasks ask at once.
  *
  * <p>An id that the registry does not know is believed unknown for some seconds; a failure is not remembered at all.
  */
@@ -40,7 +41,7 @@ final class Registry {
 
     private final RegistrySettings settings;
     private final Http http;
-    private final Map<Integer, FutureTask<Writer>> known = new ConcurrentHashMap<>();
+    private final Map<Object, FutureTask<Writer>> known = new ConcurrentHashMap<>();
 
     private Registry(RegistrySettings settings) {
         this.settings = settings;
@@ -52,17 +53,18 @@ final class Registry {
     }
 
     /**
-     * The writer schema of an id.
+     * The writer schema of an id or a GUID.
      *
+     * @param name an Integer or a UUID
      * @throws RegistryFailure when the registry does not answer, or not as a registry
      */
-    Writer schema(int id) {
-        FutureTask<Writer> mine = new FutureTask<>(() -> look(id));
+    Writer schema(Object name) {
+        FutureTask<Writer> mine = new FutureTask<>(() -> look(name));
         while (true) {
-            FutureTask<Writer> task = known.putIfAbsent(id, mine);
+            FutureTask<Writer> task = known.putIfAbsent(name, mine);
             if (task == null) {
                 if (known.size() > settings.cacheSize()) {
-                    known.keySet().removeIf(other -> other != id);
+                    known.keySet().removeIf(other -> !other.equals(name));
                 }
                 task = mine;
                 mine.run();
@@ -72,25 +74,27 @@ final class Registry {
                 if (task == mine || !writer.isStale()) {
                     return writer;
                 }
-                known.remove(id, task);
+                known.remove(name, task);
             } catch (ExecutionException failed) {
-                known.remove(id, task);
+                known.remove(name, task);
                 if (failed.getCause() instanceof RegistryFailure failure) {
-                    throw new RegistryFailure("schema id " + id + " could not be looked up: " + failure.getMessage());
+                    throw new RegistryFailure(Refusal.named(name) + " could not be looked up: " + failure.getMessage());
                 }
                 throw new IllegalStateException(failed.getCause());
             } catch (InterruptedException stopped) {
                 Thread.currentThread().interrupt();
-                throw new RegistryFailure("the task was stopped while it waited for schema id " + id);
+                throw new RegistryFailure("the task was stopped while it waited for " + Refusal.named(name));
             }
         }
     }
 
-    private Writer look(int id) {
-        Http.Answer answer = http.get("/schemas/ids/" + id);
+    private Writer look(Object name) {
+        boolean isGuid = name instanceof UUID;
+        Http.Answer answer = http.get((isGuid ? "/schemas/guids/" : "/schemas/ids/") + name);
         if (answer.errorCode() == UNKNOWN_SCHEMA) {
             long until = System.nanoTime() + (long) (settings.missingSeconds() * 1e9);
-            return new Writer(null, "unknown schema id", "unknown schema id", until == 0 ? 1 : until);
+            String reason = isGuid ? "unknown schema guid" : "unknown schema id";
+            return new Writer(null, reason, reason, until == 0 ? 1 : until);
         }
         require(answer);
         String type = answer.body().path("schemaType").asText("AVRO");

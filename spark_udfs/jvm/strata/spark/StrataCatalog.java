@@ -19,6 +19,10 @@ import org.apache.spark.sql.types.DataTypes;
  * <p>A function's name holds the plan of one decode, which the driver has made.
  */
 public final class StrataCatalog implements FunctionCatalog {
+    // A record with headers, as spark_udfs/headers.py makes it.
+    private static final StructType RECORD =
+        new StructType().add("value", DataTypes.BinaryType).add("header", DataTypes.BinaryType);
+
     private String name;
     private RegistrySettings settings;
 
@@ -50,12 +54,18 @@ public final class StrataCatalog implements FunctionCatalog {
             if (types.length == 0 || types.length > 2) {
                 throw new UnsupportedOperationException("one column of frames, and at most one of their origin");
             }
-            if (!(types[0] instanceof BinaryType) && !(types[0] instanceof NullType)) {
-                throw new UnsupportedOperationException(
-                    "frames are binary; the column to decode is " + types[0].simpleString());
-            }
-            types[0] = DataTypes.BinaryType;
+            boolean isRecord = types[0] instanceof StructType record
+                && Arrays.equals(record.fieldNames(), RECORD.fieldNames());
+            requireBinary(isRecord ? ((StructType) types[0]).fields()[0].dataType() : types[0]);
+            types[0] = isRecord ? RECORD : DataTypes.BinaryType;
             return new Decode(plan, settings, types);
+        }
+
+        private static void requireBinary(DataType type) {
+            if (!(type instanceof BinaryType) && !(type instanceof NullType)) {
+                throw new UnsupportedOperationException(
+                    "frames are binary; the column to decode is " + type.simpleString());
+            }
         }
 
         @Override

@@ -1,0 +1,58 @@
+"""Columns of Protobuf and JSON frames decoded as a Python worker does it, without a Spark session."""
+
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf.message_factory import GetMessageClass
+
+from serdes.client import Reference, RegistryClient, Schema
+from serdes.framing import join, write_indexes
+from serdes.protobuf_files import find_message, link
+from spark_udfs.outcomes import FrameRefused
+from spark_udfs.payloads import payload_decoder
+from spark_udfs.plan import Mode, ReaderSource, plan, reader_type
+
+__all__ = ["FrameRefused", "PayloadColumn", "kind_of", "proto", "proto_frame"]
+
+
+class PayloadColumn:
+    """A column of frames, decoded with one reader schema."""
+
+    def __init__(self, client: RegistryClient, reader: Schema, *, mode: Mode = Mode.DEADLETTER, **options: Any) -> None:
+        self.plan = plan(client.settings, ReaderSource(reader), mode=mode, **options)
+
+    @property
+    def type(self) -> Any:
+        """The column's Spark type."""
+        return reader_type(self.plan).spark
+
+    def decode(self, frames: pa.Array, *origin: pa.Array) -> pa.Array:
+        """The decoded array, found to be sound."""
+        decoded = payload_decoder(self.plan).decode(frames, origin)
+        decoded.validate(full=True)
+        return decoded
+
+    def read(self, *frames: bytes | None) -> list[Any]:
+        """The values of frames; for a dead letter its reason and id, once its bytes are found to be those sent."""
+        rows = self.decode(pa.array(frames, pa.binary())).to_pylist(maps_as_pydicts="strict")
+        if self.plan.mode is not Mode.DEADLETTER:
+            return list(rows)
+        assert all(row["error"]["frame"] == frame for row, frame in zip(rows, frames, strict=True) if row["error"])
+        return [(row["error"]["reason"], row["error"]["schema_id"]) if row["error"] else row["value"] for row in rows]
+
+
+def proto(text: str, *references: Reference) -> Schema:
+    """A Protobuf schema."""
+    return Schema(text, "PROTOBUF", references)
+
+
+@cache
+def kind_of(schema: Schema, *path: int) -> Any:
+    """The class of a message in a Protobuf schema without references."""
+    return GetMessageClass(find_message(link(schema, {}), path or (0,)))
+
+
+def proto_frame(client: RegistryClient, schema: Schema, payload: bytes, *path: int) -> bytes:
+    """A payload under a Protobuf schema that is registered for it."""
+    return join(client.register("proto-columns", schema).schema_id, write_indexes(path or (0,)) + payload)

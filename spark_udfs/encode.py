@@ -1,0 +1,170 @@
+"""The public call that turns a column of values into registry frames."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Literal, Required, TypedDict, Unpack, cast
+
+import pyarrow as pa
+from pyspark.sql import Column, functions
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
+
+from serdes.client import RegistryClient, Schema
+from serdes.framing import header_name
+from spark_udfs.encode_plan import Target, WritePlan, WriterSource, target_of
+from spark_udfs.plan import Mode, Registry, one_of, settings_of
+
+__all__ = ["ENCODE_ERROR_TYPE", "Encoder", "Options", "encode", "encoder"]
+
+ENCODE_ERROR_TYPE = StructType([StructField("reason", StringType()), StructField("path", StringType())])
+
+
+class Framing(StrEnum):
+    """Where the schema of a record is written."""
+
+    PREFIX = "prefix"
+    GUID = "guid"
+    HEADER = "header"
+
+
+class Options(TypedDict, total=False):
+    """What `encode` and `encoder` take.
+
+    Attributes:
+        registry: the registry's URL, several of the same registry, or a `serdes.client.ClientSettings` with
+            credentials, time-outs and retries. It is asked on the driver alone, when the column is made.
+        subject: the subject of the schema.
+        schema: what to write with: a schema text, a `serdes.client.Schema` with its references, or the Spark type of
+            the column, such as `df.schema`, of which an Avro or JSON schema is made.
+        version: instead, the version of the subject, a number or `latest`; or
+        schema_id: its id.
+        register: register `schema` under the subject; False means that it must be there.
+        normalize: in its normalised form.
+        format: `AVRO`, `JSON` or `PROTOBUF`: of a schema text, AVRO unless told. One of the registry has its own.
+        message: the full name of the Protobuf message, the first of the file unless told.
+        validate: hold JSON against its schema, which is the default.
+        framing: `prefix` writes the schema's id before the payload, `guid` its GUID; `header` writes the payload alone,
+            and the record needs `Encoder.headers`.
+        key: the records' keys are written, whose header is another one.
+        mode: what becomes of a row that does not fit the schema.
+            `FAILFAST`: the task fails, which is the default.
+            `PERMISSIVE`: it gives null, which in Kafka is a deletion.
+            `DEADLETTER`: the result is `struct<frame, error: struct<reason, path>>`, of which one is set.
+    """
+
+    registry: Required[Registry]
+    subject: str | None
+    schema: str | Schema | DataType | None
+    version: int | Literal["latest"] | None
+    schema_id: int | None
+    register: bool
+    normalize: bool
+    format: Literal["AVRO", "JSON", "PROTOBUF"] | None
+    message: str | None
+    validate: bool
+    framing: Literal["prefix", "guid", "header"]
+    key: bool
+    mode: Literal["DEADLETTER", "PERMISSIVE", "FAILFAST"]
+
+
+def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpack[Options]) -> Column:
+    """Encode a column as registry frames, for batch and streams.
+
+    A null value is a null frame. What the schema does not have, or a value that does not fit it, is refused with the
+    path of the field; nothing is bent.
+
+    Args:
+        column: the column of values; for a schema that is a record, a struct with its fields.
+        origin: names of columns that a FAILFAST error tells.
+        **options: see `Options`; `registry` is needed, and one of `schema`, `version`, `schema_id`.
+
+    Raises:
+        UnsupportedType: the Spark type given as `schema` has no schema; the error says where.
+        SchemaError: the schema cannot be used.
+        RegistryError: the registry does not have the schema, or refuses to register it.
+        RegistryUnavailable: the registry does not answer.
+        NotImplementedError: the installed Spark has no `arrow_udf`: it came with 4.1.
+        ValueError: the options do not fit each other.
+    """
+    return encoder(**options)(column, origin=origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """What writes columns with one schema, which the registry knows.
+
+    Attributes:
+        plan: what was decided.
+        header: what a header of the record says of the schema; None unless the framing is `header`.
+    """
+
+    plan: WritePlan
+    header: tuple[str, bytes] | None
+
+    @property
+    def schema_id(self) -> int:
+        """The id of the schema."""
+        return self.plan.target.identity.id
+
+    @property
+    def schema(self) -> str:
+        """The schema text."""
+        return self.plan.target.schema.text
+
+    @property
+    def headers(self) -> Column:
+        """The headers of every record, as Kafka's sink takes them: `array<struct<key: string, value: binary>>`."""
+        pairs = [] if self.header is None else [self.header]
+        made = [
+            functions.struct(functions.lit(name).alias("key"), functions.lit(value).alias("value"))
+            for name, value in pairs
+        ]
+        return functions.array(*made).cast("array<struct<key:string,value:binary>>")
+
+    def __call__(self, column: Column | str, *, origin: Sequence[str] = ()) -> Column:
+        """The column of frames, see `encode`."""
+        if isinstance(origin, str):
+            raise TypeError(f"origin is a list of column names, not the text {origin!r}")
+        told = tuple(origin) if self.plan.mode is Mode.FAILFAST else ()
+        values = functions.col(column) if isinstance(column, str) else column
+        return _call(replace(self.plan, origin=told), [values, *map(functions.col, told)])
+
+
+def encoder(**options: Unpack[Options]) -> Encoder:
+    """Decide on an encode once, for several columns or for the headers of the records; see `encode`."""
+    given: Any = {"mode": "FAILFAST", "framing": "prefix", "key": False, "message": None, "validate": True} | options
+    mode, framing = one_of(Mode, "mode", given.pop("mode")), one_of(Framing, "framing", given.pop("framing"))
+    key, message, validate = (given.pop(name) for name in ("key", "message", "validate"))
+    settings = settings_of(given.pop("registry"))
+    source = WriterSource(**given)
+    with RegistryClient.from_settings(settings) as client:
+        target = target_of(client, source, message=message, with_guid=framing is not Framing.PREFIX)
+    prefix, header = _framed(target, framing, key=key)
+    return Encoder(WritePlan(settings, target, source.subject, prefix, mode, validate), header)
+
+
+def _framed(target: Target, framing: Framing, *, key: bool) -> tuple[bytes, tuple[str, bytes] | None]:
+    """What stands before payloads, and in a header."""
+    if framing is Framing.PREFIX:
+        return target.identity.id_to_bytes(), None
+    named = target.identity.guid_to_bytes()
+    if framing is Framing.GUID:
+        return named, None
+    return b"", (header_name("key" if key else "value"), named)
+
+
+def _call(plan: WritePlan, columns: Sequence[Column]) -> Column:
+    """A call that is not to be repeated, as that of the decode."""
+    if not hasattr(functions, "arrow_udf"):
+        raise NotImplementedError("encode needs Spark 4.1 or later, for its arrow_udf")
+
+    def encode_arrow(values: pa.Array, *origin: pa.Array) -> pa.Array:
+        from spark_udfs.encode_executor import batch_encoder
+
+        return batch_encoder(plan).encode(values, origin)
+
+    kind: DataType = BinaryType()
+    if plan.mode is Mode.DEADLETTER:
+        kind = StructType([StructField("frame", BinaryType()), StructField("error", ENCODE_ERROR_TYPE)])
+    function = cast("Any", functions).arrow_udf(encode_arrow, kind)
+    return cast("Column", function.asNondeterministic()(*columns))

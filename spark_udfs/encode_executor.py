@@ -1,0 +1,175 @@
+"""What runs in a Python worker of an encode: an Arrow array of values in, an Arrow array of frames out.
+
+A null value is a null frame, a tombstone. A row that does not fit the schema is a matter of that one row: the plan's
+mode says what becomes of it. A column that does not fit, since it is of another type or missing, ends the task.
+
+Rules of this file: no pyspark session; a format is a function from rows to payloads.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NoReturn, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from serdes import arrow
+from serdes.arrow.layout import Column
+from serdes.errors import EncodeError
+from serdes.model import AVRO, JSON
+from spark_udfs.encode_plan import WritePlan
+from spark_udfs.encode_values import inside, nothing_beside, values_of
+from spark_udfs.plan import Mode
+
+__all__ = ["BatchEncoder", "RowRefused", "batch_encoder"]
+
+_compute: Any = pc  # its functions are made at run time, and have no types
+_ERROR_TYPE = pa.struct([("reason", pa.string()), ("path", pa.string())])
+_PART = 256
+"""How many rows are tried together once some of the batch do not fit."""
+
+Written: TypeAlias = tuple[pa.Array, dict[int, EncodeError]]
+"""Frames, null where a row does not fit, and why by row."""
+
+
+class RowRefused(ValueError):
+    """In mode FAILFAST: a row that cannot be encoded."""
+
+
+@lru_cache(maxsize=32)
+def batch_encoder(plan: WritePlan) -> "BatchEncoder":
+    """This process's encoder for a plan."""
+    return BatchEncoder(plan)
+
+
+class BatchEncoder:
+    """Encodes batches by one plan."""
+
+    def __init__(self, plan: WritePlan) -> None:
+        self._plan = plan
+        self._writers: dict[pa.DataType, Callable[[pa.Array], Written]] = {}
+
+    def encode(self, values: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
+        """One frame for each value: as the plan's mode has it, the bytes or a struct of frame and error.
+
+        Raises:
+            EncodeError: the column does not fit the schema.
+            RowRefused: a row does not, in mode FAILFAST.
+        """
+        kept = _compute.indices_nonzero(values.is_valid())
+        written, refused = self._writer(values.type)(values.take(kept) if values.null_count else values)
+        refusals = {kept[row].as_py(): error for row, error in refused.items()}
+        if refusals and self._plan.mode is Mode.FAILFAST:
+            self._fail(refusals, origin)
+        frames = _placed(written, values).cast(pa.binary())
+        if self._plan.mode is not Mode.DEADLETTER:
+            return frames
+        return pa.StructArray.from_arrays([frames, _errors(len(values), refusals)], names=["frame", "error"])
+
+    def _writer(self, kind: pa.DataType) -> Callable[[pa.Array], Written]:
+        if kind not in self._writers:
+            self._writers[kind] = _writer(self._plan, kind)
+        return self._writers[kind]
+
+    def _fail(self, refusals: Mapping[int, EncodeError], origin: Sequence[pa.Array]) -> NoReturn:
+        row = min(refusals)
+        named = zip(self._plan.origin, (one[row].as_py() for one in origin), strict=True)
+        place = ", ".join(f"{name} {value}" for name, value in named)
+        error = EncodeError(refusals[row].detail, path=refusals[row].path)
+        raise RowRefused(f"a row cannot be encoded{f' ({place})' if place else ''}: {error}")
+
+
+def _writer(plan: WritePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
+    """What makes frames of columns of a type."""
+    if plan.target.schema.format == AVRO:
+        return _avro(plan, kind)
+    if plan.target.schema.format == JSON:
+        from spark_udfs.encode_json import json_writer
+
+        return _row_by_row(plan, json_writer(plan, kind))
+    from spark_udfs.encode_protobuf import protobuf_writer
+
+    return _row_by_row(plan, protobuf_writer(plan, kind))
+
+
+def _avro(plan: WritePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
+    encoder = arrow.BatchEncoder(plan.target.schema.text, prefix=plan.prefix)
+    _check(encoder.columns, kind, "")
+
+    def write(rows: pa.Array) -> Written:
+        try:
+            return encoder.encode(rows), {}
+        except EncodeError as error:
+            if error.row is None:
+                raise
+        frames: list[pa.Array] = []
+        refused: dict[int, EncodeError] = {}
+        for start in range(0, len(rows), _PART):
+            _write_some(encoder, rows.slice(start, _PART), start, frames, refused)
+        return pa.concat_arrays(frames), refused
+
+    return write
+
+
+def _write_some(
+    encoder: arrow.BatchEncoder, rows: pa.Array, start: int, frames: list[pa.Array], refused: dict[int, EncodeError]
+) -> None:
+    """Encode rows around those that do not fit."""
+    try:
+        frames.append(encoder.encode(rows))
+    except EncodeError as error:
+        if error.row is None:
+            raise
+        _write_some(encoder, rows.slice(0, error.row), start, frames, refused)
+        frames.append(pa.nulls(1, pa.large_binary()))
+        refused[start + error.row] = error
+        after = error.row + 1
+        _write_some(encoder, rows.slice(after), start + after, frames, refused)
+
+
+def _check(column: Column, kind: pa.DataType, path: str) -> None:
+    """Refuse a column with more fields than the schema has: left out in silence they would be lost."""
+    if pa.types.is_struct(kind):
+        children = {one.name: one for one in column.children}
+        nothing_beside(kind, children, path)
+        for one in kind:
+            _check(children[one.name], one.type, inside(path, one.name))
+    elif pa.types.is_map(kind) and len(column.children) > 1:
+        _check(column.children[1], kind.item_type, f"{path}{{}}")
+    elif pa.types.is_list(kind) and column.children:
+        _check(column.children[0], kind.value_type, f"{path}[]")
+
+
+def _row_by_row(plan: WritePlan, payload: Callable[[Any], bytes]) -> Callable[[pa.Array], Written]:
+    prefix = plan.prefix
+
+    def write(rows: pa.Array) -> Written:
+        frames: list[bytes | None] = []
+        refused: dict[int, EncodeError] = {}
+        for row, value in enumerate(values_of(rows)):
+            try:
+                frames.append(prefix + payload(value))
+            except EncodeError as error:
+                frames.append(None)
+                refused[row] = error
+        return pa.array(frames, pa.large_binary()), refused
+
+    return write
+
+
+def _placed(frames: pa.Array, values: pa.Array) -> pa.Array:
+    """The frames of the values that are there, nulls between them."""
+    if not values.null_count:
+        return frames
+    there = values.is_valid()
+    numbers = _compute.subtract(_compute.cumulative_sum(there.cast(pa.int64())), 1)
+    return frames.take(_compute.if_else(there, numbers, None))
+
+
+def _errors(count: int, refusals: Mapping[int, EncodeError]) -> pa.Array:
+    if not refusals:
+        return pa.nulls(count, _ERROR_TYPE)
+    errors: list[dict[str, str] | None] = [None] * count
+    for row, error in refusals.items():
+        errors[row] = {"reason": error.detail, "path": error.path}
+    return pa.array(errors, _ERROR_TYPE)

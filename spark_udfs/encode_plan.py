@@ -1,0 +1,173 @@
+"""What is decided on the driver about one encode, as one picklable value: the schema, and what stands before payloads.
+
+Rules of this file: the registry is asked here, once, and by no executor; no Spark session, no data.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+from uuid import UUID
+
+from pyspark.sql.types import DataType
+
+from serdes.avro_project import write
+from serdes.avro_schema import parse
+from serdes.client import RegistryClient, Schema
+from serdes.framing import SchemaId
+from serdes.model import AVRO, JSON, PROTOBUF
+from serdes.references import resolve
+from serdes.settings import ClientSettings
+from spark_udfs.encode_schemas import avro_schema, json_schema
+from spark_udfs.plan import Mode
+
+__all__ = ["Target", "WritePlan", "WriterSource", "target_of"]
+
+FORMATS = (AVRO, JSON, PROTOBUF)
+
+_DERIVED: dict[str, Callable[[DataType, str], str]] = {AVRO: avro_schema, JSON: json_schema}
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSource:
+    """The ways of naming what to write with, of which one is taken."""
+
+    format: str | None = None
+    subject: str | None = None
+    schema: str | Schema | DataType | None = None
+    version: int | Literal["latest"] | None = None
+    schema_id: int | None = None
+    register: bool = True
+    normalize: bool = False
+
+    def __post_init__(self) -> None:
+        given = [one for one in (self.schema, self.version, self.schema_id) if one is not None]
+        if len(given) != 1:
+            raise ValueError(
+                "say what to write with by exactly one of schema (a text, or the Spark type of the column), "
+                "version (of the subject), schema_id"
+            )
+        if self.schema_id is None and self.subject is None:
+            raise ValueError(
+                f"{'a schema is registered' if self.schema else 'version counts'} under a subject: give it"
+            )
+        if self.format is not None and self.format not in FORMATS:
+            raise ValueError(f"format is {self.format!r}; allowed are {', '.join(FORMATS)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A schema as the registry has it.
+
+    Attributes:
+        schema: the schema.
+        references: what it refers to, by name, what is referred to first.
+        identity: its id, its GUID where the registry told it, and for Protobuf the path to the message.
+        message: the full name of the Protobuf message.
+    """
+
+    schema: Schema
+    references: tuple[tuple[str, Schema], ...]
+    identity: SchemaId
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """All that an executor needs; equal plans share what writes.
+
+    Attributes:
+        registry: asked for what a JSON Schema refers to, and for nothing else.
+        target: what to write with.
+        subject: the subject of it, if it was given.
+        prefix: what stands before each payload.
+        mode: what becomes of a row that cannot be encoded.
+        validate: whether JSON is held against its schema.
+        origin: names of the further columns handed to the executor, for its errors.
+    """
+
+    registry: ClientSettings
+    target: Target
+    subject: str | None
+    prefix: bytes
+    mode: Mode
+    validate: bool = True
+    origin: tuple[str, ...] = ()
+
+
+def target_of(
+    client: RegistryClient, source: WriterSource, *, message: str | None = None, with_guid: bool = False
+) -> Target:
+    """Find the schema, registering it where that is asked for.
+
+    Raises:
+        RegistryError: the registry has no such schema, or refuses to register it.
+        SchemaError: the schema cannot be used, or has no such message.
+        UnsupportedType: the Spark type of the column has no schema.
+        ValueError: the arguments do not fit each other.
+    """
+    schema_id, guid = _found(client, source, with_guid=with_guid)
+    schema = client.get_schema(schema_id, subject=source.subject)
+    if source.format not in (None, schema.format):
+        raise ValueError(f"the schema with the id {schema_id} is {schema.format}, not {source.format}")
+    if message is not None and schema.format != PROTOBUF:
+        raise ValueError(f"message names a Protobuf message, and the schema is {schema.format}")
+    references = resolve(client, schema, source.subject)
+    target = Target(schema, tuple(references.items()), SchemaId(schema_id, None if guid is None else UUID(guid)))
+    if schema.format == PROTOBUF:
+        return _with_message(target, message)
+    if schema.format == AVRO:
+        text = write(parse(schema.text, [one.text for one in references.values()]))
+        return replace(target, schema=Schema(text), references=())
+    return target
+
+
+def _found(client: RegistryClient, source: WriterSource, *, with_guid: bool) -> tuple[int, str | None]:
+    """The id, and the GUID where it is wanted and known."""
+    subject = source.subject or ""
+    if source.schema_id is not None:
+        versions = client.get_schema_versions(source.schema_id) if with_guid else []
+        return source.schema_id, client.get_version(*versions[0], deleted=True).guid if versions else None
+    if source.version is not None:
+        found = client.get_version(subject, source.version)
+        return found.schema_id, found.guid
+    schema = _given(source)
+    found = (client.register if source.register else client.lookup)(subject, schema, normalize=source.normalize)
+    if found.guid is None and with_guid:
+        found = client.lookup(subject, schema, normalize=source.normalize)
+    return found.schema_id, found.guid
+
+
+def _given(source: WriterSource) -> Schema:
+    kind, given = source.format or AVRO, source.schema
+    if isinstance(given, Schema):
+        if source.format not in (None, given.format):
+            raise ValueError(f"the schema is {given.format}, not {source.format}")
+        return given
+    if isinstance(given, str):
+        return Schema(given, kind)
+    if not isinstance(given, DataType):
+        raise TypeError(f"schema is a text, a serdes.client.Schema or a Spark type, not {type(given).__name__}")
+    if kind not in _DERIVED:
+        raise ValueError(
+            f"no {kind} schema is made of a Spark type, which has no tags: give a text, or version='latest'"
+        )
+    return Schema(_DERIVED[kind](given, _record_name(source.subject or "")), kind)
+
+
+def _record_name(subject: str) -> str:
+    """What a record is called whose subject is all that is known: `flights-value` gives `flights`."""
+    plain = re.sub(r"-(key|value)$", "", subject.rpartition(":")[2])
+    parts = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in plain.split(".")]
+    return ".".join(part if part[:1].isalpha() or part[:1] == "_" else f"_{part}" for part in parts)
+
+
+def _with_message(target: Target, name: str | None) -> Target:
+    from serdes.protobuf_files import find_message, indexes_of, link
+    from spark_udfs.encode_protobuf import message_of
+
+    file = link(target.schema, dict(target.references))
+    message = find_message(file, [0]) if name is None else message_of(file, name)
+    return replace(
+        target, identity=replace(target.identity, message_indexes=indexes_of(message)), message=message.full_name
+    )

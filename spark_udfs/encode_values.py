@@ -1,0 +1,69 @@
+"""Arrow columns as Python values, for the formats that are written value by value.
+
+Instants and dates come as numbers, since Python's own end with the year 9999; whoever writes them says what does not
+fit.
+
+Rules of this file: Arrow in, Python out; no format.
+"""
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+
+from serdes.errors import EncodeError
+
+__all__ = ["day_of", "inside", "instant_of", "nothing_beside", "values_of"]
+
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is written by whoever knows it
+_FIRST_DAY: Final = date(1970, 1, 1)
+
+
+def values_of(array: pa.Array) -> list[Any]:
+    """Structs as dicts, maps as lists of pairs, instants and spans as microseconds, dates as days since 1970."""
+    numbered = _numbered(array.type)
+    values: list[Any] = (array if numbered == array.type else array.cast(numbered)).to_pylist()
+    return values
+
+
+def _numbered(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(_numbered(one.type)) for one in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(
+            kind.key_field.with_type(_numbered(kind.key_type)), kind.item_field.with_type(_numbered(kind.item_type))
+        )
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_numbered(kind.value_type)))
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date32(kind) else kind
+
+
+def instant_of(micros: int, path: str) -> datetime:
+    """Microseconds since 1970 as a time without a zone."""
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise EncodeError("an instant outside the years 1 to 9999", path=path) from None
+
+
+def day_of(days: int, path: str) -> date:
+    """Days since 1970 as a date."""
+    try:
+        return _FIRST_DAY + timedelta(days=days)
+    except OverflowError:
+        raise EncodeError("a date outside the years 1 to 9999", path=path) from None
+
+
+def inside(path: str, name: str) -> str:
+    """The path of a part."""
+    return f"{path}.{name}" if path else name
+
+
+def nothing_beside(kind: pa.StructType, known: Mapping[str, Any], path: str) -> None:
+    """Refuse columns that the schema does not have."""
+    extra = next((one.name for one in kind if one.name not in known), None)
+    if extra is not None:
+        raise EncodeError("the schema has no such field", path=inside(path, extra))

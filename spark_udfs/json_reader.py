@@ -1,0 +1,52 @@
+"""JSON payloads read into the columns of one JSON Schema.
+
+The types of the columns are enforced, which is less than the schema may ask; `validate` holds each payload against the
+schema that it was written with, all of it.
+
+Rules of this file: JSON is `serdes.json_schema`'s business, columns are `json_types`'.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from compat.json_schema.parser import parse
+from compat.schema import ResolvedReference, SchemaParseError
+from serdes.client import RegistryClient, Schema
+from serdes.errors import SchemaError
+from serdes.json_schema import load, validator_of
+from serdes.model import JSON
+from spark_udfs.formats import PayloadSchema
+from spark_udfs.json_types import shape_of
+from spark_udfs.payloads import Parse, Writer
+
+__all__ = ["JsonReader"]
+
+
+class JsonReader:
+    """Reads values into columns."""
+
+    format = JSON
+    indexed = False
+
+    def __init__(self, schema: PayloadSchema) -> None:
+        references = [ResolvedReference(name, one.text) for name, one in schema.references]
+        try:
+            root = parse(schema.schema.text, strict=False, references=references).root
+        except SchemaParseError as error:
+            raise SchemaError(f"the reader schema is no JSON Schema: {error}") from None
+        self.shape = shape_of(root, schema.columns)
+        self._validates = schema.validate
+
+    def writer(self, client: RegistryClient, schema: Schema) -> Writer:
+        """What parses payloads written with a schema."""
+        parse_payload = _validating(validator_of(client, schema)) if self._validates else load
+        return lambda _: parse_payload
+
+
+def _validating(validate: Callable[[Any], None]) -> Parse:
+    def parsed(payload: bytes) -> Any:
+        value = load(payload)
+        validate(value)
+        return value
+
+    return parsed

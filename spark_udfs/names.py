@@ -1,0 +1,114 @@
+"""Frames that name their schema by GUID, or in a header of the record, as frames by number.
+
+What decodes batches knows schemas by number alone. In a batch with other names each name gets one, ids too, and `name`
+tells what a number stands for.
+
+Rules of this file: Arrow in, Arrow out; a name is read once for a batch, however many of its records have it; no
+registry.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from serdes.errors import FrameError
+from serdes.framing import HEADER_SIZE, join, open_frame
+
+__all__ = ["Name", "Names", "Renamed", "has_guids", "is_binary"]
+
+Name: TypeAlias = int | UUID
+
+_compute: Any = pc  # its functions are made at run time, and have no types
+_GUID_SIZE = 17
+_END = 2**31 - 1
+"""To the end: without one pyarrow 26 trips over slices of arrays."""
+_IN_HEADER = b"h"
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """Frames by number; those whose name cannot be read are null, with the reason by row."""
+
+    frames: pa.Array
+    refused: dict[int, str]
+
+
+class Names:
+    """The numbers of names, for as long as whoever asks keeps it."""
+
+    def __init__(self) -> None:
+        self._names: list[Name] = []
+        self._numbers: dict[Name, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def name(self, number: int) -> Name:
+        """What a number stands for."""
+        return self._names[number]
+
+    def rename(self, value: pa.Array, header: pa.Array | None) -> Renamed:
+        """Frames by number of the values of records and, where there are some, their headers."""
+        kind = value.type
+        in_header = pa.repeat(False, len(value)) if header is None else header.is_valid()
+        name, payload = _cut(value)
+        if header is not None:
+            name = _compute.if_else(in_header, header.cast(kind), name)
+            payload = _compute.if_else(in_header, value, payload)
+        place = _compute.if_else(in_header, pa.scalar(_IN_HEADER, kind), pa.scalar(b"p", kind))
+        found = _compute.binary_join_element_wise(place, name, pa.scalar(b"", kind)).dictionary_encode()
+        prefixes = pa.array([self._prefix(one) for one in found.dictionary.to_pylist()], kind).take(found.indices)
+        frames = _compute.binary_join_element_wise(prefixes, payload, pa.scalar(b"", kind))
+        return Renamed(frames, _refused(value, header, prefixes))
+
+    def _prefix(self, placed: bytes) -> bytes | None:
+        place, name = placed[:1], placed[1:]
+        try:
+            frame = open_frame(b"", name) if place == _IN_HEADER else open_frame(name)
+        except FrameError:
+            return None
+        return join(self._number(frame.schema), b"")
+
+    def _number(self, name: Name) -> int:
+        if name not in self._numbers:
+            self._numbers[name] = len(self._names)
+            self._names.append(name)
+        return self._numbers[name]
+
+
+def is_binary(array: pa.Array) -> bool:
+    """Whether an array can hold frames."""
+    return bool(pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type))
+
+
+def has_guids(value: pa.Array) -> bool:
+    """Whether some of the frames name their schema by GUID."""
+    return bool(_compute.any(_is_by_guid(value), min_count=0).as_py())
+
+
+def _is_by_guid(value: pa.Array) -> pa.Array:
+    return _compute.equal(_compute.binary_slice(value, 0, 1), pa.scalar(b"\1", value.type))
+
+
+def _cut(value: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Names and payloads of frames."""
+    by_guid, cut = _is_by_guid(value), _compute.binary_slice
+    return (
+        _compute.if_else(by_guid, cut(value, 0, _GUID_SIZE), cut(value, 0, HEADER_SIZE)),
+        _compute.if_else(by_guid, cut(value, _GUID_SIZE, _END), cut(value, HEADER_SIZE, _END)),
+    )
+
+
+def _refused(value: pa.Array, header: pa.Array | None, prefixes: pa.Array) -> dict[int, str]:
+    """Why names cannot be read, in the words of `serdes.framing`."""
+    rows = _compute.indices_nonzero(_compute.and_(value.is_valid(), prefixes.is_null())).to_pylist()
+    refused = {}
+    for row in rows:
+        try:
+            open_frame(value[row].as_py(), None if header is None else header[row].as_py())
+        except FrameError as error:
+            refused[row] = error.reason
+    return refused

@@ -1,0 +1,75 @@
+"""Protobuf payloads read into the columns of one message.
+
+The path in a frame leads to a message of the writer schema; it must be the message that is read, by its full name. Its
+bytes are parsed as the reader's message, and a class for that is made once for each writer schema.
+
+Rules of this file: descriptors are `serdes.protobuf_files`', columns are `protobuf_types`'.
+"""
+
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.message import DecodeError as ParseError
+from google.protobuf.message import Message
+
+from serdes.client import RegistryClient, Schema
+from serdes.errors import DecodeError, DecodeReason
+from serdes.model import PROTOBUF
+from serdes.protobuf_files import find_message, link
+from serdes.references import resolve
+from spark_udfs.formats import PayloadSchema
+from spark_udfs.payloads import Parse, Refused, Writer
+from spark_udfs.protobuf_types import shape_of
+from spark_udfs.protobuf_writers import Disagreement, class_to_read
+
+__all__ = ["ProtobufReader"]
+
+
+class ProtobufReader:
+    """Reads messages into columns."""
+
+    format = PROTOBUF
+    indexed = True
+
+    def __init__(self, schema: PayloadSchema) -> None:
+        self._message = _message(link(schema.schema, dict(schema.references)), schema.message)
+        self._columns = schema.columns or [one.name for one in self._message.fields]
+        self.shape = shape_of(self._message, schema.columns)
+
+    def writer(self, client: RegistryClient, schema: Schema) -> Writer:
+        """What parses payloads written with a schema."""
+        file = link(schema, resolve(client, schema))
+        return lambda indexes: self._parse(find_message(file, indexes))
+
+    def _parse(self, written: Descriptor) -> Parse:
+        if written.full_name != self._message.full_name:
+            raise Refused(f"message is {written.full_name}", f"a {self._message.full_name} is read")
+        try:
+            return _parser(class_to_read(self._message, written, self._columns))
+        except Disagreement as error:
+            raise Refused(str(error)) from None
+
+
+def _message(file: FileDescriptor, name: str | None) -> Descriptor:
+    """A message of the file or of what it imports, nested or not."""
+    if name is None:
+        return find_message(file, (0,))
+    try:
+        found: Descriptor = file.pool.FindMessageTypeByName(name)
+    except KeyError:
+        there = ", ".join(one.full_name for one in file.message_types_by_name.values())
+        raise ValueError(f"no message {name}; the reader schema has {there}") from None
+    return found
+
+
+def _parser(kind: type[Message]) -> Parse:
+    parse = kind.FromString
+
+    def parsed(payload: bytes) -> Any:
+        try:
+            return parse(payload)
+        except ParseError as error:
+            reason = DecodeReason.INVALID_UTF8 if "UTF-8" in str(error) else DecodeReason.MALFORMED
+            raise DecodeError(reason, f"no {kind.DESCRIPTOR.full_name}") from None
+
+    return parsed

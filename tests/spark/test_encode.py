@@ -1,0 +1,476 @@
+"""Columns encoded as frames of the three formats: schemas, values, modes, framings."""
+
+import io
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import Row, SparkSession, functions
+from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
+
+from serdes.avro import AvroDeserializer
+from serdes.client import RegistryClient, Schema
+from serdes.errors import EncodeError, RegistryError, SchemaError
+from serdes.json_schema import JsonDeserializer
+from serdes.model import JSON, PROTOBUF, Reference
+from serdes.protobuf import ProtobufDeserializer
+from spark_udfs import decode, encode, encoder
+from spark_udfs.encode_executor import BatchEncoder, RowRefused
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+]
+
+
+def _frames(registry: RegistryClient, values: pa.Array, **options: Any) -> list[Any]:
+    """What a Python worker makes of an array."""
+    plan = encoder(registry=registry.settings, **options).plan
+    made: list[Any] = BatchEncoder(plan).encode(values).to_pylist()
+    return made
+
+
+def _avro(name: str, *fields: tuple[Any, ...]) -> str:
+    """A record of fields (name, type) or (name, type, default)."""
+    made = [dict(zip(("name", "type", "default"), one, strict=False)) for one in fields]
+    return json.dumps({"type": "record", "name": name, "fields": made})
+
+
+def test_every_type_of_avro(spark: SparkSession, registry: RegistryClient, frame: Any, everything: Any) -> None:
+    """What was decoded is encoded to what fastavro reads as the first values."""
+    schema, values = everything
+    schema_id = registry.register("encode everything", json.dumps(schema)).schema_id
+    frames = pa.array([*(frame(schema_id, schema, value) for value in values), None], pa.binary())
+    df = spark.createDataFrame(pa.table({"value": frames})).coalesce(1)
+    decoded = df.select(decode("value", registry=registry.settings, schema_id=schema_id, mode="FAILFAST").alias("d"))
+
+    encoded = decoded.select(encode("d", registry=registry.settings, schema_id=schema_id).alias("value")).collect()
+
+    assert [one[:5] if one else None for one in frames.to_pylist()] == [
+        row["value"] and bytes(row["value"][:5]) for row in encoded
+    ]
+    # fastavro insists on what a uuid looks like
+    parsed = fastavro.parse_schema(json.loads(json.dumps(schema).replace('"uuid"}', '"none"}')))
+    read = [fastavro.schemaless_reader(io.BytesIO(row["value"][5:]), parsed, None) for row in encoded[:-1]]
+    sent = [fastavro.schemaless_reader(io.BytesIO(one[5:]), parsed, None) for one in frames.to_pylist()[:-1]]
+    assert repr(sent) == repr(read)
+
+
+NUMBER = _avro("Number", ("n", "int"), ("label", ["null", "string"], None))
+JSON_NUMBER = json.dumps(
+    {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "maximum": 100}, "label": {"type": "string"}},
+        "required": ["n"],
+    }
+)
+PROTO_NUMBER = 'syntax = "proto3"; message Number { optional int32 n = 1; optional string label = 2; }'
+MISFITS: list[tuple[str, str, pa.DataType, list[Any], list[tuple[int, str, str]]]] = [
+    (
+        "AVRO",
+        NUMBER,
+        pa.int64(),
+        [1, 2**31, None, 2],
+        [
+            (1, "a value does not fit int32", "n"),
+            (2, "a value expected, found null", "n"),
+        ],
+    ),
+    (
+        "JSON",
+        JSON_NUMBER,
+        pa.int64(),
+        [1, 101, None, 2],
+        [
+            (1, "the schema does not allow it: properties/n/maximum", "n"),
+            (2, "the schema does not allow it: properties/n/type", "n"),
+        ],
+    ),
+    ("PROTOBUF", PROTO_NUMBER, pa.int64(), [1, 2**31, 3, 2], [(1, "a value is out of range", "n")]),
+]
+"""Format, schema, type of n, its values, and row, reason and path of those that do not fit."""
+
+
+@pytest.mark.parametrize(("kind", "schema", "arrow", "numbers", "misfits"), MISFITS, ids=["AVRO", "JSON", "PROTOBUF"])
+def test_modes(
+    registry: RegistryClient, kind: str, schema: str, arrow: Any, numbers: list[Any], misfits: list[Any]
+) -> None:
+    """A row that does not fit is null, a dead letter with its reason and path, or the end; its neighbours are kept."""
+    rows = pa.StructArray.from_arrays([pa.array(numbers, arrow), pa.array(["a", "b", "c", "d"])], names=["n", "label"])
+    options: dict[str, Any] = {"subject": f"modes {kind}", "schema": schema, "format": kind}
+    bad = [row for row, _, _ in misfits]
+
+    permissive = _frames(registry, rows, mode="PERMISSIVE", **options)
+    letters = _frames(registry, rows, mode="DEADLETTER", **options)
+
+    assert bad == [row for row, one in enumerate(permissive) if one is None]
+    assert permissive == [one["frame"] for one in letters]
+    assert misfits == [
+        (row, one["error"]["reason"], one["error"]["path"]) for row, one in enumerate(letters) if one["error"]
+    ]
+    plan = replace(encoder(registry=registry.settings, **options).plan, origin=("offset",))
+    with pytest.raises(RowRefused, match=r"a row cannot be encoded \(offset 11\): .*\(at field n\)"):
+        BatchEncoder(plan).encode(rows, [pa.array([10, 11, 12, 13])])
+
+
+def test_rows_that_do_not_fit_among_many(registry: RegistryClient) -> None:
+    """Wherever they stand, in whatever column they differ, each is refused and no other."""
+    count = 1500
+    bad_n, bad_m = {0, 3, 4, 255, 256, 700, 1499}, {1, 3, 5, 700, 1000}
+    rows = pa.StructArray.from_arrays(
+        [
+            pa.array([2**40 if n in bad_n else n for n in range(count)]),
+            pa.array([None if n in bad_m else n for n in range(count)]),
+        ],
+        names=["n", "m"],
+        mask=pa.array([n % 7 == 6 for n in range(count)]),
+    )
+    schema = _avro("Pair", ("n", "int"), ("m", "long"))
+
+    frames = _frames(registry, rows, subject="pairs", schema=schema, mode="PERMISSIVE")
+
+    gone = {n for n in range(count) if n % 7 == 6 or n in bad_n | bad_m}
+    assert gone == {n for n, one in enumerate(frames) if one is None}
+    read = AvroDeserializer(registry)
+    assert [{"n": n, "m": n} for n in range(count) if n not in gone] == [read(one) for one in frames if one]
+
+
+JSON_ROW: list[tuple[str, pa.Array, Any, Any]] = [
+    ("text", pa.array(["zürich"]), {"type": "string"}, "zürich"),
+    ("integer", pa.array([2**62]), {"type": "integer"}, 2**62),
+    ("number", pa.array([1.5]), {"type": "number"}, 1.5),
+    ("truth", pa.array([True]), {"type": "boolean"}, True),
+    ("bytes", pa.array([b"\0\xff"]), {"type": "string"}, "AP8="),
+    ("day", pa.array([date(2026, 3, 1)]), {"type": "string", "format": "date"}, "2026-03-01"),
+    (
+        "instant",
+        pa.array([datetime(2026, 3, 1, 12, tzinfo=UTC)], pa.timestamp("us", "Europe/Zurich")),
+        {"type": "string", "format": "date-time"},
+        "2026-03-01T12:00:00Z",
+    ),
+    (
+        "local",
+        pa.array([datetime(1, 1, 1, 0, 0, 0, 5)], pa.timestamp("us")),  # noqa: DTZ001 - a local timestamp has no zone
+        {"type": "string"},
+        "0001-01-01T00:00:00.000005",
+    ),
+    ("money", pa.array([Decimal("12345678901234567.10")]), {"type": "number"}, 12345678901234567.10),
+    ("list", pa.array([[1, None]]), {"type": "array"}, [1, None]),
+    ("map", pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())), {"type": "object"}, {"a": 1}),
+    ("struct", pa.array([{"x": 1, "y": None}]), {"$ref": "#/definitions/point"}, {"x": 1, "y": None}),
+    (
+        "maybe",
+        pa.array([{"x": None, "y": None}]),
+        {"oneOf": [{"type": "null"}, {"$ref": "#/definitions/point"}]},
+        {"y": None},
+    ),
+]
+"""Name, column, schema, value in JSON."""
+
+
+def test_values_of_json(registry: RegistryClient) -> None:
+    """Each type has its form in JSON; a null is left out unless the schema requires the property."""
+    schema = {
+        "type": "object",
+        "properties": {name: part for name, _, part, _ in JSON_ROW} | {"absent": {"type": "string"}},
+        "definitions": {"point": {"type": "object", "required": ["y"]}},
+        "additionalProperties": False,
+    }
+    columns = [column for _, column, *_ in JSON_ROW]
+    names = [name for name, *_ in JSON_ROW]
+    rows = pa.StructArray.from_arrays([*columns, pa.array([None], pa.string())], names=[*names, "absent"])
+
+    [frame] = _frames(registry, rows, subject="json", schema=json.dumps(schema), format="JSON")
+
+    assert {name: value for name, *_, value in JSON_ROW} == JsonDeserializer(registry)(frame)
+    assert b'"money":12345678901234567.10' in frame
+
+
+PROTO = """
+syntax = "proto3";
+package acme;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/wrappers.proto";
+import "acme/money.proto";
+message Other { message Inner { int32 x = 1; } }
+message Order {
+  enum Kind { NONE = 0; BIG = 1; }
+  int64 id = 1;
+  uint32 small = 2;
+  uint64 large = 3;
+  double weight = 4;
+  bytes data = 5;
+  Kind kind = 6;
+  repeated string tags = 7;
+  map<string, Inner> by = 8;
+  repeated Inner inner = 9;
+  google.protobuf.Timestamp at = 10;
+  google.protobuf.Duration span = 11;
+  google.protobuf.StringValue note = 12;
+  oneof choice { string left = 13; int32 right = 14; }
+  optional bool flag = 15;
+  acme.Money price = 16;
+  message Inner { optional int32 x = 1; }
+}
+"""
+ORDER: dict[str, tuple[pa.DataType, Any, Any]] = {
+    "id": (pa.int64(), 2**62, str(2**62)),
+    "small": (pa.int64(), 2**32 - 1, 2**32 - 1),
+    "large": (pa.decimal128(20, 0), Decimal(2**64 - 1), str(2**64 - 1)),
+    "weight": (pa.float64(), float("inf"), "Infinity"),
+    "data": (pa.binary(), b"\0\xff", "AP8="),
+    "kind": (pa.string(), "BIG", "BIG"),
+    "tags": (pa.list_(pa.string()), ["a", ""], ["a", ""]),
+    "by": (pa.map_(pa.string(), pa.struct([("x", pa.int32())])), [("k", {"x": 0})], {"k": {"x": 0}}),
+    "inner": (pa.list_(pa.struct([("x", pa.int32())])), [{"x": 1}, {"x": None}], [{"x": 1}, {}]),
+    "at": (pa.timestamp("us", "UTC"), datetime(1969, 12, 31, 23, 59, 59, 5, UTC), "1969-12-31T23:59:59.000005Z"),
+    "span": (pa.duration("us"), timedelta(seconds=-1.5), "-1.500s"),
+    "note": (pa.string(), "n", "n"),
+    "left": (pa.string(), "l", "l"),
+    "right": (pa.int32(), None, None),
+    "flag": (pa.bool_(), None, None),
+    "price": (pa.struct([("cents", pa.int32())]), {"cents": 5}, {"cents": 5}),
+}
+"""Field, its column's type, a value, and what protobuf's JSON has for it."""
+
+
+@pytest.fixture
+def orders(registry: RegistryClient) -> Schema:
+    """A schema of Protobuf with an import that is registered."""
+    money = 'syntax = "proto3"; package acme; message Money { int32 cents = 1; }'
+    registry.register("acme/money.proto", Schema(money, PROTOBUF))
+    return Schema(PROTO, PROTOBUF, (Reference("acme/money.proto", "acme/money.proto", 1),))
+
+
+def _order(**changed: tuple[pa.DataType, Any]) -> pa.Array:
+    """A column with one order, some fields of it other than they were."""
+    fields: dict[str, Any] = {name: one[:2] for name, one in ORDER.items()} | changed
+    columns = [pa.array([value], kind) for kind, value in fields.values()]
+    return pa.StructArray.from_arrays(columns, names=list(fields))
+
+
+def test_values_of_protobuf(registry: RegistryClient, orders: Schema) -> None:
+    """Each field takes its column; the message is named, and its path is in the frame."""
+    options: dict[str, Any] = {"subject": "orders", "schema": orders, "message": "acme.Order"}
+
+    [frame] = _frames(registry, _order(), **options)
+    [inner] = _frames(registry, pa.array([{"x": 7}]), **options | {"message": "acme.Other.Inner"})
+    [first] = _frames(registry, pa.array([{}], pa.struct([])), **options | {"message": None})
+
+    read = ProtobufDeserializer(registry, as_dict=True)
+    assert {name: value for name, (_, _, value) in ORDER.items() if value is not None} == read(frame)
+    assert b"\x02\x02" == frame[5:7]
+    assert {"x": 7} == read(inner)
+    assert b"\x04\x00\x00" == inner[5:8]
+    assert b"\x00" == first[5:]
+
+
+# what differs, reason, path
+BAD_ORDERS: list[tuple[dict[str, tuple[pa.DataType, Any]], str, str]] = [
+    ({"small": (pa.int64(), -1)}, "a value is out of range", "small"),
+    ({"large": (pa.decimal128(20, 0), Decimal(2**64))}, "a value is out of range", "large"),
+    ({"id": (pa.int64(), None)}, "null, which the field cannot tell from its zero", "id"),
+    ({"tags": (pa.list_(pa.string()), ["a", None])}, "a value expected, found null", "tags[]"),
+    ({"kind": (pa.string(), "HUGE")}, "a name of the enum Kind expected", "kind"),
+    ({"right": (pa.int32(), 1)}, "one member of the oneof expected, found several", "right"),
+    ({"at": (pa.timestamp("us", "UTC"), 2**62)}, "an instant outside the years 1 to 9999", "at"),
+    (
+        {"by": (pa.map_(pa.string(), pa.struct([("x", pa.int64())])), [("k", {"x": 2**40})])},
+        "a value is out of range",
+        "by{}.x",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changed", "reason", "path"), BAD_ORDERS, ids=[one[2] for one in BAD_ORDERS])
+def test_values_that_are_no_message(
+    registry: RegistryClient, orders: Schema, changed: dict[str, Any], reason: str, path: str
+) -> None:
+    """Nothing is bent until it fits."""
+    [letter] = _frames(
+        registry, _order(**changed), subject="orders", schema=orders, message="acme.Order", mode="DEADLETTER"
+    )
+
+    assert {"frame": None, "error": {"reason": reason, "path": path}} == letter
+
+
+# format, schema, column, message
+MISFIT_COLUMNS: list[tuple[str, str, pa.Array, str]] = [
+    ("AVRO", NUMBER, pa.array([{"label": "a"}]), r"there is no such column, and null is not allowed \(at field n\)"),
+    ("AVRO", NUMBER, pa.array([{"n": 1, "m": 1}]), r"the schema has no such field \(at field m\)"),
+    ("AVRO", NUMBER, pa.array([1]), "a struct expected, found int64"),
+    ("AVRO", NUMBER, pa.array([{"n": b"1"}]), r"a column of int32 expected, found binary \(at field n\)"),
+    ("JSON", JSON_NUMBER, pa.array([{"n": [timedelta(1)]}]), r"JSON has nothing for duration\[us\] \(at field n\[\]\)"),
+    ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": 1, "m": 1}]), r"the schema has no such field \(at field m\)"),
+    ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": "1"}]), r"the field is int32, the column string \(at field n\)"),
+    ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": [1]}]), r"the field is int32, the column list.* \(at field n\)"),
+]
+
+
+@pytest.mark.parametrize(("kind", "schema", "column", "message"), MISFIT_COLUMNS)
+def test_columns_that_do_not_fit(
+    registry: RegistryClient, kind: Any, schema: str, column: pa.Array, message: str
+) -> None:
+    """A column of another type, or with another field, ends the task in every mode."""
+    with pytest.raises(EncodeError, match=message):
+        _frames(registry, column, subject=f"columns {kind}", schema=schema, format=kind, mode="PERMISSIVE")
+
+
+NAN = pa.array([{"n": 1, "label": float("nan")}])
+
+
+def test_json_without_validation(registry: RegistryClient) -> None:
+    """What the schema says is not looked at then; what is no JSON is refused all the same."""
+    options: dict[str, Any] = {"subject": "free", "schema": JSON_NUMBER, "format": "JSON", "validate": False}
+
+    [frame] = _frames(registry, pa.array([{"n": 101}]), **options)
+
+    assert b'{"n":101}' == frame[5:]
+    with pytest.raises(RowRefused, match=r"a finite number expected \(at field label\)"):
+        _frames(registry, NAN, **options)
+
+
+def test_framings(spark: SparkSession, registry: RegistryClient) -> None:
+    """Id or GUID before the payload, or the GUID in the headers of the record and the payload alone."""
+    registered = registry.register("framings-value", NUMBER)
+    guid = bytes.fromhex(str(registered.guid).replace("-", ""))
+    payload = b"\x02\x00"
+    rows = pa.array([{"n": 1}])
+    expected = {
+        "prefix": b"\0" + registered.schema_id.to_bytes(4, "big") + payload,
+        "guid": b"\1" + guid + payload,
+        "header": payload,
+    }
+
+    for source in ({"schema": NUMBER}, {"version": 1}, {"schema_id": registered.schema_id}):
+        options: dict[str, Any] = {"subject": "framings-value", **source}
+        assert expected == {one: _frames(registry, rows, framing=one, **options)[0] for one in expected}
+
+    made = [
+        encoder(registry=registry.settings, subject="framings-value", version=1, framing=framing, key=key).headers
+        for framing, key in (("header", False), ("header", True), ("prefix", False))
+    ]
+    [row] = spark.range(1).select(functions.concat(*made).alias("headers")).collect()
+    assert [("__value_schema_id", b"\1" + guid), ("__key_schema_id", b"\1" + guid)] == [
+        (one["key"], bytes(one["value"])) for one in row["headers"]
+    ]
+
+
+def test_registration(registry: RegistryClient) -> None:
+    """A schema is registered, or found, when the column is made; what the registry refuses is an error there."""
+    wider = _avro("Number", ("n", "long"), ("label", ["null", "string"], None))
+    settings = registry.settings
+
+    with pytest.raises(RegistryError, match=r"(?i)subject .* not found"):
+        encoder(registry=settings, subject="registration", schema=NUMBER, register=False)
+    first = encoder(registry=settings, subject="registration", schema=NUMBER)
+    again = encoder(registry=settings, subject="registration", schema=NUMBER, register=False)
+    with pytest.raises(RegistryError, match="incompatible"):
+        encoder(registry=settings, subject="registration", schema=_avro("Number", ("other", "int")))
+    second = encoder(registry=settings, subject="registration", schema=wider)
+    latest = encoder(registry=settings, subject="registration", version="latest")
+    fixed = encoder(registry=settings, schema_id=first.schema_id)
+
+    assert [1, 2] == registry.get_versions("registration")
+    assert first.schema_id == again.schema_id == fixed.schema_id != second.schema_id == latest.schema_id
+    assert "long" == json.loads(latest.schema)["fields"][0]["type"]
+
+
+def test_avro_with_references(registry: RegistryClient) -> None:
+    """What the schema refers to is fetched when the column is made."""
+    registry.register("encode point", _avro("geo.Point", ("x", "int")))
+    line = Schema(_avro("geo.Line", ("to", "geo.Point")), references=(Reference("geo.Point", "encode point", 1),))
+
+    [frame] = _frames(registry, pa.array([{"to": {"x": 5}}]), subject="encode line", schema=line)
+
+    assert {"to": {"x": 5}} == AvroDeserializer(registry)(frame)
+
+
+def test_json_with_references(registry: RegistryClient) -> None:
+    """A part of a schema in another subject is held against, too."""
+    registry.register("encode part", Schema('{"type": "integer", "maximum": 9}', JSON))
+    whole = Schema(
+        '{"type": "object", "properties": {"n": {"$ref": "part.json"}}}',
+        JSON,
+        (Reference("part.json", "encode part", 1),),
+    )
+
+    frames = _frames(registry, pa.array([{"n": 9}, {"n": 10}]), subject="encode whole", schema=whole, mode="PERMISSIVE")
+
+    assert [b'{"n":9}', None] == [one and one[5:] for one in frames]
+
+
+# options, error, message
+REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"subject": "s"}, ValueError, "by exactly one of schema"),
+    ({"subject": "s", "schema": NUMBER, "version": 1}, ValueError, "by exactly one of schema"),
+    ({"schema": NUMBER}, ValueError, "a schema is registered under a subject: give it"),
+    ({"version": "latest"}, ValueError, "version counts under a subject: give it"),
+    ({"subject": "s", "schema": NUMBER, "format": "XML"}, ValueError, "allowed are AVRO, JSON, PROTOBUF"),
+    ({"subject": "s", "schema": NUMBER, "mode": "IGNORE"}, ValueError, "mode is 'IGNORE'; allowed are DEADLETTER"),
+    ({"subject": "s", "schema": NUMBER, "framing": "none"}, ValueError, "framing is 'none'; allowed are prefix, guid"),
+    ({"subject": "s", "schema": 7}, TypeError, "schema is a text, a serdes.client.Schema or a Spark type, not int"),
+    ({"subject": "s", "schema": IntegerType(), "format": "PROTOBUF"}, ValueError, "no PROTOBUF schema is made"),
+    ({"subject": "s", "schema": Schema(NUMBER), "format": "JSON"}, ValueError, "the schema is AVRO, not JSON"),
+    ({"subject": "refused", "version": 1, "format": "JSON"}, ValueError, "is AVRO, not JSON"),
+    ({"subject": "refused", "version": 1, "message": "M"}, ValueError, "message names a Protobuf message, and the"),
+    (
+        {"subject": "refused proto", "schema": PROTO_NUMBER, "format": "PROTOBUF", "message": "M"},
+        SchemaError,
+        "the schema has no message M; the first is Number",
+    ),
+    ({"subject": "none such", "version": 1}, RegistryError, "not found"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "message"), REFUSED)
+def test_options_that_do_not_fit(
+    registry: RegistryClient, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    """What cannot be is refused when the column is made, and says what can."""
+    registry.register("refused", NUMBER)
+
+    with pytest.raises(error, match=message):
+        encoder(registry=registry.settings, **options)
+
+
+def test_in_a_query(spark: SparkSession, registry: RegistryClient) -> None:
+    """A derived schema, a null row and a row that does not fit, in Spark itself."""
+    df = spark.createDataFrame([(0, 1, "a"), (1, None, "b"), (2, 3, None)], "offset int, n int, label string").coalesce(
+        1
+    )
+    kind = StructType([StructField("n", IntegerType(), False), StructField("label", StringType())])
+    row = functions.when(functions.col("offset") != 2, functions.struct("n", "label"))
+    options: dict[str, Any] = {"registry": registry.settings, "subject": "com.acme.Query-value", "schema": kind}
+
+    encoded = df.select("offset", encode(row, mode="DEADLETTER", **options).alias("e"))
+    failing = df.select(encode(row, origin=["offset"], **options))
+
+    schema_id = registry.get_version("com.acme.Query-value").schema_id
+    assert [
+        Row(frame=bytearray(b"\0" + schema_id.to_bytes(4, "big") + b"\x02\x02\x02a"), error=None),
+        Row(frame=None, error=Row(reason="a value expected, found null", path="n")),
+        Row(frame=None, error=None),
+    ] == [row["e"] for row in encoded.orderBy("offset").collect()]
+    derived = json.loads(registry.get_version("com.acme.Query-value").schema.text)
+    assert ("com.acme", "Query") == (derived.get("namespace"), derived["name"])
+    with pytest.raises(PythonException, match=r"a row cannot be encoded \(offset 1\): a value expected, found null"):
+        failing.collect()
+
+
+def test_credentials_are_hidden(spark: SparkSession, registry: RegistryClient, capsys: Any) -> None:
+    """The query's plan does not show them."""
+    settings = replace(registry.settings, username="ann", password="s3cret")
+    df = spark.range(1).select(encode("id", registry=settings, subject="ids-key", schema=ArrayType(IntegerType())))
+
+    df.explain(extended=True)
+
+    assert "encode_arrow" in (shown := capsys.readouterr().out)
+    assert "s3cret" not in shown + repr(encoder(registry=settings, subject="ids-key", version=1))

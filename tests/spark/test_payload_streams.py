@@ -1,0 +1,237 @@
+"""Protobuf and JSON frames in Spark itself: the types that arrive there, running streams, damage."""
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from google.protobuf.message_factory import GetMessageClass
+from pyspark.sql import Column, DataFrame, SparkSession, functions
+
+from serdes.client import RegistryClient, Schema
+from serdes.framing import join
+from serdes.protobuf_files import find_message, link
+from spark_udfs import decode, install, split_dead_letters
+from spark_udfs.paths import _say, arrow_path, pandas_path
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+]
+
+PROTO = (
+    'syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto"; '
+    "message M {{ int64 n = 1; uint64 big = 2; google.protobuf.Timestamp at = 3; google.protobuf.Duration took = 4; "
+    "map<string, Part> parts = 5; repeated string tags = 6; optional string note = 7; Empty empty = 9; {more} "
+    "message Empty {{}} message Part {{ double x = 1; bytes raw = 2; }} }}"
+)
+FIRST = Schema(PROTO.format(more=""), "PROTOBUF")
+SECOND = Schema(PROTO.format(more="string label = 8;"), "PROTOBUF")
+DOCUMENT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "n": {"type": "integer"},
+        "x": {"type": "number"},
+        "parts": {"type": "object", "additionalProperties": {"properties": {"raw": {"type": "string"}}}},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "any": {},
+    },
+}
+WIDER = {**DOCUMENT, "properties": {**DOCUMENT["properties"], "label": {"type": "string"}}}
+
+
+def _payload(schema: Schema, **fields: Any) -> bytes:
+    """A Protobuf payload with its path."""
+    return b"\0" + bytes(GetMessageClass(find_message(link(schema, {}), (0,)))(**fields).SerializeToString())
+
+
+def _batch(spark: SparkSession, *frames: bytes | None) -> DataFrame:
+    """Rows of a task: others are decoded in planning."""
+    columns = {"offset": pa.array(range(len(frames))), "value": pa.array(frames, pa.binary())}
+    return spark.createDataFrame(pa.table(columns)).coalesce(1)
+
+
+@pytest.fixture(params=[arrow_path, pandas_path], ids=["arrow_udf", "pandas_udf"])
+def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs as on Spark 4.1 and as on 4.0."""
+    monkeypatch.setattr("spark_udfs.paths.arrow_path", request.param)
+
+
+@pytest.mark.usefixtures("_path")
+def test_protobuf_values(spark: SparkSession, registry: RegistryClient) -> None:
+    """Every kind of column goes through a Python worker and back, null included."""
+    schema_id = registry.register("spark-proto-values", FIRST).schema_id
+    full = _payload(
+        FIRST,
+        n=-1,
+        big=2**64 - 1,
+        at={"seconds": 1, "nanos": 5000},
+        took={"seconds": -90},
+        parts={"a": {"x": 0.5, "raw": b"\xff"}},
+        tags=["t", ""],
+        note="",
+        empty={},
+    )
+    rows = _batch(spark, join(schema_id, full), join(schema_id, b"\0"), None)
+
+    decoded = rows.select(
+        decode("value", registry=registry.settings, subject="spark-proto-values", mode="PERMISSIVE").alias("v")
+    )
+    first, empty, null = (row["v"] for row in decoded.collect())
+
+    assert (
+        "struct<n:bigint,big:decimal(20,0),at:timestamp,took:interval day to second,"
+        "parts:map<string,struct<x:double,raw:binary>>,tags:array<string>,note:string,empty:struct<>>"
+    ) == decoded.schema["v"].dataType.simpleString()
+    assert (-1, Decimal(2**64 - 1), timedelta(seconds=-90), ["t", ""], "") == (
+        first.n,
+        first.big,
+        first.took,
+        first.tags,
+        first.note,
+    )
+    assert () == tuple(first.empty)
+    assert datetime(1970, 1, 1, 0, 0, 1, 5) == first.at  # noqa: DTZ001 - the session is in UTC
+    assert (0.5, bytearray(b"\xff")) == tuple(first.parts["a"])
+    assert (0, Decimal(0), None, None, {}, [], None, None) == tuple(empty)
+    assert null is None
+
+
+@pytest.mark.usefixtures("_path")
+def test_json_values(spark: SparkSession, registry: RegistryClient) -> None:
+    """The same of JSON."""
+    schema_id = registry.register("spark-json-values", Schema(json.dumps(DOCUMENT), "JSON")).schema_id
+    full = {"n": 1, "x": 2, "parts": {"a": {"raw": "r"}, "b": None}, "tags": ["t", None], "any": {"k": [1]}}
+    rows = _batch(spark, join(schema_id, json.dumps(full).encode()), join(schema_id, b"{}"), None)
+
+    decoded = rows.select(
+        decode("value", registry=registry.settings, schema_id=schema_id, mode="PERMISSIVE").alias("v")
+    )
+    first, empty, null = (row["v"] for row in decoded.collect())
+
+    assert (
+        "struct<n:bigint,x:double,parts:map<string,struct<raw:string>>,tags:array<string>,any:string>"
+        == decoded.schema["v"].dataType.simpleString()
+    )
+    assert (1, 2.0, ["t", None], '{"k":[1]}') == (first.n, first.x, first.tags, first.any)
+    assert {"a": ("r",), "b": None} == {key: one and tuple(one) for key, one in first.parts.items()}
+    assert (None,) * 5 == tuple(empty)
+    assert null is None
+
+
+def _protobuf_frame(schema_id: int, number: int, *, newer: bool) -> bytes:
+    more = {"label": "new"} if newer else {}
+    return join(schema_id, _payload(SECOND if newer else FIRST, n=number, tags=["a", "b"], **more))
+
+
+def _json_frame(schema_id: int, number: int, *, newer: bool) -> bytes:
+    more = {"label": "new"} if newer else {}
+    return join(schema_id, json.dumps({"n": number, "tags": ["a", "b"], **more}).encode())
+
+
+FORMATS: list[Any] = [
+    pytest.param(FIRST, SECOND, _protobuf_frame, id="protobuf"),
+    pytest.param(Schema(json.dumps(DOCUMENT), "JSON"), Schema(json.dumps(WIDER), "JSON"), _json_frame, id="json"),
+]
+MakeFrame = Callable[..., bytes]
+
+
+@pytest.mark.parametrize(("first", "second", "frame"), FORMATS)
+def test_version_registered_while_the_query_runs(
+    spark: SparkSession, registry: RegistryClient, tmp_path: Path, first: Schema, second: Schema, frame: MakeFrame
+) -> None:
+    """A query decodes the frames of a version that was registered after it started; damage goes to the dead letters."""
+    subject = f"spark_growing_{first.format.lower()}"
+    registry.set_config("NONE", subject)
+    one = registry.register(subject, first).schema_id
+    topic, numbers = tmp_path / "topic", count()
+    topic.mkdir()
+
+    def produce(*frames: bytes | None) -> None:
+        pq.write_table(pa.table({"value": pa.array(frames, pa.binary())}), tmp_path / "unfinished")
+        (tmp_path / "unfinished").rename(topic / f"{next(numbers)}.parquet")
+
+    stream = spark.readStream.schema("value binary").option("maxFilesPerTrigger", 1).parquet(str(topic))
+    decoded = stream.select(
+        decode("value", registry=registry.settings, subject=subject, columns=["tags", "n"]).alias("decoded")
+    )
+    query = decoded.writeStream.format("memory").queryName(subject).start()
+    try:
+        produce(frame(one, 1, newer=False))
+        query.processAllAvailable()
+        two = registry.register(subject, second).schema_id
+        bad = frame(two, 2, newer=True)[:-3]
+        produce(frame(two, 3, newer=True), frame(one, 4, newer=False), bad)
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    good, dead = split_dead_letters(spark.table(subject))
+
+    assert one != two
+    assert [(["a", "b"], number) for number in (1, 3, 4)] == sorted(tuple(row["decoded"]) for row in good.collect())
+    assert [("malformed", two, bytearray(bad))] == [tuple(row) for row in dead.collect()]
+
+
+@pytest.mark.parametrize(("first", "second", "frame"), FORMATS)
+def test_damaged_frames(
+    spark: SparkSession, registry: RegistryClient, first: Schema, second: Schema, frame: MakeFrame
+) -> None:
+    """No task ends over 20,000 damaged rows; each is a value or a dead letter with just the bytes that were sent."""
+    schema_id = registry.register(f"spark-damaged-{first.format}", first).schema_id
+    good = frame(schema_id, 2**40, newer=False)
+    chance = Random(2026)
+    damaged = [_damaged(good, chance) for _ in range(20_000)]
+    rows = spark.createDataFrame(pa.table({"f": pa.array(damaged, pa.binary())})).repartition(2)
+    decoded = rows.select("f", decode("f", registry=registry.settings, schema_id=schema_id).alias("d"))
+    value, error = functions.col("d.value"), functions.col("d.error")
+
+    def counted(condition: Column) -> Column:
+        return functions.count_if(condition)
+
+    faults = decoded.agg(
+        functions.count("*").alias("rows"),
+        counted(error.isNotNull()).alias("dead"),
+        counted(value.isNull() != error.isNotNull()).alias("lost"),
+        counted(error.isNotNull() & ~error["frame"].eqNullSafe(functions.col("f"))).alias("changed"),
+        functions.count_distinct(error["reason"]).alias("reasons"),
+    ).first()
+
+    assert faults is not None
+    assert (20_000, 0, 0) == (faults["rows"], faults["lost"], faults["changed"])
+    assert 2_000 < faults["dead"] < 20_000
+    assert faults["reasons"] < 30
+
+
+def _damaged(good: bytes, chance: Random) -> bytes:
+    """The frame with some bytes changed, seldom in its header, perhaps cut, perhaps longer."""
+    changed = bytearray(good)
+    for _ in range(chance.randrange(3)):
+        changed[chance.randrange(5, len(changed))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+    if chance.random() < 0.05:
+        changed[chance.choice((0, 1))] ^= chance.choice((2, 3, 0x40))
+    end = chance.choice((None, None, None, chance.randrange(len(changed))))
+    return bytes(changed[:end]) + chance.choice((b"", b"", b"", b"\0"))
+
+
+def test_the_jvm_decodes_avro(spark: SparkSession, registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
+    """Asked for by name the JVM path is refused; left to itself the call takes Python workers, and says why."""
+    install(spark, registry=registry.settings)
+    options: dict[str, Any] = {"registry": registry.settings, "reader_schema": '{"type": "string"}', "format": "JSON"}
+
+    with pytest.raises(
+        ValueError, match="path='jvm' cannot be had: the JVM decodes Avro, and the reader schema is JSON"
+    ):
+        decode("value", **options, path="jvm")
+    _say.cache_clear()
+    with caplog.at_level(logging.INFO, "spark_udfs"):
+        decode("value", **options)
+
+    assert "the JVM decodes Avro, and the reader schema is JSON" in caplog.text
