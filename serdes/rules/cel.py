@@ -28,6 +28,7 @@ from cel_expr_python.ext import ext_math, ext_strings
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.wrappers_pb2 import StringValue
 
 from serdes.cache import SharedCache
 from serdes.client import RegistryClient
@@ -126,6 +127,8 @@ class _Programs:
             raise RuleError("the rule has no expression")
         if len(expression) > MAX_EXPRESSION:
             raise RuleError(f"the expression is longer than {MAX_EXPRESSION} characters")
+        if "\0" in expression:
+            raise RuleError("the expression has a zero in it")
         guarded = _GUARDED.fullmatch(expression)
         guard, expression = guarded.groups() if guarded else ("", expression)
         environment = self._environments.get(pool, lambda: self._environment(pool))
@@ -183,6 +186,11 @@ def _time_of_day(value: time) -> Duration:
     return _duration(whole)
 
 
+def _text(value: str) -> str | StringValue:
+    """The library ends strings at their first zero, but not those inside messages."""
+    return StringValue(value=value) if "\0" in value else value
+
+
 def _whole(value: int) -> int:
     if not _LEAST <= value < _MOST:
         raise RuleError("the value holds an integer of more than 64 bits")
@@ -191,9 +199,9 @@ def _whole(value: int) -> int:
 
 _INTO: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((bool, float, Message), lambda value: value),
-    (str, str),
+    (str, _text),
     (int, _whole),
-    ((bytes, bytearray, memoryview), bytes),
+    ((bytes, bytearray, memoryview), bytearray),  # the library ends bytes at their first zero
     (datetime, _timestamp),
     (date, lambda value: value.toordinal() - _EPOCH_ORDINAL),
     (time, _time_of_day),
@@ -225,7 +233,12 @@ def _to_cel(value: Any, depth: int = 0) -> Any:
 
 
 def _key(key: Any) -> Any:
-    return key if isinstance(key, bool | int) else str(key)
+    if isinstance(key, bool | int):
+        return key
+    text = str(key)
+    if "\0" in text:
+        raise RuleError("the value has a key with a zero in it, which CEL cannot be given")
+    return text
 
 
 def _from_cel(value: Any) -> Any:

@@ -47,6 +47,7 @@ class Step:
 
     context: RuleContext
     apply: Callable[[RuleContext, Any], Any]
+    over_fields: bool
     on_success: Action
     on_failure: Action
 
@@ -95,13 +96,12 @@ class Runner:
         rule_set = source.rule_set if mode == "DOWNGRADE" and source is not None else target.rule_set
         wanted = [one for one in _rules(rule_set, phase) if one.mode in _MODES[mode]]
         redact = partial(_redacted, self._conf, rule_set, values)
-        steps = [
-            self._step(
-                rule, RuleContext(rule, phase, mode, subject, None, False, source, target, redact=redact), values
-            )
-            for rule in _without_repetitions(wanted)
-            if self._runs(rule, rule_set)
-        ]
+        steps = []
+        for rule in wanted:
+            if self._runs(rule, rule_set):
+                context = RuleContext(rule, phase, mode, subject, None, False, source, target, redact=redact)
+                steps.append(self._step(rule, context, values))
+        steps = _without_repetitions(steps)
         return tuple(steps if mode in _FORTH else reversed(steps))
 
     def _runs(self, rule: Rule, rule_set: RuleSet | None) -> bool:
@@ -112,7 +112,7 @@ class Runner:
 
     def _step(self, rule: Rule, context: RuleContext, values: Values | None) -> Step:
         try:
-            apply = self._applied(rule, context.phase, values)
+            executor = self._executor(rule)
         except ImportError as error:
             reason = f"a rule of type {rule.type} needs the extra `rules`, of which {error.name} is not installed"
             raise RuleError(reason, rule=rule.name, subject=context.subject) from None
@@ -120,7 +120,8 @@ class Runner:
         on_failure = self._setting(rule, "onFailure") or rule.on_failure
         return Step(
             context,
-            apply,
+            _applied(rule, executor, context.phase, values),
+            hasattr(executor, "field_transform"),
             self._action(_direction(rule, context.mode, on_success) or "NONE"),
             self._action(_direction(rule, context.mode, on_failure) or "ERROR"),
         )
@@ -128,23 +129,10 @@ class Runner:
     def _action(self, name: str) -> Action:
         return self._actions.get(name) or partial(_unknown_action, name)
 
-    def _applied(self, rule: Rule, phase: str, values: Values | None) -> Callable[[RuleContext, Any], Any]:
-        """What runs one rule over a value: the new value, or for a condition whether it holds."""
-        kind = rule.type.upper()
+    def _executor(self, rule: Rule) -> Any:
+        kind, front = rule.type.upper(), f"rule.executors.{rule.name}."
         if kind not in self._factories:
-            return partial(_unknown_type, rule.type)
-        executor = self._executor(rule, kind)
-        if hasattr(executor, "field_transform"):
-            return _no_fields if values is None or phase == MIGRATION else _over_fields(rule, executor, values)
-        transform: Callable[[RuleContext, Any], Any] = executor.transform
-        if values is None:
-            return transform
-        lower = values.lower if getattr(executor, "takes_json", False) else _same
-        lift = values.lift if phase == DOMAIN and rule.kind != "CONDITION" else _same
-        return lambda context, value: lift(transform(context, lower(value)))
-
-    def _executor(self, rule: Rule, kind: str) -> Any:
-        front = f"rule.executors.{rule.name}."
+            return None
         own = rule.name if any(name.startswith(front) for name in self._conf) else ""
         return self._executors.get((kind, own), lambda: self._factories[kind](self._client, self._settings(rule)))
 
@@ -168,17 +156,16 @@ class Runner:
         return found
 
 
-def _without_repetitions(rules: Iterable[Rule]) -> list[Rule]:
-    """Of transforms of one type for the same tags the first counts, as for every client."""
+def _without_repetitions(steps: Iterable[Step]) -> list[Step]:
+    """Of transforms of one type over fields of the same tags the first counts, as for every client."""
     seen: set[tuple[str, str, frozenset[str]]] = set()
     kept = []
-    for rule in rules:
+    for step in steps:
+        rule = step.context.rule
         key = (rule.type, rule.mode, rule.tags)
-        if rule.kind == "TRANSFORM" and rule.tags:
-            if key in seen:
-                continue
-            seen.add(key)
-        kept.append(rule)
+        if not (step.over_fields and rule.kind == "TRANSFORM" and rule.tags and key in seen):
+            kept.append(step)
+        seen.add(key)
     return kept
 
 
@@ -188,6 +175,20 @@ def _direction(rule: Rule, mode: str, actions: str | None) -> str:
         return (actions or "").strip()
     there, _, back = actions.partition(",")
     return (there if mode in _FORTH else back).strip()
+
+
+def _applied(rule: Rule, executor: Any, phase: str, values: Values | None) -> Callable[[RuleContext, Any], Any]:
+    """What runs one rule over a value: the new value, or for a condition whether it holds."""
+    if executor is None:
+        return partial(_unknown_type, rule.type)
+    if hasattr(executor, "field_transform"):
+        return _no_fields if values is None or phase == MIGRATION else _over_fields(rule, executor, values)
+    transform: Callable[[RuleContext, Any], Any] = executor.transform
+    if values is None:
+        return transform
+    lower = values.lower if getattr(executor, "takes_json", False) else _same
+    lift = values.lift if phase == DOMAIN and rule.kind != "CONDITION" else _same
+    return lambda context, value: lift(transform(context, lower(value)))
 
 
 def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleContext, Any], Any]:
