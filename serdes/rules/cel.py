@@ -30,6 +30,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.wrappers_pb2 import StringValue
 
+from serdes.avro_values import Branch
 from serdes.cache import SharedCache
 from serdes.client import RegistryClient
 from serdes.errors import RuleError
@@ -116,7 +117,8 @@ class _Programs:
         pool = None if descriptor is None else descriptor.file.pool
         guard, program = self._programs.get((expression, pool), lambda: self._compiled(expression, pool))
         data["message"] = _to_cel(message)
-        data["now"] = _timestamp(datetime.now(UTC))
+        if "now" in expression:
+            data["now"] = _timestamp(datetime.now(UTC))
         asks = context.rule.kind == "CONDITION"
         if guard is not None and _evaluated(guard, data) is not True:
             return asks or value
@@ -210,10 +212,13 @@ _INTO: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
 )
 
 
+_AS_IT_IS = frozenset({type(None), bool, float})
+
+
 def _to_cel(value: Any, depth: int = 0) -> Any:
     """A value as the library takes it. It breaks on values that stand too deep inside each other."""
-    if value is None:
-        return None
+    if type(value) in _AS_IT_IS:
+        return value
     if depth > MAX_DEPTH:
         raise RuleError(f"the value is nested deeper than {MAX_DEPTH}")
     if isinstance(value, Mapping):
@@ -221,7 +226,7 @@ def _to_cel(value: Any, depth: int = 0) -> Any:
     for kind, convert in _INTO:
         if isinstance(value, kind):
             return convert(value)
-    if isinstance(value, tuple) and len(value) == 2:
+    if isinstance(value, tuple) and len(value) == 2 and (isinstance(value, Branch) or isinstance(value[0], str)):
         return _to_cel(value[1], depth + 1)  # a branch of a union, and a value for it
     if isinstance(value, Sequence):
         return [_to_cel(one, depth + 1) for one in value]

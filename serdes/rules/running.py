@@ -11,7 +11,7 @@ Rules of this file: the order and the outcome of rules; what they do is their ex
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -259,21 +259,29 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
     Raises:
         RuleError: a rule failed, and its action is no other one.
     """
+    if not steps:
+        return value
     headers = getattr(record, "headers", None)
     replayed = header(headers, NAME_HEADER)
     is_key = record.field == "key"
     key = original if is_key else getattr(record, "key", None)
     for step in steps:
-        rule = step.context.rule
-        if replayed is not None and replayed == rule.name:
+        known = step.context
+        if replayed is not None and replayed == known.rule.name:
             continue  # it came from the dead letters of this very rule
-        context = replace(
-            step.context,
-            topic=record.topic,
-            is_key=is_key,
-            headers=headers,
-            original_key=key,
-            original_value=None if is_key else original,
+        context = RuleContext(
+            known.rule,
+            known.phase,
+            known.mode,
+            known.subject,
+            record.topic,
+            is_key,
+            known.source,
+            known.target,
+            headers,
+            key,
+            None if is_key else original,
+            known.redact,
         )
         try:
             value = _outcome(step, context, value)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from serdes.avro_values import Branch
 from serdes.client import RegistryClient, Rule, Schema
 from serdes.errors import RuleError
 from serdes.rules.cel import CelExecutor, CelFieldExecutor
@@ -97,6 +98,14 @@ def test_values_that_cel_does_not_take(value, detail):
     """What the library cannot be given never gets there."""
     with pytest.raises(RuleError, match=detail):
         CEL.transform(context("message"), value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [((1, 2), [1, 2]), (("R", {"a": 1}), {"a": 1}), (Branch(1, "x"), "x"), (("a",), ["a"])]
+)
+def test_tuples_in_cel(value, expected):
+    """A tuple is a list, but for those that name the branch of a union, of which CEL sees the value."""
+    assert expected == CEL.transform(context("message"), value)
 
 
 def test_fields_of_no_primitive_type():
