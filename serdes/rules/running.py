@@ -112,7 +112,7 @@ class Runner:
 
     def _step(self, rule: Rule, context: RuleContext, values: Values | None) -> Step:
         try:
-            executor = self._executor(rule)
+            apply = self._applied(rule, context.phase, values)
         except ImportError as error:
             reason = f"a rule of type {rule.type} needs the extra `rules`, of which {error.name} is not installed"
             raise RuleError(reason, rule=rule.name, subject=context.subject) from None
@@ -120,14 +120,28 @@ class Runner:
         on_failure = self._setting(rule, "onFailure") or rule.on_failure
         return Step(
             context,
-            _applied(rule, executor, context.phase, values),
-            hasattr(executor, "field_transform"),
+            apply,
+            hasattr(self._executor(rule), "field_transform"),
             self._action(_direction(rule, context.mode, on_success) or "NONE"),
             self._action(_direction(rule, context.mode, on_failure) or "ERROR"),
         )
 
     def _action(self, name: str) -> Action:
         return self._actions.get(name) or partial(_unknown_action, name)
+
+    def _applied(self, rule: Rule, phase: str, values: Values | None) -> Callable[[RuleContext, Any], Any]:
+        """What runs one rule over a value: the new value, or for a condition whether it holds."""
+        executor = self._executor(rule)
+        if executor is None:
+            return partial(_unknown_type, rule.type)
+        if hasattr(executor, "field_transform"):
+            return _no_fields if values is None or phase == MIGRATION else _over_fields(rule, executor, values)
+        transform: Callable[[RuleContext, Any], Any] = executor.transform
+        if values is None:
+            return transform
+        lower = values.lower if getattr(executor, "takes_json", False) else _same
+        lift = values.lift if phase == DOMAIN and rule.kind != "CONDITION" else _same
+        return lambda context, value: lift(transform(context, lower(value)))
 
     def _executor(self, rule: Rule) -> Any:
         kind, front = rule.type.upper(), f"rule.executors.{rule.name}."
@@ -175,20 +189,6 @@ def _direction(rule: Rule, mode: str, actions: str | None) -> str:
         return (actions or "").strip()
     there, _, back = actions.partition(",")
     return (there if mode in _FORTH else back).strip()
-
-
-def _applied(rule: Rule, executor: Any, phase: str, values: Values | None) -> Callable[[RuleContext, Any], Any]:
-    """What runs one rule over a value: the new value, or for a condition whether it holds."""
-    if executor is None:
-        return partial(_unknown_type, rule.type)
-    if hasattr(executor, "field_transform"):
-        return _no_fields if values is None or phase == MIGRATION else _over_fields(rule, executor, values)
-    transform: Callable[[RuleContext, Any], Any] = executor.transform
-    if values is None:
-        return transform
-    lower = values.lower if getattr(executor, "takes_json", False) else _same
-    lift = values.lift if phase == DOMAIN and rule.kind != "CONDITION" else _same
-    return lambda context, value: lift(transform(context, lower(value)))
 
 
 def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleContext, Any], Any]:
