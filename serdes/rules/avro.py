@@ -40,7 +40,7 @@ class AvroValues:
         self._node = node
         self._metadata = metadata
         self._shape = Shape(numeric_times=numeric_times)
-        self._everywhere = _Walk(Fields(None, Rule(name="", type="")))
+        self._everywhere = _Walk(Fields(None, Rule(name="", type="")), tries=True)
 
     def visitor(self, rule: Rule) -> Visit:
         """What goes through the fields that a rule selects."""
@@ -97,10 +97,14 @@ class AvroValues:
 
 
 class _Walk:
-    """Goes through a value along its schema and makes a new one."""
+    """Goes through a value along its schema and makes a new one.
 
-    def __init__(self, fields: Fields) -> None:
+    What is no value of any type of a union stays, unless it `tries`: then what a type makes of it may be one.
+    """
+
+    def __init__(self, fields: Fields, *, tries: bool = False) -> None:
         self._fields = fields
+        self._tries = tries
         self._choosers: dict[int, Callable[[Any], tuple[int, Any]]] = {}
 
     def __call__(self, node: Node, place: Place | None, message: Any, value: Any, leaf: Leaf) -> Any:
@@ -133,8 +137,8 @@ class _Walk:
             choose = self._choosers[id(node)] = chooser(node)
         try:
             position, inner = choose(value)
-        except EncodeError:  # JSON, maybe, of which this is the value
-            for branch in node.branches:
+        except EncodeError:
+            for branch in node.branches if self._tries else ():
                 made = self(branch, place, message, value, leaf)
                 if fit(branch, made):
                     return made
