@@ -270,6 +270,33 @@ def test_dead_letters_show_no_secrets(client):
     ]
 
 
+INNER = {"type": "record", "name": "In", "fields": [
+    {"name": "ssn", "type": "string", "confluent:tags": ["PII"]}, {"name": "n", "type": "int"}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["avro", "json"])
+def test_dead_letters_show_no_secrets_that_do_not_fit(client, form):
+    """Also what fits no branch of the schema is hidden where a branch has a tag on it."""
+    producer = Producer()
+    conf = {"dlq.producer": producer, "dlq.topic": "dead", "rule.executors": {"ENCRYPT": Note().executor()}}
+    rules = (
+        Rule(name="no", type="CEL", kind="CONDITION", mode="WRITE", expr="false", on_failure="DLQ"),
+        Rule(name="secret", type="ENCRYPT", mode="WRITE", tags=frozenset({"PII"})),
+    )
+    if form == "avro":
+        text = json.dumps({"type": "record", "name": "Out", "fields": [{"name": "in", "type": ["null", INNER]}]})
+        serialize = AvroSerializer(client, Schema(text, rule_set=RuleSet(domain_rules=rules)), conf=conf)
+    else:
+        inner = {"properties": {"ssn": {"type": "string", "confluent:tags": ["PII"]}, "n": {"type": "integer"}}}
+        text = json.dumps({"properties": {"in": {"oneOf": [{"type": "null"}, {**inner, "required": ["n"]}]}}})
+        serialize = JsonSerializer(client, Schema(text, "JSON", rule_set=RuleSet(domain_rules=rules)), conf=conf)
+
+    with pytest.raises(RuleError, match="does not hold"):
+        serialize({"in": {"ssn": "123"}}, topic=f"loose-{form}")
+
+    assert [{"in": {"ssn": "<REDACTED>"}}] == [json.loads(value) for _, _, value, _ in producer.sent]
+
+
 @pytest.mark.parametrize(
     ("conf", "detail"),
     [
