@@ -204,6 +204,26 @@ def test_settings_over_rules(client, conf, fails):
         assert serialize(VALUE | {"id": 0}, topic="over") is not None
 
 
+@pytest.mark.parametrize(
+    ("conf", "says"),
+    [
+        ({"rule.executors": [1]}, "a dict of functions by the type of rule"),
+        ({"rule.executors": {"CEL": 1}}, "a dict of functions by the type of rule"),
+        ({"rule.actions": {"X": None}}, "a dict of functions by name"),
+        ({"rule.executors.x": 1}, "unknown settings rule.executors.x"),
+        ({"rule.nosuch": 1}, "unknown settings rule.nosuch"),
+        ({"dlq.producer": object()}, "a producer of confluent-kafka"),
+        ({"dlq.topic": 1}, "None and a topic"),
+        ({"use.latest.version": 1}, "True and False"),
+        ({"use.latest.with.metadata": {"a": 1}}, "a dict of strings"),
+    ],
+)
+def test_settings_that_are_refused(client, conf, says):
+    """A wrong setting of rules, or one that nobody knows, is refused with what is allowed."""
+    with pytest.raises(ValueError, match=says):
+        AvroDeserializer(client, conf=conf)
+
+
 def test_actions_of_ones_own(client):
     """An action is called with the rule and its outcome, by direction; what it raises is the record's failure."""
     note = Note()
