@@ -7,6 +7,7 @@
     ├── NoSubject             the subject name strategy lacks a topic or a record name
     ├── SchemaError           the schema text cannot be used
     ├── RegistryError         the registry answered: no
+    ├── TokenError            the endpoint that gives out access tokens gave none
     └── RegistryUnavailable   the registry did not answer; trying later may help
 
 Rules of this file: an error carries its parts as attributes, prints them as one sentence and survives pickling, since
@@ -25,6 +26,7 @@ __all__ = [
     "RegistryUnavailable",
     "SchemaError",
     "SerdeError",
+    "TokenError",
 ]
 
 
@@ -139,6 +141,10 @@ class RegistryError(SerdeError):
 
     def __str__(self) -> str:
         return f"{self.message} (HTTP {self.status}, error code {self.error_code})"
+
+
+class TokenError(SerdeError):
+    """The token endpoint refused, or what it answered is no token."""
 
 
 class RegistryUnavailable(SerdeError):
