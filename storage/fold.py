@@ -25,8 +25,12 @@ from storage.records import (
     ConfigKey,
     ConfigValue,
     ContextKey,
+    DekKey,
+    DekValue,
     DeleteSubjectKey,
     HighWaterKey,
+    KekKey,
+    KekValue,
     Key,
     ModeKey,
     SchemaKey,
@@ -61,7 +65,7 @@ class Fold:
         self._set_aside_count = base.set_aside_count
         self._set_aside = deque(base.set_aside, _MAX_SET_ASIDE)
         self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
-        self._associations = base.associations
+        self._associations, self._keys = base.associations, base.encryption_keys
         # Only what is touched, copied from the base.
         self._subjects: dict[Subject, dict[Version, SchemaVersion]] = {}
         self._out_of_order: set[Subject] = set()
@@ -106,6 +110,7 @@ class Fold:
             modes=self._modes.finish(),
             referrers=self._finished_referrers(),
             associations=self._associations,
+            encryption_keys=self._keys,
             removals=self._removals,
             set_aside=tuple(self._set_aside),
             set_aside_count=self._set_aside_count,
@@ -131,6 +136,8 @@ class Fold:
                 self._ids(context).recorded = value is not None
             case AssociationKey(), AssociationValue() | None:
                 self._associations = self._associations.after(key, value, timestamp)
+            case KekKey() | DekKey(), KekValue() | DekValue() | None:
+                self._keys = self._keys.after(key, value)
             case HighWaterKey(context), int():
                 self._ids(context).mark(value)
             case _:  # NOOP, and tombstones of records that stand for a change already made

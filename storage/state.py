@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from immutables import Map
 
 from storage.associations import Associations
+from storage.encryption_keys import EncryptionKeys
 from storage.fold import Fold
 from storage.log import START, Entry, Record
 from storage.records import DEFAULT_CONTEXT, ConfigValue, SchemaId, Subject, Version
@@ -43,6 +44,7 @@ class State:
     modes: "Map[Subject | None, str]" = field(default_factory=Map)
     referrers: "Map[Place, frozenset[Place]]" = field(default_factory=Map)
     associations: Associations = field(default_factory=Associations)
+    encryption_keys: EncryptionKeys = field(default_factory=EncryptionKeys)
     records: int = field(default=0, compare=False)
     removals: int = field(default=0, compare=False)
     set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
