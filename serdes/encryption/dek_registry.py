@@ -110,7 +110,13 @@ class DekRegistry:
         body: dict[str, Any] = {"subject": subject, "version": version, "algorithm": algorithm}
         if wrapped is not None:
             body["encryptedKeyMaterial"] = base64.b64encode(wrapped).decode()
-        return self._added(Dek.from_answer, f"{_KEKS}/{segment(kek)}/deks", {}, body)
+        path = f"{_KEKS}/{segment(kek)}/deks"
+        try:
+            return self._added(Dek.from_answer, f"{path}/{segment(subject)}", {}, body)
+        except RegistryError as error:
+            if error.status != 405:
+                raise
+            return self._added(Dek.from_answer, path, {}, body)  # a registry older than that route
 
     def _found(self, read: Callable[[Any], T], path: str, query: dict[str, str]) -> T | None:
         try:

@@ -52,13 +52,13 @@ class FieldEncryption:
         def transform(field: FieldContext, value: Any) -> Any:
             if value is None:
                 return None
-            kind = _KINDS.get(field.type_name)
-            if kind is None and context.mode == "READ":
+            kinds = _KINDS.get(field.type_name)
+            if kinds is None and context.mode == "READ":
                 return value  # it cannot have been encrypted
-            if kind is None or not isinstance(value, kind):
+            if kinds is None or not isinstance(value, kinds):
                 raise _error(context, f"{field.full_name} is {field.type_name}: encrypted are strings and bytes alone")
             try:
-                return convert(value)
+                return convert(value if isinstance(value, str) else bytes(value))
             except (CipherError, SerdeError) as error:
                 raise _error(context, f"{field.full_name} cannot be {_done(context)}: {error}") from None
 
@@ -89,7 +89,7 @@ class PayloadEncryption:
             raise _error(context, f"the payload cannot be {_done(context)}: {error}") from None
 
 
-_KINDS: Mapping[str, type] = {"STRING": str, "BYTES": bytes}
+_KINDS: Mapping[str, tuple[type, ...]] = {"STRING": (str,), "BYTES": (bytes, bytearray, memoryview)}
 
 
 def _converter(keys: KeyRing, context: RuleContext) -> Callable[[Any], Any]:

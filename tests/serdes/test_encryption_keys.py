@@ -99,13 +99,23 @@ def test_a_first_record_makes_the_keys(asked):
         "GET /keks/kek-1",
         "POST /keks",
         "GET /keks/kek-1/deks/s/versions/1?algorithm=AES256_GCM&deleted=false",
-        "POST /keks/kek-1/deks",
+        "POST /keks/kek-1/deks/s",
     ] == paths(server)
     assert {"name": "kek-1", "kmsType": "local-kms", "kmsKeyId": "key-1", "shared": False} == server.requests[1].body
     sent = server.requests[3].body
     wrapped = base64.b64decode(sent.pop("encryptedKeyMaterial"))
     assert {"subject": "s", "version": 1, "algorithm": "AES256_GCM"} == sent
     assert cipher_of("AES256_GCM", LocalKms(SECRET, {}).unwrap("", wrapped))
+
+
+def test_a_registry_of_before_takes_the_subject_in_the_body(asked):
+    """It answers 405 where the subject is in the path."""
+    refusal = {"error_code": 405, "message": "HTTP 405 Method Not Allowed"}
+    executor, server = asked((200, KEK), (404, NO_KEY), (405, refusal), (200, dek()))
+
+    assert "Ann" == opened(apply(executor, context(), "Ann"))
+    assert ["POST /keks/kek-1/deks/s", "POST /keks/kek-1/deks"] == paths(server)[2:]
+    assert "s" == server.requests[-1].body["subject"]
 
 
 def test_who_comes_second_takes_the_others_keys(asked):
@@ -183,7 +193,7 @@ def test_a_key_is_used_until_it_is_old_enough(asked):
     assert [
         "GET /keks/kek-1/deks/s/versions/-1?algorithm=AES256_GCM&deleted=false",
         "GET /keks/kek-1/deks/s/versions/-1?algorithm=AES256_GCM&deleted=false",
-        "POST /keks/kek-1/deks",
+        "POST /keks/kek-1/deks/s",
     ] == paths(server)[1:]
     assert 2 == server.requests[-1].body["version"]
 
@@ -370,6 +380,7 @@ def test_bytes_that_are_no_text_are_not_made_one(asked):
     hidden = apply(executor, context(), b"\xff\xfe", "BYTES")
 
     assert b"\xff\xfe" == apply(executor, context("READ"), hidden, "BYTES")
+    assert b"\xff\xfe" == apply(executor, context("READ"), memoryview(hidden), "BYTES")
     with pytest.raises(RuleError, match="is no text"):
         apply(executor, context("READ"), base64.b64encode(hidden).decode())
 
