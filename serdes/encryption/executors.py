@@ -89,7 +89,7 @@ class PayloadEncryption:
             raise _error(context, f"the payload cannot be {_done(context)}: {error}") from None
 
 
-_KINDS: Mapping[str, tuple[type, ...]] = {"STRING": (str,), "BYTES": (bytes, bytearray, memoryview)}
+_KINDS: Mapping[str, Any] = {"STRING": (str,), "BYTES": (bytes, bytearray, memoryview)}
 
 
 def _converter(keys: KeyRing, context: RuleContext) -> Callable[[Any], Any]:
