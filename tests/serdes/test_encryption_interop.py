@@ -1,5 +1,6 @@
 """Fields tagged PII in all three formats: written by confluent-kafka's serdes and read by ours, and the other way."""
 
+import copy
 import json
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -128,7 +129,9 @@ CASES = {
         "AVRO",
         json.dumps(AVRO),
         AVRO_VALUE,
-        lambda client, conf, out: (AvroSerializer if out else AvroDeserializer)(client, conf=conf),
+        lambda client, conf, out: (
+            AvroSerializer(client, json.dumps(AVRO), conf=conf) if out else AvroDeserializer(client, conf=conf)
+        ),
         lambda client, more, out: (
             TheirAvroSerializer(client, json.dumps(AVRO), **more) if out else TheirAvroDeserializer(client, **more)
         ),
@@ -207,7 +210,7 @@ class Sides:
         for executor in rules.get_executors():
             self.stack.callback(executor.close)
         place = SerializationContext(self.topic, MessageField.VALUE)
-        return lambda value: made(value, place)
+        return lambda value: made(copy.deepcopy(value), place)  # theirs encrypts dicts and messages in place
 
     def unencrypted(self, frame: bytes) -> Any:
         """What a reader without the rules sees."""
