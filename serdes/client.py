@@ -16,16 +16,19 @@ from uuid import UUID
 
 from serdes.cache import SharedCache
 from serdes.errors import RegistryError, SerdeError
-from serdes.model import CompatibilityResult, Reference, RegisteredSchema, Schema
+from serdes.model import CompatibilityResult, Metadata, Reference, RegisteredSchema, Rule, RuleSet, Schema
 from serdes.settings import ClientSettings
 from serdes.transport import Transport
 
 __all__ = [
     "ClientSettings",
     "CompatibilityResult",
+    "Metadata",
     "Reference",
     "RegisteredSchema",
     "RegistryClient",
+    "Rule",
+    "RuleSet",
     "Schema",
     "context_of",
     "segment",
@@ -131,21 +134,25 @@ class RegistryClient:
         """Register a schema under a subject, or find it there; an incompatible one raises with status 409."""
         return self._registered("register", subject, schema, normalize)
 
-    def lookup(self, subject: str, schema: Schema | str, *, normalize: bool = False) -> RegisteredSchema:
-        """Find a schema under a subject without registering it."""
-        return self._registered("lookup", subject, schema, normalize)
+    def lookup(
+        self, subject: str, schema: Schema | str, *, normalize: bool = False, deleted: bool = False
+    ) -> RegisteredSchema:
+        """Find a schema under a subject without registering it; `deleted` finds soft-deleted versions too."""
+        return self._registered("lookup", subject, schema, normalize, deleted=deleted)
 
-    def _registered(self, verb: str, subject: str, schema: Schema | str, normalize: bool) -> RegisteredSchema:
+    def _registered(
+        self, verb: str, subject: str, schema: Schema | str, normalize: bool, *, deleted: bool = False
+    ) -> RegisteredSchema:
         sent = Schema(schema) if isinstance(schema, str) else schema
         path = _subject(subject, "versions") if verb == "register" else _subject(subject)
 
         def ask() -> RegisteredSchema:
-            query, body = _flags(normalize=normalize), sent.to_request()
+            query, body = _flags(normalize=normalize, deleted=deleted), sent.to_request()
             return self.ask(
                 lambda it: RegisteredSchema.from_answer(it, subject, sent), "POST", path, query=query, body=body
             )
 
-        return self._registrations.get((verb, subject, sent, normalize), ask)
+        return self._registrations.get((verb, subject, sent, normalize, deleted), ask)
 
     def get_schema_versions(self, schema_id: int) -> list[tuple[str, int]]:
         """The subjects and versions that hold the schema with an id."""
@@ -255,7 +262,7 @@ class RegistryClient:
         return None if mode is None else str(mode)
 
 
-_Registration = tuple[str, str, Schema, bool]
+_Registration = tuple[str, str, Schema, bool, bool]
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,10 @@ class RuleSet:
             enable_at=answer.get("enableAt"),
         )
 
+    def concerns(self, mode: str) -> bool:
+        """Whether there are rules for writing (WRITE) or reading (READ), migrations aside."""
+        return any(rule.mode in (mode, "WRITEREAD") for rule in (*self.domain_rules, *self.encoding_rules))
+
     def to_request(self) -> dict[str, Any]:
         """The same as a request carries it."""
         return _present(

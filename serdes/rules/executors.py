@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class RuleContext:
     """One rule, and the record over which it runs.
@@ -49,6 +53,7 @@ class RuleContext:
         headers: of the record, as the caller's context has them.
         original_key: the key as it was handed over, if that is known.
         original_value: the value as it was handed over: to be written as it is, to be read as bytes.
+        redact: gives a value to be written without what the rules of the schema encrypt, as JSON.
     """
 
     rule: Rule
@@ -62,6 +67,7 @@ class RuleContext:
     headers: Any = None
     original_key: Any = None
     original_value: Any = None
+    redact: Callable[[Any], Any] = _same
 
     def parameter(self, name: str) -> str | None:
         """A parameter of the rule, or else a property of the target's metadata."""

@@ -86,7 +86,7 @@ AVRO_VALUE = {
     "phones": ["0731", "0732"],
 }
 JSON_VALUE = {"name": "Ann Ünï", "age": 41, "note": "open", "home": {"street": "Elm 1", "city": "Ulm"}}
-HIDDEN = (b"Ann", b"ann@example", b"\xffpng", b"Elm 1", b"0731")
+HIDDEN = ("Ann Ü".encode(), b"ann@example", b"\xffpng", b"Elm 1", b"0731")
 
 
 def customer_class():
@@ -276,10 +276,10 @@ def test_a_reader_without_the_secret(sides, case):
         one.ours(out=False, secret="another")(frame)
 
     assert ("hide", one.subject, one.topic) == (refused.value.rule, refused.value.subject, refused.value.topic)
-    assert "Ann" not in repr(refused.value)
+    assert "Ann Ü" not in repr(refused.value)
     seen = plain(one.unencrypted(frame))
     assert ("open", 41) == (seen["note"], seen["age"])
-    assert "Ann" not in seen["name"]
+    assert "Ann Ü" not in seen["name"]
 
 
 def test_the_value_of_the_caller_stays(sides):
