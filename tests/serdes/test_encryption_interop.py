@@ -4,6 +4,7 @@ import copy
 import json
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -146,7 +147,7 @@ CASES = {
         lambda client, more, out: (
             JSONSerializer(json.dumps(JSON), client, **more)
             if out
-            else JSONDeserializer(json.dumps(JSON), schema_registry_client=client, **more)
+            else JSONDeserializer(None, schema_registry_client=client, **more)
         ),
     ),
     "PROTOBUF": Case(
@@ -174,7 +175,7 @@ class Sides:
     def __init__(self, stack: ExitStack, url: str, case: Case, *, phase="domain_rules", kind="ENCRYPT", **params: str):
         self.stack, self.url, self.case = stack, url, case
         self.client = stack.enter_context(RegistryClient(url))
-        self.topic = uuid4().hex[:8]
+        self.topic, self.kind = uuid4().hex[:8], kind
         given = {"kek.name": f"kek-{self.topic}", "kms.type": "local-kms", "kms.key.id": "mykey"}
         given |= {name.replace("_", "."): value for name, value in params.items()}
         rule = Rule(
@@ -198,19 +199,23 @@ class Sides:
         made = self.case.ours(self.client, conf, out)
         return lambda value: made(value, topic=self.topic)
 
-    def theirs(self, *, out: bool, secret: str = SECRET):
+    def theirs(self, *, out: bool):
         """The same of theirs."""
-        rules = RuleRegistry()
-        for executor in (FieldEncryptionExecutor(), EncryptionExecutor()):
-            rules.register_executor(executor)
-        client = self.stack.enter_context(SchemaRegistryClient({"url": self.url}))
-        more: dict[str, Any] = {"rule_conf": {"secret": secret}, "rule_registry": rules}
-        more["conf"] = {"auto.register.schemas": False, "use.latest.version": True} if out else {}
+        conf = {"auto.register.schemas": False, "use.latest.version": True} if out else {}
+        client, rules = self.their_side
+        more = {"rule_conf": {"secret": SECRET}, "rule_registry": rules, "conf": conf}
         made = self.case.theirs(client, more, out)
-        for executor in rules.get_executors():
-            self.stack.callback(executor.close)
         place = SerializationContext(self.topic, MessageField.VALUE)
         return lambda value: made(copy.deepcopy(value), place)  # theirs encrypts dicts and messages in place
+
+    @cached_property
+    def their_side(self):
+        """A client and the executors, which take their time to be made."""
+        rules = RuleRegistry()
+        executor = FieldEncryptionExecutor() if self.kind == "ENCRYPT" else EncryptionExecutor()
+        rules.register_executor(executor)
+        self.stack.callback(executor.close)
+        return self.stack.enter_context(SchemaRegistryClient({"url": self.url})), rules
 
     def unencrypted(self, frame: bytes) -> Any:
         """What a reader without the rules sees."""
