@@ -36,6 +36,7 @@ _MODES = {
 }
 _FORTH = ("WRITE", "UPGRADE")
 _HERE = (None, "ALL", "CLIENT")
+_EXTRAS = {"ENCRYPT": "encryption", "ENCRYPT_PAYLOAD": "encryption"}
 _FLAGS = {True: True, "true": True, False: False, "false": False}
 _MOST_EXECUTORS = 1000
 _LONGEST_DETAIL = 300
@@ -114,7 +115,8 @@ class Runner:
         try:
             apply = self._applied(rule, context.phase, values)
         except ImportError as error:
-            reason = f"a rule of type {rule.type} needs the extra `rules`, of which {error.name} is not installed"
+            extra = _EXTRAS.get(rule.type.upper(), "rules")
+            reason = f"a rule of type {rule.type} needs the extra `{extra}`, of which {error.name} is not installed"
             raise RuleError(reason, rule=rule.name, subject=context.subject) from None
         on_success = self._setting(rule, "onSuccess") or rule.on_success
         on_failure = self._setting(rule, "onFailure") or rule.on_failure

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -296,3 +297,14 @@ def test_the_value_of_the_caller_stays(sides):
     one.ours(out=True)(value)
 
     assert before == repr(value)
+
+
+def test_without_the_extra(sides, monkeypatch):
+    """The error says what to install; a schema without such rules does not need it."""
+    one = sides(CASES["AVRO"])
+    for name in [name for name in sys.modules if name.startswith("serdes.encryption")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+
+    with pytest.raises(RuleError, match="needs the extra `encryption`, of which cryptography"):
+        one.ours(out=True)(AVRO_VALUE)
