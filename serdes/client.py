@@ -97,7 +97,7 @@ class RegistryClient:
         answer = self._transport.request(method, path, **more)
         try:
             return read(answer)
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             raise SerdeError(f"the answer to {method} {path} is not understood; is it a schema registry?") from None
 
     # Schemas

@@ -4,7 +4,6 @@ Rules of this file: one request for a call, nothing is remembered; a key that is
 """
 
 import base64
-import binascii
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -20,6 +19,9 @@ LATEST = -1
 T = TypeVar("T")
 
 _UNKNOWN_KEY = 40470
+_HIGHEST_VERSION = 2**31 - 1
+_LATEST_TS = 2**53
+_LONGEST_KEY = 64 * 1024  # the wrapped keys of clouds have some hundred bytes
 _KEKS = "/dek-registry/v1/keks"
 
 
@@ -76,11 +78,11 @@ class Dek:
     def from_answer(cls, answer: Mapping[str, Any]) -> "Dek":
         """Read an answer."""
         return cls(
-            int(answer["version"]),
+            _number(answer["version"], 1, _HIGHEST_VERSION),
             str(answer.get("algorithm") or "AES256_GCM"),
             _bytes(answer.get("encryptedKeyMaterial")),
             _bytes(answer.get("keyMaterial")),
-            int(answer.get("ts") or 0) / 1000,
+            _number(answer.get("ts") or 0, 0, _LATEST_TS) / 1000,
         )
 
 
@@ -141,7 +143,14 @@ def _context(subject: str) -> dict[str, str]:
 
 
 def _bytes(text: Any) -> bytes | None:
-    try:
-        return base64.b64decode(text, validate=True) if text else None
-    except binascii.Error:
-        raise ValueError("not base64") from None
+    if not text:
+        return None
+    if len(text) > _LONGEST_KEY:
+        raise ValueError("too long for a key")
+    return base64.b64decode(text, validate=True)
+
+
+def _number(value: Any, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError("not a number of this range")
+    return value

@@ -324,7 +324,14 @@ def test_a_kek_that_is_not_the_rules(asked, mode, change):
         pytest.param({"algorithm": "AES256_SIV"}, id="another algorithm"),
         pytest.param({"version": "x"}, id="version"),
         pytest.param({"version": None}, id="no version"),
+        pytest.param({"version": 0}, id="version 0"),
+        pytest.param({"version": 2**31}, id="version of 33 bits"),
+        pytest.param({"version": True}, id="version true"),
         pytest.param({"ts": "x"}, id="time"),
+        pytest.param({"ts": float("inf")}, id="time without end"),
+        pytest.param({"ts": 10**400}, id="time of 400 digits"),
+        pytest.param({"encryptedKeyMaterial": "A" * 70_000}, id="a long key"),
+        pytest.param({"encryptedKeyMaterial": ["AAAA"]}, id="a list"),
     ],
 )
 @pytest.mark.parametrize("mode", ["WRITE", "READ"])
