@@ -1,0 +1,264 @@
+"""Rules of one schema, run by confluent-kafka's own serdes and by ours: the same records, values and dead letters."""
+
+import copy
+import json
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer as TheirAvroDeserializer
+from confluent_kafka.schema_registry.avro import AvroSerializer as TheirAvroSerializer
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer as TheirProtobufDeserializer
+from confluent_kafka.schema_registry.protobuf import ProtobufSerializer as TheirProtobufSerializer
+from confluent_kafka.schema_registry.rule_registry import RuleRegistry
+from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
+from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor
+from confluent_kafka.schema_registry.rules.dlq.dlq_action import DlqAction
+from confluent_kafka.schema_registry.rules.jsonata.jsonata_executor import JsonataExecutor
+from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message_factory import GetMessageClass
+
+from serdes.avro import AvroDeserializer, AvroSerializer
+from serdes.client import Metadata, Rule, RuleSet, Schema
+from serdes.errors import RuleError
+from serdes.json_schema import JsonDeserializer, JsonSerializer
+from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from serdes.protobuf_files import link
+
+TAGGED = {"confluent:tags": ["PII"]}
+LINE = {"type": "record", "name": "Line", "fields": [{"name": "sku", "type": "string", **TAGGED}]}
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "Order",
+        "namespace": "shop",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "ssn", "type": ["null", "string"], **TAGGED},
+            {"name": "note", "type": "string"},
+            {"name": "lines", "type": {"type": "array", "items": LINE}},
+        ],
+    }
+)
+JSON = json.dumps(
+    {
+        "title": "shop.Order",
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer"},
+            "ssn": {"oneOf": [{"type": "null"}, {"type": "string"}], **TAGGED},
+            "note": {"type": "string"},
+            "lines": {"type": "array", "items": {"$ref": "#/definitions/Line"}},
+        },
+        "definitions": {"Line": {"type": "object", "properties": {"sku": {"type": "string", **TAGGED}}}},
+    }
+)
+PROTO = """syntax = "proto3"; package shop; import "confluent/meta.proto";
+message Order {
+  int64 id = 1;
+  optional string ssn = 2 [(confluent.field_meta).tags = "PII"];
+  string note = 3;
+  repeated Line lines = 4;
+  message Line { string sku = 1 [(confluent.field_meta).tags = "PII"]; }
+}
+"""
+VALUE = {"id": 7, "ssn": "123", "note": "n", "lines": [{"sku": "a"}, {"sku": "b"}]}
+LATEST = {"auto.register.schemas": False, "use.latest.version": True}
+
+
+def order_type():
+    """The class of the message, as generated code would have it."""
+    return GetMessageClass(link(Schema(PROTO, "PROTOBUF"), {}).message_types_by_name["Order"])
+
+
+ORDER = order_type()
+
+
+def message(value):
+    """A value as a message."""
+    return ParseDict(value, ORDER())
+
+
+def shown(value):
+    """A message as a dict, with numbers as numbers."""
+    found = MessageToDict(value, preserving_proto_field_name=True)
+    return found | ({"id": int(found["id"])} if "id" in found else {})
+
+
+def their_registry(**conf):
+    """The executors and actions of theirs."""
+    registry = RuleRegistry()
+    for one in (CelExecutor(), CelFieldExecutor(), JsonataExecutor()):
+        registry.register_executor(one)
+    registry.register_action(DlqAction(conf))
+    return registry
+
+
+class Format:
+    """Both makers of serializers and deserializers of one format."""
+
+    def __init__(self, text, schema_format, ours, theirs, we_read, they_read, make=copy.deepcopy, show=lambda one: one):
+        self.schema = Schema(text, schema_format)
+        self.ours, self.theirs, self.we_read, self.they_read = ours, theirs, we_read, they_read
+        self.make, self.show = make, show
+
+
+FORMATS = {
+    "avro": Format(
+        AVRO,
+        "AVRO",
+        lambda client, conf: AvroSerializer(client, AVRO, conf=conf),
+        lambda client, conf, rules: TheirAvroSerializer(client, AVRO, conf=conf, rule_registry=rules),
+        lambda client, conf: AvroDeserializer(client, conf=conf),
+        lambda client, conf, rules: TheirAvroDeserializer(client, conf=conf, rule_registry=rules),
+    ),
+    "json": Format(
+        JSON,
+        "JSON",
+        lambda client, conf: JsonSerializer(client, JSON, conf=conf),
+        lambda client, conf, rules: JSONSerializer(JSON, client, conf=conf, rule_registry=rules),
+        lambda client, conf: JsonDeserializer(client, conf=conf),
+        lambda client, conf, rules: JSONDeserializer(
+            None, schema_registry_client=client, conf=conf, rule_registry=rules
+        ),
+    ),
+    "protobuf": Format(
+        PROTO,
+        "PROTOBUF",
+        lambda client, conf: ProtobufSerializer(client, ORDER, conf=conf),
+        lambda client, conf, rules: TheirProtobufSerializer(ORDER, client, conf=conf, rule_registry=rules),
+        lambda client, conf: ProtobufDeserializer(client, ORDER, conf=conf),
+        lambda client, conf, rules: TheirProtobufDeserializer(
+            ORDER, conf=conf, schema_registry_client=client, rule_registry=rules
+        ),
+        message,
+        shown,
+    ),
+}
+
+
+def cel(expr, mode="WRITE", **more):
+    """A transform in CEL, over the whole value."""
+    return Rule(name=more.pop("name", "one"), type="CEL", mode=mode, expr=expr, **more)
+
+
+def field(expr, mode="WRITE", **more):
+    """A transform in CEL, over fields."""
+    return Rule(name=more.pop("name", "one"), type="CEL_FIELD", mode=mode, expr=expr, **more)
+
+
+PII = {"tags": frozenset({"PII"})}
+TEXTS = "typeName == 'STRING' ; "
+MASKED = VALUE | {"ssn": "x123", "lines": [{"sku": "xa"}, {"sku": "xb"}]}
+WHOLE = "{'id': message.id + 1, 'note': message.note + '!', 'ssn': message.ssn, 'lines': message.lines}"
+RULES = {
+    "a condition that holds": ([cel("message.id > 0", kind="CONDITION")], VALUE),
+    "a condition that does not": ([cel("message.id > 7", kind="CONDITION")], None),
+    "a condition whose guard is false": ([cel("message.id > 7 ; false", kind="CONDITION")], VALUE),
+    "a condition on reading": ([cel("message.note != 'n'", "READ", kind="CONDITION")], None),
+    "a transform of the whole": ([cel(WHOLE)], VALUE | {"id": 8, "note": "n!"}),
+    "a transform whose guard is false": ([cel("message.id > 7 ; " + WHOLE)], VALUE),
+    "a field by its tag": ([field(TEXTS + "'x' + value", **PII)], MASKED),
+    "a field by its name": ([field("name == 'note' ; value + '!'")], VALUE | {"note": "n!"}),
+    "a field by its type": ([field("typeName == 'LONG' || typeName == 'INT' ; value + 1")], VALUE | {"id": 8}),
+    "a field by its tags": ([field("'PII' in tags ; 'x' + value")], MASKED),
+    "a field by its record": ([field("name == 'note' && message.id == 7 ; value + '!'")], VALUE | {"note": "n!"}),
+    "a condition on fields": ([field("size(value) > 0", kind="CONDITION", **PII)], VALUE),
+    "a condition on fields that fails": ([field("value == 'b'", kind="CONDITION", **PII)], None),
+    "of two for the same tags the first": (
+        [field("'x' + value", **PII), field("'y' + value", name="two", **PII)],
+        MASKED,
+    ),
+    "in order": (
+        [
+            field("name == 'note' ; value + '1'", name="one"),
+            field("name == 'note' ; value + '2'", name="two"),
+        ],
+        VALUE | {"note": "n12"},
+    ),
+    "backwards on reading": (
+        [
+            field("name == 'note' ; value + '1'", "READ", name="one"),
+            field("name == 'note' ; value + '2'", "READ", name="two"),
+        ],
+        VALUE | {"note": "n21"},
+    ),
+    "on writing and on reading": ([field("name == 'note' ; value + '1'", "WRITEREAD")], VALUE | {"note": "n11"}),
+    "a disabled one": ([cel("false", kind="CONDITION", disabled=True)], VALUE),
+    "a failure that is nothing": ([cel("false", kind="CONDITION", on_failure="NONE")], VALUE),
+    "a failure there, nothing back": (
+        [cel("message.id == 8", "WRITEREAD", kind="CONDITION", on_failure="ERROR,NONE")],
+        None,
+    ),
+    "nothing there, a failure back": (
+        [cel("message.id == 8", "WRITEREAD", kind="CONDITION", on_failure="NONE,ERROR")],
+        None,
+    ),
+    "a success that is an error": ([cel("true", kind="CONDITION", on_success="ERROR")], None),
+    "an unknown type": ([replace(cel("true"), type="NO_SUCH")], None),
+    "an unknown function": ([cel("nosuch(message)", kind="CONDITION")], None),
+}
+NOWHERE = {"a gateway's": "GATEWAY", "nobody's": "NONE", "a client's": "CLIENT"}
+
+
+@pytest.fixture(scope="module")
+def their_client(registry_url):
+    """confluent-kafka's client of the same registry."""
+    with SchemaRegistryClient({"url": registry_url}) as one:
+        yield one
+
+
+def context(topic, headers=()):
+    """Where a record goes."""
+    return SerializationContext(topic, MessageField.VALUE, list(headers))
+
+
+def outcome(call, *arguments):
+    """What a call gives, or that it failed."""
+    try:
+        return call(*arguments)
+    except (RuleError, SerializationError):
+        return None
+
+
+def registered(client, form, topic, rules, **more):
+    """Register the schema of a format with rules."""
+    rule_set = RuleSet(domain_rules=tuple(rules), **more)
+    client.register(f"{topic}-value", replace(form.schema, rule_set=rule_set))
+
+
+def both_ways(client, their_client, form, topic):
+    """What theirs and ours write, and what either reads of it; None for a failure."""
+    ctx, theirs = context(topic), their_registry()
+    written = [
+        outcome(form.ours(client, LATEST), form.make(VALUE), ctx),
+        outcome(form.theirs(their_client, LATEST, theirs), form.make(VALUE), ctx),
+    ]
+    if written[0] is None:
+        return written, []
+    read = [
+        outcome(form.we_read(client, {}), written[1], ctx),
+        outcome(form.they_read(their_client, {}, theirs), written[0], ctx),
+    ]
+    return written, [None if one is None else form.show(one) for one in read]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("case", RULES)
+def test_rules_do_the_same(client, their_client, name, case):
+    """The same rules make the same record, or refuse it; what either wrote the other reads alike."""
+    rules, expected = RULES[case]
+    form, topic = FORMATS[name], f"rules-{name}-{case.replace(' ', '-')}"
+    registered(client, form, topic, rules)
+
+    written, read = both_ways(client, their_client, form, topic)
+
+    if written == [None, None]:
+        assert expected is None
+        return
+    stored = form.we_read(client, {"rule.executors._default_.disabled": True})
+    assert form.show(stored(written[1], context(topic))) == form.show(stored(written[0], context(topic)))
+    assert [expected, expected] == read
