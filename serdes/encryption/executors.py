@@ -96,6 +96,8 @@ def _converter(keys: KeyRing, context: RuleContext) -> Callable[[Any], Any]:
     """What one rule does to a str or to bytes."""
     if context.rule.kind != "TRANSFORM" or context.mode not in _MODES:
         raise _error(context, "encryption is a TRANSFORM, in the modes WRITE, READ and WRITEREAD")
+    if not context.subject:
+        raise _error(context, "data keys belong to subjects: say which topic the record is of")
     try:
         terms = Terms.of(context)
     except CipherError as error:

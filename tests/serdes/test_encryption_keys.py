@@ -435,6 +435,16 @@ def test_encryption_is_a_transform_of_writing_and_reading(asked, mode, kind):
         apply(executor, context(mode, kind=kind), "Ann")
 
 
+def test_a_record_of_no_topic(asked):
+    """Without a subject there is no data key, and nothing is asked."""
+    executor, server = asked((500, DOWN))
+
+    with pytest.raises(RuleError, match="say which topic the record is of"):
+        apply(executor, context("READ", subject=""), "Ann")
+
+    assert [] == server.requests
+
+
 def test_a_registry_that_is_down(asked):
     """The record is not written, and the error does not show the value."""
     executor, _ = asked((500, DOWN))
