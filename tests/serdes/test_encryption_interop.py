@@ -173,7 +173,17 @@ CASES = {
 class Sides:
     """A topic whose value schema has rules, and serdes of both sides over it."""
 
-    def __init__(self, stack: ExitStack, url: str, case: Case, *, phase="domain_rules", kind="ENCRYPT", **params: str):
+    def __init__(
+        self,
+        stack: ExitStack,
+        url: str,
+        case: Case,
+        *,
+        phase="domain_rules",
+        kind="ENCRYPT",
+        on_failure=None,
+        **params: str,
+    ):
         self.stack, self.url, self.case = stack, url, case
         self.client = stack.enter_context(RegistryClient(url))
         self.topic, self.kind = uuid4().hex[:8], kind
@@ -182,6 +192,7 @@ class Sides:
         rule = Rule(
             name="hide",
             type=kind,
+            on_failure=on_failure,
             tags=frozenset({"PII"}) if kind == "ENCRYPT" else frozenset(),
             params={f"encrypt.{name}": value for name, value in given.items()},
         )
@@ -308,3 +319,16 @@ def test_without_the_extra(sides, monkeypatch):
 
     with pytest.raises(RuleError, match="needs the extra `encryption`, of which cryptography"):
         one.ours(out=True)(AVRO_VALUE)
+
+
+def test_a_failure_that_the_rule_passes_over(sides):
+    """With NONE a reader gets the ciphertext; for writers the rule says ERROR, or they would write plaintext."""
+    one = sides(CASES["AVRO"], on_failure="ERROR,NONE")
+    frame = one.ours(out=True)(AVRO_VALUE)
+
+    seen = one.ours(out=False, secret="another")(frame)
+
+    assert "open" == seen["note"]
+    assert not [text for text in HIDDEN if text in repr(seen).encode()]
+    with pytest.raises(RuleError, match="cannot be encrypted"):
+        one.ours(out=True, secret="another")(AVRO_VALUE)
