@@ -132,7 +132,7 @@ class AssociationKey:
 class KekKey:
     """A key encryption key (KEK), by its name: what a key management service (KMS) keeps, and only it can use.
 
-    On the wire it is a NOOP of the kind KEK, which other registries pass over (docs/decisions/0009).
+    On the wire it is a NOOP of the kind KEK, which other registries pass over (docs/decisions/0010).
     """
 
     name: str
@@ -142,7 +142,7 @@ class KekKey:
 class DekKey:
     """A version of a data encryption key (DEK): what the fields of a subject's records are encrypted with.
 
-    On the wire it is a NOOP of the kind DEK, which other registries pass over (docs/decisions/0009).
+    On the wire it is a NOOP of the kind DEK, which other registries pass over (docs/decisions/0010).
     """
 
     kek: str

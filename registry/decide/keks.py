@@ -1,7 +1,7 @@
 """Decide key encryption keys (KEKs): names for keys that a key management service (KMS) keeps.
 
 Only clients talk to the KMS. What is stored says where it is and which key is meant, and nothing that gives access:
-properties that hold credentials are left out (docs/decisions/0009).
+properties that hold credentials are left out (docs/decisions/0010).
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,17 @@ from storage.record_json import encode
 from storage.records import DEFAULT_CONTEXT, KekKey, KekValue
 from storage.state import State
 
-__all__ = ["Kek", "KekRequest", "check_kek_name", "create_kek", "delete_kek", "kek_of", "undelete_kek", "update_kek"]
+__all__ = [
+    "Kek",
+    "KekRequest",
+    "check_kek_name",
+    "create_kek",
+    "delete_kek",
+    "kek_of",
+    "undelete_kek",
+    "update_kek",
+    "without_credentials",
+]
 
 _MAX_NAME = 64
 # Kinds of KMS that go by several names, and the one that clients compare with.
@@ -64,7 +74,7 @@ def create_kek(state: State, request: KekRequest, now: int, most: int) -> Decisi
     if request.shared:
         raise errors.no_key_management()
     _check_writable(state)
-    kms_type, props = _family(request.kms_type), _without_credentials(request.kms_props)
+    kms_type, props = _family(request.kms_type), without_credentials(request.kms_props)
     value = KekValue(
         kms_type, request.kms_key_id, props, request.doc, shared=False, deleted=request.deleted, created=now
     )
@@ -89,7 +99,7 @@ def update_kek(state: State, name: str, change: Mapping[str, Any]) -> Decision[K
     if shared and not held.shared:
         raise errors.no_key_management()
     _check_writable(state)
-    props = _without_credentials(change["kmsProps"] or {}) if "kmsProps" in change else held.kms_props
+    props = without_credentials(change["kmsProps"] or {}) if "kmsProps" in change else held.kms_props
     value = replace(held, kms_props=props, doc=change.get("doc", held.doc), shared=shared)
     return Decision(Kek(name, held)) if value == held else _stored(name, value)
 
@@ -149,17 +159,18 @@ def check_kek_name(name: str) -> None:
         raise errors.invalid_key("name")
 
 
-def _family(kms_type: str) -> str:
-    family = next((name for name in _KMS_FAMILIES if kms_type.lower().startswith(name)), None)
-    return f"{family}-kms" if family else kms_type
-
-
-def _without_credentials(props: Mapping[str, str]) -> dict[str, str]:
+def without_credentials(props: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a KMS without those that give access to it, sorted."""
     return {
         name: value
         for name, value in sorted(props.items())
         if name.lower() not in _CREDENTIALS and not name.lower().endswith(_CREDENTIAL_ENDINGS)
     }
+
+
+def _family(kms_type: str) -> str:
+    family = next((name for name in _KMS_FAMILIES if kms_type.lower().startswith(name)), None)
+    return f"{family}-kms" if family else kms_type
 
 
 def _stored(name: str, value: KekValue) -> Decision[Kek]:

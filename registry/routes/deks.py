@@ -42,7 +42,7 @@ def _algorithm(value: object) -> object:
 
 Cipher = Annotated[Algorithm, BeforeValidator(_algorithm), Query(alias="algorithm", description="what the key is for")]
 Rewrap = Annotated[Flag, Query(description="replace what stands: the same key, encrypted anew")]
-_CREATION = failures(400, 40370, 40470, 40971, 40972, 422, 42205, 42271)
+_CREATION = failures(400, 40370, 40470, 40971, 40972, 422, 42205, 42209, 42271)
 
 
 @router.get("", responses={200: {"model": list[str]}, **failures(40470, 42271)})

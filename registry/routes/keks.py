@@ -45,7 +45,7 @@ async def names(
 
 @router.post(
     "",
-    responses={200: {"model": KekAnswer}, **failures(400, 40370, 40971, 40972, 422, 42205, 42271)},
+    responses={200: {"model": KekAnswer}, **failures(400, 40370, 40971, 40972, 422, 42205, 42209, 42271)},
     openapi_extra=body_of(KekBody),
 )
 async def create(request: Request, service: ServiceDep) -> Response:
@@ -63,7 +63,7 @@ async def one(service: ServiceDep, name: KekPath, deleted: Deleted = False) -> R
 
 @router.put(
     "/{name}",
-    responses={200: {"model": KekAnswer}, **failures(400, 40370, 40470, 422, 42205, 42271)},
+    responses={200: {"model": KekAnswer}, **failures(400, 40370, 40470, 422, 42205, 42209, 42271)},
     openapi_extra=body_of(KekChange),
 )
 async def update(request: Request, service: ServiceDep, name: KekPath) -> Response:
