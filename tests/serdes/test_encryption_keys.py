@@ -9,7 +9,7 @@ import pytest
 
 from serdes.client import RegistryClient, Schema
 from serdes.encryption.ciphers import CipherError, cipher_of, new_material
-from serdes.encryption.executors import FieldEncryption, PayloadEncryption
+from serdes.encryption.executors import FieldEncryption
 from serdes.encryption.kms import DRIVERS, LocalKms
 from serdes.errors import RuleError
 from serdes.model import Metadata, Rule
@@ -323,10 +323,8 @@ def test_a_kek_that_is_not_the_rules(asked, mode, change):
         pytest.param({"encryptedKeyMaterial": None, "keyMaterial": "AAAA"}, id="no key"),
         pytest.param({"algorithm": "AES256_SIV"}, id="another algorithm"),
         pytest.param({"version": "x"}, id="version"),
-        pytest.param({"version": None}, id="no version"),
         pytest.param({"version": 0}, id="version 0"),
-        pytest.param({"version": 2**31}, id="version of 33 bits"),
-        pytest.param({"version": True}, id="version true"),
+        pytest.param({"version": 2**31}, id="version of 32 bits"),
         pytest.param({"ts": "x"}, id="time"),
         pytest.param({"ts": float("inf")}, id="time without end"),
         pytest.param({"ts": 10**400}, id="time of 400 digits"),
@@ -465,22 +463,7 @@ def test_a_registry_without_data_keys(asked):
     assert 1 == len(server.requests)
 
 
-# Payloads, shared keys, other services
-
-
-def test_payloads(scripted_servers, answer):
-    """The whole payload, with the same keys; damage is an error."""
-    server = scripted_servers(answer(body=KEK), answer(body=dek()), answer(body=KEK), answer(body=dek()))
-    executor = PayloadEncryption(RegistryClient(server.url), SECRET, clock=lambda: NOW)
-
-    hidden = executor.transform(context(), b"payload")
-
-    assert b"payload" == cipher_of("AES256_GCM", MATERIAL[1]).decrypt(hidden)
-    assert b"payload" == executor.transform(context("READ"), hidden)
-    with pytest.raises(RuleError, match="the payload cannot be decrypted: another key wrote it"):
-        executor.transform(context("READ"), hidden[:-1])
-    with pytest.raises(RuleError, match="in the encoding phase"):
-        executor.transform(context(), {"name": "Ann"})
+# Shared keys, other services
 
 
 def test_a_shared_kek_leaves_the_making_to_the_registry(asked):

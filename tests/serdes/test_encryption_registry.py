@@ -22,7 +22,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from serdes.client import RegistryClient, Schema
 from serdes.encryption.ciphers import ALGORITHMS
 from serdes.encryption.dek_registry import DekRegistry
-from serdes.encryption.executors import FieldEncryption
+from serdes.encryption.executors import FieldEncryption, PayloadEncryption
 from serdes.errors import RuleError
 from serdes.model import Rule
 from serdes.rules.executors import FieldContext, RuleContext
@@ -180,6 +180,26 @@ def test_another_secret(side):
             stranger(mode, "STRING", written)
     assert "Ann" == one.ours(secret={"secret": "another", "old.secrets": SECRET["secret"]})("READ", "STRING", written)
     assert [1] == one.versions()
+
+
+def test_payloads(side):
+    """The whole payload; damage is an error, and so is anything but bytes."""
+    one = side()
+    executor = PayloadEncryption(one.client, SECRET)
+    rule = Rule(name="hide", type="ENCRYPT_PAYLOAD", params=one.params)
+    write, read = (
+        RuleContext(rule, "encodingRules", mode, one.subject, "t", False, None, Schema('"string"'))
+        for mode in ("WRITE", "READ")
+    )
+
+    hidden = executor.transform(write, b"payload")
+
+    assert b"payload" not in hidden
+    assert b"payload" == executor.transform(read, hidden)
+    with pytest.raises(RuleError, match="the payload cannot be decrypted: another key wrote it"):
+        executor.transform(read, hidden[:-1])
+    with pytest.raises(RuleError, match="in the encoding phase"):
+        executor.transform(write, {"name": "Ann"})
 
 
 def test_a_key_that_is_deleted(side):
