@@ -120,8 +120,7 @@ def test_a_registry_of_before_takes_the_subject_in_the_body(asked):
 
 def test_who_comes_second_takes_the_others_keys(asked):
     """A conflict, 409, means that somebody was first: their key is the key."""
-    script = (404, NO_KEY), (409, TAKEN), (200, KEK), (404, NO_KEY), (409, TAKEN), (200, dek())
-    executor, server = asked(*script)
+    executor, server = asked((404, NO_KEY), (409, TAKEN), (200, KEK), (404, NO_KEY), (409, TAKEN), (200, dek()))
 
     assert "Ann" == opened(apply(executor, context(), "Ann"))
     assert 6 == len(server.requests)
@@ -200,8 +199,7 @@ def test_a_key_is_used_until_it_is_old_enough(asked):
 
 def test_a_version_that_somebody_else_added_is_taken(asked):
     """Two clients that rotate at once end with one new version."""
-    script = (200, KEK), (200, dek(1, age_days=11)), (409, TAKEN), (200, dek(2))
-    executor, server = asked(*script)
+    executor, server = asked((200, KEK), (200, dek(1, age_days=11)), (409, TAKEN), (200, dek(2)))
 
     assert (2, "a") == prefix(apply(executor, context(dek_expiry_days="10"), "a"))
     assert paths(server)[-1].startswith("GET /keks/kek-1/deks/s/versions/2?")
@@ -224,8 +222,7 @@ def test_a_rotation_that_fails_keeps_the_old_key_for_a_while(asked):
 
 def test_a_registry_whose_clock_is_off_does_not_make_a_key_for_each_record(asked):
     """A key that is old when it is made is used for a minute all the same."""
-    script = (200, KEK), (200, dek(1, ts=None)), (200, dek(2, ts=None))
-    executor, server = asked(*script)
+    executor, server = asked((200, KEK), (200, dek(1, ts=None)), (200, dek(2, ts=None)))
     rule = context(dek_expiry_days="10")
 
     assert [(2, "a"), (2, "b")] == [prefix(apply(executor, rule, one)) for one in "ab"]
