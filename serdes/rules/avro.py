@@ -19,7 +19,7 @@ from serdes.avro_encode import compile_encoder
 from serdes.avro_raw import lowering
 from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
 from serdes.avro_values import Branch, Shape, converter
-from serdes.errors import DecodeError, EncodeError
+from serdes.errors import DecodeError, DecodeReason, EncodeError
 from serdes.model import Metadata, Rule, Schema
 from serdes.rules.executors import FieldTransform
 from serdes.rules.fields import Fields, Place, Visit
@@ -205,7 +205,7 @@ class AvroShapes:
     first = decoder
 
     def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
-        """What takes a value that a migration made to another schema; it raises EncodeError or DecodeError."""
+        """What takes a value that a migration made to another schema; it raises DecodeError."""
         return self._converted(self._node(have), self._node(want))
 
     adopted = between
@@ -217,4 +217,13 @@ class AvroShapes:
     def _converted(self, have: Node, want: Node) -> Callable[[Any], Any]:
         lift = AvroValues(have).lift
         encode, decode = compile_encoder(have), compile_decoder(have, want, **self._options)
-        return lambda value: decode(encode(lift(value)))
+
+        def convert(value: Any) -> Any:
+            try:
+                payload = encode(lift(value))
+            except EncodeError as error:
+                detail = f"what the rules make does not fit the schema: {error.detail}"
+                raise DecodeError(DecodeReason.INVALID_VALUE, detail, path=error.path) from None
+            return decode(payload)
+
+        return convert

@@ -28,7 +28,9 @@ from cel_expr_python.ext import ext_math, ext_strings
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.wrappers_pb2 import StringValue
 
+from serdes.avro_values import Branch
 from serdes.cache import SharedCache
 from serdes.client import RegistryClient
 from serdes.errors import RuleError
@@ -115,7 +117,8 @@ class _Programs:
         pool = None if descriptor is None else descriptor.file.pool
         guard, program = self._programs.get((expression, pool), lambda: self._compiled(expression, pool))
         data["message"] = _to_cel(message)
-        data["now"] = _timestamp(datetime.now(UTC))
+        if "now" in expression:
+            data["now"] = _timestamp(datetime.now(UTC))
         asks = context.rule.kind == "CONDITION"
         if guard is not None and _evaluated(guard, data) is not True:
             return asks or value
@@ -126,6 +129,8 @@ class _Programs:
             raise RuleError("the rule has no expression")
         if len(expression) > MAX_EXPRESSION:
             raise RuleError(f"the expression is longer than {MAX_EXPRESSION} characters")
+        if "\0" in expression:
+            raise RuleError("the expression has a zero in it")
         guarded = _GUARDED.fullmatch(expression)
         guard, expression = guarded.groups() if guarded else ("", expression)
         environment = self._environments.get(pool, lambda: self._environment(pool))
@@ -183,6 +188,11 @@ def _time_of_day(value: time) -> Duration:
     return _duration(whole)
 
 
+def _text(value: str) -> str | StringValue:
+    """The library ends strings at their first zero, but not those inside messages."""
+    return StringValue(value=value) if "\0" in value else value
+
+
 def _whole(value: int) -> int:
     if not _LEAST <= value < _MOST:
         raise RuleError("the value holds an integer of more than 64 bits")
@@ -191,9 +201,9 @@ def _whole(value: int) -> int:
 
 _INTO: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((bool, float, Message), lambda value: value),
-    (str, str),
+    (str, _text),
     (int, _whole),
-    ((bytes, bytearray, memoryview), bytes),
+    ((bytes, bytearray, memoryview), bytearray),  # the library ends bytes at their first zero
     (datetime, _timestamp),
     (date, lambda value: value.toordinal() - _EPOCH_ORDINAL),
     (time, _time_of_day),
@@ -202,10 +212,13 @@ _INTO: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
 )
 
 
+_AS_IT_IS = frozenset({type(None), bool, float})
+
+
 def _to_cel(value: Any, depth: int = 0) -> Any:
     """A value as the library takes it. It breaks on values that stand too deep inside each other."""
-    if value is None:
-        return None
+    if type(value) in _AS_IT_IS:
+        return value
     if depth > MAX_DEPTH:
         raise RuleError(f"the value is nested deeper than {MAX_DEPTH}")
     if isinstance(value, Mapping):
@@ -213,7 +226,7 @@ def _to_cel(value: Any, depth: int = 0) -> Any:
     for kind, convert in _INTO:
         if isinstance(value, kind):
             return convert(value)
-    if isinstance(value, tuple) and len(value) == 2:
+    if isinstance(value, tuple) and len(value) == 2 and (isinstance(value, Branch) or isinstance(value[0], str)):
         return _to_cel(value[1], depth + 1)  # a branch of a union, and a value for it
     if isinstance(value, Sequence):
         return [_to_cel(one, depth + 1) for one in value]
@@ -225,7 +238,12 @@ def _to_cel(value: Any, depth: int = 0) -> Any:
 
 
 def _key(key: Any) -> Any:
-    return key if isinstance(key, bool | int) else str(key)
+    if isinstance(key, bool | int):
+        return key
+    text = str(key)
+    if "\0" in text:
+        raise RuleError("the value has a key with a zero in it, which CEL cannot be given")
+    return text
 
 
 def _from_cel(value: Any) -> Any:

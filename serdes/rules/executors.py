@@ -101,7 +101,10 @@ FieldTransform = Callable[[FieldContext, Any], Any]
 
 
 class MessageExecutor(Protocol):
-    """Runs rules over whole values; in the encoding phase over payloads: bytes in, bytes out."""
+    """Runs rules over whole values; in the encoding phase over payloads: bytes in, bytes out.
+
+    One with an attribute `takes_json` that is true gets values as JSON, whatever their format.
+    """
 
     def transform(self, context: RuleContext, message: Any) -> Any:
         """The new value; for a CONDITION whether it holds."""

@@ -15,6 +15,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -23,7 +24,7 @@ from compat.entities import EntityType
 from compat.protobuf.parser import parse
 from compat.protobuf.tags import tags_of
 from compat.schema import ResolvedReference
-from serdes.errors import RuleError, SchemaError
+from serdes.errors import DecodeError, DecodeReason, RuleError, SchemaError
 from serdes.model import Metadata, Rule, Schema
 from serdes.rules.executors import FieldTransform
 from serdes.rules.fields import Fields, Place, Visit
@@ -172,6 +173,15 @@ def message_of(kind: type[Message], value: Any) -> Message:
         raise RuleError(f"what the rule makes is no {kind.DESCRIPTOR.full_name}") from error
 
 
+def _moved(old: type[Message], new: type[Message], value: Any) -> Message:
+    """What migrations made, from the class of one schema to that of another."""
+    try:
+        return new.FromString(message_of(old, value).SerializeToString())
+    except (RuleError, ParseError) as error:
+        name = old.DESCRIPTOR.full_name
+        raise DecodeError(DecodeReason.INVALID_VALUE, f"what the rules make is no {name}") from error.__cause__
+
+
 def _json(value: Any) -> Any:
     match value:
         case Mapping():
@@ -245,14 +255,12 @@ class ProtobufShapes:
     def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
         """What takes JSON of one schema to JSON of another."""
         old, new = self._kind(have), self._kind(want)
-        return lambda value: MessageToDict(
-            new.FromString(message_of(old, value).SerializeToString()), preserving_proto_field_name=True
-        )
+        return lambda value: MessageToDict(_moved(old, new, value), preserving_proto_field_name=True)
 
     def adopted(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
         """What takes JSON of one schema to a message of another, or of the class wanted."""
         old, new = self._kind(have), self._type or self._kind(want)
-        return lambda value: new.FromString(message_of(old, value).SerializeToString())
+        return lambda value: _moved(old, new, value)
 
     def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:  # noqa: ARG002 - an interface
         """What makes dicts of messages, if that is wanted."""

@@ -11,7 +11,7 @@ Rules of this file: the order and the outcome of rules; what they do is their ex
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -48,6 +48,7 @@ class Step:
 
     context: RuleContext
     apply: Callable[[RuleContext, Any], Any]
+    over_fields: bool
     on_success: Action
     on_failure: Action
 
@@ -96,13 +97,12 @@ class Runner:
         rule_set = source.rule_set if mode == "DOWNGRADE" and source is not None else target.rule_set
         wanted = [one for one in _rules(rule_set, phase) if one.mode in _MODES[mode]]
         redact = partial(_redacted, self._conf, rule_set, values)
-        steps = [
-            self._step(
-                rule, RuleContext(rule, phase, mode, subject, None, False, source, target, redact=redact), values
-            )
-            for rule in _without_repetitions(wanted)
-            if self._runs(rule, rule_set)
-        ]
+        steps = []
+        for rule in wanted:
+            if self._runs(rule, rule_set):
+                context = RuleContext(rule, phase, mode, subject, None, False, source, target, redact=redact)
+                steps.append(self._step(rule, context, values))
+        steps = _without_repetitions(steps)
         return tuple(steps if mode in _FORTH else reversed(steps))
 
     def _runs(self, rule: Rule, rule_set: RuleSet | None) -> bool:
@@ -123,6 +123,7 @@ class Runner:
         return Step(
             context,
             apply,
+            hasattr(self._executor(rule), "field_transform"),
             self._action(_direction(rule, context.mode, on_success) or "NONE"),
             self._action(_direction(rule, context.mode, on_failure) or "ERROR"),
         )
@@ -132,10 +133,9 @@ class Runner:
 
     def _applied(self, rule: Rule, phase: str, values: Values | None) -> Callable[[RuleContext, Any], Any]:
         """What runs one rule over a value: the new value, or for a condition whether it holds."""
-        kind = rule.type.upper()
-        if kind not in self._factories:
+        executor = self._executor(rule)
+        if executor is None:
             return partial(_unknown_type, rule.type)
-        executor = self._executor(rule, kind)
         if hasattr(executor, "field_transform"):
             return _no_fields if values is None or phase == MIGRATION else _over_fields(rule, executor, values)
         transform: Callable[[RuleContext, Any], Any] = executor.transform
@@ -145,8 +145,10 @@ class Runner:
         lift = values.lift if phase == DOMAIN and rule.kind != "CONDITION" else _same
         return lambda context, value: lift(transform(context, lower(value)))
 
-    def _executor(self, rule: Rule, kind: str) -> Any:
-        front = f"rule.executors.{rule.name}."
+    def _executor(self, rule: Rule) -> Any:
+        kind, front = rule.type.upper(), f"rule.executors.{rule.name}."
+        if kind not in self._factories:
+            return None
         own = rule.name if any(name.startswith(front) for name in self._conf) else ""
         return self._executors.get((kind, own), lambda: self._factories[kind](self._client, self._settings(rule)))
 
@@ -170,17 +172,16 @@ class Runner:
         return found
 
 
-def _without_repetitions(rules: Iterable[Rule]) -> list[Rule]:
-    """Of transforms of one type for the same tags the first counts, as for every client."""
+def _without_repetitions(steps: Iterable[Step]) -> list[Step]:
+    """Of transforms of one type over fields of the same tags the first counts, as for every client."""
     seen: set[tuple[str, str, frozenset[str]]] = set()
     kept = []
-    for rule in rules:
+    for step in steps:
+        rule = step.context.rule
         key = (rule.type, rule.mode, rule.tags)
-        if rule.kind == "TRANSFORM" and rule.tags:
-            if key in seen:
-                continue
-            seen.add(key)
-        kept.append(rule)
+        if not (step.over_fields and rule.kind == "TRANSFORM" and rule.tags and key in seen):
+            kept.append(step)
+        seen.add(key)
     return kept
 
 
@@ -260,21 +261,29 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
     Raises:
         RuleError: a rule failed, and its action is no other one.
     """
+    if not steps:
+        return value
     headers = getattr(record, "headers", None)
     replayed = header(headers, NAME_HEADER)
     is_key = record.field == "key"
     key = original if is_key else getattr(record, "key", None)
     for step in steps:
-        rule = step.context.rule
-        if replayed is not None and replayed == rule.name:
+        known = step.context
+        if replayed is not None and replayed == known.rule.name:
             continue  # it came from the dead letters of this very rule
-        context = replace(
-            step.context,
-            topic=record.topic,
-            is_key=is_key,
-            headers=headers,
-            original_key=key,
-            original_value=None if is_key else original,
+        context = RuleContext(
+            known.rule,
+            known.phase,
+            known.mode,
+            known.subject,
+            record.topic,
+            is_key,
+            known.source,
+            known.target,
+            headers,
+            key,
+            None if is_key else original,
+            known.redact,
         )
         try:
             value = _outcome(step, context, value)

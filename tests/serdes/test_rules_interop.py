@@ -262,3 +262,171 @@ def test_rules_do_the_same(client, their_client, name, case):
     stored = form.we_read(client, {"rule.executors._default_.disabled": True})
     assert form.show(stored(written[1], context(topic))) == form.show(stored(written[0], context(topic)))
     assert [expected, expected] == read
+
+
+@pytest.mark.parametrize("name", ["avro", "json"])
+@pytest.mark.parametrize("where", ["CLIENT", "GATEWAY", "SERVER", "NONE"])
+def test_where_rules_are_enabled(client, their_client, name, where):
+    """Rules for somewhere else do not run here."""
+    form, topic = FORMATS[name], f"enabled-{name}-{where}"
+    registered(client, form, topic, [cel("false", kind="CONDITION")], enable_at=where)
+
+    written, _ = both_ways(client, their_client, form, topic)
+
+    assert [where == "CLIENT"] * 2 == [one is None for one in written]
+
+
+# Migrations
+
+VERSIONS = {
+    "avro": [
+        json.dumps(
+            {"type": "record", "name": "shop.Address", "fields": [{"name": one, "type": "string"} for one in names]}
+        )
+        for names in (["state", "city"], ["province", "city"], ["region", "city"])
+    ],
+    "json": [
+        json.dumps({"type": "object", "properties": {one: {"type": "string"} for one in names}, "required": names})
+        for names in (["state", "city"], ["province", "city"], ["region", "city"])
+    ],
+    "protobuf": [
+        f'syntax = "proto3"; package shop; message Address {{ string {one} = {number}; string city = 9; }}'
+        for number, one in enumerate(["state", "province", "region"], 1)
+    ],
+}
+
+
+def renaming(name, old, new, mode):
+    """A migration in JSONata that gives a field another name."""
+    return Rule(
+        name=name,
+        type="JSONATA",
+        mode=mode,
+        expr=f"$merge([$sift($, function($v, $k) {{$k != '{old}'}}), {{'{new}': {old}}}])",
+    )
+
+
+def renamings(old, new):
+    """The rules of the newer of two versions."""
+    return (renaming("up", old, new, "UPGRADE"), renaming("down", new, old, "DOWNGRADE"))
+
+
+def migrating(client, name):
+    """A topic with three versions of a schema, which are compatible by migration only."""
+    topic = f"migrate-{name}"
+    client.set_config(subject=f"{topic}-value", compatibilityGroup="major")
+    rules = [(), renamings("state", "province"), renamings("province", "region")]
+    schemas = [
+        Schema(
+            text,
+            name.upper(),
+            metadata=Metadata(properties={"major": str(number)}),
+            rule_set=RuleSet(migration_rules=rules[number - 1]) if number > 1 else None,
+        )
+        for number, text in enumerate(VERSIONS[name], 1)
+    ]
+    for one in schemas:
+        client.register(f"{topic}-value", one)
+    return topic, schemas
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("name", ["avro", "json", "protobuf"])
+def test_migrations_do_the_same(client, their_client, registry_url, name, number):
+    """A record of any version is read as each of the others, up and down, by both alike."""
+    topic, schemas = migrating(client, name)
+    names = ["state", "province", "region"]
+    value, ctx = {names[number - 1]: "QC", "city": "Laval"}, context(topic)
+    if name == "protobuf":
+        kinds = [GetMessageClass(link(one, {}).message_types_by_name["Address"]) for one in schemas]
+        frame = ProtobufSerializer(client, kinds[number - 1], {"use.latest.with.metadata": {"major": str(number)}})(
+            kinds[number - 1](**value), ctx
+        )
+    else:
+        ours = {"avro": AvroSerializer, "json": JsonSerializer}[name]
+        frame = ours(client, schemas[number - 1])(value, ctx)
+
+    for wanted in (1, 2, 3):
+        conf = {"use.latest.with.metadata": {"major": str(wanted)}} if wanted < 3 else {"use.latest.version": True}
+        expected = {names[wanted - 1]: "QC", "city": "Laval"}
+        if name == "protobuf":
+            kind = kinds[wanted - 1]
+            with SchemaRegistryClient({"url": registry_url}) as fresh:  # theirs keeps texts, and takes them for base64
+                read = TheirProtobufDeserializer(
+                    kind, conf=conf, schema_registry_client=fresh, rule_registry=their_registry()
+                )(frame, ctx)
+            assert expected == ProtobufDeserializer(client, conf=conf, as_dict=True)(frame, ctx)
+            assert expected == MessageToDict(ProtobufDeserializer(client, kind, conf=conf)(frame, ctx))
+            assert expected == MessageToDict(read)
+        else:
+            form = FORMATS[name]
+            assert expected == form.we_read(client, conf)(frame, ctx)
+            assert expected == form.they_read(their_client, conf, their_registry())(frame, ctx)
+
+
+# Dead letters
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("name", ["avro", "json"])
+def test_dead_letters_are_the_same(client, their_client, kafka_broker, name):
+    """A record that fails its rule, in writing or in reading, goes to the same topic with the same headers by both."""
+    form, topic = FORMATS[name], f"dead-{name}"
+    dead = f"{topic}-letters"
+    rules = [
+        cel("message.id == 7", kind="CONDITION", on_failure="DLQ", params={"dlq.topic": dead}),
+        cel("message.id == 8", "READ", name="two", kind="CONDITION", on_failure="DLQ", params={"dlq.topic": dead}),
+    ]
+    registered(client, form, topic, rules)
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
+    conf, theirs = {"dlq.producer": producer}, their_registry(producer=producer)
+    ctx = context(topic, [("trace", b"1")])
+
+    frame = form.ours(client, LATEST)(form.make(VALUE), ctx)
+    with pytest.raises(RuleError, match="does not hold"):
+        form.ours(client, LATEST | conf)(VALUE | {"id": 1}, ctx)
+    with pytest.raises(RuleError, match="does not hold"):
+        form.we_read(client, conf)(frame, ctx)
+    with pytest.raises(SerializationError):
+        form.theirs(their_client, LATEST, theirs)(VALUE | {"id": 1}, ctx)
+    with pytest.raises(SerializationError):
+        form.they_read(their_client, {}, theirs)(frame, ctx)
+    assert producer.flush(30) == 0
+
+    (our_write, our_read), (their_write, their_read) = pairs(letters(kafka_broker, dead))
+    assert our_write == their_write == (json.dumps(VALUE | {"id": 1}).encode(), headers(topic, "one", "WRITE"))
+    assert our_read == their_read == (frame, headers(topic, "two", "READ"))
+
+
+def headers(topic, rule, mode):
+    """What a dead letter says of itself, but for the sentence."""
+    return {
+        "trace": b"1",
+        "__rule.name": rule.encode(),
+        "__rule.mode": mode.encode(),
+        "__rule.subject": f"{topic}-value".encode(),
+        "__rule.topic": topic.encode(),
+    }
+
+
+def pairs(found):
+    """Two by two, each value with its headers, of which the exception is not compared."""
+    shown = [(value, {key: one for key, one in of.items() if key != "__rule.exception"}) for value, of in found]
+    assert all(of["__rule.exception"] for _, of in found)
+    return shown[:2], shown[2:]
+
+
+def letters(broker, topic):
+    """Four records of a topic."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    found = []
+    try:
+        while len(found) < 4:
+            record = consumer.poll(30)
+            assert record is not None, "no record came within 30 s"
+            if record.error() is None:
+                found.append((record.value(), dict(record.headers())))
+    finally:
+        consumer.close()
+    return found
