@@ -35,6 +35,7 @@ from serdes.errors import RuleError
 from serdes.json_schema import JsonDeserializer, JsonSerializer
 from serdes.model import Rule, RuleSet
 from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from serdes.strategies import Context
 
 SECRET = "shared by both"
 PII = {"confluent:tags": ["PII"]}
@@ -200,7 +201,7 @@ class Sides:
         self.schema = Schema(case.text, case.format, rule_set=RuleSet(**{phase: (rule,)}))
         self.client.register(self.subject, self.schema)
 
-    def ours(self, *, out: bool, secret: str = SECRET):
+    def ours(self, *, out: bool, secret: str = SECRET, headers=None):
         """`value -> value` of a new serializer or deserializer of ours."""
         conf: dict[str, Any] = {
             "subject.name.strategy.type": "TOPIC",
@@ -209,7 +210,7 @@ class Sides:
         if out:
             conf |= {"auto.register.schemas": False, "use.latest.version": True}
         made = self.case.ours(self.client, conf, out)
-        return lambda value: made(value, topic=self.topic)
+        return lambda value: made(value, Context(self.topic, headers=headers))
 
     def theirs(self, *, out: bool):
         """The same of theirs."""
@@ -332,3 +333,14 @@ def test_a_failure_that_the_rule_passes_over(sides):
     assert not [text for text in HIDDEN if text in repr(seen).encode()]
     with pytest.raises(RuleError, match="cannot be encrypted"):
         one.ours(out=True, secret="another")(AVRO_VALUE)
+
+
+def test_a_header_does_not_ask_for_plaintext(sides):
+    """The header of a dead letter lets other rules be passed over; what is to be hidden is hidden all the same."""
+    one = sides(CASES["AVRO"])
+
+    frame = one.ours(out=True, headers=[("__rule.name", b"hide")])(AVRO_VALUE)
+
+    assert not [text for text in HIDDEN if text in frame]
+    assert AVRO_VALUE == one.ours(out=False)(frame)
+    assert AVRO_VALUE != one.ours(out=False, headers=[("__rule.name", b"hide")])(frame)
