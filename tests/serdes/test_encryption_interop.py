@@ -37,7 +37,7 @@ from serdes.model import Rule, RuleSet
 from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
 from serdes.strategies import Context
 
-SECRET = "shared by both"
+SECRET = "of both sides; Tink keeps the first one that a process meets"
 PII = {"confluent:tags": ["PII"]}
 AVRO = {
     "type": "record",

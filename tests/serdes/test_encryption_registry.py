@@ -27,7 +27,7 @@ from serdes.errors import RuleError
 from serdes.model import Rule
 from serdes.rules.executors import FieldContext, RuleContext
 
-SECRET = {"secret": "a secret of both"}
+SECRET = {"secret": "of both sides; Tink keeps the first one that a process meets"}
 DAYS = 86_400
 VALUES = {"STRING": "Ann Ünï €", "BYTES": b"\x00\xff photo"}
 
