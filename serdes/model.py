@@ -98,7 +98,7 @@ class Rule:
     def from_answer(cls, answer: Mapping[str, Any]) -> "Rule":
         """Read one rule of an answer."""
         return cls(
-            name=str(answer["name"]),
+            name=str(answer.get("name") or ""),
             type=str(answer.get("type") or ""),
             kind=str(answer.get("kind") or "TRANSFORM"),
             mode=str(answer.get("mode") or "WRITEREAD"),

@@ -35,7 +35,9 @@ _TYPE_NAMES = {
 _IS: dict[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
-    "integer": lambda value: (isinstance(value, int) and not isinstance(value, bool)) or value == value // 1,
+    "integer": lambda value: (
+        (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer())
+    ),
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     "string": lambda value: isinstance(value, str),
     "array": lambda value: isinstance(value, list),

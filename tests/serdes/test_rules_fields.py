@@ -14,8 +14,9 @@ from serdes.client import Metadata, Reference, Rule, RuleSet, Schema
 from serdes.errors import RuleError
 from serdes.json_schema import JsonDeserializer, JsonSerializer
 from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.protobuf_files import link
+from serdes.protobuf_files import link, text_of
 from serdes.rules.fields import matches
+from serdes.rules.protobuf import inline_tags
 
 PII = frozenset({"PII"})
 
@@ -38,6 +39,14 @@ PII = frozenset({"PII"})
         (r"a\*", "ab", False),
         ("a(b|c)+$", "ab", False),
         ("*" * 5000 + "x", "a" * 5000, False),
+        ("*a" * 1000 + "b", "a" * 1000, False),
+        ("*?" * 1000, "a" * 1000, True),
+        ("**x*y", "x.xy", True),
+        ("***", "a.b", True),
+        ("", "", True),
+        ("", "a", False),
+        ("a.**.*", "a.b", True),
+        ("a\\", "a\\", True),
     ],
 )
 def test_wildcards(pattern, name, expected):
@@ -146,6 +155,7 @@ JSON = {
         "free": {"type": "object"},
         "gone": {"type": "string"},
         "nothing": {"type": ["null", "string"]},
+        "mixed": {"type": ["integer", "string"]},
     },
     "allOf": [{"properties": {"extra": {"type": "string"}}}],
     "$defs": {
@@ -167,6 +177,7 @@ ORDER = {
     "kind": "a",
     "free": {"a": 1},
     "nothing": None,
+    "mixed": "m",
     "extra": "e",
     "unknown": "u",
 }
@@ -188,6 +199,7 @@ def test_fields_of_json(client):
         ("$.kind", "ENUM", [], "a"),
         ("$.lines.a~/b", "DOUBLE", [], 1.5),
         ("$.lines.a~/b", "DOUBLE", [], 2),
+        ("$.mixed", "STRING", [], "m"),
         ("$.money.cents", "INT", [], 5),
         ("$.pair", "BOOLEAN", [], False),
         ("$.pair", "STRING", [], "p"),
@@ -214,6 +226,7 @@ message Order {
   google.protobuf.Timestamp at = 6 [(confluent.field_meta).tags = "PII"];
   enum Kind { A = 0; B = 1; }
   Kind kind = 7;
+  oneof by { string mail = 8 [(confluent.field_meta).tags = "PII"]; int32 phone = 9; }
   message Line { double sum = 1 [(confluent.field_meta).tags = "PII"]; }
 }
 """
@@ -228,7 +241,7 @@ def order(**fields):
 def test_fields_of_protobuf(client):
     """Fields that are set are fields, in maps and lists too; the message handed over stays."""
     message = order(
-        id=1, raw=["eA=="], lines={"k": {"sum": 0.5}}, names={"a": "b"}, kind="B", at="2026-01-01T00:00:00Z"
+        id=1, raw=["eA=="], lines={"k": {"sum": 0.5}}, names={"a": "b"}, kind="B", mail="m", at="2026-01-01T00:00:00Z"
     )
     before = message.SerializeToString(deterministic=True)
     make = lambda client, schema, conf: ProtobufSerializer(client, type(message), conf=conf)  # noqa: E731
@@ -236,13 +249,25 @@ def test_fields_of_protobuf(client):
     found = seen(client, "proto-fields", make, (PROTO, "PROTOBUF", ()), message, ["PII"])
 
     assert [
-        ("shop.Order.id", "INT", ["ID", "PII"], 1),
-        ("shop.Order.raw", "BYTES", ["PII"], b"x"),
         ("shop.Order.Line.sum", "DOUBLE", ["PII"], 0.5),
-        ("shop.Order.names", "MAP", ["PII"], "b"),
         ("shop.Order.at", "LONG", ["PII"], message.at),
-    ] == found
+        ("shop.Order.id", "INT", ["ID", "PII"], 1),
+        ("shop.Order.mail", "STRING", ["PII"], "m"),
+        ("shop.Order.names", "MAP", ["PII"], "b"),
+        ("shop.Order.raw", "BYTES", ["PII"], b"x"),
+    ] == sorted(found, key=lambda one: one[0])
     assert before == message.SerializeToString(deterministic=True)
+
+
+def test_tags_in_a_descriptor():
+    """A schema that was registered as a descriptor, as Confluent's serializer does, has its tags too."""
+    file = link(Schema(PROTO, "PROTOBUF"), {})
+
+    expected = {
+        "shop.Order.id": {"ID", "PII"},
+        **{f"shop.Order.{name}": {"PII"} for name in ("note", "raw", "names", "at", "mail", "Line.sum")},
+    }
+    assert expected == inline_tags(Schema(PROTO, "PROTOBUF"), {}) == inline_tags(Schema(text_of(file), "PROTOBUF"), {})
 
 
 LOGICAL = {

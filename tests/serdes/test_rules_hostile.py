@@ -59,6 +59,7 @@ EXPRESSIONS = [
     pytest.param(JSONATA, "[1..99999999]", "cannot be evaluated", id="JSONATA, a range"),
     pytest.param(JSONATA, "$pad('x', 100000000000)", "larger than", id="JSONATA, padding"),
     pytest.param(JSONATA, "$reduce([1..40], function($a,$b){$a & $a}, 'xxxx')", "larger", id="JSONATA, doubling"),
+    pytest.param(JSONATA, "$reduce([1..900], function($a,$b){[[$a]]}, 1)", "deeply|longer", id="JSONATA, a deep result"),
     pytest.param(JSONATA, "$number(text)", "cannot be evaluated", id="JSONATA, no number"),
     pytest.param(JSONATA, "$match(text, /(?=s)/)", "no JSONata that is read", id="JSONATA, a look ahead"),
     pytest.param(JSONATA, "$error(text)", "cannot be evaluated", id="JSONATA, an error"),
