@@ -8,7 +8,7 @@ Rules of this file: JSON in, JSON out.
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jsonata
@@ -23,7 +23,7 @@ __all__ = ["JsonataExecutor"]
 MAX_EXPRESSION = 64 * 1024
 """Characters of an expression."""
 MAX_DEPTH = 200
-"""How deep functions may call each other."""
+"""How deep functions may call each other, and results stand inside each other."""
 MAX_SIZE = 4 * 1024 * 1024
 """Characters of a text, or items of a list."""
 TIMEOUT = 1.0
@@ -50,7 +50,7 @@ class JsonataExecutor:
         bounds.set_evaluate_exit_callback(guard.leave)
         bounds.bind("pad", jsonata.Jsonata.JLambda(_pad))
         try:
-            return expression.evaluate(message, bounds)
+            return _bounded(expression.evaluate(message, bounds))
         except RuleError:
             raise
         except RecursionError:
@@ -102,6 +102,25 @@ def _compiled(text: str) -> Any:
         return jsonata.Jsonata(text, regex_engine=_pattern)
     except (jsonata.JException, re2.error, RecursionError, ValueError) as error:
         raise RuleError(f"the expression is no JSONata that is read: {_kind(error)}") from None
+
+
+def _bounded(result: Any) -> Any:
+    """The result, if whoever walks through it comes to an end: parts of it may be one and the same."""
+    level, seen = [result], 0
+    for _ in range(MAX_DEPTH):
+        level = [inner for one in level for inner in _inside(one)]
+        seen += len(level)
+        if seen > MAX_SIZE:
+            raise RuleError(f"the expression makes something larger than {MAX_SIZE}")
+        if not level:
+            return result
+    raise RuleError(f"the expression makes something nested deeper than {MAX_DEPTH}")
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _kind(error: Exception) -> str:
