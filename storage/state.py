@@ -80,7 +80,9 @@ class State:
         """
         if not self.odd_keys:
             return []
-        gone = [decode_key(record.key) for record in records if record.value is None]
+        # The last word on each key: a mode that goes with its subject's last version may be set anew at once.
+        last = {decode_key(record.key): record.value for record in records}
+        gone = [key for key, value in last.items() if value is None]
         return [Record(spelling, None) for key in gone for spelling in sorted(self.odd_keys.get(key, ()))]
 
     # --- reads

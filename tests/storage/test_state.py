@@ -248,11 +248,27 @@ def test_tombstones_take_encryption_keys_away():
     )
 
 
+def test_key_that_is_written_anew_loses_no_other_spelling():
+    """A tombstone takes the other spellings of its key along, unless the same append sets the key again."""
+    odd = b'{"keytype":"MODE","magic":0,"subject":"s"}'
+    state = fold(Record(odd, b'{"mode":"READONLY"}'))
+    gone, again = encode(ModeKey("s")), encode(ModeKey("s"), "IMPORT")
+
+    assert [Record(odd, None)] == state.tombstones_besides([gone])
+    assert [] == state.tombstones_besides([gone, again])
+    assert [Record(odd, None)] == state.tombstones_besides([again, gone])
+
+
 def test_noop_of_an_unknown_kind_is_passed_over():
-    """What a later release may say in a NOOP is no reason to set the record aside."""
+    """What a later release may say in a NOOP is no reason to set the record aside, nor to remember its key."""
     state = fold(Record(b'{"keytype":"NOOP","kind":"LATER","magic":0}', b"{}"))
 
-    assert (0, 0, 0) == (state.offset, state.set_aside_count, state.encryption_keys.dek_count)
+    assert (0, 0, 0, 0) == (
+        state.offset,
+        state.set_aside_count,
+        state.encryption_keys.dek_count,
+        len(state.odd_keys),
+    )
 
 
 def test_entries_already_seen_change_nothing():
