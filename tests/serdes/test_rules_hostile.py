@@ -131,7 +131,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(JSON_VALUES | st.binary())
 def test_cel_hands_on_what_it_gets(value):
     """What goes through CEL comes out the same, bytes and zeros included."""
@@ -141,7 +141,7 @@ def test_cel_hands_on_what_it_gets(value):
     assert type(value) is type(found[0])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.dictionaries(st.text(max_size=3), JSON_VALUES, min_size=1))
 def test_jsonata_hands_on_what_it_gets(value):
     """What goes through JSONata comes out the same."""

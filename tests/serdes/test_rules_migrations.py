@@ -236,7 +236,7 @@ def test_there_must_be_a_latest(client):
     with pytest.raises(NoSubject):
         read(frame)
     with pytest.raises(RegistryError) as missing:
-        read(frame, topic="nowhere")
+        read(frame, topic="no-such-topic")
     with pytest.raises(RegistryError) as foreign:
         read(frame, topic="elsewhere")
     with pytest.raises(SchemaError, match="JSON, not AVRO"):
