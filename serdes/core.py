@@ -2,7 +2,8 @@
 
 A record that needs nothing new of the registry goes through `known` and `write`, or `known` and `read`: plain calls
 without I/O, which `serdes.aio` makes too. What is not known yet is found by `target` and `source`, which ask the
-registry, once for however many threads.
+registry, once for however many threads. Rules of a schema are found then too: a target or source that has some, as its
+`rules`, may wait for what their executors ask.
 
 Rules of this file: it names subjects, asks the client, frames; no bytes of any format.
 """

@@ -161,9 +161,11 @@ def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "Jso
     from serdes.rules.json_schema import JsonValues
 
     documents = _documents(client, schema, subject)
+    own = documents[_BASE].get("id") if isinstance(documents[_BASE], dict) else None  # `id` is draft 4's, and not known
+    resources = documents | ({urljoin(_BASE, own): documents[_BASE]} if isinstance(own, str) else {})
     return JsonValues(
         documents,
-        lambda uri: _compiled({"$ref": uri}, documents, ""),
+        lambda uri: _compiled({"$ref": uri}, resources, ""),
         lambda value: _load(_dump(value)),
         schema.metadata,
     )

@@ -40,11 +40,11 @@ class AvroValues:
         self._node = node
         self._metadata = metadata
         self._shape = Shape(numeric_times=numeric_times)
-        self._everywhere = _Walk(Fields(None, Rule(name="", type="")))
+        self._everywhere = _Walk(Fields(None, Rule(name="", type="")), tries=True)
 
-    def visitor(self, rule: Rule) -> Visit:
-        """What goes through the fields that a rule selects."""
-        walk = _Walk(Fields(self._metadata, rule))
+    def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
+        """What goes through the fields that a rule selects; `loosely` also through branches that do not fit a value."""
+        walk = _Walk(Fields(self._metadata, rule), loosely=loosely)
 
         def visit(transform: FieldTransform, value: Any) -> Any:
             def leaf(node: Node, place: Place | None, message: Any, inner: Any) -> Any:
@@ -97,10 +97,16 @@ class AvroValues:
 
 
 class _Walk:
-    """Goes through a value along its schema and makes a new one."""
+    """Goes through a value along its schema and makes a new one.
 
-    def __init__(self, fields: Fields) -> None:
+    What is no value of any type of a union stays, unless it `tries`: then what a type makes of it may be one; or goes
+    `loosely`: then through all types.
+    """
+
+    def __init__(self, fields: Fields, *, tries: bool = False, loosely: bool = False) -> None:
         self._fields = fields
+        self._tries = tries or loosely
+        self._loosely = loosely
         self._choosers: dict[int, Callable[[Any], tuple[int, Any]]] = {}
 
     def __call__(self, node: Node, place: Place | None, message: Any, value: Any, leaf: Leaf) -> Any:
@@ -133,10 +139,12 @@ class _Walk:
             choose = self._choosers[id(node)] = chooser(node)
         try:
             position, inner = choose(value)
-        except EncodeError:  # JSON, maybe, of which this is the value
-            for branch in node.branches:
+        except EncodeError:
+            for branch in node.branches if self._tries else ():
                 made = self(branch, place, message, value, leaf)
-                if fit(branch, made):
+                if self._loosely:
+                    value = made
+                elif fit(branch, made):
                     return made
             return value
         made = self(node.branches[position], place, message, inner, leaf)

@@ -27,8 +27,8 @@ Visit = Callable[[FieldTransform, Any], Any]
 class Values(Protocol):
     """The values of one schema, as rules see them."""
 
-    def visitor(self, rule: Rule) -> Visit:
-        """What goes through the fields that a rule selects."""
+    def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
+        """What goes through the fields that a rule selects; `loosely` also through branches that do not fit a value."""
 
     def plain(self, value: Any) -> Any:
         """A value as the first rule gets it, of whatever classes it is made."""

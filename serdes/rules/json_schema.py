@@ -9,6 +9,7 @@ Rules of this file: what cannot be followed is an error, since a rule that shoul
 
 import functools
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -67,9 +68,9 @@ class JsonValues:
         self._metadata = metadata
         self.plain = plain
 
-    def visitor(self, rule: Rule) -> Visit:
-        """What goes through the fields that a rule selects."""
-        walk = _Walk(self._documents, self._validator, Fields(self._metadata, rule))
+    def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
+        """What goes through the fields that a rule selects; `loosely` also through branches that do not fit a value."""
+        walk = _Walk(self._documents, None if loosely else self._validator, Fields(self._metadata, rule))
         return walk.value
 
     def lower(self, value: Any) -> Any:
@@ -102,7 +103,9 @@ class _At:
 class _Walk:
     """Goes through a value along its schema and makes a new one."""
 
-    def __init__(self, documents: Mapping[str, Any], validator: Callable[[str], Validate], fields: Fields) -> None:
+    def __init__(
+        self, documents: Mapping[str, Any], validator: Callable[[str], Validate] | None, fields: Fields
+    ) -> None:
         self._documents = documents
         self._validator = validator
         self._fields = fields
@@ -161,10 +164,12 @@ class _Walk:
         for key in ("oneOf", "anyOf"):
             allowed = (at.down(key, index) for index in range(len(_list(at.tree, key))))
             fitting = (one for one in allowed if self._allows(one, value))
-            found += [one for one in [next(fitting, None)] if one is not None] if key == "oneOf" else fitting
+            found += fitting if key == "anyOf" or self._validator is None else islice(fitting, 1)
         return found
 
     def _allows(self, at: _At, value: Any) -> bool:
+        if self._validator is None:
+            return True
         try:
             self._validator(f"{at.uri}#{at.pointer}")(value)
         except DecodeError:

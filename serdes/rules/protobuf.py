@@ -75,7 +75,7 @@ class ProtobufValues:
         self._tags = tags
         self._metadata = metadata
 
-    def visitor(self, rule: Rule) -> Visit:
+    def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:  # noqa: ARG002 - messages fit
         """What goes through the fields that a rule selects."""
         fields = Fields(self._metadata, rule)
 

@@ -178,10 +178,12 @@ def _without_repetitions(steps: Iterable[Step]) -> list[Step]:
     kept = []
     for step in steps:
         rule = step.context.rule
-        key = (rule.type, rule.mode, rule.tags)
-        if not (step.over_fields and rule.kind == "TRANSFORM" and rule.tags and key in seen):
-            kept.append(step)
-        seen.add(key)
+        if step.over_fields and rule.kind == "TRANSFORM" and rule.tags:
+            key = (rule.type, rule.mode, rule.tags)
+            if key in seen:
+                continue
+            seen.add(key)
+        kept.append(step)
     return kept
 
 
@@ -215,13 +217,13 @@ def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleCon
 
 
 def _redacted(conf: Mapping[str, Any], rule_set: RuleSet | None, values: Values | None, value: Any) -> Any:
-    """A value without what the rule set hides; the marker alone where it hides all."""
-    hiding = {one.strip() for one in conf["dlq.redact.rule.types"].split(",")}
-    if any(rule.type in hiding for rule in _rules(rule_set, ENCODING)):
+    """A value without what the rule set hides, even where it fits no schema; the marker alone where it hides all."""
+    hiding = {one.strip().upper() for one in conf["dlq.redact.rule.types"].split(",")}
+    if any(rule.type.upper() in hiding for rule in _rules(rule_set, ENCODING)):
         return _MARKER
     for rule in _rules(rule_set, DOMAIN):
-        if rule.type in hiding:
-            value = _MARKER if values is None else values.visitor(rule)(_masked, value)
+        if rule.type.upper() in hiding:
+            value = _MARKER if values is None else values.visitor(rule, loosely=True)(_masked, value)
     return value if values is None else values.lower(value)
 
 

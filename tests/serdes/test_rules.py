@@ -204,6 +204,26 @@ def test_settings_over_rules(client, conf, fails):
         assert serialize(VALUE | {"id": 0}, topic="over") is not None
 
 
+@pytest.mark.parametrize(
+    ("conf", "says"),
+    [
+        ({"rule.executors": [1]}, "a dict of functions by the type of rule"),
+        ({"rule.executors": {"CEL": 1}}, "a dict of functions by the type of rule"),
+        ({"rule.actions": {"X": None}}, "a dict of functions by name"),
+        ({"rule.executors.x": 1}, "unknown settings rule.executors.x"),
+        ({"rule.nosuch": 1}, "unknown settings rule.nosuch"),
+        ({"dlq.producer": object()}, "a producer of confluent-kafka"),
+        ({"dlq.topic": 1}, "None and a topic"),
+        ({"use.latest.version": 1}, "True and False"),
+        ({"use.latest.with.metadata": {"a": 1}}, "a dict of strings"),
+    ],
+)
+def test_settings_that_are_refused(client, conf, says):
+    """A wrong setting of rules, or one that nobody knows, is refused with what is allowed."""
+    with pytest.raises(ValueError, match=says):
+        AvroDeserializer(client, conf=conf)
+
+
 def test_actions_of_ones_own(client):
     """An action is called with the rule and its outcome, by direction; what it raises is the record's failure."""
     note = Note()
@@ -268,6 +288,33 @@ def test_dead_letters_show_no_secrets(client):
     assert [{"id": 7, "ssn": "<REDACTED>", "raw": "<REDACTED>"}, "<REDACTED>"] == [
         json.loads(value) if value[:1] == b"{" else value.decode() for _, _, value, _ in producer.sent
     ]
+
+
+INNER = {"type": "record", "name": "In", "fields": [
+    {"name": "ssn", "type": "string", "confluent:tags": ["PII"]}, {"name": "n", "type": "int"}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["avro", "json"])
+def test_dead_letters_show_no_secrets_that_do_not_fit(client, form):
+    """Also what fits no branch of the schema is hidden where a branch has a tag on it."""
+    producer = Producer()
+    conf = {"dlq.producer": producer, "dlq.topic": "dead", "rule.executors": {"ENCRYPT": Note().executor()}}
+    rules = (
+        Rule(name="no", type="CEL", kind="CONDITION", mode="WRITE", expr="false", on_failure="DLQ"),
+        Rule(name="secret", type="ENCRYPT", mode="WRITE", tags=frozenset({"PII"})),
+    )
+    if form == "avro":
+        text = json.dumps({"type": "record", "name": "Out", "fields": [{"name": "in", "type": ["null", INNER]}]})
+        serialize = AvroSerializer(client, Schema(text, rule_set=RuleSet(domain_rules=rules)), conf=conf)
+    else:
+        inner = {"properties": {"ssn": {"type": "string", "confluent:tags": ["PII"]}, "n": {"type": "integer"}}}
+        text = json.dumps({"properties": {"in": {"oneOf": [{"type": "null"}, {**inner, "required": ["n"]}]}}})
+        serialize = JsonSerializer(client, Schema(text, "JSON", rule_set=RuleSet(domain_rules=rules)), conf=conf)
+
+    with pytest.raises(RuleError, match="does not hold"):
+        serialize({"in": {"ssn": "123"}}, topic=f"loose-{form}")
+
+    assert [{"in": {"ssn": "<REDACTED>"}}] == [json.loads(value) for _, _, value, _ in producer.sent]
 
 
 @pytest.mark.parametrize(

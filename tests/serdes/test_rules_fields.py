@@ -11,7 +11,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from serdes.avro import AvroDeserializer, AvroSerializer
 from serdes.client import Metadata, Reference, Rule, RuleSet, Schema
-from serdes.errors import RuleError
+from serdes.errors import EncodeError, RuleError
 from serdes.json_schema import JsonDeserializer, JsonSerializer
 from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
 from serdes.protobuf_files import link, text_of
@@ -142,6 +142,15 @@ def test_fields_of_avro_inside_unions(client):
     assert [1, 2, 3, 4] == [one for *_, one in found]
 
 
+def test_a_value_of_no_union(client):
+    """What fits no type of a union is not offered to rules; the encoder refuses it."""
+    text = '{"type": "record", "name": "U", "fields": [{"name": "u", "type": ["null", "string"]}]}'
+    rule = Rule(name="all", type="CEL_FIELD", mode="WRITE", expr="value + 'x'")
+
+    with pytest.raises(EncodeError, match="a string expected, found int"):
+        AvroSerializer(client, Schema(text, rule_set=RuleSet(domain_rules=(rule,))))({"u": 5}, topic="no-union")
+
+
 JSON = {
     "type": "object",
     "properties": {
@@ -204,6 +213,28 @@ def test_fields_of_json(client):
         ("$.pair", "BOOLEAN", [], False),
         ("$.pair", "STRING", [], "p"),
     ] == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("key", "uri"), [("$id", "https://x.org/a/order.json"), ("$id", "order.json"), ("id", "http://x.org/o")]
+)
+def test_json_under_a_name_of_its_own(client, key, uri):
+    """References into a schema are followed by its own name too, also out of branches."""
+    text = {"type": "string"}
+    by = {"oneOf": [{"$ref": "#/definitions/mail"}, {"$ref": f"{uri}#/definitions/name"}]}
+    definitions = {
+        "mail": {"type": "object", "properties": {"to": text}, "required": ["to"]},
+        "name": {"type": "object", "properties": {"name": {"$ref": "#/definitions/text"}}, "required": ["name"]},
+        "text": text,
+    }
+    dialect = {"$schema": "http://json-schema.org/draft-04/schema#"} if key == "id" else {}
+    document = {key: uri, **dialect, "type": "object", "properties": {"by": by}, "definitions": definitions}
+    rules = RuleSet(domain_rules=(Rule(name="all", type="CEL_FIELD", mode="WRITE", expr="value + '!'"),))
+    serialize = JsonSerializer(client, Schema(json.dumps(document), "JSON", rule_set=rules))
+    read = JsonDeserializer(client)
+
+    for inner in ("to", "name"):
+        assert {"by": {inner: "x!"}} == read(serialize({"by": {inner: "x"}}, topic=f"named-{uri[-1]}"))
 
 
 def test_a_reference_of_json_that_leads_nowhere(client):

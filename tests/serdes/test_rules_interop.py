@@ -172,6 +172,10 @@ RULES = {
         [field("'x' + value", **PII), field("'y' + value", name="two", **PII)],
         MASKED,
     ),
+    "a condition and a transform for the same tags": (
+        [field("size(value) > 0", kind="CONDITION", **PII), field("'x' + value", name="two", **PII)],
+        MASKED,
+    ),
     "in order": (
         [
             field("name == 'note' ; value + '1'", name="one"),
