@@ -351,19 +351,19 @@ def test_values_stay_as_they_are(client):
     assert VALUE | {"ssn": "x"} == AvroDeserializer(client)(frame, topic="kept")
 
 
-@pytest.mark.parametrize("topic", ["rules-aio", None])
+@pytest.mark.parametrize("topic", ["awaited", None])
 async def test_awaited(client, topic):
     """The awaited ones run the same rules; without a topic the rules of the schema run too."""
     read = Rule(name="read", type="CEL", mode="READ", expr="{'id': message.id + 1}")
     serialize = AsyncSerializer(AvroSerializer(client, ruled(HOLDS, read)))
     deserialize = AsyncDeserializer(AvroDeserializer(client))
 
-    frame = await serialize(VALUE, topic="rules-aio")
+    frame = await serialize(VALUE, topic="awaited")
 
     assert [{"id": 8}] * 2 == [await deserialize(frame, topic=topic) for _ in range(2)]
-    assert await serialize(None, topic="rules-aio") is None
+    assert await serialize(None, topic="awaited") is None
     with pytest.raises(RuleError):
-        await serialize(VALUE | {"id": 0}, topic="rules-aio")
+        await serialize(VALUE | {"id": 0}, topic="awaited")
 
 
 def test_threads(client):
