@@ -6,13 +6,12 @@ comes up in it; its patterns are RE2's, which take time in proportion to the tex
 Rules of this file: JSON in, JSON out.
 """
 
-import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from typing import Any
 
+import jsonata
 import re2
 
 from serdes.client import RegistryClient
@@ -20,18 +19,6 @@ from serdes.errors import RuleError
 from serdes.rules.executors import RuleContext
 
 __all__ = ["JsonataExecutor"]
-
-
-def _library() -> Any:
-    """The library, without the recursion limit of 10,000 that it sets for the whole process when it is loaded."""
-    limit = sys.getrecursionlimit()
-    try:
-        return import_module("jsonata")
-    finally:
-        sys.setrecursionlimit(limit)
-
-
-jsonata = _library()
 
 MAX_EXPRESSION = 64 * 1024
 """Characters of an expression."""
