@@ -6,12 +6,13 @@ comes up in it; its patterns are RE2's, which take time in proportion to the tex
 Rules of this file: JSON in, JSON out.
 """
 
+import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
-import jsonata
 import re2
 
 from serdes.client import RegistryClient
@@ -29,6 +30,18 @@ MAX_SIZE = 4 * 1024 * 1024
 TIMEOUT = 1.0
 """Seconds; another number by the setting `timeout.sec`."""
 _CACHED = 200
+
+
+def _library() -> Any:
+    """The library; to import it raises the recursion limit of the whole process, in which others count on theirs."""
+    limit = sys.getrecursionlimit()
+    try:
+        return import_module("jsonata")
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+jsonata = _library()
 
 
 class JsonataExecutor:

@@ -391,6 +391,14 @@ def test_without_rules_nothing_is_loaded():
     assert (0, "") == (done.returncode, done.stderr.strip())
 
 
+def test_the_recursion_limit_stays():
+    """Rules do not change how deep the process may call, as the library of JSONata would."""
+    program = "import sys; before = sys.getrecursionlimit(); import serdes.rules.jsonata, serdes.rules.cel\n"
+    program += "sys.exit(sys.getrecursionlimit() - before)"
+
+    assert 0 == subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode
+
+
 def test_rules_of_the_other_direction_cost_nothing(client):
     """A schema with rules for writing only is read as one without any."""
     serialize, read = AvroSerializer(client, ruled(HOLDS)), AvroDeserializer(client)
@@ -424,4 +432,4 @@ def test_objects_are_json_before_the_rules(client):
     rule = Rule(name="more", type="CEL", mode="WRITE", expr="{'id': message.id + 1}")
     schema = Schema(text, "JSON", rule_set=RuleSet(domain_rules=(rule,)))
 
-    assert {"id": 8} == JsonDeserializer(client)(JsonSerializer(client, schema)(Order(7), topic="objects"))
+    assert {"id": 8} == JsonDeserializer(client)(JsonSerializer(client, schema)(Order(7), topic="dataclasses"))

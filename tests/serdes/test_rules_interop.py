@@ -2,6 +2,7 @@
 
 import copy
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -205,6 +206,14 @@ RULES = {
     "an unknown type": ([replace(cel("true"), type="NO_SUCH")], None),
     "an unknown function": ([cel("nosuch(message)", kind="CONDITION")], None),
 }
+
+
+@pytest.fixture(autouse=True)
+def recursion_limit():
+    """Theirs raises the limit of the process, on which other tests count."""
+    limit = sys.getrecursionlimit()
+    yield
+    sys.setrecursionlimit(limit)
 
 
 @pytest.fixture(scope="module")

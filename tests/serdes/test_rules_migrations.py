@@ -41,9 +41,9 @@ def up(expr, name="up", kind="JSONATA", **more):
 def test_the_latest_without_rules(client):
     """What was written with an older schema is read as Avro resolves it to the latest, and decided once."""
     old, new = avro("a"), avro("a", {"name": "b", "type": "int", "default": 5})
-    frame = AvroSerializer(client, old)({"a": "x"}, topic="latest")
-    client.register("latest-value", new)
-    read, context = AvroDeserializer(client, conf=LATEST), Context("latest")
+    frame = AvroSerializer(client, old)({"a": "x"}, topic="newest")
+    client.register("newest-value", new)
+    read, context = AvroDeserializer(client, conf=LATEST), Context("newest")
 
     assert {"a": "x", "b": 5} == read(frame, context)
     assert {"a": "x"} == AvroDeserializer(client)(frame, context)
@@ -113,14 +113,14 @@ def logged(client, topic, count=5):
 
 def test_the_chain_of_migrations(client):
     """Rules run from version to version, in order upwards and backwards downwards; soft-deleted ones count."""
-    first, *_, last = logged(client, "chain")
-    frames = [AvroSerializer(client, one.schema)({"log": ""}, topic="chain") for one in (first, last)]
-    client.delete_version("chain-value", 3)
-    upgraded = AvroDeserializer(client, conf=LATEST)(frames[0], topic="chain")
+    first, *_, last = logged(client, "chain-of-versions")
+    frames = [AvroSerializer(client, one.schema)({"log": ""}, topic="chain-of-versions") for one in (first, last)]
+    client.delete_version("chain-of-versions-value", 3)
+    upgraded = AvroDeserializer(client, conf=LATEST)(frames[0], topic="chain-of-versions")
 
-    client.delete_version("chain-value", 5)
-    client.delete_version("chain-value", 4)
-    downgraded = AvroDeserializer(client, conf=LATEST)(frames[1], topic="chain")
+    client.delete_version("chain-of-versions-value", 5)
+    client.delete_version("chain-of-versions-value", 4)
+    downgraded = AvroDeserializer(client, conf=LATEST)(frames[1], topic="chain-of-versions")
 
     assert {"log": "2.3.4.5.", "v5": 0} == upgraded
     assert {"log": ".e.d.c", "v2": 0} == downgraded
@@ -128,12 +128,12 @@ def test_the_chain_of_migrations(client):
 
 def test_a_version_that_is_gone(client):
     """Versions that were deleted for good are passed over."""
-    found = logged(client, "gone", 3)
-    frame = AvroSerializer(client, found[0].schema)({"log": ""}, topic="gone")
+    found = logged(client, "version-gone", 3)
+    frame = AvroSerializer(client, found[0].schema)({"log": ""}, topic="version-gone")
     for permanent in (False, True):
-        client.delete_version("gone-value", 2, permanent=permanent)
+        client.delete_version("version-gone-value", 2, permanent=permanent)
 
-    assert {"log": "3.", "v3": 0} == AvroDeserializer(client, conf=LATEST)(frame, topic="gone")
+    assert {"log": "3.", "v3": 0} == AvroDeserializer(client, conf=LATEST)(frame, topic="version-gone")
 
 
 def test_resolution_between_migrations(client):
@@ -229,7 +229,7 @@ def test_protobuf_migrations_that_fail(client):
 def test_there_must_be_a_latest(client):
     """Without a subject there is no latest version; with a schema that is not in it, no way to that."""
     frame = AvroSerializer(client, avro("a"))({"a": "x"}, topic="some")
-    client.register("elsewhere-value", avro("b"))
+    client.register("of-others-value", avro("b"))
     client.register("others-value", Schema('{"type": "object"}', "JSON"))
     read = AvroDeserializer(client, conf=LATEST)
 
@@ -238,7 +238,7 @@ def test_there_must_be_a_latest(client):
     with pytest.raises(RegistryError) as missing:
         read(frame, topic="no-such-topic")
     with pytest.raises(RegistryError) as foreign:
-        read(frame, topic="elsewhere")
+        read(frame, topic="of-others")
     with pytest.raises(SchemaError, match="JSON, not AVRO"):
         read(frame, topic="others")
     assert [40401, 40403] == [missing.value.error_code, foreign.value.error_code]
