@@ -64,7 +64,7 @@ EXPRESSIONS = [
         JSONATA, "$reduce([1..40], function($a,$b){$a & $a}, 'xxxx')", "larger|longer", id="JSONATA, doubling"
     ),
     pytest.param(
-        JSONATA, "$reduce([1..150], function($a,$b){[[$a]]}, 1)", "deeper than 200|longer", id="JSONATA, a deep result"
+        JSONATA, "$reduce([1..250], function($a,$b){[[$a]]}, 1)", "deeper than 200|longer", id="JSONATA, a deep result"
     ),
     pytest.param(
         JSONATA, "$reduce([1..40], function($a,$b){[$a, $a]}, 1)", "larger|longer", id="JSONATA, a full result"
