@@ -8,6 +8,7 @@
     ├── SchemaError           the schema text cannot be used
     ├── RuleError             a rule of the schema failed
     ├── RegistryError         the registry answered: no
+    ├── TokenError            the endpoint that gives out access tokens gave none
     └── RegistryUnavailable   the registry did not answer; trying later may help
 
 Rules of this file: an error carries its parts as attributes, prints them as one sentence and survives pickling, since
@@ -27,6 +28,7 @@ __all__ = [
     "RuleError",
     "SchemaError",
     "SerdeError",
+    "TokenError",
 ]
 
 
@@ -164,6 +166,10 @@ class RegistryError(SerdeError):
 
     def __str__(self) -> str:
         return f"{self.message} (HTTP {self.status}, error code {self.error_code})"
+
+
+class TokenError(SerdeError):
+    """The token endpoint refused, or what it answered is no token."""
 
 
 class RegistryUnavailable(SerdeError):

@@ -138,5 +138,7 @@ EXECUTORS: Mapping[str, ExecutorFactory] = {
     "CEL": _at("serdes.rules.cel", "CelExecutor"),
     "CEL_FIELD": _at("serdes.rules.cel", "CelFieldExecutor"),
     "JSONATA": _at("serdes.rules.jsonata", "JsonataExecutor"),
+    "ENCRYPT": _at("serdes.encryption.executors", "FieldEncryption"),
+    "ENCRYPT_PAYLOAD": _at("serdes.encryption.executors", "PayloadEncryption"),
 }
 """The types of rules that are known without being given."""

@@ -36,6 +36,7 @@ _MODES = {
 }
 _FORTH = ("WRITE", "UPGRADE")
 _HERE = (None, "ALL", "CLIENT")
+_ENCRYPTION = frozenset({"ENCRYPT", "ENCRYPT_PAYLOAD"})
 _FLAGS = {True: True, "true": True, False: False, "false": False}
 _MOST_EXECUTORS = 1000
 _LONGEST_DETAIL = 300
@@ -114,7 +115,8 @@ class Runner:
         try:
             apply = self._applied(rule, context.phase, values)
         except ImportError as error:
-            reason = f"a rule of type {rule.type} needs the extra `rules`, of which {error.name} is not installed"
+            extra = "encryption" if rule.type.upper() in _ENCRYPTION else "rules"
+            reason = f"a rule of type {rule.type} needs the extra `{extra}`, of which {error.name} is not installed"
             raise RuleError(reason, rule=rule.name, subject=context.subject) from None
         on_success = self._setting(rule, "onSuccess") or rule.on_success
         on_failure = self._setting(rule, "onFailure") or rule.on_failure
@@ -269,7 +271,7 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
     key = original if is_key else getattr(record, "key", None)
     for step in steps:
         known = step.context
-        if replayed is not None and replayed == known.rule.name:
+        if replayed is not None and replayed == known.rule.name and not _hides(known):
             continue  # it came from the dead letters of this very rule
         context = RuleContext(
             known.rule,
@@ -292,6 +294,11 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
         else:
             _act(step.on_success, context, value, None)
     return value
+
+
+def _hides(context: RuleContext) -> bool:
+    """Whether without the rule plaintext would be written; a header, which others may have set, cannot ask for that."""
+    return context.mode == "WRITE" and context.rule.type.upper() in _ENCRYPTION
 
 
 def _outcome(step: Step, context: RuleContext, value: Any) -> Any:
