@@ -26,7 +26,7 @@ from serdes.configuration import DESERIALIZER, PROTOBUF_SERIALIZER
 from serdes.core import Decode, Deserializer, Encode, FromDict, Serializer
 from serdes.errors import DecodeError, DecodeReason, EncodeError, SchemaError
 from serdes.model import PROTOBUF, Reference
-from serdes.protobuf_files import find_message, indexes_of, is_known, link, text_of
+from serdes.protobuf_files import find_message, imports_of, indexes_of, is_known, link, text_of
 from serdes.references import resolve
 from serdes.strategies import RecordContext
 
@@ -81,9 +81,11 @@ class ProtobufSerializer(Serializer):
             references.append(Reference(one.name, subject, version))
         return Schema(text_of(file), PROTOBUF, tuple(references))
 
-    def _described(self) -> Schema | None:
-        has_imports = any(not is_known(one.name) for one in self._message.file.dependencies)
-        return None if has_imports else Schema(text_of(self._message.file), PROTOBUF)
+    def _described(self) -> Schema:
+        return Schema(text_of(self._message.file), PROTOBUF)
+
+    def _imports(self) -> Mapping[str, Schema]:
+        return imports_of(self._message.file)
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
         if schema.text == text_of(self._message.file):

@@ -231,6 +231,58 @@ def test_writing_with_the_latest_version(client):
         ProtobufSerializer(client, other, conf)(other(), topic="proto-latest")
 
 
+PART = 'syntax = "proto3"; package s; message Part { int32 n = 1; }'
+ITEM = 'syntax = "proto3"; package s; import "s/part.proto"; message Item { int32 n = 1; Part part = 2; }'
+CART = 'syntax = "proto3"; package s; import "s/item.proto"; message Cart { Item item = 1; }'
+
+
+@pytest.mark.parametrize("setting", ["latest", "id"])
+@pytest.mark.parametrize(
+    ("part", "item", "cart", "says"),
+    [
+        pytest.param(PART, ITEM, CART, None, id="the same"),
+        pytest.param(PART, ITEM.replace("int32 n", "string m = 9; int64 n"), CART, None, id="an import grown"),
+        pytest.param(PART, ITEM.replace("int32 n", "string n"), CART, "FIELD_SCALAR_KIND", id="an import changed"),
+        pytest.param(PART.replace("int32", "string"), ITEM, CART, "FIELD_SCALAR_KIND", id="an import's import changed"),
+        pytest.param(PART, ITEM, CART.replace("Item item", "string item"), "FIELD_KIND_CHANGED", id="itself changed"),
+        pytest.param(
+            PART, ITEM, CART.replace("package s;", "package s; message Item { string n = 1; }").replace(
+                'import "s/item.proto";', ""
+            ),
+            "FIELD_SCALAR_KIND", id="its own type in place of the import's",
+        ),
+    ],
+)  # fmt: skip
+def test_imports_are_held_against_the_registrys(client, request, setting, part, item, cart, says):
+    """A schema of the registry must read what the class and all files it imports describe, unless it need not."""
+    files = {"s/part.proto": proto(PART), "s/item.proto": proto(ITEM)}
+    kind = GetMessageClass(find_message(link(proto(CART), files), (0,)))
+    topic = f"imports-{request.node.callspec.id}"
+    found = register_with_imports(client, topic, part, item, cart)
+    use = {"use.latest.version": True} if setting == "latest" else {"use.schema.id": found.schema_id}
+    conf = {"auto.register.schemas": False, **use}
+
+    if says is None:
+        assert ProtobufSerializer(client, kind, conf)(kind(), topic=topic)
+    else:
+        with pytest.raises(SchemaError, match=says):
+            ProtobufSerializer(client, kind, conf)(kind(), topic=topic)
+    assert ProtobufSerializer(client, kind, {**conf, f"{setting}.compatibility.strict": False})(kind(), topic=topic)
+
+
+def register_with_imports(client, topic, part, item, cart):
+    """The three texts under subjects of this topic, each with a reference to the one before."""
+    references = ()
+    for subject, name, text in (
+        (f"{topic}-part", "s/part.proto", part),
+        (f"{topic}-item", "s/item.proto", item),
+        (f"{topic}-value", "", cart),
+    ):
+        found = client.register(subject, Schema(text, "PROTOBUF", references if "import" in text else ()))
+        references = (Reference(name, subject, found.version),)
+    return found
+
+
 def test_both_pickle(client):
     """They arrive in another process ready for work."""
     serialize, deserialize = pickle.loads(
