@@ -249,7 +249,8 @@ def _json() -> Run:
 
 
 def _json_seeds() -> list[bytes]:
-    payloads = [json.dumps(one).encode() for one in _JSON_VALUES] + [b"[" * 1200, b"1e999", b'{"id":' + b"9" * 5000]
+    payloads = [json.dumps(one).encode() for one in _JSON_VALUES] + [b"[" * 1200, b"1e999", b'{"id":' + b"9" * 1000]
+    payloads += [b"[" * 300 + b"]" * 300, b'{"next":' * 300 + b"7" + b"}" * 300]
     return [bytes([0]) + join(index % len(_JSON), payload) for index, payload in enumerate(payloads)]
 
 

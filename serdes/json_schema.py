@@ -153,6 +153,8 @@ def _validator(client: RegistryClient, schema: Schema, subject: str | None = Non
         except jsonschema_rs.ValidationError as error:
             path = ".".join(map(str, error.instance_path))
             raise DecodeError(DecodeReason.INVALID_VALUE, _reason(error), path=path) from None
+        except ValueError:  # the validator's error would hold a value nested too deeply for that
+            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, deep inside") from None
 
     return validate
 
