@@ -67,7 +67,7 @@ def _run(target: str, runs: int, seconds: int, seed: int, folder: Path) -> None:
     import atheris
 
     # Numba reads the byte code of serdes.arrow, which must stay as it is.
-    with atheris.instrument_imports(include=["serdes"], exclude=["serdes.arrow"]):
+    with atheris.instrument_imports(include=["serdes", "google.protobuf.json_format"], exclude=["serdes.arrow"]):
         from harness.fuzz_targets import TARGETS
         from serdes import avro_decode, json_schema, protobuf  # noqa: F401 - instrumented before targets import them
     avro_decode.compile_listing = _instrumented(avro_decode.compile_listing, atheris.instrument_func)  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.json_format import Error as JsonError
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import EncodeError as WriteError
@@ -156,12 +157,20 @@ class ProtobufDeserializer(Deserializer):
 
 
 def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
+    name = kind.DESCRIPTOR.full_name
+
     def decode(payload: bytes) -> Any:
         message = kind()
         try:
             message.ParseFromString(payload)
-            return MessageToDict(message, preserving_proto_field_name=True) if as_dict else message
-        except (ParseError, ValueError, TypeError, RecursionError) as error:
-            raise DecodeError(DecodeReason.MALFORMED, f"no {kind.DESCRIPTOR.full_name}: {error}") from None
+        except (ParseError, ValueError, RecursionError) as error:
+            raise DecodeError(DecodeReason.MALFORMED, f"no {name}: {error}") from None
+        if not as_dict:
+            return message
+        try:
+            return MessageToDict(message, preserving_proto_field_name=True)
+        except (JsonError, ParseError, ValueError, TypeError, RecursionError):  # their texts hold the value
+            detail = f"JSON has no value for something in the {name}, such as a time out of range"
+            raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None
 
     return decode

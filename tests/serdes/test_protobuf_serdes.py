@@ -152,6 +152,31 @@ def test_damaged_payloads(client, payload):
     assert ("malformed", split(frame)[0], "proto-damage") == (found.reason, found.schema_id, found.topic)
 
 
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        pytest.param("timestamp.proto Timestamp", b"\x08\xff\xff\xff\xff\xff\xff\xff\x7f", id="after the last year"),
+        pytest.param("duration.proto Duration", b"\x08\xff\xff\xff\xff\xff\xff\xff\x7f", id="too long"),
+        pytest.param("any.proto Any", b"\x0a\x08secret/x", id="of a type that nobody knows"),
+        pytest.param("any.proto Any", b"\x0a\x1fsecret/google.protobuf.Duration\x12\x01\xff", id="damaged inside"),
+        pytest.param("struct.proto Value", b"\x11" + bytes(6) + b"\xf8\x7f", id="not a number"),
+        pytest.param("field_mask.proto FieldMask", b"\x0a\x08secret__", id="no name of a field"),
+    ],
+)
+def test_what_a_dict_cannot_hold(client, kind, payload):
+    """Protobuf's JSON has no such value: an error with a reason and without the value, while the message is read."""
+    file, name = kind.split()
+    text = f'syntax = "proto3"; import "google/protobuf/{file}"; message A {{ google.protobuf.{name} a = 1; }}'
+    frame = frame_of(client, proto(text), b"\x0a" + bytes([len(payload)]) + payload)
+
+    with pytest.raises(DecodeError) as caught:
+        ProtobufDeserializer(client, as_dict=True)(frame)
+
+    assert ("invalid value", split(frame)[0]) == (caught.value.reason, caught.value.schema_id)
+    assert "secret" not in str(caught.value)
+    assert ProtobufDeserializer(client)(frame).HasField("a")
+
+
 def test_messages_nested_without_end(client):
     """The depth is bounded by protobuf, which refuses them."""
     text = 'syntax = "proto3"; message N { N n = 1; }'
