@@ -20,6 +20,7 @@ SECTIONS = {
     "serdes": "bench.serdes_decode",
     "formats": "bench.serdes_formats",
     "spark": "bench.spark_decode",
+    "spark_kafka": "bench.spark_kafka",
 }
 
 

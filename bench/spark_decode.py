@@ -5,7 +5,6 @@ Every way reads the same cached column of frames, makes all twenty fields, or fi
 
 import io
 import json
-import os
 import sys
 import tempfile
 import time
@@ -22,6 +21,7 @@ from pyspark.sql.functions import col, expr, struct, udf
 
 from bench.orders import frames, schema_text
 from bench.report import table
+from bench.spark_session import cpu_seconds, session
 from harness.jars import spark_avro_jars
 from harness.registry import RegistryNode
 from serdes.client import RegistryClient
@@ -60,7 +60,7 @@ def run() -> str:
     with tempfile.TemporaryDirectory() as folder, RegistryNode("memory:") as node, RegistryClient(node.url) as client:
         client.set_config("NONE", subject="orders-value")
         ids = {n: client.register("orders-value", Schema(schema_text(n))).schema_id for n in range(1, 51)}
-        spark = _session(Path(folder))
+        spark = session(Path(folder), spark_avro_jars())
         try:
             install(spark, registry=node.url)
             ways = _ways(node.url, ids, spark, folder)
@@ -127,29 +127,10 @@ def _best(way: Way) -> Rate:
 
 
 def _rate(way: Way) -> Rate:
-    cpu, started = _cpu_seconds(), time.perf_counter()
+    cpu, started = cpu_seconds(), time.perf_counter()
     way.frames.select(way.column.alias("order")).write.format("noop").mode("overwrite").save()
-    seconds, cpu = time.perf_counter() - started, _cpu_seconds() - cpu
+    seconds, cpu = time.perf_counter() - started, cpu_seconds() - cpu
     return Rate(way.rows / seconds, cpu / way.rows * 1e6)
-
-
-def _cpu_seconds() -> float:
-    """What all processes below this one have used so far: the JVM and its workers."""
-    ticks, below = 0, {os.getpid()}
-    stats = [_stat(file) for file in Path("/proc").glob("[0-9]*/stat")]
-    for pid, parent, used in sorted(one for one in stats if one is not None):
-        if parent in below:  # children have higher numbers than their parents, but for the rare turn-over
-            below.add(pid)
-            ticks += used
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _stat(file: Path) -> tuple[int, int, int] | None:
-    try:
-        fields = file.read_text().rpartition(")")[2].split()
-    except OSError:  # it has ended
-        return None
-    return int(file.parent.name), int(fields[1]), int(fields[11]) + int(fields[12])
 
 
 def _cached(spark: SparkSession, folder: str, name: str, ids: dict[int, int], count: int) -> DataFrame:
@@ -159,22 +140,3 @@ def _cached(spark: SparkSession, folder: str, name: str, ids: dict[int, int], co
     if rows.count() != count:
         sys.exit(f"{file} holds {rows.count()} rows, not {count}")
     return rows.select(col("value"))
-
-
-def _session(folder: Path) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark: SparkSession = (
-        SparkSession.builder.master("local[2]")
-        .appName("strata-bench")
-        .config("spark.jars", ",".join(map(str, spark_avro_jars())))
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "6g")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    return spark

@@ -1,5 +1,6 @@
 """The command line: `strata serve` and what stands beside it. Heavy imports wait until a command needs them."""
 
+import gc
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -63,6 +64,8 @@ def serve(**flags: Any) -> None:
 
     Every flag can also be given as the environment variable in round brackets; a flag wins over its variable.
     """
+    # Until the server runs nothing becomes garbage, and looking for it is a quarter of the time of the imports.
+    gc.disable()
     from registry.server import StartError, run
     from registry.settings import SettingRefused, load_settings
 

@@ -29,7 +29,7 @@ def compact_log(settings: Settings, *, dry_run: bool, say: Callable[[str], None]
     Raises:
         StartError, LogError, CompactionRefused: with a message for whoever runs the command.
     """
-    with closing(open_for(settings)) as log:
+    with closing(open_for(settings, must_exist=True)) as log:
         if log.status().backend not in _SQL:
             say(_KAFKA_SAYS if log.status().backend == "kafka" else "This log ends with its process.")
             return
@@ -47,7 +47,7 @@ def listed_lines(settings: Settings, *, set_aside: bool, tail: int | None) -> It
     Raises:
         StartError, LogError: with a message for whoever runs the command.
     """
-    with closing(open_for(settings)) as log:
+    with closing(open_for(settings, must_exist=True)) as log:
         listed = ((entry, reason) for entry, reason in _folded(log) if reason is not None or not set_aside)
         for entry, reason in listed if tail is None else deque(listed, tail):
             yield orjson.dumps(_line(entry, reason), option=orjson.OPT_APPEND_NEWLINE)

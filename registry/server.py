@@ -57,6 +57,7 @@ def run(settings: Settings) -> None:
         raise StartError(f"the log {without_password(settings.log)} cannot be read: {error}") from None
     # What was replayed stays: collections need not walk through it.
     gc.freeze()
+    gc.enable()
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -118,15 +119,19 @@ def _bind(settings: Settings) -> socket.socket:
     return listener
 
 
-def open_for(settings: Settings, url: str | None = None) -> Log:
-    """Open the log that the settings name, for a node at a URL.
+def open_for(settings: Settings, url: str | None = None, *, must_exist: bool = False) -> Log:
+    """Open the log that the settings name, for a node at a URL; create it unless it `must_exist`.
 
     Raises:
         StartError: it cannot be opened; the message says why and what to do, without a password.
     """
     try:
         return open_log(
-            settings.log, advertised_url=url, fencing=settings.fencing, kafka_config=settings.kafka_settings()
+            settings.log,
+            advertised_url=url,
+            fencing=settings.fencing,
+            kafka_config=settings.kafka_settings(),
+            must_exist=must_exist,
         )
     except ValueError as error:
         raise StartError(f"--log (or STRATA_LOG) is {without_password(settings.log)!r}: {error}") from None

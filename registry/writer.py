@@ -86,13 +86,15 @@ class Writer:
         """
         started = time.monotonic()
         # Nothing that a replay makes is garbage in a cycle: looking for it again and again doubles the time.
+        collecting = gc.isenabled()
         gc.disable()
         try:
             self.state = self._synced(self.state)
         finally:
             # What stands now stays: otherwise the collector would walk through all of it first thing.
             gc.freeze()
-            gc.enable()
+            if collecting:
+                gc.enable()
         self.read_at = time.monotonic()
         _log.info(
             "replayed the log up to offset %d in %.2f s: %d subjects, %d records set aside",
@@ -268,9 +270,10 @@ def _decided(state: State, group: Sequence[_Command]) -> tuple[list[Record], lis
             outcomes.append((command, None, failure))
             all_append = False
             continue
+        made = [*decision.records, *draft.tombstones_besides(decision.records)]
         if command is not group[-1]:
-            draft = draft.drafted(decision.records, now)
-        records.extend(decision.records)
+            draft = draft.drafted(made, now)
+        records.extend(made)
         outcomes.append((command, decision.answer, None))
         all_append = all_append and bool(decision.records)
     return records, outcomes, all_append

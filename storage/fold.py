@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from storage.fingerprint import fingerprint
 from storage.log import Entry
-from storage.record_json import RecordError, decode_key, decode_value, plain_schema
+from storage.record_json import RecordError, decode_key, decode_value, encode, plain_schema
 from storage.records import (
     DEFAULT_CONTEXT,
     AssociationKey,
@@ -62,6 +62,7 @@ class Fold:
         self._set_aside = deque(base.set_aside, _MAX_SET_ASIDE)
         self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
         self._associations = base.associations
+        self._odd_keys = base.odd_keys
         # Only what is touched, copied from the base.
         self._subjects: dict[Subject, dict[Version, SchemaVersion]] = {}
         self._out_of_order: set[Subject] = set()
@@ -85,6 +86,8 @@ class Fold:
             else:
                 key = decode_key(key_bytes)
                 self._take(key, decode_value(key, value_bytes), timestamp)
+                if key_bytes is not None and key_bytes != encode(key).key:
+                    self._spelt_oddly(key, key_bytes, gone=value_bytes is None)
         except RecordError as error:
             self._set_aside.append(SetAside(offset, str(error)))
             self._set_aside_count += 1
@@ -106,6 +109,7 @@ class Fold:
             modes=self._modes.finish(),
             referrers=self._finished_referrers(),
             associations=self._associations,
+            odd_keys=self._odd_keys,
             removals=self._removals,
             set_aside=tuple(self._set_aside),
             set_aside_count=self._set_aside_count,
@@ -142,6 +146,10 @@ class Fold:
         self._removals += before.get("alias") != (value or _NO_CONFIG).get("alias")
         if value is not None:
             self._configs[subject] = value
+
+    def _spelt_oddly(self, key: Key, spelling: bytes, *, gone: bool) -> None:
+        before = self._odd_keys.get(key, frozenset())
+        self._odd_keys = self._odd_keys.set(key, before - {spelling} if gone else before | {spelling})
 
     # --- versions
 

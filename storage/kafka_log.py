@@ -88,6 +88,7 @@ class KafkaLog:
         fencing: what keeps a second writer out.
         config: further settings of librdkafka, for example for TLS and SASL.
         timeouts: how long the steps of a call may take.
+        must_exist: raise `LogError` for a topic that is not there instead of creating it.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class KafkaLog:
         fencing: Fencing = Fencing.PEN,
         config: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
+        must_exist: bool = False,
     ) -> None:
         self._topic = topic
         self._url = (advertised_url or "").encode()
@@ -106,7 +108,7 @@ class KafkaLog:
         self._timeouts = timeouts or Timeouts()
         self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
         admin = AdminClient(self._client)
-        self._max_bytes = prepare_topic(admin, topic, self._timeouts.start)
+        self._max_bytes = prepare_topic(admin, topic, self._timeouts.start, must_exist=must_exist)
         self._end = End(admin, self._client, topic)
         self._reader = Cursor(self._client, topic)
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
@@ -133,7 +135,14 @@ class KafkaLog:
             after = self._end.first(deadline) - 1
         while messages := self._take(after, end):
             for message in messages:
-                yield self._entry(message)
+                key = message.key()
+                entry = Entry(offset_of(message), message.timestamp()[1], key, message.value())
+                # A start reads hundreds of thousands: what few of them need is behind a comparison.
+                if key == _NOOP.key:
+                    self._note_holder(entry.offset, message)
+                if self._pen is not None:
+                    self._note_foreign(entry, message)
+                yield entry
             after = offset_of(messages[-1])
 
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
@@ -178,17 +187,19 @@ class KafkaLog:
         with self._holding(self._read_lock, self._timeouts.read):
             return self._reader.take(after, end, self._timeouts.read)
 
-    def _entry(self, message: Message) -> Entry:
-        entry = Entry(offset_of(message), message.timestamp()[1], message.key(), message.value())
-        if entry.key == _NOOP.key and entry.offset > self._newest_noop[0]:
+    def _note_holder(self, offset: int, message: Message) -> None:
+        """Remember who took the pen last, if the record says so."""
+        if offset > self._newest_noop[0]:
             url = header(message, _URL_HEADER)
             if url is not None:
-                self._newest_noop = (entry.offset, url if _URL.fullmatch(url) else b"")
+                self._newest_noop = (offset, url if _URL.fullmatch(url) else b"")
+
+    def _note_foreign(self, entry: Entry, message: Message) -> None:
+        """Count a record that came while this node has the pen, and is not of Strata's making."""
         newest_known = max(self._pen_offset, self._foreign_offset)
-        if self._pen is not None and entry.offset > newest_known and header(message, APPEND_HEADER) is None:
+        if entry.offset > newest_known and header(message, APPEND_HEADER) is None:
             self._foreign, self._foreign_offset = self._foreign + 1, entry.offset
             self._tell_of_foreign(entry.offset, entry.key)
-        return entry
 
     def _last_before(self, end: int) -> int:
         # The reader knows it when it has just read to the end, as a writer does; otherwise it is searched for.

@@ -6,8 +6,11 @@ between them), another clean-up policy than compaction (records would expire).
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -25,11 +28,15 @@ _logger = logging.getLogger(__name__)
 
 _REPLICAS = 3
 _PAUSE_S = 0.05
+_ATTEMPT_S = 2.0
+_T = TypeVar("_T")
 _DEFAULT_LIMIT = 1_000_000
 
 
-def prepare_topic(admin: AdminClient, topic: str, timeout_s: float) -> int:
+def prepare_topic(admin: AdminClient, topic: str, timeout_s: float, *, must_exist: bool = False) -> int:
     """Make sure that the topic is there and fit to hold the log; return how many bytes a record may have.
+
+    A topic that is not there is created, or refused if it `must_exist`.
 
     Raises:
         LogError: Kafka does not answer, or the topic is not fit; the message says what to do.
@@ -38,6 +45,8 @@ def prepare_topic(admin: AdminClient, topic: str, timeout_s: float) -> int:
     brokers = _brokers(admin, timeout_s)
     description = _describe(admin, topic, deadline)
     if description is None:
+        if must_exist:
+            raise LogError(f"there is no topic {topic}")
         _create(admin, topic, brokers, deadline)
         description = _await_topic(admin, topic, deadline)
     _check_partitions(topic, description, brokers)
@@ -55,14 +64,16 @@ def _brokers(admin: AdminClient, timeout_s: float) -> int:
 
 def _describe(admin: AdminClient, topic: str, deadline: float) -> TopicDescription | None:
     """Look the topic up; asking in this way never makes a broker create it."""
-    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=_left(deadline))
+
+    def ask(timeout_s: float) -> "Future[TopicDescription]":
+        return admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)[topic]
+
     try:
-        description: TopicDescription = asked[topic].result(_left(deadline))
+        return _answer(admin, ask, deadline)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         raise LogError(f"Topic {topic} cannot be looked up: {_reason(error)}") from error
-    return description
 
 
 def _create(admin: AdminClient, topic: str, brokers: int, deadline: float) -> None:
@@ -72,9 +83,12 @@ def _create(admin: AdminClient, topic: str, brokers: int, deadline: float) -> No
         # One replica may be away; an acknowledged record is then still on two.
         config["min.insync.replicas"] = "2"
     new = NewTopic(topic, num_partitions=1, replication_factor=replicas, config=config)
-    created: Future[None] = admin.create_topics([new], request_timeout=_left(deadline))[topic]
+
+    def ask(timeout_s: float) -> "Future[None]":
+        return admin.create_topics([new], request_timeout=timeout_s)[topic]
+
     try:
-        created.result(_left(deadline))
+        _answer(admin, ask, deadline)
     except KafkaException as error:
         # Another node that starts at the same moment may have been first.
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
@@ -111,10 +125,13 @@ def _check_partitions(topic: str, description: TopicDescription, brokers: int) -
 
 def _config(admin: AdminClient, topic: str, deadline: float) -> dict[str, str]:
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+
+    def ask(timeout_s: float) -> "Future[dict[str, Any]]":
+        return admin.describe_configs([resource], request_timeout=timeout_s)[resource]
+
     while True:
-        asked: Future[dict[str, Any]] = admin.describe_configs([resource], request_timeout=_left(deadline))[resource]
         try:
-            return {name: entry.value for name, entry in asked.result(_left(deadline)).items()}
+            return {name: entry.value for name, entry in _answer(admin, ask, deadline).items()}
         except KafkaException as error:
             # A broker may not have heard yet of a topic that was created a moment ago.
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
@@ -131,6 +148,25 @@ def _check_policy(topic: str, config: dict[str, str]) -> None:
             f"get old. Set it: kafka-configs.sh --bootstrap-server … --entity-type topics --entity-name {topic} "
             "--alter --add-config cleanup.policy=compact"
         )
+
+
+def _answer(admin: AdminClient, ask: Callable[[float], "Future[_T]"], deadline: float) -> _T:
+    """Ask until there is an answer, looking anew between attempts who the controller is.
+
+    The client would wait for the controller it knows to the end of its time, also when that is dead or frozen.
+    """
+    while True:
+        attempt = min(_ATTEMPT_S, _left(deadline))
+        try:
+            return ask(attempt).result(attempt + 1)
+        except (KafkaException, FutureTimeoutError) as error:
+            silent = isinstance(error, FutureTimeoutError) or error.args[0].code() == KafkaError._TIMED_OUT
+            if not silent:
+                raise
+            if time.monotonic() > deadline:
+                raise LogError(f"Kafka did not answer in time: {error}") from error
+        with suppress(KafkaException):
+            admin.list_topics(timeout=attempt)
 
 
 def _left(deadline: float) -> float:

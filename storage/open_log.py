@@ -29,6 +29,7 @@ def open_log(
     advertised_url: str | None = None,
     fencing: Fencing = Fencing.PEN,
     kafka_config: Mapping[str, str] | None = None,
+    must_exist: bool = False,
 ) -> Log:
     """Open the log at a URL.
 
@@ -37,13 +38,14 @@ def open_log(
         advertised_url: where other nodes reach this one; used by logs in which one node writes at a time.
         fencing: how a Kafka log keeps a second writer out.
         kafka_config: settings of librdkafka, for example for TLS and SASL.
+        must_exist: refuse a file, table or topic that is not there instead of creating it.
 
     Raises:
         ValueError: the URL has none of these forms.
         LogError: the log cannot be reached or used, or its driver is not installed.
     """
     try:
-        return _open(url, advertised_url, fencing, kafka_config or {})
+        return _open(url, advertised_url, fencing, kafka_config or {}, must_exist)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
@@ -51,7 +53,9 @@ def open_log(
         raise LogError(f"This log needs more packages: pip install 'strata-registry[{extra}]'") from error
 
 
-def _open(url: str, advertised_url: str | None, fencing: Fencing, kafka_config: Mapping[str, str]) -> Log:
+def _open(
+    url: str, advertised_url: str | None, fencing: Fencing, kafka_config: Mapping[str, str], must_exist: bool
+) -> Log:
     found = _SCHEME.match(url)
     scheme = found[1].lower() if found else ""
     if scheme == "memory" and url[len("memory:") :].strip("/") == "":
@@ -59,7 +63,7 @@ def _open(url: str, advertised_url: str | None, fencing: Fencing, kafka_config: 
     if scheme in _SQL:
         from storage.sql_log import SqlLog
 
-        return SqlLog(url)
+        return SqlLog(url, must_exist=must_exist)
     if kafka := _KAFKA.fullmatch(url):
         from storage.kafka_log import KafkaLog
 
@@ -69,6 +73,7 @@ def _open(url: str, advertised_url: str | None, fencing: Fencing, kafka_config: 
             advertised_url=advertised_url,
             fencing=fencing,
             config=kafka_config,
+            must_exist=must_exist,
         )
     # Only the scheme is repeated: what follows may hold a password.
     raise ValueError(f"{scheme + ':…' if scheme else 'This'} is not the URL of a log; allowed are {_FORMS}")

@@ -199,8 +199,7 @@ def plain_schema(key: bytes | None, value: bytes | None) -> SchemaValue | None:
     ):
         return None
     # The same few names again and again: one copy of each.
-    subject, schema_type = intern(subject), intern(schema_type)
-    return SchemaValue(Subject(subject), Version(version), SchemaId(schema_id), text, schema_type, deleted=deleted)
+    return SchemaValue._make((intern(subject), version, schema_id, text, intern(schema_type), (), None, None, deleted))
 
 
 def decode_key(data: bytes | None) -> Key:

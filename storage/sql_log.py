@@ -20,6 +20,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -103,16 +104,24 @@ class SqlLog:
     Args:
         url: `sqlite:///FILE` or `postgresql+psycopg://…`.
         timeout_s: how long one call may take before it fails.
+        must_exist: raise `LogError` for a file or table that is not there instead of creating it.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, url: str, *, timeout_s: float = 10.0, must_exist: bool = False) -> None:
         self._timeout_s = timeout_s
         self._url = _checked(url)
         self._engine = _engine(self._url, timeout_s)
         self._writing_engine = self._engine.execution_options(**_WRITE)
         self._write_lock = threading.Lock()
         self._closed = False
-        self._create()
+        try:
+            if must_exist:
+                self._check_exists()
+            else:
+                self._create()
+        except BaseException:
+            self._engine.dispose()
+            raise
 
     def read(self, after: int) -> Iterator[Entry]:
         """Yield the records after an offset; see `Log.read`. No transaction is held between batches."""
@@ -263,6 +272,13 @@ class SqlLog:
             except SQLAlchemyError as error:
                 self._retry_or_raise(error, deadline, fate_unknown=False)
 
+    def _check_exists(self) -> None:
+        file = self._url.database if self._url.drivername.startswith("sqlite") else None
+        if file is not None and not Path(file).is_file():
+            raise LogError(f"{self._name()}: there is no such file")
+        if not self._run(_has_table):
+            raise LogError(f"{self._name()} holds no log: it has no table {_TABLE.name}")
+
     def _explain(self, error: SQLAlchemyError) -> str:
         # The driver's own words: SQLAlchemy's would add the statement and the record.
         cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
@@ -299,9 +315,13 @@ def _lock_out_others(connection: Connection) -> None:
             connection.execute(statement)
 
 
+def _has_table(connection: Connection) -> bool:
+    return inspect(connection).has_table(_TABLE.name)
+
+
 def _create_table(connection: Connection) -> None:
     # Looking first lets a role work that may not create tables.
-    if inspect(connection).has_table(_TABLE.name):
+    if _has_table(connection):
         return
     if connection.dialect.name == "postgresql":
         connection.execute(_CREATE_LOCK)

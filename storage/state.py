@@ -18,7 +18,8 @@ from immutables import Map
 from storage.associations import Associations
 from storage.fold import Fold
 from storage.log import START, Entry, Record
-from storage.records import DEFAULT_CONTEXT, ConfigValue, SchemaId, Subject, Version
+from storage.record_json import decode_key
+from storage.records import DEFAULT_CONTEXT, ConfigValue, Key, SchemaId, Subject, Version
 from storage.stored import ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
 
 __all__ = ["ContextState", "IdEntry", "Place", "SchemaVersion", "SetAside", "State", "StoredSchema"]
@@ -33,7 +34,8 @@ class State:
 
     `records` counts what was folded, `removals` the changes that took back something told before.
 
-    The versions of a subject are in ascending order.
+    The versions of a subject are in ascending order. `odd_keys`: keys that the log holds in another spelling than ours,
+    such as `"magic":0` of the first registries or another order of properties.
     """
 
     offset: int = START
@@ -43,6 +45,7 @@ class State:
     modes: "Map[Subject | None, str]" = field(default_factory=Map)
     referrers: "Map[Place, frozenset[Place]]" = field(default_factory=Map)
     associations: Associations = field(default_factory=Associations)
+    odd_keys: "Map[Key, frozenset[bytes]]" = field(default_factory=Map, compare=False)
     records: int = field(default=0, compare=False)
     removals: int = field(default=0, compare=False)
     set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
@@ -66,6 +69,17 @@ class State:
         return self.apply_all(
             Entry(offset, timestamp, record.key, record.value) for offset, record in enumerate(records, self.offset + 1)
         )
+
+    def tombstones_besides(self, records: Iterable[Record]) -> list[Record]:
+        """Return the tombstones that must go with those among some records.
+
+        Compaction compares keys as bytes: what was written under another spelling of a key would come back when our
+        own tombstone has been compacted away.
+        """
+        if not self.odd_keys:
+            return []
+        gone = [decode_key(record.key) for record in records if record.value is None]
+        return [Record(spelling, None) for key in gone for spelling in sorted(self.odd_keys.get(key, ()))]
 
     # --- reads
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from registry.transfer.copies import Copy, TransferError, copy_of_entries
 from registry.transfer.progress import step, tell, walk
@@ -34,11 +32,7 @@ def read_log(url: str, kafka_config: Mapping[str, str]) -> Copy:
         TransferError: there is no such log, it holds nothing, or cannot be read.
     """
     name = without_password(url)
-    parts = urlsplit(url)
-    file = unquote(parts.path.removeprefix("/"))
-    if parts.scheme.startswith("sqlite") and not Path(file).is_file():
-        raise TransferError(f"{name}: there is no such log")
-    with _opened(url, kafka_config) as log:
+    with _opened(url, kafka_config, must_exist=True) as log:
         copy = copy_of_entries(name, walk(f"reading {name}", log.read(START)))
     if copy.end == START:
         raise TransferError(f"{name} holds no record: is it the right log?")
@@ -116,10 +110,10 @@ def _by_bytes(records: Batch) -> Iterator[Batch]:
 
 
 @contextmanager
-def _opened(url: str, kafka_config: Mapping[str, str]) -> Iterator[Log]:
+def _opened(url: str, kafka_config: Mapping[str, str], *, must_exist: bool = False) -> Iterator[Log]:
     name = without_password(url)
     try:
-        log = open_log(url, kafka_config=kafka_config)
+        log = open_log(url, kafka_config=kafka_config, must_exist=must_exist)
     except ValueError as error:
         raise TransferError(str(error)) from None
     except LogError as error:

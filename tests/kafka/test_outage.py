@@ -112,3 +112,17 @@ def test_a_leader_that_dies(topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
             written += _append_at_end(nodes[i % 2], str(i), patience=patience)
         assert [entry.key for entry in written] == [b"0", b"1", b"2", b"3"]
         assert _keys(nodes[0]) == _keys(nodes[1]) == [b"0", b"1", b"2", b"3"]
+
+
+@pytest.mark.slow
+def test_a_start_right_after_the_controller_died(topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
+    """A node that starts while the brokers still name a dead controller asks again, and finds the new one."""
+    with KafkaBroker(3) as cluster:
+        topic = topic_on(cluster)
+        topic.node(timeouts=_SHORT).append(START, [Record(b"a", b"v")])
+        admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+        for _ in range(2):
+            controller = admin.list_topics(timeout=_WAIT_S).controller_id
+            cluster.kill(controller - 1)
+            assert [b"a"] == _keys(topic.node(timeouts=Timeouts()))
+            cluster.restart(controller - 1)

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from harness.kafka import KafkaBroker
 from registry.cli import main
 from storage.log import START, Record
+from storage.open_log import open_log
 from storage.record_json import encode
 from storage.records import ModeKey
 from storage.sql_log import SqlLog
@@ -46,6 +47,13 @@ def test_compact_says_what_it_did(url):
     assert "3 records before, 3 after" in strata("compact", url)[1]
 
 
+@pytest.mark.parametrize("command", ["compact", "log"])
+def test_a_log_that_is_not_there_is_not_created(tmp_path, command):
+    """A misspelt name is an error, and leaves no empty log behind."""
+    code, output = strata(command, f"sqlite:///{tmp_path}/absent.db")
+    assert (1, True, []) == (code, "there is no such file" in output, list(tmp_path.iterdir()))
+
+
 # flags, offsets listed
 LISTS = [
     pytest.param([], [0, 1, 2, 3], id="all"),
@@ -78,6 +86,8 @@ def test_a_log_that_is_none_is_told():
 @pytest.mark.kafka
 def test_kafka_compacts_itself(kafka_broker: KafkaBroker):
     """On a Kafka log the command says that there is nothing to do."""
-    code, output = strata("compact", f"kafka://{kafka_broker.bootstrap}/compacts-itself")
+    url = f"kafka://{kafka_broker.bootstrap}/compacts-itself"
+    open_log(url).close()
+    code, output = strata("compact", url)
 
     assert (0, True) == (code, "brokers compact it by themselves" in output)

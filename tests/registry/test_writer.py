@@ -49,6 +49,19 @@ async def test_write_appends_applies_and_answers():
     assert 1 == len(list(writer.log.read(-1)))
 
 
+async def test_a_tombstone_goes_under_every_spelling_of_its_key():
+    """What another registry wrote under another spelling of a key is deleted under that spelling too."""
+    log = MemoryLog()
+    odd = b'{"magic":0,"keytype":"MODE","subject":"a"}'
+    log.append(-1, [Record(odd, b'{"mode":"READONLY"}')])
+    writer = Writer(log)
+    writer.replay()
+
+    await writer.write(lambda _state: Decision(None, [encode(ModeKey("a"))]))
+    assert [(encode(ModeKey("a")).key, None), (odd, None)] == [(e.key, e.value) for e in log.read(0)]
+    assert {} == dict(writer.state.modes)
+
+
 async def test_waiting_writes_are_one_append_each_decided_on_the_last():
     """What waits while an append is under way is committed together, and each decision sees the ones before it."""
     log = ScriptedLog()

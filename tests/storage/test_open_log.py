@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import uuid
 from contextlib import closing
 from pathlib import Path
 
@@ -65,6 +66,32 @@ def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch, url: 
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(LogError, match=rf"strata-registry\[{extra}\]"):
         open_log(url)
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgres", marks=pytest.mark.postgres),
+        pytest.param("kafka", marks=pytest.mark.kafka),
+    ]
+)
+def absent_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a log that is not there yet, of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/strata.db"
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/absent-{uuid.uuid4().hex[:8]}"
+
+
+def test_what_must_exist_is_not_created(absent_url: str) -> None:
+    """Who only looks makes no file, table or topic: a second look finds it missing too, until somebody creates it."""
+    for _ in range(2):
+        with pytest.raises(LogError, match=r"there is no|holds no log"):
+            open_log(absent_url, must_exist=True)
+    open_log(absent_url).close()
+    with closing(open_log(absent_url, must_exist=True)) as log:
+        assert START == log.end()
 
 
 def test_drivers_are_imported_on_demand() -> None:

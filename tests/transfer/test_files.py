@@ -81,7 +81,7 @@ def test_a_file_that_exists_stays_unless_forced(strata, source, tmp_path):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        pytest.param("sqlite:///nowhere/none.db", "there is no such log", id="no such log"),
+        pytest.param("sqlite:///nowhere/none.db", "there is no such file", id="no such log"),
         pytest.param("http://127.0.0.1:1", "does not answer", id="registry down"),
         pytest.param("no-such-file", "cannot be read", id="no such file"),
         pytest.param("kafka://broker", "is not the URL of a log", id="half a URL"),

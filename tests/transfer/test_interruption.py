@@ -71,12 +71,13 @@ def test_an_import_of_one_append_is_all_or_nothing(strata, raw_source, write_raw
     assert (0, "") == strata("verify", raw_source, log)[:2]
 
 
-def test_a_killed_migration_goes_on(strata, source, serve, tmp_path):
+@pytest.mark.parametrize("moment", ["registering", "configuring"])
+def test_a_killed_migration_goes_on(strata, source, serve, tmp_path, moment):
     """The target stays in mode IMPORT, the second run does the rest, and the target's modes are the source's."""
     target = f"sqlite:///{tmp_path / 'target.db'}"
     old, new = serve(source), serve(target)
 
-    _killed_at("registering", "migrate", "--from", old.url, "--to", new.url)
+    _killed_at(moment, "migrate", "--from", old.url, "--to", new.url)
 
     assert "IMPORT" == new.call("GET", "/mode")["mode"]
     assert 1 == strata("verify", source, target)[0]
