@@ -22,6 +22,7 @@ from google.protobuf.message import EncodeError as WriteError
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from serdes.cache import SharedCache
 from serdes.client import RegistryClient, Schema
 from serdes.configuration import DESERIALIZER, PROTOBUF_SERIALIZER
 from serdes.core import Decode, Deserializer, Encode, FromDict, Serializer
@@ -142,12 +143,15 @@ class ProtobufDeserializer(Deserializer):
         self._given = (client, message_type, from_dict, conf)
         self._type = message_type
         self._as_dict = as_dict
+        self._files: SharedCache[tuple[Schema, str | None], FileDescriptor] = SharedCache(client.settings.cache_size)
 
     def __reduce__(self) -> tuple[Callable[..., "ProtobufDeserializer"], tuple[Any, ...]]:
         return functools.partial(type(self), as_dict=self._as_dict), self._given
 
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decode:
-        written = find_message(link(schema, resolve(self._client, schema, subject)), indexes)
+        # For all paths, since one that leads nowhere may stand in every frame of a topic.
+        file = self._files.get((schema, subject), lambda: link(schema, resolve(self._client, schema, subject)))
+        written = find_message(file, indexes)
         wanted = self._type
         if wanted is None:
             return _decoder(GetMessageClass(written), as_dict=self._as_dict)

@@ -26,6 +26,10 @@ message Last { bytes raw = 1; }
 """
 
 
+PART = 'syntax = "proto3"; package s; message Part { int32 n = 1; }'
+ITEM = 'syntax = "proto3"; package s; import "s/part.proto"; message Item { int32 n = 1; Part part = 2; }'
+
+
 def proto(text, *references):
     """A Protobuf schema."""
     return Schema(text, "PROTOBUF", references)
@@ -84,6 +88,22 @@ def test_a_path_to_nowhere(client, path):
     """It is an error of the record, with the schema named."""
     with pytest.raises(SchemaError, match="has no message at"):
         ProtobufDeserializer(client)(frame_of(client, proto(ORDER), b"", path))
+
+
+def test_paths_to_nowhere_ask_for_nothing(client, monkeypatch):
+    """A topic full of damaged frames must not become as many requests: what a schema refers to is asked for once."""
+    part = client.register("proto-part", proto(PART)).version
+    item = proto(ITEM, Reference("s/part.proto", "proto-part", part))
+    frames = [frame_of(client, item, b"", path) for path in (b"\x02\x06", b"\x02\x08", b"\x00")]
+    deserialize = ProtobufDeserializer(client)
+    with pytest.raises(SchemaError, match="has no message at"):
+        deserialize(frames[0])
+
+    monkeypatch.delattr(RegistryClient, "get_version")
+
+    with pytest.raises(SchemaError, match="has no message at"):
+        deserialize(frames[1])
+    assert "s.Item" == deserialize(frames[2]).DESCRIPTOR.full_name
 
 
 def test_references_of_references(client):
@@ -256,8 +276,6 @@ def test_writing_with_the_latest_version(client):
         ProtobufSerializer(client, other, conf)(other(), topic="proto-latest")
 
 
-PART = 'syntax = "proto3"; package s; message Part { int32 n = 1; }'
-ITEM = 'syntax = "proto3"; package s; import "s/part.proto"; message Item { int32 n = 1; Part part = 2; }'
 CART = 'syntax = "proto3"; package s; import "s/item.proto"; message Cart { Item item = 1; }'
 
 
