@@ -156,7 +156,8 @@ def _verify(a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_con
     r"""Compare A with B, each the URL of a service, a log or an export file, and print each difference on a line.
 
     Compared are versions, ids, GUIDs, types, texts, references, metadata, rule sets, deletion, configurations, modes,
-    contexts with their highest ids, and between logs and files records of other kinds; timestamps are not.
+    contexts with their highest ids, encryption keys, and between logs and files associations and records of other
+    kinds; timestamps are not.
 
     \b
     strata verify http://old:8081 http://new:8081

@@ -23,6 +23,7 @@ Facts = Mapping[Thing, Mapping[str, Any]]
 _LONGEST = 60
 _LEVEL = "compatibilityLevel"
 _REGISTRY = "the registry"
+_UNTOLD = ("association", "record")  # kinds of things that no service lists
 
 
 def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, int], str]) -> dict[Thing, Any]:
@@ -37,6 +38,8 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
         found["config of", _scope(scope), 0] = dict(config.fields)
     for scope, mode in state.modes.items():
         found["mode of", _scope(scope), 0] = {"mode": mode}
+    found.update(_associations(state))
+    found.update(_keys(state))
     for record in records:
         if is_unknown(record.key):
             found["record", record.key.decode("utf-8", "backslashreplace"), 0] = {"value": record.value}
@@ -46,7 +49,7 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
 def without_shown_defaults(facts: Facts, other: Facts) -> dict[Thing, Any]:
     """Return what a service told, without what it may have made up for a thing that another place does not say.
 
-    A service answers with a compatibility level where none is set; and no service lists unknown records.
+    A service answers with a compatibility level where none is set; and none lists associations or unknown records.
     """
     found: dict[Thing, Any] = {}
     for thing, properties in facts.items():
@@ -57,7 +60,7 @@ def without_shown_defaults(facts: Facts, other: Facts) -> dict[Thing, Any]:
             if not kept and thing not in other:
                 continue
         found[thing] = kept
-    found.update({thing: properties for thing, properties in other.items() if thing[0] == "record"})
+    found.update({thing: properties for thing, properties in other.items() if thing[0] in _UNTOLD})
     return found
 
 
@@ -73,6 +76,43 @@ def differences(a: Facts, b: Facts) -> Iterator[str]:
                 mine, theirs = a[thing].get(name), b[thing].get(name)
                 if not _same(mine, theirs):
                     yield f"{_named(thing)}: {name} is {_shown(mine, theirs)} in A, {_shown(theirs, mine)} in B"
+
+
+def _associations(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
+    for key, found in state.associations.by_key.items():
+        name = f"{key.resource_namespace}/{key.resource_name} {key.resource_type} {key.association_type}"
+        value = found.value
+        yield (
+            ("association", f"{name} with {key.subject}", 0),
+            {
+                "guid": value.guid,
+                "resourceId": value.resource_id,
+                "lifecycle": value.lifecycle,
+                "frozen": value.frozen,
+            },
+        )
+
+
+def _keys(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
+    for name, kek in state.encryption_keys.keks.items():
+        yield (
+            ("key encryption key", name, 0),
+            {
+                "kmsType": kek.kms_type,
+                "kmsKeyId": kek.kms_key_id,
+                "kmsProps": dict(kek.kms_props),
+                "doc": kek.doc,
+                "shared": kek.shared,
+                "deleted": kek.deleted,
+            },
+        )
+    for kek_name, series in state.encryption_keys.deks.items():
+        for (subject, algorithm), versions in series.items():
+            for number, dek in versions.items():
+                yield (
+                    ("data encryption key", f"{algorithm} of {subject} under {kek_name}", number),
+                    {"encryptedKeyMaterial": dek.material, "deleted": dek.deleted},
+                )
 
 
 def _version(entry: SchemaVersion, guid: str | None) -> dict[str, Any]:
