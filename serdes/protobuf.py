@@ -149,15 +149,17 @@ class ProtobufDeserializer(Deserializer):
         return functools.partial(type(self), as_dict=self._as_dict), self._given
 
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decode:
-        # For all paths, since one that leads nowhere may stand in every frame of a topic.
-        file = self._files.get((schema, subject), lambda: link(schema, resolve(self._client, schema, subject)))
-        written = find_message(file, indexes)
+        written = find_message(self._file(schema, subject), indexes)
         wanted = self._type
         if wanted is None:
             return _decoder(GetMessageClass(written), as_dict=self._as_dict)
         if wanted.DESCRIPTOR.name != written.name:
             raise SchemaError(f"it is a {written.full_name}, not a {wanted.DESCRIPTOR.full_name}")
         return _decoder(wanted, as_dict=self._as_dict)
+
+    def _file(self, schema: Schema, subject: str | None) -> FileDescriptor:
+        """A schema linked, once for all paths: one that leads nowhere may stand in every frame of a topic."""
+        return self._files.get((schema, subject), lambda: link(schema, resolve(self._client, schema, subject)))
 
 
 def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
