@@ -38,6 +38,7 @@ class Target(NamedTuple):
 _LIMITS = Limits(max_depth=20, max_weightless=100)  # low, so that inputs of some hundred bytes reach them
 _VALUES_PER_BYTE = 64  # what defaults may add to each record, and more
 _PAIRS = 60
+_MOST_FRAMES = 32
 
 _TREE = {"type": "record", "name": "T", "fields": [{"name": "kids", "type": {"type": "array", "items": "T"}}]}
 _CHAIN = {"type": "record", "name": "C", "fields": [{"name": "next", "type": ["null", "C"]}]}
@@ -110,18 +111,21 @@ def _nesting(schema: str) -> int:
 def _arrow() -> Run:
     from serdes.arrow import BatchDecoder, UnsupportedSchema
 
-    pairs = []
+    pairs: list[tuple[BatchDecoder, Callable[[bytes], Any]] | None] = []
     for writer, reader, _ in avro_pairs():
         try:
             batches = BatchDecoder(reader, {1: writer}, limits=_LIMITS)
         except UnsupportedSchema:
-            continue
-        pairs.append((batches, compile_decoder(_unchecked(writer), _unchecked(reader), limits=_LIMITS)))
+            pairs.append(None)
+        else:
+            pairs.append((batches, compile_decoder(_unchecked(writer), _unchecked(reader), limits=_LIMITS)))
 
     def run(data: bytes) -> None:
-        batches, decode = pairs[data[0] % len(pairs)]
-        count, rest = data[0] // len(pairs) + 1, data[1:]
-        payloads = [rest[at::count] for at in range(count)] if rest[:1] == b"\xff" else list(_cut(rest, count))
+        pair = pairs[data[0] % len(pairs)]
+        if pair is None:
+            return
+        batches, decode = pair
+        payloads = list(_cut(data[2:], data[1] % _MOST_FRAMES + 1)) if len(data) > 1 else [b""]
         batch = batches.decode([join(1, payload) for payload in payloads])
         batch.validate(full=True)
         _check(batch.num_rows == len(payloads), f"{batch.num_rows} rows of {len(payloads)} frames")
@@ -131,6 +135,12 @@ def _arrow() -> Run:
             _check(_reason(decode, payload) == reason, f"{reason} of {payload!r}")
 
     return _not_empty(run)
+
+
+def _arrow_seeds() -> list[bytes]:
+    """Batches of one frame, and of many that are the same."""
+    pairs = enumerate(avro_pairs())
+    return [bytes([at, count - 1]) + payload * count for at, (_, _, payload) in pairs for count in (1, _MOST_FRAMES)]
 
 
 def _unchecked(schema: str) -> str:
@@ -316,7 +326,7 @@ def _protobuf_seeds() -> list[bytes]:
 TARGETS = {
     "framing": Target(_framing, _framing_seeds),
     "avro": Target(_avro, _avro_seeds),
-    "arrow": Target(_arrow, _avro_seeds),
+    "arrow": Target(_arrow, _arrow_seeds),
     "json": Target(_json, _json_seeds),
     "protobuf": Target(_protobuf, _protobuf_seeds),
 }

@@ -1,13 +1,13 @@
 """What a registry holds, as plain facts that can be compared, and their comparison.
 
 A fact is a thing (a version, a configuration, a mode, a context, a record of an unknown kind) with properties.
-Timestamps are no facts: a restored log has its own.
+Timestamps are no facts: a restored log has its own; nor are the GUIDs of associations, which each registry gives anew.
 
 Rules of this file: pure.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from storage.log import Record
@@ -23,7 +23,6 @@ Facts = Mapping[Thing, Mapping[str, Any]]
 _LONGEST = 60
 _LEVEL = "compatibilityLevel"
 _REGISTRY = "the registry"
-_UNTOLD = ("association", "record")  # kinds of things that no service lists
 
 
 def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, int], str]) -> dict[Thing, Any]:
@@ -46,10 +45,10 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
     return found
 
 
-def without_shown_defaults(facts: Facts, other: Facts) -> dict[Thing, Any]:
+def without_shown_defaults(facts: Facts, other: Facts, untold: Collection[str]) -> dict[Thing, Any]:
     """Return what a service told, without what it may have made up for a thing that another place does not say.
 
-    A service answers with a compatibility level where none is set; and none lists associations or unknown records.
+    A service answers with a compatibility level where none is set; and `untold` kinds of things it does not list.
     """
     found: dict[Thing, Any] = {}
     for thing, properties in facts.items():
@@ -60,7 +59,7 @@ def without_shown_defaults(facts: Facts, other: Facts) -> dict[Thing, Any]:
             if not kept and thing not in other:
                 continue
         found[thing] = kept
-    found.update({thing: properties for thing, properties in other.items() if thing[0] in _UNTOLD})
+    found.update({thing: properties for thing, properties in other.items() if thing[0] in untold})
     return found
 
 
@@ -85,7 +84,6 @@ def _associations(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
         yield (
             ("association", f"{name} with {key.subject}", 0),
             {
-                "guid": value.guid,
                 "resourceId": value.resource_id,
                 "lifecycle": value.lifecycle,
                 "frozen": value.frozen,

@@ -14,6 +14,7 @@ from registry.names import GLOBAL_SCOPE
 from registry.transfer.copies import Copy, TransferError
 from registry.transfer.progress import tell, walk
 from registry.transfer.rest import Connection, segment
+from registry.transfer.rest_associations import write_associations
 from registry.transfer.rest_keys import missing_keys, write_keys
 from registry.transfer.rest_source import read_service
 from storage.records import DEFAULT_CONTEXT, Subject, context_of, qualified
@@ -48,6 +49,7 @@ def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
     now = read_service(target)
     for name, highest in _lower_ids(copy.state, now.state).items():
         _raise_highest_id(target, name, highest)
+    write_associations(copy.state, now.state, target)
     _settle(copy.state, target, mode, now.state)
 
 

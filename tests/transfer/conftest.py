@@ -129,12 +129,26 @@ def fill(registry: Registry) -> None:
     registry.register("scratch", record("Scratch", "highest_id"))
     registry.delete("scratch", permanent=True)
     keys(registry)
+    associations(registry)
     registry.setting("config", "", compatibility="FULL")
     registry.setting("config", "item", compatibility="NONE", normalize=True)
     registry.setting("config", ":.staging:", compatibility="FORWARD")
     registry.setting("config", ":.__GLOBAL:", compatibility="BACKWARD_TRANSITIVE")
     registry.setting("mode", "basket", mode="READONLY")
     registry.setting("mode", ":.staging:", mode="READONLY")
+
+
+def associations(registry: Registry) -> None:
+    """A subject of one topic, one that two topics share, one in a context."""
+    for name, subject, lifecycle in (
+        ("paid", "paid", "STRONG"),
+        ("houses", "address", "WEAK"),
+        ("homes", "address", "WEAK"),
+        ("goods", ":.staging:basket", "STRONG"),
+    ):
+        wanted = [{"subject": subject, "associationType": "value", "lifecycle": lifecycle}]
+        body = {"resourceName": name, "resourceNamespace": "lkc", "resourceId": f"id of {name}", "associations": wanted}
+        registry.call("POST", "/associations", body)
 
 
 def keys(registry: Registry) -> None:
