@@ -35,7 +35,7 @@ from serdes.strategies import RecordContext
 if TYPE_CHECKING:
     from serdes.rules.protobuf import ProtobufShapes, ProtobufValues
 
-__all__ = ["ProtobufDeserializer", "ProtobufSerializer"]
+__all__ = ["ProtobufDeserializer", "ProtobufSerializer", "dict_of"]
 
 
 class ProtobufSerializer(Serializer):
@@ -213,12 +213,15 @@ def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
             message.ParseFromString(payload)
         except (ParseError, ValueError, RecursionError) as error:
             raise DecodeError(DecodeReason.MALFORMED, f"no {name}: {error}") from None
-        if not as_dict:
-            return message
-        try:
-            return MessageToDict(message, preserving_proto_field_name=True)
-        except (JsonError, ParseError, ValueError, TypeError, RecursionError):  # their texts hold the value
-            detail = f"JSON has no value for something in the {name}, such as a time out of range"
-            raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None
+        return dict_of(message) if as_dict else message
 
     return decode
+
+
+def dict_of(message: Message) -> dict[str, Any]:
+    """A message as protobuf's JSON has it, but for names; DecodeError where that has no such value."""
+    try:
+        return MessageToDict(message, preserving_proto_field_name=True)
+    except (JsonError, ParseError, ValueError, TypeError, RecursionError):  # their texts hold the value
+        detail = f"JSON has no value for something in the {message.DESCRIPTOR.full_name}, such as a time out of range"
+        raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None
