@@ -63,7 +63,7 @@ def each_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if request.param is arrow_path and not hasattr(functions, "arrow_udf"):
         pytest.skip("this Spark has no arrow_udf")
     if request.param is pandas_path:
-        pytest.importorskip("pandas")
+        request.getfixturevalue("pandas_of_old")
     monkeypatch.setattr("spark_udfs.columns.chosen_path", lambda *_: request.param)
 
 

@@ -28,6 +28,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
 ]
 
+in_spark = pytest.mark.skipif(not hasattr(functions, "arrow_udf"), reason="this Spark has no arrow_udf")
+
 
 def _frames(registry: RegistryClient, values: pa.Array, **options: Any) -> list[Any]:
     """What a Python worker makes of an array."""
@@ -42,6 +44,7 @@ def _avro(name: str, *fields: tuple[Any, ...]) -> str:
     return json.dumps({"type": "record", "name": name, "fields": made})
 
 
+@in_spark
 def test_every_type_of_avro(spark: SparkSession, registry: RegistryClient, frame: Any, everything: Any) -> None:
     """What was decoded is encoded to what fastavro reads as the first values."""
     schema, values = everything
@@ -441,6 +444,7 @@ def test_options_that_do_not_fit(
         encoder(registry=registry.settings, **options)
 
 
+@in_spark
 def test_in_a_query(spark: SparkSession, registry: RegistryClient) -> None:
     """A derived schema, a null row and a row that does not fit, in Spark itself."""
     df = spark.createDataFrame([(0, 1, "a"), (1, None, "b"), (2, 3, None)], "offset int, n int, label string").coalesce(
@@ -465,6 +469,7 @@ def test_in_a_query(spark: SparkSession, registry: RegistryClient) -> None:
         failing.collect()
 
 
+@in_spark
 def test_credentials_are_hidden(spark: SparkSession, registry: RegistryClient, capsys: Any) -> None:
     """The query's plan does not show them."""
     settings = replace(registry.settings, username="ann", password="s3cret")
@@ -474,3 +479,11 @@ def test_credentials_are_hidden(spark: SparkSession, registry: RegistryClient, c
 
     assert "encode_arrow" in (shown := capsys.readouterr().out)
     assert "s3cret" not in shown + repr(encoder(registry=settings, subject="ids-key", version=1))
+
+
+def test_spark_without_arrow_udf(registry: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Spark 4.0 the call is refused, and says what it needs."""
+    monkeypatch.delattr(functions, "arrow_udf", raising=False)
+
+    with pytest.raises(NotImplementedError, match=r"encode needs Spark 4\.1 or later"):
+        encode("id", registry=registry.settings, subject="old-key", schema=IntegerType())

@@ -36,7 +36,7 @@ HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The test runs on each path; that by way of pandas is the one of Spark 4.0."""
     if request.param == "pandas":
-        pytest.importorskip("pandas")
+        request.getfixturevalue("pandas_of_old")
         monkeypatch.setattr("spark_udfs.columns.chosen_path", lambda *_: pandas_path)
         return "python"
     return request.param
