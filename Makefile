@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JAR := spark_udfs/strata-spark.jar
 RUNS ?= 70
-EXTRAS := server,kafka,postgres,arrow,spark
+EXTRAS := server,kafka,postgres,arrow,rules,spark
 
 .PHONY: help setup serve demo check format test test-all test-faults bench clean
 

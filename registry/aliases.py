@@ -6,14 +6,26 @@ One hop only. A plain alias is one of the subject's own context. `/config/x` and
 from storage.records import Subject, context_of, qualified
 from storage.state import State
 
-__all__ = ["aliased", "aliases_of"]
+__all__ = ["aliased", "aliased_for_deks", "aliases_of"]
 
 
 def aliased(state: State, subject: str) -> Subject:
     """Return the subject that a name stands for: its alias's target, or itself."""
+    return _target(state, subject, "alias")
+
+
+def aliased_for_deks(state: State, subject: str) -> Subject:
+    """Return the subject whose data encryption keys a name stands for: `aliasForDeks` wins over `alias`."""
+    return _target(state, subject, "aliasForDeks", "alias")
+
+
+def _target(state: State, subject: str, *fields: str) -> Subject:
     config = state.configs.get(Subject(subject)) if subject else None
-    alias = config.get("alias") if config else None
-    return Subject(qualified(alias, context_of(subject)) if isinstance(alias, str) and alias else subject)
+    for field in fields if config else ():
+        alias = config.get(field) if config else None
+        if isinstance(alias, str) and alias:
+            return Subject(qualified(alias, context_of(subject)))
+    return Subject(subject)
 
 
 def aliases_of(state: State) -> dict[Subject, list[Subject]]:

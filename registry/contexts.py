@@ -43,6 +43,10 @@ def within_context(path: str, query: str) -> tuple[str, str]:
             segments[2] = _qualified(prefix, subject)
         case ["associations" | "associations:batchMutate"] | ["associations", "resources", _] if prefix:
             query = _with_parameter(query, "context", prefix[1:-1])
+        case ["dek-registry", "v1", "keks"]:
+            query = _with_parameter(query, "subjectPrefix", prefix)
+        case ["dek-registry", "v1", "keks", _, "deks", subject, *_]:
+            segments[5] = _qualified(prefix, subject)
         case ["schemas", "ids", *_]:
             query = _with_parameter(query, "subject", prefix)
     return "/" + "/".join(segments), query
@@ -72,6 +76,6 @@ def _qualified(prefix: str, segment: str) -> str:
 def _with_parameter(query: str, name: str, prefix: str) -> str:
     """Put the context's prefix before a parameter's value, or add the parameter."""
     pairs = parse_qsl(query, keep_blank_values=True)
-    given = next((value for key, value in pairs if key == name), "")
-    value = given if given.startswith((":.", ":*:")) else prefix + given
-    return urlencode([*(pair for pair in pairs if pair[0] != name), (name, value)])
+    given = [value for key, value in pairs if key == name] or [""]
+    values = [value if value.startswith((":.", ":*:")) else prefix + value for value in given]
+    return urlencode([*(pair for pair in pairs if pair[0] != name), *((name, value) for value in values)])

@@ -24,6 +24,7 @@ __all__ = [
     "incompatible_schema",
     "internal",
     "invalid_association",
+    "invalid_key",
     "invalid_level",
     "invalid_mode",
     "invalid_rule_set",
@@ -31,10 +32,16 @@ __all__ = [
     "invalid_subject",
     "invalid_version",
     "invalid_version_order",
+    "key_exists",
+    "key_not_found",
+    "key_not_soft_deleted",
+    "key_referenced",
+    "key_soft_deleted",
     "media_type",
     "missing_body",
     "mode_not_found",
     "no_active_version",
+    "no_key_management",
     "no_such_reference",
     "not_acceptable",
     "not_found",
@@ -53,6 +60,7 @@ __all__ = [
     "subject_not_soft_deleted",
     "subject_soft_deleted",
     "too_large",
+    "too_many_keys",
     "unreadable_body",
     "version_not_found",
     "version_not_soft_deleted",
@@ -122,6 +130,21 @@ def too_large(limit: int) -> RegistryError:
     return RegistryError(413, f"The request body is larger than {limit} bytes")
 
 
+# --- 403
+
+
+def no_key_management() -> RegistryError:
+    """A shared key encryption key, which this service would have to use itself.
+
+    The reference's code for a key management service that refuses it.
+    """
+    return RegistryError(
+        40370,
+        "A key cannot be shared with this registry, which has no access to a key management service. "
+        "Set shared to false: clients then generate and encrypt their data encryption keys themselves",
+    )
+
+
 # --- 404
 
 
@@ -180,6 +203,21 @@ def association_not_found(name: str) -> RegistryError:
     return RegistryError(40410, f"Association for '{name}' not found.")
 
 
+def key_not_found(name: str) -> RegistryError:
+    """No such encryption key: a KEK by its name, a DEK by its subject."""
+    return RegistryError(40470, f"Key '{name}' not found")
+
+
+def key_not_soft_deleted(name: str) -> RegistryError:
+    """A hard delete of an encryption key that was not soft-deleted."""
+    return RegistryError(40471, f"Key '{name}' was not deleted first before being permanently deleted")
+
+
+def key_soft_deleted(name: str) -> RegistryError:
+    """The undeletion of a DEK whose KEK is soft-deleted."""
+    return RegistryError(40472, f"Key '{name}' must be undeleted first")
+
+
 # --- 409
 
 
@@ -218,6 +256,16 @@ def no_active_version(subject: str) -> RegistryError:
 def association_frozen(association_type: str, subject: str) -> RegistryError:
     """A change of an association that is frozen, or its deletion without cascade."""
     return RegistryError(40908, f"The association of type  '{association_type}' is frozen for subject '{subject}'")
+
+
+def key_exists(name: str) -> RegistryError:
+    """A second encryption key of a name, or of a subject, algorithm and version."""
+    return RegistryError(40971, f"Key '{name}' already exists; use a different value")
+
+
+def too_many_keys(limit: int) -> RegistryError:
+    """More encryption keys of a kind than the service keeps."""
+    return RegistryError(40972, f"A maximum of {limit} keys already exist")
 
 
 # --- 422
@@ -344,6 +392,16 @@ def context_not_empty(context: str) -> RegistryError:
 def invalid_association(name: str, detail: str) -> RegistryError:
     """A property of an association that cannot be."""
     return RegistryError(42212, f"The association specified an invalid value for property: '{name}', detail: {detail}")
+
+
+def invalid_key(field: str) -> RegistryError:
+    """A property of an encryption key that is missing or cannot be."""
+    return RegistryError(42271, f"Invalid or missing value for field '{field}' of key")
+
+
+def key_referenced(name: str) -> RegistryError:
+    """The deletion of a KEK under which there are DEKs."""
+    return RegistryError(42272, f"One or more references exist to the key {name}")
 
 
 # --- 5xx

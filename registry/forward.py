@@ -33,6 +33,7 @@ _Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 _FORWARDED = b"x-forward"
 _COPIED = (b"content-type", b"accept", b"authorization", b"x-request-id", b"confluent-accept-unknown-properties")
 _WRITES = ("/associations", "/associations:batchMutate")
+_KEYS = "/dek-registry/"
 _AT_ONCE = 32
 _TIMEOUT = urllib3.Timeout(connect=1.0, read=60.0)
 _PATIENCE_S = 1.0
@@ -166,7 +167,8 @@ def _is_write(scope: Scope) -> bool:
     if scope["method"] in ("PUT", "DELETE"):
         return True
     path: str = scope["path"]
-    writes = path in _WRITES or (path.startswith("/subjects/") and path.endswith(("/versions", "/tags")))
+    writes = path in _WRITES or path.startswith(_KEYS)
+    writes = writes or (path.startswith("/subjects/") and path.endswith(("/versions", "/tags")))
     return scope["method"] == "POST" and writes
 
 

@@ -108,6 +108,7 @@ class Settings(BaseSettings):
     max_pattern: int = Field(10_000, gt=0, description="longest regular expression that is matched, in characters")
     max_backtracks: int = Field(1_000, gt=0, description="most steps back that matching one may take")
     max_seconds: float = Field(5.0, gt=0, description="longest computing for one request's schemas")
+    max_keys: int = Field(10_000, gt=0, description="most key encryption keys, and most data encryption keys")
     drain_seconds: float = Field(
         1.0, ge=0, le=600, description="how long SIGTERM lets a node serve on, not ready, before it ends"
     )

@@ -156,7 +156,8 @@ def _verify(a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_con
     r"""Compare A with B, each the URL of a service, a log or an export file, and print each difference on a line.
 
     Compared are versions, ids, GUIDs, types, texts, references, metadata, rule sets, deletion, configurations, modes,
-    contexts with their highest ids, and between logs and files records of other kinds; timestamps are not.
+    contexts with their highest ids, encryption keys, associations, and between logs and files records of other kinds;
+    timestamps are not.
 
     \b
     strata verify http://old:8081 http://new:8081
@@ -205,9 +206,9 @@ def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False) -> int:
 
     mine, theirs = (facts_of(copy.state, copy.records, copy.served_guids) for copy in (a, b))
     if a.over_rest and not b.over_rest:
-        mine = without_shown_defaults(mine, theirs)
+        mine = without_shown_defaults(mine, theirs, a.untold)
     if b.over_rest and not a.over_rest:
-        theirs = without_shown_defaults(theirs, mine)
+        theirs = without_shown_defaults(theirs, mine, b.untold)
     if but_for_mode:
         for facts in (mine, theirs):
             facts.pop(("mode of", "the registry", 0), None)

@@ -6,7 +6,8 @@
 There is one implementation, the plain one. A record whose schema is known is handled at once, in the event loop: it
 takes microseconds and no I/O. Only what must be asked of the registry waits in a thread.
 
-Functions such as `to_dict` run in the event loop.
+Functions such as `to_dict` run in the event loop; but where a schema has rules, whose executors may wait, the whole
+record is handled in a thread.
 """
 
 import asyncio
@@ -38,6 +39,8 @@ class AsyncSerializer:
         target = plain.known(context)
         if target is None:
             target = await asyncio.to_thread(plain.target, context)
+        if target.rules is not None:
+            return await asyncio.to_thread(plain.write, value, context, target)
         return plain.write(value, context, target)
 
 
@@ -61,10 +64,12 @@ class AsyncDeserializer:
             return None
         plain, context = self._plain, Context(topic, field, headers) if ctx is None else ctx
         frame = plain.open(data, context)
-        decode = plain.known(frame, context)
-        if decode is None:
-            decode = await asyncio.to_thread(plain.source, frame, context)
-        return plain.read(frame, context, decode)
+        source = plain.known(frame, context)
+        if source is None:
+            source = await asyncio.to_thread(plain.source, frame, context)
+        if source.rules is not None:
+            return await asyncio.to_thread(plain.read, frame, context, source, data)
+        return plain.read(frame, context, source, data)
 
 
 async def call(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

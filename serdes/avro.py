@@ -13,7 +13,7 @@ here.
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from serdes.avro_decode import DEFAULT_LIMITS, Decoder, Limits, compile_decoder
 from serdes.avro_encode import Encoder, compile_encoder
@@ -26,6 +26,9 @@ from serdes.core import Deserializer, FromDict, Serializer, ToDict
 from serdes.model import AVRO
 from serdes.references import resolve
 from serdes.strategies import RecordContext
+
+if TYPE_CHECKING:
+    from serdes.rules.avro import AvroShapes, AvroValues
 
 __all__ = [
     "AvroDeserializer",
@@ -64,8 +67,8 @@ class AvroSerializer(Serializer):
         self._schema = Schema(schema) if isinstance(schema, str) else schema
         self._encoders: SharedCache[Schema, Encoder] = SharedCache(client.settings.cache_size)
         node = _node(client, self._schema)
-        self._name = node.name if isinstance(node, Record | Enum | Fixed) else None
-        self._encoders.get(self._schema, lambda: compile_encoder(node))
+        self._name = _name(node)
+        self._encoders.get(self._schema.bare, lambda: compile_encoder(node))
 
     def __reduce__(self) -> tuple[type["AvroSerializer"], tuple[Any, ...]]:
         return type(self), self._given
@@ -80,7 +83,12 @@ class AvroSerializer(Serializer):
         return self._schema
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encoder, tuple[int, ...]]:  # noqa: ARG002
-        return self._encoders.get(schema, lambda: compile_encoder(_node(self._client, schema, subject))), ()
+        return self._encoders.get(schema.bare, lambda: compile_encoder(_node(self._client, schema, subject))), ()
+
+    def _values(self, schema: Schema, subject: str) -> "AvroValues":
+        from serdes.rules.avro import AvroValues
+
+        return AvroValues(_node(self._client, schema, subject), schema.metadata)
 
 
 class AvroDeserializer(Deserializer):
@@ -124,8 +132,20 @@ class AvroDeserializer(Deserializer):
         return functools.partial(type(self), **self._options), self._given
 
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decoder:  # noqa: ARG002
-        wanted = None if schema == self._wanted else self._node
+        wanted = None if self._wanted is not None and schema.bare == self._wanted.bare else self._node
         return compile_decoder(_node(self._client, schema, subject), wanted, **self._options)
+
+    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str | None:  # noqa: ARG002
+        return _name(_node(self._client, schema, subject))
+
+    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "AvroShapes":  # noqa: ARG002
+        from serdes.rules.avro import AvroShapes
+
+        return AvroShapes(lambda one: _node(self._client, one, subject), schema, self._node, self._options)
+
+
+def _name(node: Node) -> str | None:
+    return node.name if isinstance(node, Record | Enum | Fixed) else None
 
 
 def _node(client: RegistryClient, schema: Schema, subject: str | None = None) -> Node:

@@ -103,12 +103,13 @@ class Enum(Named):
 
 @dataclass(eq=False, slots=True)
 class Field:
-    """A field of a record; the default is JSON as written."""
+    """A field of a record; the default is JSON as written, the tags are its `confluent:tags`."""
 
     name: str
     type: "Node"
     aliases: tuple[str, ...] = ()
     default: Any = MISSING
+    tags: frozenset[str] = frozenset()
 
 
 @dataclass(eq=False, slots=True)
@@ -288,7 +289,8 @@ class _Parser:
             if name in built:
                 raise SchemaError(f"the record {record.name} has two fields {name}")
             default = one.get("default", MISSING)
-            built[name] = Field(name, self._build(one["type"], namespace), tuple(_aliases(one)), default)
+            inner = self._build(one["type"], namespace)
+            built[name] = Field(name, inner, tuple(_aliases(one)), default, _tags(one))
         return list(built.values())
 
     def _find(self, name: str, namespace: str) -> Node:
@@ -336,6 +338,11 @@ def _aliases(tree: dict[str, Any]) -> list[str]:
     aliases = tree.get("aliases")
     listed = [aliases] if isinstance(aliases, str) else aliases
     return [alias for alias in listed if isinstance(alias, str)] if isinstance(listed, list) else []
+
+
+def _tags(tree: dict[str, Any]) -> frozenset[str]:
+    tags = tree.get("confluent:tags")
+    return frozenset(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else frozenset()
 
 
 def _logical(tree: dict[str, Any], kind: Kind) -> Logical | None:

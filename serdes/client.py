@@ -16,18 +16,22 @@ from uuid import UUID
 
 from serdes.cache import SharedCache
 from serdes.errors import RegistryError, SerdeError
-from serdes.model import CompatibilityResult, Reference, RegisteredSchema, Schema
+from serdes.model import CompatibilityResult, Metadata, Reference, RegisteredSchema, Rule, RuleSet, Schema
 from serdes.settings import ClientSettings
 from serdes.transport import Transport
 
 __all__ = [
     "ClientSettings",
     "CompatibilityResult",
+    "Metadata",
     "Reference",
     "RegisteredSchema",
     "RegistryClient",
+    "Rule",
+    "RuleSet",
     "Schema",
     "context_of",
+    "segment",
 ]
 
 T = TypeVar("T")
@@ -81,12 +85,19 @@ class RegistryClient:
         """Close the connections; a later call opens new ones."""
         self._transport.close()
 
-    def _ask(self, read: Callable[[Any], T], method: str, path: str, **more: Any) -> T:
-        """One request, its answer read by a function that may trip over what it did not expect."""
+    def ask(self, read: Callable[[Any], T], method: str, path: str, **more: Any) -> T:
+        """One request, its answer read by a function that may trip over what it did not expect.
+
+        Args:
+            read: the JSON of an answer → what the caller wants; raises where it is not as it should be.
+            method: of HTTP.
+            path: after the registry's address, its segments quoted (`segment`).
+            **more: `query` and `body`.
+        """
         answer = self._transport.request(method, path, **more)
         try:
             return read(answer)
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             raise SerdeError(f"the answer to {method} {path} is not understood; is it a schema registry?") from None
 
     # Schemas
@@ -112,7 +123,7 @@ class RegistryClient:
 
     def _fetch(self, path: str, query: dict[str, str]) -> "Schema | _Missing":
         try:
-            return self._ask(Schema.from_answer, "GET", path, query=query)
+            return self.ask(Schema.from_answer, "GET", path, query=query)
         except RegistryError as error:
             if error.error_code != _UNKNOWN_SCHEMA:
                 raise
@@ -123,25 +134,29 @@ class RegistryClient:
         """Register a schema under a subject, or find it there; an incompatible one raises with status 409."""
         return self._registered("register", subject, schema, normalize)
 
-    def lookup(self, subject: str, schema: Schema | str, *, normalize: bool = False) -> RegisteredSchema:
-        """Find a schema under a subject without registering it."""
-        return self._registered("lookup", subject, schema, normalize)
+    def lookup(
+        self, subject: str, schema: Schema | str, *, normalize: bool = False, deleted: bool = False
+    ) -> RegisteredSchema:
+        """Find a schema under a subject without registering it; `deleted` finds soft-deleted versions too."""
+        return self._registered("lookup", subject, schema, normalize, deleted=deleted)
 
-    def _registered(self, verb: str, subject: str, schema: Schema | str, normalize: bool) -> RegisteredSchema:
+    def _registered(
+        self, verb: str, subject: str, schema: Schema | str, normalize: bool, *, deleted: bool = False
+    ) -> RegisteredSchema:
         sent = Schema(schema) if isinstance(schema, str) else schema
         path = _subject(subject, "versions") if verb == "register" else _subject(subject)
 
         def ask() -> RegisteredSchema:
-            query, body = _flags(normalize=normalize), sent.to_request()
-            return self._ask(
+            query, body = _flags(normalize=normalize, deleted=deleted), sent.to_request()
+            return self.ask(
                 lambda it: RegisteredSchema.from_answer(it, subject, sent), "POST", path, query=query, body=body
             )
 
-        return self._registrations.get((verb, subject, sent, normalize), ask)
+        return self._registrations.get((verb, subject, sent, normalize, deleted), ask)
 
     def get_schema_versions(self, schema_id: int) -> list[tuple[str, int]]:
         """The subjects and versions that hold the schema with an id."""
-        return self._ask(
+        return self.ask(
             lambda it: [(str(one["subject"]), int(one["version"])) for one in it],
             "GET",
             f"/schemas/ids/{schema_id}/versions",
@@ -151,11 +166,11 @@ class RegistryClient:
 
     def get_subjects(self, *, deleted: bool = False) -> list[str]:
         """The names of all subjects; `deleted` adds the soft-deleted ones."""
-        return self._ask(_strings, "GET", "/subjects", query=_flags(deleted=deleted))
+        return self.ask(_strings, "GET", "/subjects", query=_flags(deleted=deleted))
 
     def get_versions(self, subject: str, *, deleted: bool = False) -> list[int]:
         """The versions of a subject, ascending."""
-        return self._ask(_numbers, "GET", _subject(subject, "versions"), query=_flags(deleted=deleted))
+        return self.ask(_numbers, "GET", _subject(subject, "versions"), query=_flags(deleted=deleted))
 
     def get_version(
         self, subject: str, version: int | Literal["latest"] = LATEST, *, deleted: bool = False
@@ -163,7 +178,7 @@ class RegistryClient:
         """One version of a subject."""
         path = _subject(subject, "versions", str(version))
         query = _flags(deleted=deleted)
-        return self._ask(lambda it: RegisteredSchema.from_answer(it, subject), "GET", path, query=query)
+        return self.ask(lambda it: RegisteredSchema.from_answer(it, subject), "GET", path, query=query)
 
     def get_latest_with_metadata(
         self, subject: str, metadata: Mapping[str, str], *, deleted: bool = False
@@ -171,27 +186,27 @@ class RegistryClient:
         """The newest version whose metadata has every one of these properties."""
         pairs = [pair for name, value in metadata.items() for pair in (("key", name), ("value", value))]
         path = f"{_subject(subject, 'metadata')}?{urlencode([*pairs, *_flags(deleted=deleted).items()])}"
-        return self._ask(lambda it: RegisteredSchema.from_answer(it, subject), "GET", path)
+        return self.ask(lambda it: RegisteredSchema.from_answer(it, subject), "GET", path)
 
     def get_associated_subjects(self, topic: str, field: str = "value", *, cluster: str = "-") -> list[str]:
         """The subjects associated with the keys or values of a topic; `cluster` is its Kafka cluster, `-` any."""
-        return self._ask(
+        return self.ask(
             lambda it: [str(one["subject"]) for one in it],
             "GET",
-            f"/associations/resources/{_segment(cluster)}/{_segment(topic)}",
+            f"/associations/resources/{segment(cluster)}/{segment(topic)}",
             query={"resourceType": "topic", "associationType": field},
         )
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
         """Delete a subject, softly first; answers the versions that went."""
-        versions = self._ask(_numbers, "DELETE", _subject(subject), query=_flags(permanent=permanent))
+        versions = self.ask(_numbers, "DELETE", _subject(subject), query=_flags(permanent=permanent))
         self._registrations.discard(lambda key: key[1] == subject)
         return versions
 
     def delete_version(self, subject: str, version: int | Literal["latest"], *, permanent: bool = False) -> int:
         """Delete one version, softly first; answers its number."""
         path = _subject(subject, "versions", str(version))
-        number = self._ask(int, "DELETE", path, query=_flags(permanent=permanent))
+        number = self.ask(int, "DELETE", path, query=_flags(permanent=permanent))
         self._registrations.discard(lambda key: key[1] == subject)
         return number
 
@@ -207,7 +222,7 @@ class RegistryClient:
         """Whether a schema fits one version, or with None all that a registration would be held against."""
         sent = Schema(schema) if isinstance(schema, str) else schema
         tail = ["versions"] if version is None else ["versions", str(version)]
-        return self._ask(
+        return self.ask(
             CompatibilityResult.from_answer,
             "POST",
             "/compatibility" + _subject(subject, *tail),
@@ -220,34 +235,34 @@ class RegistryClient:
     def get_config(self, subject: str | None = None, *, default_to_global: bool = False) -> dict[str, Any]:
         """The config of a subject, or the global one; its level is under `compatibilityLevel`."""
         query = _flags(defaultToGlobal=default_to_global)
-        return self._ask(_properties, "GET", _scope("config", subject), query=query)
+        return self.ask(_properties, "GET", _scope("config", subject), query=query)
 
     def set_config(self, compatibility: str | None = None, subject: str | None = None, **others: Any) -> dict[str, Any]:
         """Set the compatibility level, and other properties under their names on the wire; the rest is kept."""
         body = others if compatibility is None else {"compatibility": compatibility, **others}
-        return self._ask(_properties, "PUT", _scope("config", subject), body=body)
+        return self.ask(_properties, "PUT", _scope("config", subject), body=body)
 
     def delete_config(self, subject: str | None = None) -> dict[str, Any]:
         """Forget the config of a subject, or the global one; answers what it was."""
-        return self._ask(_properties, "DELETE", _scope("config", subject))
+        return self.ask(_properties, "DELETE", _scope("config", subject))
 
     def get_mode(self, subject: str | None = None, *, default_to_global: bool = False) -> str:
         """The mode of a subject, or the global one."""
         query = _flags(defaultToGlobal=default_to_global)
-        return self._ask(lambda it: str(it["mode"]), "GET", _scope("mode", subject), query=query)
+        return self.ask(lambda it: str(it["mode"]), "GET", _scope("mode", subject), query=query)
 
     def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> str:
         """Set the mode of a subject, or the global one."""
         query = _flags(force=force)
-        return self._ask(lambda it: str(it["mode"]), "PUT", _scope("mode", subject), query=query, body={"mode": mode})
+        return self.ask(lambda it: str(it["mode"]), "PUT", _scope("mode", subject), query=query, body={"mode": mode})
 
     def delete_mode(self, subject: str | None = None) -> str | None:
         """Forget the mode of a subject, or the global one; answers what it was."""
-        mode = self._ask(lambda it: it.get("mode"), "DELETE", _scope("mode", subject))
+        mode = self.ask(lambda it: it.get("mode"), "DELETE", _scope("mode", subject))
         return None if mode is None else str(mode)
 
 
-_Registration = tuple[str, str, Schema, bool]
+_Registration = tuple[str, str, Schema, bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,17 +292,17 @@ def _flags(**flags: bool) -> dict[str, str]:
     return {name: "true" for name, value in flags.items() if value}
 
 
-def _segment(text: str) -> str:
+def segment(text: str) -> str:
     """A path segment; dots alone would be taken for directories on the way."""
     return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
 
 
 def _subject(subject: str, *tail: str) -> str:
-    return "/".join(["/subjects", _segment(subject), *tail])
+    return "/".join(["/subjects", segment(subject), *tail])
 
 
 def _scope(kind: str, subject: str | None) -> str:
-    return f"/{kind}" if subject is None else f"/{kind}/{_segment(subject)}"
+    return f"/{kind}" if subject is None else f"/{kind}/{segment(subject)}"
 
 
 def context_of(subject: str | None) -> str:

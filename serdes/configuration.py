@@ -3,6 +3,7 @@
 One table: name, default, what is allowed. A name that is not in the table of its kind is refused.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,10 @@ def _flag(default: bool) -> _Setting:
     return _Setting(default, lambda value: value is True or value is False, "True and False")
 
 
+def _is_functions(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) and callable(one) for name, one in value.items())
+
+
 def _is_texts(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
 
@@ -50,6 +55,33 @@ _SUBJECT: Table = {
     "subject.name.strategy.conf": _Setting(None, lambda value: value is None or isinstance(value, Mapping), "a dict"),
 }
 
+_LATEST: Table = {
+    "use.latest.with.metadata": _Setting(
+        None, lambda value: value is None or _is_texts(value), "None and a dict of strings"
+    ),
+    "use.latest.version": _flag(default=False),
+    "latest.cache.ttl.sec": _Setting(-1, lambda value: isinstance(value, int | float), "-1, never, and seconds"),
+}
+
+_RULES: Table = {
+    "rule.executors": _Setting(
+        None, lambda value: value is None or _is_functions(value), "None and a dict of functions by the type of rule"
+    ),
+    "rule.actions": _Setting(
+        None, lambda value: value is None or _is_functions(value), "None and a dict of functions by name"
+    ),
+    "dlq.topic": _Setting(None, lambda value: value is None or isinstance(value, str), "None and a topic"),
+    "dlq.producer": _Setting(
+        None, lambda value: value is None or hasattr(value, "produce"), "None and a producer of confluent-kafka"
+    ),
+    "dlq.auto.flush": _flag(default=False),
+    "dlq.redact.rule.types": _Setting(
+        "ENCRYPT,ENCRYPT_PAYLOAD", lambda value: isinstance(value, str), "types of rules with commas between"
+    ),
+}
+_EXECUTOR_SETTING = re.compile(r"rule\.executors\.[^.]+\..+")
+"""Settings of executors have names of their own, behind the name or type of a rule."""
+
 SERIALIZER: Table = {
     "auto.register.schemas": _flag(default=True),
     "normalize.schemas": _flag(default=False),
@@ -57,16 +89,13 @@ SERIALIZER: Table = {
         None, lambda value: value is None or (type(value) is int and value >= 0), "None and a schema id"
     ),
     "id.compatibility.strict": _flag(default=True),
-    "use.latest.with.metadata": _Setting(
-        None, lambda value: value is None or _is_texts(value), "None and a dict of strings"
-    ),
-    "use.latest.version": _flag(default=False),
     "latest.compatibility.strict": _flag(default=True),
-    "latest.cache.ttl.sec": _Setting(-1, lambda value: isinstance(value, int | float), "-1, never, and seconds"),
+    **_LATEST,
     "schema.id.serializer": _Setting(
         "prefix", lambda value: callable(value) or value in FRAMINGS, f"a function, {', '.join(FRAMINGS)}"
     ),
     **_SUBJECT,
+    **_RULES,
 }
 
 JSON_SERIALIZER: Table = {**SERIALIZER, "validate": _flag(default=True)}
@@ -80,7 +109,9 @@ PROTOBUF_SERIALIZER: Table = {
 
 DESERIALIZER: Table = {
     "schema.id.deserializer": _Setting("dual", lambda value: value in ("dual", "prefix"), "dual and prefix"),
+    **_LATEST,
     **_SUBJECT,
+    **_RULES,
 }
 
 JSON_DESERIALIZER: Table = {**DESERIALIZER, "validate": _flag(default=True)}
@@ -89,14 +120,14 @@ JSON_DESERIALIZER: Table = {**DESERIALIZER, "validate": _flag(default=True)}
 def settings_of(table: Table, conf: Mapping[str, Any] | None) -> dict[str, Any]:
     """All settings of a table, as given or by default; ValueError says which is wrong and what is allowed."""
     given = dict(conf or {})
-    unknown = sorted(given.keys() - table.keys())
+    unknown = sorted(name for name in given.keys() - table.keys() if not _EXECUTOR_SETTING.fullmatch(name))
     if unknown:
         raise ValueError(f"unknown settings {', '.join(unknown)}; allowed are {', '.join(table)}")
     for name, value in given.items():
-        if not table[name].fits(value):
+        if name in table and not table[name].fits(value):
             raise ValueError(f"{name} is {value!r}; allowed are {table[name].allowed}")
     settings = {name: setting.default for name, setting in table.items()} | given
-    if settings.get("use.latest.version") and settings["auto.register.schemas"]:
+    if settings["use.latest.version"] and settings.get("auto.register.schemas"):
         raise ValueError(
             "use.latest.version needs auto.register.schemas set to False: only one can say what is written"
         )

@@ -2,7 +2,8 @@
 
 A record that needs nothing new of the registry goes through `known` and `write`, or `known` and `read`: plain calls
 without I/O, which `serdes.aio` makes too. What is not known yet is found by `target` and `source`, which ask the
-registry, once for however many threads.
+registry, once for however many threads. Rules of a schema are found then too: a target or source that has some, as its
+`rules`, may wait for what their executors ask.
 
 Rules of this file: it names subjects, asks the client, frames; no bytes of any format.
 """
@@ -11,8 +12,9 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from serdes.cache import SharedCache
@@ -24,7 +26,12 @@ from serdes.framing import Frame, SchemaId, open_frame, read_header
 from serdes.model import RegisteredSchema
 from serdes.strategies import Context, RecordContext
 
-__all__ = ["Decode", "Deserializer", "Encode", "FromDict", "Serializer", "Target", "ToDict"]
+if TYPE_CHECKING:
+    from serdes.rules.contracts import Reading, Shapes, Writing
+    from serdes.rules.fields import Values
+    from serdes.rules.running import Runner
+
+__all__ = ["Decode", "Deserializer", "Encode", "FromDict", "Serializer", "Source", "Target", "ToDict"]
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
@@ -39,6 +46,16 @@ class Target:
     schema: SchemaId
     encode: Encode
     until: float
+    rules: "Writing | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What reads the frames of one schema from one topic, and until when that is believed."""
+
+    decode: Decode
+    until: float = math.inf
+    rules: "Reading | None" = None
 
 
 class Serializer(ABC):
@@ -78,7 +95,11 @@ class Serializer(ABC):
     def write(self, value: Any, context: RecordContext, target: Target) -> bytes:
         """The frame of a value."""
         fields = value if self._to_dict is None else self._to_dict(value, context)
-        return self._frame(target.encode(fields), context, target.schema)
+        if target.rules is None:
+            payload = target.encode(fields)
+        else:
+            payload = target.rules.payload(fields, context, target.encode)
+        return self._frame(payload, context, target.schema)
 
     def _key(self, context: RecordContext) -> Any:
         """What decides on the subject: for a strategy that we do not know only the subject itself."""
@@ -97,10 +118,24 @@ class Serializer(ABC):
         if guid is None and self._needs_guid:
             guid = self._client.lookup(subject, schema).guid
         encode, indexes = self._writer(schema, subject, found.schema_id)
-        ttl = self._conf["latest.cache.ttl.sec"]
-        expires = ttl >= 0 and (self._conf["use.latest.version"] or self._conf["use.latest.with.metadata"])
         identity = SchemaId(found.schema_id, None if guid is None else UUID(guid), indexes)
-        return Target(identity, encode, time.monotonic() + ttl if expires else math.inf)
+        return Target(identity, encode, _until(self._conf), self._rules(found, schema, subject))
+
+    def _rules(self, found: RegisteredSchema, schema: Schema, subject: str) -> "Writing | None":
+        """The rules to write by: those of the registry, which may know more of a schema than who registers it."""
+        contract = schema if found.schema.rule_set is None else found.schema
+        if contract.rule_set is None:
+            return None
+        from serdes.rules.contracts import writing_of
+
+        ruled = replace(schema, metadata=contract.metadata, rule_set=contract.rule_set)
+        return writing_of(self._runner, ruled, subject, lambda: self._values(ruled, subject))
+
+    @cached_property
+    def _runner(self) -> "Runner":
+        from serdes.rules.running import Runner
+
+        return Runner(self._client, self._conf)
 
     def _find(self, subject: str, context: RecordContext) -> tuple[RegisteredSchema, Schema]:
         """The schema to write with; the first setting that says something decides."""
@@ -123,7 +158,7 @@ class Serializer(ABC):
     def _check(self, schema: Schema, subject: str, *, strict: bool) -> None:
         """Refuse a schema of the registry that could not read what the local one describes."""
         local = self._described()
-        if strict and local is not None and local != schema and schema.format == self.format:
+        if strict and local is not None and local.bare != schema.bare and schema.format == self.format:
             check_reads(self._client, schema, local, subject)
 
     @abstractmethod
@@ -142,6 +177,10 @@ class Serializer(ABC):
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
         """What writes values with a schema of the registry, and for Protobuf the path to the message."""
 
+    @abstractmethod
+    def _values(self, schema: Schema, subject: str) -> "Values":
+        """The values of a schema, as rules see them."""
+
 
 class Deserializer(ABC):
     """Turns frames into values, whatever schema of the registry they were written with."""
@@ -156,9 +195,11 @@ class Deserializer(ABC):
         self._conf = settings_of(self.table, conf)
         self._strategy = strategy_of(self._conf, client)
         self._looks_at_headers = self._conf["schema.id.deserializer"] == "dual"
+        self._keeps_latest = bool(self._conf["use.latest.version"] or self._conf["use.latest.with.metadata"])
         capacity = client.settings.cache_size
+        self._sources: SharedCache[Any, Source] = SharedCache(capacity)
         self._scopes: SharedCache[tuple[str, str | None], str] = SharedCache(capacity)
-        self._decoders: SharedCache[Any, Decode] = SharedCache(capacity)
+        self._decoders: SharedCache[Any, Source] = SharedCache(capacity)
 
     def __call__(
         self,
@@ -174,36 +215,30 @@ class Deserializer(ABC):
             return None
         context = Context(topic, field, headers) if ctx is None else ctx
         frame = self.open(data, context)
-        decode = self.known(frame, context)
-        return self.read(frame, context, self.source(frame, context) if decode is None else decode)
+        return self.read(frame, context, self.known(frame, context) or self.source(frame, context), data)
 
     def open(self, data: bytes, context: RecordContext) -> Frame:
         """Take a record apart."""
         header = read_header(context) if self._looks_at_headers else None
         return open_frame(data, header, indexed=self.indexed)
 
-    def known(self, frame: Frame, context: RecordContext) -> Decode | None:
+    def known(self, frame: Frame, context: RecordContext) -> Source | None:
         """What reads a frame, if that needs nothing of the registry."""
-        topic, scope = context.topic, None
-        if topic is not None:
-            key = (topic, context.field)
-            scope = self._scopes.peek(key)
-            if scope is None:
-                return None
-        return self._decoders.peek((frame.schema, frame.indexes, scope or ""))
+        source = self._sources.peek((frame.schema, frame.indexes, context.topic, context.field))
+        return source if source is not None and _is_fresh(source) else None
 
-    def source(self, frame: Frame, context: RecordContext) -> Decode:
+    def source(self, frame: Frame, context: RecordContext) -> Source:
         """What reads a frame, asked of the registry."""
-        topic, scope = context.topic, None
-        if topic is not None:
-            scope = self._scopes.get((topic, context.field), lambda: self._scope(context))
-        key = (frame.schema, frame.indexes, scope or "")
-        return self._decoders.get(key, lambda: self._find(frame, scope))
+        key = (frame.schema, frame.indexes, context.topic, context.field)
+        return self._sources.get(key, lambda: self._source(frame, context), is_fresh=_is_fresh)
 
-    def read(self, frame: Frame, context: RecordContext, decode: Decode) -> Any:
-        """The value in a frame."""
+    def read(self, frame: Frame, context: RecordContext, source: Source, data: bytes) -> Any:
+        """The value in a frame; `data` is the record that was opened."""
         try:
-            value = decode(frame.payload)
+            if source.rules is None:
+                value = source.decode(frame.payload)
+            else:
+                value = source.rules.value(frame.payload, context, data)
         except DecodeError as error:
             if isinstance(frame.schema, int):
                 error.schema_id = frame.schema
@@ -220,23 +255,91 @@ class Deserializer(ABC):
         except NoSubject:
             return ""
 
-    def _find(self, frame: Frame, scope: str | None) -> Decode:
-        named = frame.schema
+    def _source(self, frame: Frame, context: RecordContext) -> Source:
+        scope = None
+        if context.topic is not None:
+            scope = self._scopes.get((context.topic, context.field), lambda: self._scope(context)) or None
+        schema = self._written(frame.schema, scope)
+        if self._keeps_latest or (schema.rule_set is not None and schema.rule_set.concerns("READ")):
+            return self._ruled(frame, context, schema, scope)
+        return self._decoders.get((frame.schema, frame.indexes, scope), lambda: self._plain(frame, schema, scope))
+
+    def _written(self, named: int | UUID, scope: str | None) -> Schema:
         if isinstance(named, int):
-            schema = self._client.get_schema(named, subject=scope or None)
+            schema = self._client.get_schema(named, subject=scope)
         else:
             schema = self._client.get_schema_by_guid(named)
         if schema.format != self.format:
             raise SchemaError(f"the schema {named} is in the format {schema.format}, not {self.format}")
+        return schema
+
+    def _plain(self, frame: Frame, schema: Schema, scope: str | None) -> Source:
         try:
-            return self._reader(schema, frame.indexes, scope or None)
+            return Source(self._reader(schema, frame.indexes, scope))
         except SchemaError as error:
-            raise SchemaError(f"the schema {named} cannot be read: {error}") from None
+            raise SchemaError(f"the schema {frame.schema} cannot be read: {error}") from None
+
+    def _ruled(self, frame: Frame, context: RecordContext, schema: Schema, scope: str | None) -> Source:
+        """What reads by the rules of the schemas on the way to the one wanted."""
+        from serdes.rules.contracts import reading_of
+
+        try:
+            subject = self._subject(context, schema, frame.indexes, scope)
+            latest = self._latest(subject)
+            shapes = self._shapes(schema, frame.indexes, subject or None)
+            rules = reading_of(self._runner, self._client, subject, schema, latest, shapes)
+        except SchemaError as error:
+            raise SchemaError(f"the schema {frame.schema} cannot be read: {error}") from None
+        plain = rules.plain
+        return Source(plain or rules.decode, _until(self._conf), rules if plain is None else None)
+
+    @cached_property
+    def _runner(self) -> "Runner":
+        from serdes.rules.running import Runner
+
+        return Runner(self._client, self._conf)
+
+    def _subject(self, context: RecordContext, schema: Schema, indexes: tuple[int, ...], scope: str | None) -> str:
+        """The subject of a record; without a topic there may be none, and then there is no latest version."""
+        try:
+            return self._strategy(context, self._name_of(schema, indexes, scope)) or ""
+        except NoSubject:
+            if self._keeps_latest:
+                raise
+            return ""
+
+    def _latest(self, subject: str) -> RegisteredSchema | None:
+        if self._conf["use.latest.with.metadata"] is not None:
+            latest = self._client.get_latest_with_metadata(
+                subject, self._conf["use.latest.with.metadata"], deleted=True
+            )
+        elif self._conf["use.latest.version"]:
+            latest = self._client.get_version(subject, "latest")
+        else:
+            return None
+        if latest.schema.format != self.format:
+            raise SchemaError(f"the latest one of {subject} is in the format {latest.schema.format}, not {self.format}")
+        return latest
 
     @abstractmethod
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decode:
         """What reads payloads written with a schema of the registry."""
 
+    @abstractmethod
+    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str | None:
+        """What the strategies call records written with a schema."""
 
-def _is_fresh(target: Target) -> bool:
-    return time.monotonic() < target.until
+    @abstractmethod
+    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "Shapes":
+        """What the format knows of payloads written with a schema."""
+
+
+def _is_fresh(one: Target | Source) -> bool:
+    return one.until == math.inf or time.monotonic() < one.until
+
+
+def _until(conf: Mapping[str, Any]) -> float:
+    """When the latest version is to be asked for again."""
+    ttl = conf["latest.cache.ttl.sec"]
+    expires = ttl >= 0 and (conf["use.latest.version"] or conf["use.latest.with.metadata"])
+    return time.monotonic() + ttl if expires else math.inf

@@ -6,7 +6,9 @@
     ├── EncodeError           the value does not fit the schema
     ├── NoSubject             the subject name strategy lacks a topic or a record name
     ├── SchemaError           the schema text cannot be used
+    ├── RuleError             a rule of the schema failed
     ├── RegistryError         the registry answered: no
+    ├── TokenError            the endpoint that gives out access tokens gave none
     └── RegistryUnavailable   the registry did not answer; trying later may help
 
 Rules of this file: an error carries its parts as attributes, prints them as one sentence and survives pickling, since
@@ -23,8 +25,10 @@ __all__ = [
     "NoSubject",
     "RegistryError",
     "RegistryUnavailable",
+    "RuleError",
     "SchemaError",
     "SerdeError",
+    "TokenError",
 ]
 
 
@@ -130,6 +134,29 @@ class EncodeError(SerdeError):
         return f"{what} (at field {self.path})" if self.path else what
 
 
+class RuleError(SerdeError):
+    """A rule of the schema failed, or cannot be run.
+
+    Attributes:
+        detail: why.
+        rule: the name of the rule.
+        subject: the subject whose schema has it.
+        topic: where the record goes to or came from, when known.
+    """
+
+    def __init__(self, detail: str, *, rule: str = "", subject: str = "", topic: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.rule = rule
+        self.subject = subject
+        self.topic = topic
+
+    def __str__(self) -> str:
+        places = (("rule ", self.rule), ("subject ", self.subject), ("topic ", self.topic))
+        where = ", ".join(f"{label}{place}" for label, place in places if place)
+        return f"{self.detail} ({where})" if where else self.detail
+
+
 class RegistryError(SerdeError):
     """The registry answered with an error.
 
@@ -147,6 +174,10 @@ class RegistryError(SerdeError):
 
     def __str__(self) -> str:
         return f"{self.message} (HTTP {self.status}, error code {self.error_code})"
+
+
+class TokenError(SerdeError):
+    """The token endpoint refused, or what it answered is no token."""
 
 
 class RegistryUnavailable(SerdeError):

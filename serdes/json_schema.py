@@ -14,7 +14,7 @@ is not; it fetches nothing, whatever a schema says.
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 import jsonschema_rs
@@ -27,6 +27,9 @@ from serdes.errors import DecodeError, DecodeReason, EncodeError, SchemaError
 from serdes.model import JSON
 from serdes.references import MAX_REFERENCES, resolve
 from serdes.strategies import RecordContext
+
+if TYPE_CHECKING:
+    from serdes.rules.json_schema import JsonShapes, JsonValues
 
 __all__ = ["JsonDeserializer", "JsonSerializer", "load", "validator_of"]
 
@@ -65,9 +68,7 @@ class JsonSerializer(Serializer):
         super().__init__(client, to_dict, conf)
         self._given = (client, schema, to_dict, conf)
         self._schema = Schema(schema, JSON) if isinstance(schema, str) else schema
-        document = _document(self._schema.text)
-        title = document.get("title") if isinstance(document, dict) else None
-        self._name = title if isinstance(title, str) else None
+        self._name = _title(_document(self._schema.text))
 
     def __reduce__(self) -> tuple[type["JsonSerializer"], tuple[Any, ...]]:
         return type(self), self._given
@@ -95,6 +96,9 @@ class JsonSerializer(Serializer):
             return payload
 
         return encode, ()
+
+    def _values(self, schema: Schema, subject: str) -> "JsonValues":
+        return _values(self._client, schema, subject)
 
 
 class JsonDeserializer(Deserializer):
@@ -137,15 +141,57 @@ class JsonDeserializer(Deserializer):
 
         return decode
 
+    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str | None:  # noqa: ARG002
+        return _title(_document(schema.text))
+
+    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "JsonShapes":  # noqa: ARG002
+        from serdes.rules.json_schema import JsonShapes
+
+        def validator(shape: Schema) -> Validate | None:
+            return (self._validate or validator_of(self._client, shape, subject)) if self._conf["validate"] else None
+
+        return JsonShapes(load, lambda one: _values(self._client, one, subject), validator)
+
+
+def _title(document: Any) -> str | None:
+    title = document.get("title") if isinstance(document, dict) else None
+    return title if isinstance(title, str) else None
+
+
+def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "JsonValues":
+    """The values of a schema, as rules see them."""
+    from serdes.rules.json_schema import JsonValues
+
+    documents = _documents(client, schema, subject)
+    own = documents[_BASE].get("id") if isinstance(documents[_BASE], dict) else None  # `id` is draft 4's, and not known
+    resources = documents | ({urljoin(_BASE, own): documents[_BASE]} if isinstance(own, str) else {})
+    return JsonValues(
+        documents,
+        lambda uri: _compiled({"$ref": uri}, resources, ""),
+        lambda value: load(_dump(value)),
+        schema.metadata,
+    )
+
 
 def validator_of(client: RegistryClient, schema: Schema, subject: str | None = None) -> Validate:
     """A function that raises DecodeError for a value that a schema does not allow."""
+    (_, document), *others = _documents(client, schema, subject).items()
+    return _compiled(document, dict(others), _BASE)
+
+
+def _documents(client: RegistryClient, schema: Schema, subject: str | None) -> dict[str, Any]:
+    """A schema and what it refers to, by the URIs by which `$ref`s find them; the schema comes first."""
     document = _document(schema.text)
     resources: dict[str, Any] = {}
     _place(document, schema, _BASE, resolve(client, schema, subject), resources)
+    resources.pop(_BASE, None)
+    return {_BASE: document, **resources}
+
+
+def _compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validate:
     try:
         registry = jsonschema_rs.Registry(list(resources.items()), draft=jsonschema_rs.Draft7) if resources else None
-        validator = jsonschema_rs.validator_for(document, registry=registry, base_uri=_BASE, offline=True)
+        validator = jsonschema_rs.validator_for(document, registry=registry, base_uri=base or None, offline=True)
     except (ValueError, TypeError) as error:
         raise SchemaError(f"the JSON Schema cannot be used: {_brief(error)}") from None
 

@@ -12,9 +12,9 @@ Rules of this file: bytes are protobuf's business, descriptors are `serdes.proto
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from google.protobuf.descriptor import FileDescriptor
+from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import EncodeError as WriteError
@@ -29,6 +29,9 @@ from serdes.model import PROTOBUF, Reference
 from serdes.protobuf_files import find_message, indexes_of, is_known, link, text_of
 from serdes.references import resolve
 from serdes.strategies import RecordContext
+
+if TYPE_CHECKING:
+    from serdes.rules.protobuf import ProtobufShapes, ProtobufValues
 
 __all__ = ["ProtobufDeserializer", "ProtobufSerializer"]
 
@@ -101,6 +104,13 @@ class ProtobufSerializer(Serializer):
             raise SchemaError(f"the schema of the subject {subject} has no message {self._message.full_name}")
         return self._encode, indexes_of(registered)
 
+    def _values(self, schema: Schema, subject: str) -> "ProtobufValues":
+        from serdes.rules.protobuf import ProtobufValues, inline_tags
+
+        references = resolve(self._client, schema, subject)
+        described = _found(link(schema, references), self._message)
+        return ProtobufValues(described, self._type, inline_tags(schema, references), schema.metadata)
+
     def _encode(self, message: Any) -> bytes:
         if not isinstance(message, self._type):
             raise EncodeError(f"a {self._message.full_name} expected, found {type(message).__name__}")
@@ -151,6 +161,38 @@ class ProtobufDeserializer(Deserializer):
         if wanted.DESCRIPTOR.name != written.name:
             raise SchemaError(f"it is a {written.full_name}, not a {wanted.DESCRIPTOR.full_name}")
         return _decoder(wanted, as_dict=self._as_dict)
+
+    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str:
+        return str(find_message(link(schema, resolve(self._client, schema, subject)), indexes).full_name)
+
+    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "ProtobufShapes":
+        from serdes.rules.protobuf import ProtobufShapes, inline_tags
+
+        written = find_message(link(schema, resolve(self._client, schema, subject)), indexes)
+
+        def described(shape: Schema) -> Descriptor:
+            if shape.bare == schema.bare:
+                return written
+            return _found(link(shape, resolve(self._client, shape, subject)), written)
+
+        return ProtobufShapes(
+            described,
+            lambda one: inline_tags(one, resolve(self._client, one, subject)),
+            functools.partial(_decoder, as_dict=False),
+            self._type,
+            as_dict=self._as_dict,
+        )
+
+
+def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
+    """The message of a file that another version of it, or a class, has by the same name."""
+    path = wanted.full_name.removeprefix(f"{wanted.file.package}." if wanted.file.package else "").split(".")
+    found: Descriptor | None = file.message_types_by_name.get(path[0])
+    for name in path[1:]:
+        found = None if found is None else found.nested_types_by_name.get(name)
+    if found is None:
+        raise SchemaError(f"the schema has no message {'.'.join(path)}")
+    return found
 
 
 def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:

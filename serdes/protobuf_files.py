@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from compat.protobuf.builtin import builtin_files, builtin_names
@@ -69,6 +69,8 @@ class _Pool:
         file.dependency.extend(names)
         file.name = name
         _drop_options(file)
+        for message in file.message_type:
+            _name_entries(message)
         self._pool.AddSerializedFile(file.SerializeToString())
         return self._pool.FindFileByName(name)
 
@@ -90,6 +92,20 @@ def _drop_options(file: FileDescriptorProto) -> None:
     file.ClearField("options")
     file.ClearField("service")
     file.ClearField("extension")
+
+
+def _name_entries(message: DescriptorProto) -> None:
+    """Name the entries of maps as protoc does: other readers of descriptors insist on it."""
+    for nested in message.nested_type:
+        _name_entries(nested)
+        if not nested.options.map_entry:
+            continue
+        for field in message.field:
+            front, dot, last = field.type_name.rpartition(".")
+            if last == nested.name:
+                name = "".join(part[:1].upper() + part[1:] for part in field.name.split("_")) + "Entry"
+                field.type_name, nested.name = f"{front}{dot}{name}", name
+                break
 
 
 def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:

@@ -3,11 +3,15 @@
 Rules of this file: a bad setting is refused when it is made, with what is allowed; secrets never show in a repr.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 __all__ = ["ClientSettings"]
+
+_HEADER_VALUE = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +23,13 @@ class ClientSettings:
         username: for HTTP basic authentication, with `password`.
         password: the other half.
         token: for HTTP bearer authentication, instead of the two.
+        token_url: where OAuth 2.0 gives tokens for client credentials, instead of both; see `serdes.oauth`.
+        client_id: who asks there, with `client_secret`.
+        client_secret: the other half.
+        scope: what the token is to be good for.
+        token_ca_file: certificates to trust there, instead of the system's.
+        logical_cluster: sent with each request, as `target-sr-cluster`; Confluent Cloud asks for it with tokens.
+        identity_pool: sent with each request, as `Confluent-Identity-Pool-Id`.
         timeout: seconds that one attempt may wait for a connection, and then for each piece of the answer.
         retries: how often a failed request is tried again, over all addresses.
         backoff: seconds before the first repetition; doubled each time, a random part of it taken.
@@ -36,6 +47,13 @@ class ClientSettings:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    token_url: str | None = None
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    scope: str | None = None
+    token_ca_file: str | None = None
+    logical_cluster: str | None = None
+    identity_pool: str | None = None
     timeout: float = 30.0
     retries: int = 4
     backoff: float = 0.2
@@ -56,10 +74,7 @@ class ClientSettings:
             raise ValueError(
                 "credentials do not belong into urls: give username and password, or use ClientSettings.of"
             )
-        if (self.username is None) != (self.password is None):
-            raise ValueError("username and password go together")
-        if self.token is not None and self.username is not None:
-            raise ValueError("give either username and password, or a token")
+        _check_credentials(self)
         for name, least in (("retries", 0), ("backoff", 0), ("max_backoff", 0), ("missing_ttl", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; allowed is {least} or more")
@@ -78,6 +93,136 @@ class ClientSettings:
             if userinfo is not None and options.get("username") is None:
                 options["username"], options["password"] = userinfo
         return cls(urls=tuple(urls), **options)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_conf(cls, conf: Mapping[str, Any]) -> "ClientSettings":
+        """Settings under the names of confluent-kafka's client; ValueError names what is unknown or missing."""
+        given = dict(conf)
+        source = given.pop("bearer.auth.credentials.source", None)
+        needed = _BEARER_SOURCES.get(source)
+        if needed is None:
+            allowed = ", ".join(name for name in _BEARER_SOURCES if name)
+            raise ValueError(f"bearer.auth.credentials.source is not known; allowed are {allowed}")
+        if source is None and any(name.startswith("bearer.") for name in given):
+            raise ValueError("bearer.auth settings need bearer.auth.credentials.source")
+        missing = [name for name in ("url", *needed) if given.get(name) is None]
+        unknown = sorted(given.keys() - _CONF.keys())
+        if missing:
+            raise ValueError(f"missing settings {', '.join(missing)}")
+        if unknown:
+            raise ValueError(f"unknown settings {', '.join(unknown)}; allowed are {', '.join(_CONF)}")
+        options: dict[str, Any] = {}
+        for name, value in given.items():
+            if value is not None:
+                options |= _read(name, value)
+        return cls.of(options.pop("url"), **options)
+
+
+_Reader = Callable[[Any], dict[str, Any]]
+"""A value → fields of the settings; TypeError says what it should be."""
+
+
+def _text(field_name: str) -> _Reader:
+    def read(value: Any) -> dict[str, Any]:
+        if not isinstance(value, str):
+            raise TypeError("a string")
+        return {field_name: value}
+
+    return read
+
+
+def _number(field_name: str, kind: Callable[[float], float]) -> _Reader:
+    def read(value: Any) -> dict[str, Any]:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError("a number")
+        return {field_name: kind(value)}
+
+    return read
+
+
+def _seconds(milliseconds: float) -> float:
+    return milliseconds / 1000
+
+
+def _user_info(value: Any) -> dict[str, Any]:
+    if not isinstance(value, str) or ":" not in value:
+        raise TypeError("username:password")
+    username, _, password = value.partition(":")
+    return {"username": username, "password": password}
+
+
+def _identity_pool(value: Any) -> dict[str, Any]:
+    pools = [value] if isinstance(value, str) else value
+    if not isinstance(pools, list) or not all(isinstance(one, str) for one in pools):
+        raise TypeError("a string or a list of strings")
+    return {"identity_pool": ",".join(pools)}
+
+
+_CONF: Mapping[str, _Reader] = {
+    "url": _text("url"),
+    "basic.auth.user.info": _user_info,
+    "bearer.auth.token": _text("token"),
+    "bearer.auth.issuer.endpoint.url": _text("token_url"),
+    "bearer.auth.client.id": _text("client_id"),
+    "bearer.auth.client.secret": _text("client_secret"),
+    "bearer.auth.scope": _text("scope"),
+    "bearer.auth.logical.cluster": _text("logical_cluster"),
+    "bearer.auth.identity.pool.id": _identity_pool,
+    "ssl.ca.location": _text("ca_file"),
+    "ssl.certificate.location": _text("cert_file"),
+    "ssl.key.location": _text("key_file"),
+    "timeout": _number("timeout", float),
+    "cache.capacity": _number("cache_size", int),
+    "max.retries": _number("retries", int),
+    "retries.wait.ms": _number("backoff", _seconds),
+    "retries.max.wait.ms": _number("max_backoff", _seconds),
+}
+"""Names of confluent-kafka's client (2.16) → ours."""
+
+
+def _read(name: str, value: Any) -> dict[str, Any]:
+    try:
+        return _CONF[name](value)
+    except TypeError as error:
+        raise ValueError(f"{name} must be {error}") from None  # and not what it is: it may be a secret
+
+
+_BEARER_SOURCES: Mapping[str | None, tuple[str, ...]] = {
+    None: (),
+    "STATIC_TOKEN": ("bearer.auth.token",),
+    "OAUTHBEARER": ("bearer.auth.issuer.endpoint.url", "bearer.auth.client.id", "bearer.auth.client.secret"),
+}
+"""Where a token comes from → what must be told then."""
+
+
+def _check_credentials(one: ClientSettings) -> None:
+    if (one.username is None) != (one.password is None):
+        raise ValueError("username and password go together")
+    oauth = (one.token_url, one.client_id, one.client_secret)
+    if any(oauth) and not all(oauth):
+        raise ValueError("token_url, client_id and client_secret go together")
+    if sum(given is not None for given in (one.username, one.token, one.token_url)) > 1:
+        raise ValueError("give either username and password, or a token, or a token_url")
+    if one.token_url is None and (one.scope or one.token_ca_file):
+        raise ValueError("scope and token_ca_file need a token_url")
+    for name in ("token", "logical_cluster", "identity_pool"):
+        value = getattr(one, name)
+        if value is not None and not _HEADER_VALUE.fullmatch(value):  # refused later it would show in an error
+            raise ValueError(f"{name} has a character that no header may carry, such as a space or the end of a line")
+    if one.token_url is not None:
+        _check_token_url(one.token_url)
+
+
+def _check_token_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises when it is no number
+    except ValueError:
+        raise ValueError("token_url cannot be read") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
+        raise ValueError("token_url must look like https://host/path")
+    if parts.username is not None:
+        raise ValueError("credentials do not belong into token_url: give client_id and client_secret")
 
 
 def _split_userinfo(url: str) -> tuple[str, tuple[str, str] | None]:

@@ -44,11 +44,12 @@ class RecordContext(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The plain context of a call without a Kafka client."""
+    """The plain context of a call without a Kafka client; the key is that of a value, for dead letters."""
 
     topic: str | None = None
     field: str = "value"
     headers: list[tuple[str, Any]] | dict[str, Any] | None = None
+    key: Any = None
 
 
 SubjectNameStrategy = Callable[[RecordContext, str | None], str]

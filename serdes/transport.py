@@ -1,28 +1,27 @@
 """HTTP to the registry: one request in, one JSON value out.
 
-Rules of this file: it knows addresses, retries and error bodies, and no route. Redirects are not followed, so that
-credentials go only where the user sent them. A deletion is repeated only when it cannot have been carried out.
+Rules of this file: it knows addresses, retries and error bodies, and no route. A deletion is repeated only when it
+cannot have been carried out.
 """
 
 import base64
 import json
 import os
-import random
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from serdes.errors import RegistryError, RegistryUnavailable, SerdeError
+from serdes.exchange import RETRIED, Answer, backoff, brief, exchange, open_pool, retry_after
+from serdes.oauth import TokenSource
 from serdes.settings import ClientSettings
 
 __all__ = ["Transport"]
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
-_RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 _NOT_CARRIED_OUT = frozenset({429, 503})
 _NEVER_SENT = (NewConnectionError, ConnectTimeoutError)
 _REASON_LENGTH = 300
@@ -35,13 +34,20 @@ class Transport:
         self._settings = settings
         self._sleep = sleep
         self._headers = {"Accept": f"{_MEDIA_TYPE}, application/json; q=0.9", **_authorization(settings)}
-        self._pool = _pool(settings)
-        self._process = os.getpid()
         self._preferred = 0
+        self._open()
+
+    def _open(self) -> None:
+        one = self._settings
+        self._pool = open_pool(one, len(one.urls), ca_file=one.ca_file, cert_file=one.cert_file, key_file=one.key_file)
+        self._tokens = None if one.token_url is None else TokenSource(one, sleep=self._sleep)
+        self._process = os.getpid()
 
     def close(self) -> None:
         """Close the connections."""
         self._pool.clear()
+        if self._tokens is not None:
+            self._tokens.close()
 
     def request(
         self,
@@ -65,60 +71,52 @@ class Transport:
             except HTTPError as error:
                 if method == "DELETE" and not isinstance(error, _NEVER_SENT):
                     raise RegistryUnavailable(f"{base} may or may not have done {method} {path}: {error}") from None
-                failure, wait = RegistryUnavailable(f"{base} does not answer: {_brief(error)}"), None
+                failure, wait = RegistryUnavailable(f"{base} does not answer: {brief(error)}"), None
             else:
                 if 200 <= status < 300:
                     return _parse(base, data)
-                failure, wait = _refusal(status, data), _retry_after(headers)
-                if status not in (_NOT_CARRIED_OUT if method == "DELETE" else _RETRIED):
+                failure, wait = _refusal(status, data), retry_after(headers)
+                if status not in (_NOT_CARRIED_OUT if method == "DELETE" else RETRIED):
                     raise failure
             self._preferred = (preferred + 1) % len(self._settings.urls)
         raise _final(failure) from failure
 
-    def _send(self, method: str, url: str, payload: bytes | None) -> tuple[int, Mapping[str, str], bytes]:
+    def _send(self, method: str, url: str, payload: bytes | None) -> Answer:
         if self._process != os.getpid():
-            self._pool, self._process = _pool(self._settings), os.getpid()  # a fork must not share sockets
-        headers = self._headers if payload is None else {**self._headers, "Content-Type": _MEDIA_TYPE}
-        response = self._pool.request(method, url, body=payload, headers=headers, redirect=False, preload_content=False)
-        try:
-            data = response.read(self._settings.max_answer_bytes + 1, decode_content=True)
-            if len(data) > self._settings.max_answer_bytes:
-                response.close()
-                raise SerdeError(f"an answer of more than {self._settings.max_answer_bytes} bytes is not read")
-            return response.status, response.headers, data
-        finally:
-            response.release_conn()
+            self._open()  # a fork must share neither sockets nor a fetch under way
+        if self._tokens is None:
+            return self._exchange(method, url, payload, {})
+        token = self._tokens.get()
+        answer = self._exchange(method, url, payload, {"Authorization": f"Bearer {token}"})
+        if answer.status != 401:
+            return answer
+        token = self._tokens.get(refused=token)
+        return self._exchange(method, url, payload, {"Authorization": f"Bearer {token}"})
+
+    def _exchange(self, method: str, url: str, payload: bytes | None, more: dict[str, str]) -> Answer:
+        headers = {**self._headers, **more}
+        if payload is not None:
+            headers["Content-Type"] = _MEDIA_TYPE
+        return exchange(self._pool, method, url, payload, headers, self._settings.max_answer_bytes)
 
     def _pause(self, attempt: int, asked: float | None) -> None:
         """Wait before a repetition; the other addresses are tried first, without waiting."""
         rounds = attempt // len(self._settings.urls)
         if attempt == 0 or attempt % len(self._settings.urls):
             return
-        ceiling = min(self._settings.max_backoff, self._settings.backoff * 2 ** (rounds - 1))
-        jittered = ceiling * (0.5 + random.random() / 2)  # noqa: S311 - spreads load, hides nothing
-        self._sleep(max(jittered, min(asked or 0.0, self._settings.max_backoff)))
+        self._sleep(backoff(self._settings, rounds, asked))
 
 
 def _authorization(settings: ClientSettings) -> dict[str, str]:
+    """The headers that are the same for all requests."""
+    given = {"target-sr-cluster": settings.logical_cluster, "Confluent-Identity-Pool-Id": settings.identity_pool}
+    headers = {name: value for name, value in given.items() if value is not None}
     if settings.token is not None:
-        return {"Authorization": f"Bearer {settings.token}"}
-    if settings.username is None:
-        return {}
-    pair = f"{settings.username}:{settings.password}".encode()
-    return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
-
-
-def _pool(settings: ClientSettings) -> urllib3.PoolManager:
-    files = {"ca_certs": settings.ca_file, "cert_file": settings.cert_file, "key_file": settings.key_file}
-    tls: dict[str, Any] = {name: file for name, file in files.items() if file is not None}
-    return urllib3.PoolManager(
-        num_pools=len(settings.urls),
-        maxsize=settings.pool_size,
-        block=True,
-        timeout=urllib3.Timeout(connect=settings.timeout, read=settings.timeout),
-        retries=False,
-        **tls,
-    )
+        headers["Authorization"] = f"Bearer {settings.token}"
+    if settings.username is not None:
+        pair = f"{settings.username}:{settings.password}".encode()
+        headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+    return headers
 
 
 def _parse(base: str, data: bytes) -> Any:
@@ -143,12 +141,3 @@ def _final(failure: Exception | None) -> Exception:
     if isinstance(failure, RegistryError):
         return RegistryUnavailable(f"the registry keeps answering: {failure}")
     return failure or RegistryUnavailable("no attempt was made")
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    value = headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else None
-
-
-def _brief(error: HTTPError) -> str:
-    return f"{type(error).__name__}: {error}"[:_REASON_LENGTH]

@@ -28,6 +28,7 @@ JAR = Path(__file__).with_name("strata-spark.jar")
 
 _CLASS = "strata.spark.StrataCatalog"
 _PREFIX = "spark.sql.catalog."
+_PYTHON_ONLY = ("token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster", "identity_pool")
 
 
 class NotInstalled(RuntimeError):
@@ -46,9 +47,10 @@ def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None =
         jar: the jar to add, the one in this package unless told.
 
     Raises:
-        NotInstalled: there is no jar, or the session does not take it.
+        NotInstalled: there is no jar, the session does not take it, or only the Python path knows a setting.
     """
     settings = settings_of(registry)
+    _check(settings)
     name = catalog_of(settings)
     for option, value in _options(settings).items():
         spark.conf.set(f"{_PREFIX}{name}.{option}", value)
@@ -92,6 +94,15 @@ def function_name(plan: Plan) -> str:
         "origin": list(plan.origin),
     }
     return base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
+
+
+def _check(settings: ClientSettings) -> None:
+    given = [name for name in _PYTHON_ONLY if getattr(settings, name) is not None]
+    if given:
+        raise NotInstalled(
+            f"the JVM path does not know {', '.join(given)} (OAuth client credentials and what belongs to them); "
+            "leave install out and call decode with path='python'"
+        )
 
 
 def _options(settings: ClientSettings) -> Mapping[str, str]:

@@ -69,6 +69,7 @@ def decode(
         RegistryError: the registry does not have the reader schema.
         RegistryUnavailable: the registry does not answer.
         NotInstalled: `path` is `jvm`, and the session has no such function.
+        ModuleNotFoundError: the reader schema is Protobuf or JSON, whose extra is not installed.
         ValueError: the arguments do not fit each other.
     """
     chosen = one_of(Mode, "mode", mode)

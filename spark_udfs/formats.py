@@ -71,7 +71,13 @@ def payload_schema(
         with RegistryClient.from_settings(registry) as client:
             found = resolve(client, schema, subject)
     wanted = None if columns is None else tuple(columns)
-    return PayloadSchema(schema, tuple(found.items()), wanted, message, validate)
+    references = tuple((name, _bare(one)) for name, one in found.items())
+    return PayloadSchema(_bare(schema), references, wanted, message, validate)
+
+
+def _bare(schema: Schema) -> Schema:
+    """The text alone, without the data contract, which means nothing to columns."""
+    return Schema(schema.text, schema.format)
 
 
 @lru_cache(maxsize=32)

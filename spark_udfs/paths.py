@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, SparkSession, functions
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
@@ -61,7 +62,7 @@ def chosen_path(way: Way, plan: Plan) -> Path:
     """
     if plan.payload is not None:
         return _python_path(way, f"the JVM decodes Avro, and the reader schema is {plan.payload.schema.format}")
-    is_ready = way is not Way.PYTHON and is_installed(SparkSession.getActiveSession(), plan.registry)
+    is_ready = way is not Way.PYTHON and is_installed(_session(), plan.registry)
     if is_ready:
         _say("inside Spark's executors")
         return jvm_path
@@ -79,6 +80,14 @@ def _python_path(way: Way, why: str) -> Path:
     reason = "it was asked for" if way is Way.PYTHON else why
     _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {reason}")
     return path
+
+
+def _session() -> SparkSession | None:
+    """The session of this thread, or the process's: a thread of its own has none."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
 
 
 def _decoder(plan: Plan) -> "BatchDecoder | PayloadDecoder":

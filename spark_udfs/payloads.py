@@ -9,13 +9,14 @@ not answer is none: the task fails, and runs again from its checkpoint.
 Rules of this file: no session and no pandas; it knows no format.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn, Protocol
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from serdes.client import RegistryClient, Schema
 from serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError, SerdeError
@@ -33,9 +34,12 @@ Parse = Callable[[bytes], Any]
 Writer = Callable[[tuple[int, ...]], Parse]
 """The path to a message becomes what parses it; SchemaError where it leads nowhere, `Refused` to what is not read."""
 
+_compute: Any = pc  # its functions are made at run time, and have no types
 _MAX_KNOWN = 1000
 _PART = 256
 """How many records stand as objects at once."""
+_PART_BYTES = 1024 * 1024
+"""How many bytes they may have, for a byte of a hostile payload may become a hundred."""
 _NOT_FOUND = 404
 
 
@@ -94,9 +98,9 @@ class PayloadDecoder:
         parts: list[pa.Array] = []
         refusals: dict[int, Refusal] = {}
         messages: dict[int, str] = {}
-        for start in range(0, len(sent), _PART):
-            headers = None if header is None else header.slice(start, _PART).to_pylist()
-            values, faults = self._part(sent.slice(start, _PART).to_pylist(), headers)
+        for start, size in _extents(sent):
+            headers = None if header is None else header.slice(start, size).to_pylist()
+            values, faults = self._part(sent.slice(start, size).to_pylist(), headers)
             parts.append(values)
             for index, fault in faults.items():
                 refusals[start + index] = Refusal(fault.reason, fault.schema)
@@ -111,17 +115,25 @@ class PayloadDecoder:
         self, frames: list[bytes | None], headers: list[bytes | None] | None
     ) -> tuple[pa.Array, dict[int, "_Fault"]]:
         objects, faults = self._objects(frames, headers or [None] * len(frames))
-        build = self._shape.build
-        try:
-            return build(objects), faults
-        except DecodeError:
-            unfit = {index: error for index, one in enumerate(objects) if (error := _misfit(build, one)) is not None}
+        unfit: dict[int, DecodeError] = {}
+        values = pa.concat_arrays(list(self._built(objects, 0, len(objects), unfit)))
         for index, error in unfit.items():
             header = headers[index] if headers else None
-            place = f" at {error.path}" if error.path else ""
-            faults[index] = _fault(frames[index] or b"", header, error, place)
-            objects[index] = None
-        return build(objects), faults
+            faults[index] = _fault(frames[index] or b"", header, error, f" at {error.path}" if error.path else "")
+        return values, faults
+
+    def _built(self, objects: list[Any], start: int, end: int, unfit: dict[int, DecodeError]) -> Iterator[pa.Array]:
+        """Arrays of some objects; where one of them does not fit, halves are tried until it is found."""
+        try:
+            yield self._shape.build(objects[start:end])
+        except DecodeError as error:
+            if end - start == 1:
+                unfit[start] = error
+                yield self._shape.build([None])
+                return
+            middle = (start + end) // 2
+            yield from self._built(objects, start, middle, unfit)
+            yield from self._built(objects, middle, end, unfit)
 
     def _objects(
         self, frames: list[bytes | None], headers: list[bytes | None]
@@ -154,6 +166,18 @@ class _Fault:
     message: str
 
 
+def _extents(frames: pa.Array) -> Iterator[tuple[int, int]]:
+    """Where parts of a batch begin, and how many frames they have."""
+    start = taken = 0
+    for row, length in enumerate(_compute.binary_length(frames).to_pylist()):
+        taken += length or 0
+        if row > start and (row - start >= _PART or taken > _PART_BYTES):
+            yield start, row - start
+            start, taken = row, length or 0
+    if start < len(frames):
+        yield start, len(frames) - start
+
+
 class _Heads:
     """What parses the payloads behind each head of a frame that was met: schema and path to a message.
 
@@ -175,7 +199,7 @@ class _Heads:
             if parse is not None:
                 return parse, size
         parse, size = self._learn(frame)
-        self._forget_many(self._known)
+        _make_room(self._known)
         self._known[frame[:size]] = parse
         self._sizes = tuple(dict.fromkeys((*self._sizes, size)))
         return parse, size
@@ -185,27 +209,23 @@ class _Heads:
         parse = self._headers.get(header)
         if parse is None:
             parse, size = self._learn(header)
-            if size != len(header) and not isinstance(self._writers[open_frame(header).schema], Refused):
+            if size != len(header) and not isinstance(self._writers.get(open_frame(header).schema), Refused):
                 raise FrameError("trailing bytes in the header of the schema")
-            self._forget_many(self._headers)
+            _make_room(self._headers)
             self._headers[header] = parse
         return parse
 
     def _learn(self, head: bytes) -> tuple[Parse, int]:
         """What parses the payloads behind a head, whatever follows it, and how long the head is."""
         named = open_frame(head).schema
-        if named not in self._writers:
-            self._writers[named] = self._writer(named)
-        writer = self._writers[named]
+        writer = self._writers.get(named)
+        if writer is None:
+            writer = self._writer(named)
+            _make_room(self._writers)
+            self._writers[named] = writer
         # The path to a message is looked for only where the schema is of a format that has one.
         opened = open_frame(head, indexed=self._reader.indexed and not isinstance(writer, Refused))
         return _parse_of(writer, opened.indexes), len(head) - len(opened.payload)
-
-    def _forget_many(self, heads: dict[bytes, Parse]) -> None:
-        if len(heads) >= _MAX_KNOWN:
-            heads.clear()
-            self._sizes = self._sizes if heads is not self._known else ()
-            self._writers.clear()
 
     def _writer(self, named: Name) -> Writer | Refused:
         """What a schema's payloads are parsed with, or why none can be."""
@@ -230,6 +250,11 @@ class _Heads:
             raise not_usable(named, error) from None
 
 
+def _make_room(kept: dict[Any, Any]) -> None:
+    if len(kept) >= _MAX_KNOWN:
+        kept.clear()
+
+
 def _parse_of(writer: Writer | Refused, indexes: tuple[int, ...]) -> Parse:
     if isinstance(writer, Refused):
         return _refusing(writer)
@@ -237,8 +262,8 @@ def _parse_of(writer: Writer | Refused, indexes: tuple[int, ...]) -> Parse:
         return writer(indexes)
     except Refused as error:
         return _refusing(error)
-    except SchemaError as error:
-        return _refusing(Refused(DecodeReason.INVALID_INDEX, str(error)))
+    except SchemaError as error:  # not kept: a damaged frame may have any path
+        raise Refused(DecodeReason.INVALID_INDEX, str(error)) from None
 
 
 def _refusing(why: Refused) -> Parse:
@@ -248,15 +273,6 @@ def _refusing(why: Refused) -> Parse:
         raise Refused(why.reason, str(why))
 
     return refuse
-
-
-def _misfit(build: Callable[[Sequence[Any]], pa.Array], one: Any) -> DecodeError | None:
-    """Why an object makes no row, tried alone."""
-    try:
-        build([one])
-    except DecodeError as error:
-        return error
-    return None
 
 
 def _fault(frame: bytes, header: bytes | None, error: DecodeError | FrameError | Refused, place: str = "") -> _Fault:

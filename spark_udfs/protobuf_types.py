@@ -5,22 +5,21 @@ The mapping is that of Spark's own `from_protobuf` (4.0 and later), but where th
     int32, sint32, sfixed32        int              bool                     boolean
     int64, sint64, sfixed64        bigint           string                   string
     uint32, fixed32                bigint    [1]    bytes                    binary
-    uint64, fixed64                decimal(20,0) [1]  enum                   string, an unknown number as its digits [2]
+    uint64, fixed64                decimal(20,0) [1]  enum                   string, an unknown number as its digits
     float, double                  float, double    message, group           struct
     repeated                       array            map                      map
     google.protobuf.Timestamp      timestamp        google.protobuf.Duration interval day to second
-    google.protobuf.Int32Value …   the scalar, null where the wrapper is absent [3]
+    google.protobuf.Int32Value …   the scalar, null where the wrapper is absent [2]
     google.protobuf.Struct, Value, ListValue    string: the JSON text; from_protobuf refuses them, as recursive
     google.protobuf.Any            struct<type_url, value>: what is packed in it is in no schema of the registry
 
 Columns stand in the order of the fields' numbers: that of a text does not survive all its forms in the registry.
 A field of which it can be told whether it is there (messages, `optional`, members of a oneof, fields of proto2) is null
-where it is not, but for a default that a proto2 schema spells out. Any other scalar is never null: absent is zero [4].
+where it is not, but for a default that a proto2 schema spells out. Any other scalar is never null: absent is zero [3].
 
     [1] from_protobuf: int and bigint that overflow into negatives, unless `upcast.unsigned.ints` is set
-    [2] from_protobuf: `UNKNOWN_ENUM_VALUE_Kind_7`
-    [3] from_protobuf: struct<value>, unless `unwrap.primitive.wrapper.types` is set
-    [4] from_protobuf: null for a zero, unless `emit.default.values` is set; and every column may be null there
+    [2] from_protobuf: struct<value>, unless `unwrap.primitive.wrapper.types` is set
+    [3] from_protobuf: null for a zero, unless `emit.default.values` is set; and every column may be null there
 
 Rules of this file: descriptors in, shapes out; no registry and no bytes.
 """

@@ -1,4 +1,4 @@
-"""What a reader schema is in Spark: its Spark type, its Arrow type and how arrays of it are built, from one table.
+"""What a reader schema is in Spark. Its Arrow types are those of `serdes.arrow`, in the style of Spark.
 
 The mapping is that of Spark's own `from_avro`, so that a job can move over without a new table:
 
@@ -14,11 +14,9 @@ What Spark cannot express is refused when the plan is made, with the place and t
 Rules of this file: schema nodes in, types out; no registry and no bytes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
-import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -40,7 +38,6 @@ from pyspark.sql.types import (
 )
 
 from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
-from spark_udfs.arrays import Build, instants, lists, maps, members, scalars, structs, untagged
 
 __all__ = ["Type", "UnsupportedSchema", "type_of"]
 
@@ -48,8 +45,6 @@ MAX_PRECISION = 38
 """Of Spark's decimals."""
 MAX_TYPES = 10_000
 """Records inside records multiply: so many types are more than any table has columns."""
-
-_UTC = "UTC"
 
 
 class UnsupportedSchema(ValueError):
@@ -64,11 +59,9 @@ class UnsupportedSchema(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """One type on both sides, and the builder of its arrays."""
+    """A type, and whether the schema allows null."""
 
     spark: DataType
-    arrow: pa.DataType
-    build: Build
     nullable: bool = False
 
 
@@ -77,31 +70,22 @@ def type_of(schema: Node) -> Type:
     return _Walk().type_of(schema, "")
 
 
-def _scalar(spark: DataType, arrow: pa.DataType) -> Type:
-    return Type(spark, arrow, scalars(arrow))
-
-
-def _instant(spark: DataType, zone: str | None, unit: str) -> Type:
-    arrow = pa.timestamp("us", zone)
-    return Type(spark, arrow, instants(unit, arrow))
-
-
 _KINDS: dict[Kind, Type] = {
-    Kind.NULL: Type(NullType(), pa.null(), scalars(pa.null()), nullable=True),
-    Kind.BOOLEAN: _scalar(BooleanType(), pa.bool_()),
-    Kind.INT: _scalar(IntegerType(), pa.int32()),
-    Kind.LONG: _scalar(LongType(), pa.int64()),
-    Kind.FLOAT: _scalar(FloatType(), pa.float32()),
-    Kind.DOUBLE: _scalar(DoubleType(), pa.float64()),
-    Kind.BYTES: _scalar(BinaryType(), pa.binary()),
-    Kind.STRING: _scalar(StringType(), pa.string()),
+    Kind.NULL: Type(NullType(), nullable=True),
+    Kind.BOOLEAN: Type(BooleanType()),
+    Kind.INT: Type(IntegerType()),
+    Kind.LONG: Type(LongType()),
+    Kind.FLOAT: Type(FloatType()),
+    Kind.DOUBLE: Type(DoubleType()),
+    Kind.BYTES: Type(BinaryType()),
+    Kind.STRING: Type(StringType()),
 }
 _LOGICALS: dict[str, Type] = {
-    "date": _scalar(DateType(), pa.date32()),
-    "timestamp-millis": _instant(TimestampType(), _UTC, "ms"),
-    "timestamp-micros": _instant(TimestampType(), _UTC, "us"),
-    "local-timestamp-millis": _instant(TimestampNTZType(), None, "ms"),
-    "local-timestamp-micros": _instant(TimestampNTZType(), None, "us"),
+    "date": Type(DateType()),
+    "timestamp-millis": Type(TimestampType()),
+    "timestamp-micros": Type(TimestampType()),
+    "local-timestamp-millis": Type(TimestampNTZType()),
+    "local-timestamp-micros": Type(TimestampNTZType()),
 }
 """A logical type that is not here is read as the type that it stands on."""
 _WIDER: dict[frozenset[Kind], Kind] = {
@@ -140,13 +124,11 @@ class _Walk:
 
     def _array(self, node: Array, path: str) -> Type:
         item = self.type_of(node.items, f"{path}[]")
-        arrow = pa.list_(pa.field("element", item.arrow, item.nullable))
-        return Type(ArrayType(item.spark, item.nullable), arrow, lists(item.build, arrow))
+        return Type(ArrayType(item.spark, item.nullable))
 
     def _map(self, node: Map, path: str) -> Type:
         value = self.type_of(node.values, f"{path}{{}}")
-        arrow = pa.map_(pa.field("key", pa.string(), False), pa.field("value", value.arrow, value.nullable))
-        return Type(MapType(StringType(), value.spark, value.nullable), arrow, maps(value.build, arrow))
+        return Type(MapType(StringType(), value.spark, value.nullable))
 
     def _record(self, node: Record, path: str) -> Type:
         if id(node) in self._inside:
@@ -158,36 +140,26 @@ class _Walk:
         self._inside.add(id(node))
         named = [(one.name, self.type_of(one.type, f"{path}.{one.name}".lstrip("."))) for one in node.fields]
         self._inside.discard(id(node))
-        return _struct(named, structs)
+        return _struct(named)
 
     def _union(self, node: Union, path: str) -> Type:
         """Null apart; what is left is one type, one wider number, or one member for each."""
-        others = [(index, one) for index, one in enumerate(node.branches) if not _is_null(one)]
+        others = [one for one in node.branches if not _is_null(one)]
         nullable = len(others) < len(node.branches)
         if not others:
             return _KINDS[Kind.NULL]
         if len(others) == 1:
-            return _as_nullable(self.type_of(others[0][1], path), nullable)
-        kinds = frozenset(one.kind for _, one in others if isinstance(one, Primitive))
+            return _as_nullable(self.type_of(others[0], path), nullable)
+        kinds = frozenset(one.kind for one in others if isinstance(one, Primitive))
         if len(others) == 2 and kinds in _WIDER:
-            wider = _KINDS[_WIDER[kinds]]
-            return Type(wider.spark, wider.arrow, untagged(wider.build), nullable)
-        types = [self.type_of(one, f"{path}|{number}") for number, (_, one) in enumerate(others)]
+            return Type(_KINDS[_WIDER[kinds]].spark, nullable)
+        types = [self.type_of(one, f"{path}|{number}") for number, one in enumerate(others)]
         named = [(f"member{number}", _as_nullable(one, True)) for number, one in enumerate(types)]
-        positions = [index for index, _ in others]
-        return _as_nullable(_struct(named, partial(_member_slots, positions)), nullable)
+        return _as_nullable(_struct(named), nullable)
 
 
-def _struct(
-    named: Sequence[tuple[str, Type]], builder: Callable[[Sequence[tuple[str, Build]], pa.StructType], Build]
-) -> Type:
-    spark = StructType([StructField(name, one.spark, one.nullable) for name, one in named])
-    arrow = pa.struct([pa.field(name, one.arrow, one.nullable) for name, one in named])
-    return Type(spark, arrow, builder([(name, one.build) for name, one in named], arrow))
-
-
-def _member_slots(positions: Sequence[int], fields: Sequence[tuple[str, Build]], kind: pa.StructType) -> Build:
-    return members([(position, build) for position, (_, build) in zip(positions, fields, strict=True)], kind)
+def _struct(named: Sequence[tuple[str, Type]]) -> Type:
+    return Type(StructType([StructField(name, one.spark, one.nullable) for name, one in named]))
 
 
 def _of_logical(logical: Logical | None, underlying: Type, path: str) -> Type:
@@ -205,11 +177,11 @@ def _decimal(logical: Logical, path: str) -> Type:
             f"a decimal of precision {logical.precision}, Spark ends at {MAX_PRECISION}",
             "give a reader schema with a smaller precision, or without the logical type to get the bytes",
         )
-    return _scalar(DecimalType(logical.precision, logical.scale), pa.decimal128(logical.precision, logical.scale))
+    return Type(DecimalType(logical.precision, logical.scale))
 
 
 def _as_nullable(one: Type, nullable: bool) -> Type:
-    return Type(one.spark, one.arrow, one.build, one.nullable or nullable)
+    return Type(one.spark, one.nullable or nullable)
 
 
 def _is_null(node: Node) -> bool:

@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING
 from storage.fold import Fold
 from storage.log import START, Conflict, Entry
 from storage.record_json import RecordError, decode_key
-from storage.records import ConfigKey, HighWaterKey, ModeKey, NoopKey, SchemaKey, Subject, context_of
+from storage.records import (
+    ConfigKey,
+    DekKey,
+    HighWaterKey,
+    KekKey,
+    ModeKey,
+    NoopKey,
+    SchemaKey,
+    Subject,
+    context_of,
+)
 from storage.state import State
 
 if TYPE_CHECKING:
@@ -144,7 +154,7 @@ def _superseded(read: Read, kept: _Kept, aside: set[int]) -> Iterator[int]:
 def _is_settled(key: bytes) -> bool:
     """Whether a tombstone, the newest record of its key, says no more than that nothing is there."""
     try:
-        return isinstance(decode_key(key), SchemaKey | ConfigKey | ModeKey | NoopKey)
+        return isinstance(decode_key(key), SchemaKey | ConfigKey | ModeKey | NoopKey | KekKey | DekKey)
     except RecordError:
         return False
 

@@ -25,10 +25,15 @@ from storage.records import (
     ConfigKey,
     ConfigValue,
     ContextKey,
+    DekKey,
+    DekValue,
     DeleteSubjectKey,
     HighWaterKey,
+    KekKey,
+    KekValue,
     Key,
     ModeKey,
+    NoopKey,
     SchemaKey,
     SchemaValue,
     Subject,
@@ -61,7 +66,7 @@ class Fold:
         self._set_aside_count = base.set_aside_count
         self._set_aside = deque(base.set_aside, _MAX_SET_ASIDE)
         self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
-        self._associations = base.associations
+        self._associations, self._keys = base.associations, base.encryption_keys
         self._odd_keys = base.odd_keys
         # Only what is touched, copied from the base.
         self._subjects: dict[Subject, dict[Version, SchemaVersion]] = {}
@@ -109,6 +114,7 @@ class Fold:
             modes=self._modes.finish(),
             referrers=self._finished_referrers(),
             associations=self._associations,
+            encryption_keys=self._keys,
             odd_keys=self._odd_keys,
             removals=self._removals,
             set_aside=tuple(self._set_aside),
@@ -135,6 +141,8 @@ class Fold:
                 self._ids(context).recorded = value is not None
             case AssociationKey(), AssociationValue() | None:
                 self._associations = self._associations.after(key, value, timestamp)
+            case KekKey() | DekKey(), KekValue() | DekValue() | None:
+                self._keys = self._keys.after(key, value)
             case HighWaterKey(context), int():
                 self._ids(context).mark(value)
             case _:  # NOOP, and tombstones of records that stand for a change already made
@@ -148,6 +156,8 @@ class Fold:
             self._configs[subject] = value
 
     def _spelt_oddly(self, key: Key, spelling: bytes, *, gone: bool) -> None:
+        if isinstance(key, NoopKey):  # also any number of keys of a kind that a later release may have
+            return
         before = self._odd_keys.get(key, frozenset())
         self._odd_keys = self._odd_keys.set(key, before - {spelling} if gone else before | {spelling})
 

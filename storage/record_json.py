@@ -24,8 +24,12 @@ from storage.records import (
     ConfigKey,
     ConfigValue,
     ContextKey,
+    DekKey,
+    DekValue,
     DeleteSubjectKey,
     HighWaterKey,
+    KekKey,
+    KekValue,
     Key,
     KeyType,
     ModeKey,
@@ -85,6 +89,10 @@ def _key_json(key: Key) -> dict[str, Any]:
             return {"keytype": "CONTEXT", "tenant": _TENANT, "context": context, "magic": 0}
         case AssociationKey():
             return {"keytype": "ASSOC", "tenant": _TENANT, **_association_json(key), "magic": 0}
+        case KekKey(name):
+            return {"keytype": "NOOP", "kind": "KEK", "name": name, "magic": 0}
+        case DekKey():
+            return {"keytype": "NOOP", "kind": "DEK", **_dek_json(key), "magic": 0}
 
 
 def _scoped(kind: KeyType, subject: str | None) -> dict[str, Any]:
@@ -155,6 +163,28 @@ def _association_bytes(key: Key, value: Value) -> bytes | None:
     )
 
 
+def _kek_bytes(key: Key, value: Value) -> bytes | None:
+    if not isinstance(value, KekValue) or not isinstance(key, KekKey):
+        return None
+    content: dict[str, Any] = {"name": key.name, "kmsType": value.kms_type, "kmsKeyId": value.kms_key_id}
+    if value.kms_props:
+        content["kmsProps"] = dict(sorted(value.kms_props.items()))
+    if value.doc is not None:
+        content["doc"] = value.doc
+    return _dump(content | {"shared": value.shared, "deleted": value.deleted, "createTs": value.created})
+
+
+def _dek_json(key: DekKey) -> dict[str, Any]:
+    return {"kekName": key.kek, "subject": key.subject, "algorithm": key.algorithm, "version": key.version}
+
+
+def _dek_bytes(key: Key, value: Value) -> bytes | None:
+    if not isinstance(value, DekValue) or not isinstance(key, DekKey):
+        return None
+    material = {} if value.material is None else {"encryptedKeyMaterial": value.material}
+    return _dump(_dek_json(key) | material | {"deleted": value.deleted, "createTs": value.created})
+
+
 _ENCODE_VALUE: Mapping[type, Callable[[Key, Value], bytes | None]] = {
     SchemaKey: _schema_bytes,
     ConfigKey: _config_bytes,
@@ -165,6 +195,8 @@ _ENCODE_VALUE: Mapping[type, Callable[[Key, Value], bytes | None]] = {
     ClearSubjectKey: lambda key, _value: _dump(_subject_of(key)),
     ContextKey: _context_bytes,
     AssociationKey: _association_bytes,
+    KekKey: _kek_bytes,
+    DekKey: _dek_bytes,
 }
 
 
@@ -244,6 +276,10 @@ def decode_value(key: Key, data: bytes | None) -> Value:
             return context
         case AssociationKey():
             return _association_value(content)
+        case KekKey():
+            return _kek_value(content)
+        case DekKey():
+            return _dek_value(content)
 
 
 def _load(data: bytes, what: str) -> dict[str, Any]:
@@ -274,7 +310,19 @@ def _optional_subject(content: Mapping[str, Any]) -> Subject | None:
 
 
 def _noop(content: Mapping[str, Any]) -> Key:
-    return NoopKey() if content.get("context") is None else HighWaterKey(_typed(content, "context", str))
+    """A NOOP, and what is one for other registries."""
+    if content.get("context") is not None:
+        return HighWaterKey(_typed(content, "context", str))
+    kind = content.get("kind")
+    if kind == "KEK":
+        return KekKey(_typed(content, "name", str))
+    if kind == "DEK":
+        version = _typed(content, "version", int)
+        if not 0 < version <= MAX_VERSION:
+            raise RecordError(f"the version {version} is out of range")
+        subject, algorithm = _typed(content, "subject", str), _typed(content, "algorithm", str)
+        return DekKey(_typed(content, "kekName", str), Subject(subject), algorithm, version)
+    return NoopKey()
 
 
 _DECODE_KEY: Mapping[str, Callable[[Mapping[str, Any]], Key]] = {
@@ -320,6 +368,30 @@ def _association_value(content: Mapping[str, Any]) -> AssociationValue:
         _typed(content, "resourceId", str),
         _typed(content, "lifecycle", str, "WEAK"),
         _typed(content, "frozen", bool, default=False),
+        _typed(content, "createTs", int, 0),
+    )
+
+
+def _kek_value(content: Mapping[str, Any]) -> KekValue:
+    props = _typed(content, "kmsProps", dict, {})
+    if not all(isinstance(value, str) for value in props.values()):
+        raise RecordError("a property of the KMS is not str")
+    return KekValue(
+        _typed(content, "kmsType", str),
+        _typed(content, "kmsKeyId", str),
+        props,
+        None if content.get("doc") is None else _typed(content, "doc", str),
+        _typed(content, "shared", bool, default=False),
+        _typed(content, "deleted", bool, default=False),
+        _typed(content, "createTs", int, 0),
+    )
+
+
+def _dek_value(content: Mapping[str, Any]) -> DekValue:
+    material = content.get("encryptedKeyMaterial")
+    return DekValue(
+        None if material is None else _typed(content, "encryptedKeyMaterial", str),
+        _typed(content, "deleted", bool, default=False),
         _typed(content, "createTs", int, 0),
     )
 

@@ -16,8 +16,12 @@ __all__ = [
     "ConfigKey",
     "ConfigValue",
     "ContextKey",
+    "DekKey",
+    "DekValue",
     "DeleteSubjectKey",
     "HighWaterKey",
+    "KekKey",
+    "KekValue",
     "Key",
     "KeyType",
     "ModeKey",
@@ -124,6 +128,29 @@ class AssociationKey:
     subject: Subject
 
 
+@dataclass(frozen=True, slots=True)
+class KekKey:
+    """A key encryption key (KEK), by its name: what a key management service (KMS) keeps, and only it can use.
+
+    On the wire it is a NOOP of the kind KEK, which other registries pass over (docs/decisions/0010).
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DekKey:
+    """A version of a data encryption key (DEK): what the fields of a subject's records are encrypted with.
+
+    On the wire it is a NOOP of the kind DEK, which other registries pass over (docs/decisions/0010).
+    """
+
+    kek: str
+    subject: Subject
+    algorithm: str
+    version: int
+
+
 Key = (
     SchemaKey
     | ConfigKey
@@ -134,6 +161,8 @@ Key = (
     | ClearSubjectKey
     | ContextKey
     | AssociationKey
+    | KekKey
+    | DekKey
 )
 
 
@@ -200,9 +229,37 @@ class AssociationValue:
     created: int
 
 
-# A SCHEMA, CONFIG, MODE, CONTEXT (its name), DELETE_SUBJECT (its version), high-water (its id) or ASSOC value; None for
-# a tombstone.
-Value = SchemaValue | ConfigValue | AssociationValue | str | int | None
+@dataclass(frozen=True, slots=True)
+class KekValue:
+    """A KEK as stored: where its KMS has it, nothing of the key itself; `created` in milliseconds since the epoch.
+
+    `shared`: the reference's way of letting the registry use the KMS, which this one has no access to.
+    """
+
+    kms_type: str
+    kms_key_id: str
+    kms_props: Mapping[str, str]
+    doc: str | None
+    shared: bool
+    deleted: bool
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class DekValue:
+    """A version of a DEK as stored: `material` is the key encrypted by its KEK, in base64, as a client gave it.
+
+    `created` in milliseconds since the epoch: clients count the age of a key from it.
+    """
+
+    material: str | None
+    deleted: bool
+    created: int
+
+
+# A SCHEMA, CONFIG, MODE, CONTEXT (its name), DELETE_SUBJECT (its version), high-water (its id), ASSOC, KEK or DEK
+# value; None for a tombstone.
+Value = SchemaValue | ConfigValue | AssociationValue | KekValue | DekValue | str | int | None
 
 
 def context_of(subject: str) -> str:

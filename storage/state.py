@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from immutables import Map
 
 from storage.associations import Associations
+from storage.encryption_keys import EncryptionKeys
 from storage.fold import Fold
 from storage.log import START, Entry, Record
 from storage.record_json import decode_key
@@ -45,6 +46,7 @@ class State:
     modes: "Map[Subject | None, str]" = field(default_factory=Map)
     referrers: "Map[Place, frozenset[Place]]" = field(default_factory=Map)
     associations: Associations = field(default_factory=Associations)
+    encryption_keys: EncryptionKeys = field(default_factory=EncryptionKeys)
     odd_keys: "Map[Key, frozenset[bytes]]" = field(default_factory=Map, compare=False)
     records: int = field(default=0, compare=False)
     removals: int = field(default=0, compare=False)
@@ -78,7 +80,9 @@ class State:
         """
         if not self.odd_keys:
             return []
-        gone = [decode_key(record.key) for record in records if record.value is None]
+        # The last word on each key: a mode that goes with its subject's last version may be set anew at once.
+        last = {decode_key(record.key): record.value for record in records}
+        gone = [key for key, value in last.items() if value is None]
         return [Record(spelling, None) for key in gone for spelling in sorted(self.odd_keys.get(key, ()))]
 
     # --- reads

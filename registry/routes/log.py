@@ -53,4 +53,6 @@ def _counts(state: State) -> dict[str, int]:
         "contexts": len(state.contexts),
         "configs": len(state.configs),
         "modes": len(state.modes),
+        "keks": len(state.encryption_keys.keks),
+        "deks": state.encryption_keys.dek_count,
     }

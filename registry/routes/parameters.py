@@ -19,6 +19,7 @@ __all__ = [
     "Form",
     "GuidPath",
     "IdPath",
+    "KekPath",
     "Limit",
     "Normalize",
     "Offset",
@@ -60,6 +61,7 @@ VersionPath = Annotated[
 ]
 IdPath = Annotated[int, BeforeValidator(_int), Path(description="the schema id")]
 GuidPath = Annotated[str, BeforeValidator(_decode), Path(description="the GUID, with or without dashes")]
+KekPath = Annotated[str, BeforeValidator(_decode), Path(description="the key encryption key")]
 ReferenceFormat = Annotated[
     str, Query(alias="referenceFormat", description="accepted; references are always told as they are stored")
 ]

@@ -36,7 +36,8 @@ class Copy:
         records: the live records, in order; their keys are unique.
         state: what the records add up to.
         served_guids: GUIDs as a service told them, by subject and version.
-        over_rest: whether a service told it, which shows defaults as if they were set and no unknown records.
+        over_rest: whether a service told it, which shows defaults as if they were set.
+        untold: kinds of facts that the source has no words for.
         notes: what the reader of a report should know.
     """
 
@@ -46,6 +47,7 @@ class Copy:
     state: State
     served_guids: Mapping[Place, str] = field(default_factory=dict)
     over_rest: bool = False
+    untold: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:

@@ -1,13 +1,13 @@
 """What a registry holds, as plain facts that can be compared, and their comparison.
 
 A fact is a thing (a version, a configuration, a mode, a context, a record of an unknown kind) with properties.
-Timestamps are no facts: a restored log has its own.
+Timestamps are no facts: a restored log has its own; nor are the GUIDs of associations, which each registry gives anew.
 
 Rules of this file: pure.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from storage.log import Record
@@ -37,16 +37,18 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
         found["config of", _scope(scope), 0] = dict(config.fields)
     for scope, mode in state.modes.items():
         found["mode of", _scope(scope), 0] = {"mode": mode}
+    found.update(_associations(state))
+    found.update(_keys(state))
     for record in records:
         if is_unknown(record.key):
             found["record", record.key.decode("utf-8", "backslashreplace"), 0] = {"value": record.value}
     return found
 
 
-def without_shown_defaults(facts: Facts, other: Facts) -> dict[Thing, Any]:
+def without_shown_defaults(facts: Facts, other: Facts, untold: Collection[str]) -> dict[Thing, Any]:
     """Return what a service told, without what it may have made up for a thing that another place does not say.
 
-    A service answers with a compatibility level where none is set; and no service lists unknown records.
+    A service answers with a compatibility level where none is set; and `untold` kinds of things it does not list.
     """
     found: dict[Thing, Any] = {}
     for thing, properties in facts.items():
@@ -57,7 +59,7 @@ def without_shown_defaults(facts: Facts, other: Facts) -> dict[Thing, Any]:
             if not kept and thing not in other:
                 continue
         found[thing] = kept
-    found.update({thing: properties for thing, properties in other.items() if thing[0] == "record"})
+    found.update({thing: properties for thing, properties in other.items() if thing[0] in untold})
     return found
 
 
@@ -73,6 +75,42 @@ def differences(a: Facts, b: Facts) -> Iterator[str]:
                 mine, theirs = a[thing].get(name), b[thing].get(name)
                 if not _same(mine, theirs):
                     yield f"{_named(thing)}: {name} is {_shown(mine, theirs)} in A, {_shown(theirs, mine)} in B"
+
+
+def _associations(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
+    for key, found in state.associations.by_key.items():
+        name = f"{key.resource_namespace}/{key.resource_name} {key.resource_type} {key.association_type}"
+        value = found.value
+        yield (
+            ("association", f"{name} with {key.subject}", 0),
+            {
+                "resourceId": value.resource_id,
+                "lifecycle": value.lifecycle,
+                "frozen": value.frozen,
+            },
+        )
+
+
+def _keys(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
+    for name, kek in state.encryption_keys.keks.items():
+        yield (
+            ("key encryption key", name, 0),
+            {
+                "kmsType": kek.kms_type,
+                "kmsKeyId": kek.kms_key_id,
+                "kmsProps": dict(kek.kms_props),
+                "doc": kek.doc,
+                "shared": kek.shared,
+                "deleted": kek.deleted,
+            },
+        )
+    for kek_name, series in state.encryption_keys.deks.items():
+        for (subject, algorithm), versions in series.items():
+            for number, dek in versions.items():
+                yield (
+                    ("data encryption key", f"{algorithm} of {subject} under {kek_name}", number),
+                    {"encryptedKeyMaterial": dek.material, "deleted": dek.deleted},
+                )
 
 
 def _version(entry: SchemaVersion, guid: str | None) -> dict[str, Any]:

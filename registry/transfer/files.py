@@ -28,6 +28,7 @@ from storage.log import Record
 __all__ = ["STANDARD_STREAM", "check_free", "read_export", "write_export"]
 
 STANDARD_STREAM = "-"
+_UNTOLD = ("association", "record")  # by services, to the first exports
 _FORMAT = "strata-export"
 _VERSION = 1
 
@@ -95,11 +96,12 @@ def read_export(name: str) -> Copy:
     try:
         records = [_record(json.loads(line)) for line in lines[1:-1]]
         source, end, count = str(header["source"]), int(header["end"]), int(header["records"])
+        untold = frozenset(map(str, header.get("untold", _UNTOLD if header.get("overRest") else ())))
     except (ValueError, KeyError, TypeError) as error:
         raise TransferError(f"{name} is damaged: {error!r}") from None
     if len(records) != count or len({record.key for record in records}) != count:
         raise TransferError(f"{name} is damaged: {count} records are announced, each with a key of its own")
-    return replace(copy_of_records(source, records), end=end, over_rest=header.get("overRest") is True)
+    return replace(copy_of_records(source, records), end=end, over_rest=header.get("overRest") is True, untold=untold)
 
 
 def _lines(copy: Copy) -> Iterator[bytes]:
@@ -111,6 +113,7 @@ def _lines(copy: Copy) -> Iterator[bytes]:
         "source": copy.source,
         "taken": taken,
         "overRest": copy.over_rest,
+        "untold": sorted(copy.untold),
         "end": copy.end,
         **copy.counts(),
     }

@@ -17,6 +17,7 @@ from registry.transfer.copies import TransferError
 __all__ = ["Answer", "Connection", "is_service", "segment"]
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+_NO_KEY_MANAGEMENT = 40370  # a 403 that is not about credentials
 _RETRIED = (429, 500, 502, 503, 504)
 _RETRIES = 5
 _BACKOFF_S = 0.3
@@ -91,13 +92,13 @@ class Connection:
         except HTTPError as error:
             raise TransferError(f"the registry {self.name} does not answer: {_reason(error)}") from None
         content = _content(response.data)
-        if response.status in (401, 403):
+        code = content.get("error_code", response.status) if isinstance(content, dict) else response.status
+        if response.status in (401, 403) and code != _NO_KEY_MANAGEMENT:
             raise TransferError(f"the registry {self.name} refuses these credentials ({response.status})")
         if response.status in _RETRIED:
             raise TransferError(f"the registry {self.name} keeps answering {response.status}: {_message(content)}")
         if response.status not in (204, *range(400, 500)) and (response.status >= 300 or content is None):
             raise TransferError(f"{self.name} answered {method} {path} with {response.status} and no JSON: a registry?")
-        code = content.get("error_code", response.status) if isinstance(content, dict) else response.status
         return Answer(response.status, 0 if response.status < 300 else int(code), content)
 
     def get(self, path: str, **query: str | int) -> Any:

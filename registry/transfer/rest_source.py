@@ -14,6 +14,8 @@ from registry.names import GLOBAL_SCOPE
 from registry.transfer.copies import Copy, TransferError, copy_of_records
 from registry.transfer.progress import walk
 from registry.transfer.rest import THREADS, Connection, segment
+from registry.transfer.rest_associations import read_associations
+from registry.transfer.rest_keys import read_keys
 from storage.log import Record
 from storage.record_json import encode
 from storage.records import (
@@ -61,10 +63,14 @@ def read_service(connection: Connection) -> Copy:
     records += _highest_ids(connection, served)
     scopes: list[Scope] = [GLOBAL_SCOPE, None, *(f":{name}:" for name in contexts), *subjects]
     records += _settings(connection, scopes)
+    records += walk(f"reading {connection.name}, encryption keys", read_keys(connection))
+    associations = read_associations(connection, subjects)
+    records += associations or ()
     copy = copy_of_records(connection.name, records)
     guids = {(item["subject"], item["version"]): item["guid"] for item in served if item.get("guid")}
     notes = tuple(f"{entry.reason}; it is left out" for entry in copy.state.set_aside)
-    return replace(copy, served_guids=guids, over_rest=True, notes=notes)
+    untold = {"record", "association"} if associations is None else {"record"}
+    return replace(copy, served_guids=guids, over_rest=True, untold=frozenset(untold), notes=notes)
 
 
 def _listed(connection: Connection, *, deleted: bool) -> Iterator[dict[str, Any]]:

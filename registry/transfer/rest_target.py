@@ -14,6 +14,8 @@ from registry.names import GLOBAL_SCOPE
 from registry.transfer.copies import Copy, TransferError
 from registry.transfer.progress import tell, walk
 from registry.transfer.rest import Connection, segment
+from registry.transfer.rest_associations import write_associations
+from registry.transfer.rest_keys import missing_keys, write_keys
 from registry.transfer.rest_source import read_service
 from storage.records import DEFAULT_CONTEXT, Subject, context_of, qualified
 from storage.state import SchemaVersion, State
@@ -36,15 +38,18 @@ def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
     """
     held = _without_leftovers(target, copy.state)
     _check_part_of(copy, held, target.name)
+    keys = missing_keys(copy.state, held.state, target.name)
     steps = [step for step in _in_order(copy.state) if not _is_done(step, held.state)]
     contexts = sorted({context_of(subject) for _, subject, _, _ in steps} | set(_lower_ids(copy.state, held.state)))
     for name in contexts:
         _enter_import(target, name, held)
+    write_keys(keys, target)
     for step in walk(f"registering in {target.name}", steps):
         _take(target, copy.state, step)
     now = read_service(target)
     for name, highest in _lower_ids(copy.state, now.state).items():
         _raise_highest_id(target, name, highest)
+    write_associations(copy.state, now.state, target)
     _settle(copy.state, target, mode, now.state)
 
 

@@ -116,6 +116,21 @@ def test_a_write_that_may_have_been_done_is_not_done_again():
     holder.listener.close()
 
 
+@pytest.mark.parametrize("path", ["", "/k/undelete", "/k/deks", "/k/deks/s", "/k/deks/s/versions/1/undelete"])
+def test_encryption_keys_are_written_by_the_holder(path):
+    """A POST that makes a key, or takes its deletion back, goes where the pen is."""
+    log = HeldLog()
+    holder = Holder(lambda connection, _request: connection.close())
+    log.url = holder.url
+    with node(log) as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("POST", "/dek-registry/v1/keks" + path, "{}")
+        assert 50003 == json.loads(connection.getresponse().read())["error_code"]
+        connection.close()
+    assert [b"POST"] == [request.split()[0] for _, request in holder.met]
+    holder.listener.close()
+
+
 def test_after_a_lost_answer_this_node_writes_itself():
     """The next write does not wait for a holder that has just failed."""
     log = HeldLog()

@@ -21,7 +21,9 @@ from registry.decide.associations import (
 )
 from registry.decide.config import delete_config, set_config
 from registry.decide.contexts import delete_context
+from registry.decide.deks import DekRequest, create_dek, delete_deks, undelete_deks
 from registry.decide.delete import delete_subject, delete_version
+from registry.decide.keks import KekRequest, create_kek, delete_kek, undelete_kek, update_kek
 from registry.decide.mode import delete_mode, set_mode
 from registry.decide.register import Rules, register
 from registry.errors import RegistryError
@@ -95,7 +97,36 @@ IMPORTS = st.lists(
     min_size=6,
     max_size=20,
 ).map(lambda rest: [lambda state: set_mode(state, "a", "IMPORT", force=True), *rest])
-HISTORIES = st.lists(COMMANDS, min_size=15, max_size=40) | IMPORTS
+
+
+def _kek(name, props, deleted, now):
+    request = KekRequest(name, "aws-kms", "arn", props, deleted=deleted)
+    return lambda state: create_kek(state, request, now, 2)
+
+
+def _dek(kek, subject, version, material, flags):
+    request = DekRequest(kek, subject, "AES256_GCM", version, material, deleted=flags[0], rewrap=flags[1])
+    return lambda state: create_dek(state, request, version, 3)
+
+
+KEKS, DEK_VERSIONS, TIMES = st.sampled_from(["k", "l"]), st.integers(1, 2), st.integers(1, 3)
+SERIES = st.tuples(KEKS, st.sampled_from(["a", ":.c:a"]), st.just("AES256_GCM"), st.none() | DEK_VERSIONS)
+# Histories of encryption keys, in which modes forbid a change here and there.
+KEYS = st.lists(
+    st.one_of(
+        st.builds(_kek, KEKS, st.sampled_from([{}, {"p": "1"}]), FLAGS, TIMES),
+        st.builds(lambda k, doc: lambda state: update_kek(state, k, {"doc": doc}), KEKS, st.sampled_from(["d", None])),
+        st.builds(lambda k, p: lambda state: delete_kek(state, k, permanent=p), KEKS, FLAGS),
+        st.builds(lambda k: lambda state: undelete_kek(state, k), KEKS),
+        st.builds(_dek, KEKS, SUBJECTS, DEK_VERSIONS, st.sampled_from(["QQ==", "Qg=="]), st.tuples(FLAGS, FLAGS)),
+        st.builds(lambda s, p: lambda state: delete_deks(state, *s, permanent=p), SERIES, FLAGS),
+        st.builds(lambda s: lambda state: undelete_deks(state, *s), SERIES),
+        st.builds(lambda s, m: lambda state: set_mode(state, s, m, force=True), SCOPES, MODES),
+    ),
+    min_size=10,
+    max_size=40,
+).map(lambda rest: [_kek("k", {}, deleted=False, now=1), *rest])
+HISTORIES = st.lists(COMMANDS, min_size=15, max_size=40) | IMPORTS | KEYS
 
 
 def run(commands, start=None):

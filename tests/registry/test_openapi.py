@@ -6,6 +6,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from registry.association_bodies import AssociationAnswer, BatchAnswer, ResourceAnswer
+from registry.key_bodies import DekAnswer, KekAnswer
 from registry.routes.listing import ListedSchema
 from registry.wire import (
     ChangedConfigAnswer,
@@ -52,6 +53,9 @@ TYPED = {"opType": "UPSERT", "associationType": "key", "schema": SCHEMA}
 NEW = {"resourceName": "u", "resourceNamespace": "ns", "resourceId": "q", "associations": [TYPED]}
 WRONG = {**NEW, "resourceType": "table"}
 HELD = {"resourceName": "t", "resourceNamespace": "ns", "associations": [{"subject": "a", "lifecycle": "STRONG"}]}
+KEK = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn", "kmsProps": {"p": "1"}, "doc": "d", "shared": False}
+DEK = {"encryptedKeyMaterial": "QUJD"}
+KEKS, DEKS = "/dek-registry/v1/keks", "/dek-registry/v1/keks/{name}/deks"
 
 # method, path as documented, path, body, model of the answer
 ANSWERS = [
@@ -81,6 +85,26 @@ ANSWERS = [
     ("POST", "/associations:batchGet", "/associations:batchGet?includeSchemas=true",
      {"requests": [{"resourceId": "r"}, {"resourceName": "none"}]}, BatchAnswer),
     ("POST", "/associations:batchMutate", "/associations:batchMutate", {"requests": [NEW, WRONG]}, BatchAnswer),
+    ("GET", KEKS, KEKS, None, list[str]),
+    ("POST", KEKS, KEKS, {**KEK, "name": "new"}, KekAnswer),
+    ("POST", KEKS, KEKS, {**KEK, "shared": True}, ErrorAnswer),
+    ("GET", f"{KEKS}/{{name}}", f"{KEKS}/k", None, KekAnswer),
+    ("GET", f"{KEKS}/{{name}}", f"{KEKS}/gone?deleted=true", None, KekAnswer),
+    ("PUT", f"{KEKS}/{{name}}", f"{KEKS}/k", {"doc": None, "kmsProps": None}, KekAnswer),
+    ("DELETE", f"{KEKS}/{{name}}", f"{KEKS}/gone?permanent=true", None, str),
+    ("POST", f"{KEKS}/{{name}}/undelete", f"{KEKS}/gone/undelete", None, str),
+    ("POST", f"{KEKS}/{{name}}/test", f"{KEKS}/k/test", None, ErrorAnswer),
+    ("GET", DEKS, f"{KEKS}/k/deks", None, list[str]),
+    ("POST", DEKS, f"{KEKS}/k/deks", {**DEK, "subject": "new"}, DekAnswer),
+    ("GET", f"{DEKS}/{{subject}}", f"{KEKS}/k/deks/s", None, DekAnswer),
+    ("POST", f"{DEKS}/{{subject}}", f"{KEKS}/k/deks/s", {**DEK, "version": 2, "deleted": True}, DekAnswer),
+    ("POST", f"{DEKS}/{{subject}}", f"{KEKS}/k/deks/s", DEK, ErrorAnswer),
+    ("DELETE", f"{DEKS}/{{subject}}", f"{KEKS}/k/deks/s", None, str),
+    ("POST", f"{DEKS}/{{subject}}/undelete", f"{KEKS}/k/deks/s/undelete", None, str),
+    ("GET", f"{DEKS}/{{subject}}/versions", f"{KEKS}/k/deks/s/versions", None, list[int]),
+    ("GET", f"{DEKS}/{{subject}}/versions/{{version}}", f"{KEKS}/k/deks/s/versions/1", None, DekAnswer),
+    ("DELETE", f"{DEKS}/{{subject}}/versions/{{version}}", f"{KEKS}/k/deks/s/versions/1", None, str),
+    ("POST", f"{DEKS}/{{subject}}/versions/{{version}}/undelete", f"{KEKS}/k/deks/s/versions/1/undelete", None, str),
     ("GET", "/subjects", "/subjects", None, list[str]),
     ("POST", "/subjects/{subject}", "/subjects/s", SCHEMA, SchemaAnswer),
     ("DELETE", "/subjects/{subject}", "/subjects/s", None, list[int]),
@@ -144,6 +168,10 @@ def test_answer_is_of_the_documented_shape(api, method, documented, path, body, 
     api.put("/mode/m", {"mode": "READONLY"})
     api.placed("a", '"int"')
     api.post("/associations", {**HELD, "resourceId": "r", "associations": [{"subject": "a"}]})
+    for name in ("k", "gone"):
+        api.post(KEKS, {**KEK, "name": name})
+    api.post(f"{KEKS}/k/deks/s", DEK)
+    api.delete(f"{KEKS}/gone")
     status, answer = api.call(method, path, body)
     operation = paths(api)[documented][method.lower()]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import serdes.rules.jsonata  # noqa: F401 - before others import its library, which raises the recursion limit
 from harness.registry import RegistryNode
 from serdes.client import RegistryClient
 

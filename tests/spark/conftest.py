@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import ssl
 import sys
 import threading
 from collections import Counter
@@ -80,6 +81,7 @@ class ScriptedRegistry:
         self.asked: Counter[int | str] = Counter()
         self.status: int | None = None
         self.authorizations: set[str] = set()
+        self._scheme = "http"
         self._schemas: dict[int, dict[str, Any]] = {}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -88,7 +90,13 @@ class ScriptedRegistry:
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
+
+    def wrap(self, tls: ssl.SSLContext) -> None:
+        """Speak https from now on."""
+        self._scheme = "https"
+        self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that leaves is a case
 
     def add(self, schema: Any) -> int:
         """Make an Avro schema known under the next id."""

@@ -169,3 +169,25 @@ def test_without_installation(scripted_registry: Any, spark: SparkSession) -> No
 def test_session_that_has_the_jar(scripted_registry: Any, spark: SparkSession, tmp_path: Any) -> None:
     """A session that has the classes needs no jar."""
     install(spark, registry=_settings(scripted_registry), jar=tmp_path / "none.jar")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"token_url": "http://localhost:1/token", "client_id": "a", "client_secret": "b"}, id="oauth"),
+        pytest.param({"token": "t", "logical_cluster": "lsrc-1"}, id="cluster"),
+    ],
+)
+def test_credentials_that_the_jvm_does_not_know(
+    scripted_registry: Any, spark: SparkSession, options: dict[str, str]
+) -> None:
+    """They are refused with the way out, in Python and in the catalog itself, not left out of the requests."""
+    with pytest.raises(NotInstalled, match="path='python'"):
+        install(spark, registry=_settings(scripted_registry, **options))
+
+    install(spark, registry=_settings(scripted_registry))
+    for name, value in {"urls": scripted_registry.url, **options}.items():
+        spark.conf.set(f"spark.sql.catalog.strata_oauth.{name}", value)
+    spark.conf.set("spark.sql.catalog.strata_oauth", "strata.spark.StrataCatalog")
+    with pytest.raises(Exception, match='path="python"'):
+        spark.sql("SHOW USER FUNCTIONS IN strata_oauth").collect()

@@ -30,8 +30,8 @@ pytestmark = [
 PROTO = (
     'syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto"; '
     "message M {{ int64 n = 1; uint64 big = 2; google.protobuf.Timestamp at = 3; google.protobuf.Duration took = 4; "
-    "map<string, Part> parts = 5; repeated string tags = 6; optional string note = 7; {more} "
-    "message Part {{ double x = 1; bytes raw = 2; }} }}"
+    "map<string, Part> parts = 5; repeated string tags = 6; optional string note = 7; Empty empty = 9; {more} "
+    "message Empty {{}} message Part {{ double x = 1; bytes raw = 2; }} }}"
 )
 FIRST = Schema(PROTO.format(more=""), "PROTOBUF")
 SECOND = Schema(PROTO.format(more="string label = 8;"), "PROTOBUF")
@@ -78,6 +78,7 @@ def test_protobuf_values(spark: SparkSession, registry: RegistryClient) -> None:
         parts={"a": {"x": 0.5, "raw": b"\xff"}},
         tags=["t", ""],
         note="",
+        empty={},
     )
     rows = _batch(spark, join(schema_id, full), join(schema_id, b"\0"), None)
 
@@ -88,7 +89,7 @@ def test_protobuf_values(spark: SparkSession, registry: RegistryClient) -> None:
 
     assert (
         "struct<n:bigint,big:decimal(20,0),at:timestamp,took:interval day to second,"
-        "parts:map<string,struct<x:double,raw:binary>>,tags:array<string>,note:string>"
+        "parts:map<string,struct<x:double,raw:binary>>,tags:array<string>,note:string,empty:struct<>>"
     ) == decoded.schema["v"].dataType.simpleString()
     assert (-1, Decimal(2**64 - 1), timedelta(seconds=-90), ["t", ""], "") == (
         first.n,
@@ -97,9 +98,10 @@ def test_protobuf_values(spark: SparkSession, registry: RegistryClient) -> None:
         first.tags,
         first.note,
     )
+    assert () == tuple(first.empty)
     assert datetime(1970, 1, 1, 0, 0, 1, 5) == first.at  # noqa: DTZ001 - the session is in UTC
     assert (0.5, bytearray(b"\xff")) == tuple(first.parts["a"])
-    assert (0, Decimal(0), None, None, {}, [], None) == tuple(empty)
+    assert (0, Decimal(0), None, None, {}, [], None, None) == tuple(empty)
     assert null is None
 
 

@@ -1,11 +1,14 @@
 """How a worker that decodes Protobuf and JSON deals with its registry; no Spark session is needed."""
 
+import json
 import pickle
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from harness.payload_columns import kind_of
 from serdes.client import ClientSettings, Reference, RegistryClient, Schema
 from serdes.errors import RegistryError
 from serdes.framing import join
@@ -136,7 +139,11 @@ def test_places_over_many_parts(registry: RegistryClient) -> None:
     """In a batch of many parts every value and every error stays at the place of its frame."""
     schema_id = registry.register("payloads-parts", Schema(JSON, "JSON")).schema_id
     damaged = {3, 255, 256, 700, 999}
-    frames = [join(schema_id, b'{"n": "x"}' if n in damaged else b'{"n": %d}' % n) for n in range(1000)]
+    long = {5, 6, 300, 999}
+    frames = [
+        join(schema_id, (b'{"n": "x"}' if n in damaged else b'{"n": %d}' % n) + b" " * 2**20 * (n in long))
+        for n in range(1000)
+    ]
 
     decoded = payload_decoder(_plan(registry.settings.urls[0], "JSON", JSON)).decode(_binary(*frames))
 
@@ -144,3 +151,74 @@ def test_places_over_many_parts(registry: RegistryClient) -> None:
     assert {n: frames[n] for n in damaged} == {
         n: error["frame"] for n, error in enumerate(decoded.field("error").to_pylist()) if error is not None
     }
+
+
+DEEP_PROTO = """syntax = "proto2"; message M { required int64 n = 1; optional string s = 2; repeated Part parts = 3;
+  map<string, double> by = 4; optional uint64 big = 5; repeated sint32 packed = 6 [packed = true];
+  optional group G = 7 { optional bytes raw = 8; } message Part { optional string name = 1; repeated Leaf leaves = 2; }
+  message Leaf { optional bool t = 1; optional float f = 2; } }"""
+DEEP_MESSAGE = kind_of(Schema(DEEP_PROTO, "PROTOBUF"))(
+    n=-300,
+    s="aübb",
+    parts=[{"name": "abc", "leaves": [{"t": True, "f": 2.0}, {}]}, {}],
+    by={"eee": 1.5},
+    big=2**64 - 1,
+    packed=[-1, 300],
+    g={"raw": b"\xff"},
+)
+DEEP_JSON = {
+    "properties": {
+        "n": {"type": "integer"},
+        "s": {"type": "string"},
+        "parts": {"type": "array", "items": {"properties": {"name": {"type": "string"}, "t": {"type": "boolean"}}}},
+        "by": {"type": "object", "additionalProperties": {"type": "number"}},
+        "any": {},
+    }
+}
+DEEP_VALUE = {
+    "n": -300,
+    "s": "aübb",
+    "parts": [{"name": "abc", "t": True}, {}],
+    "by": {"eee": 1.5},
+    "any": [1, {"k": None}],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "payload"),
+    [
+        pytest.param("PROTOBUF", DEEP_PROTO, b"\0" + DEEP_MESSAGE.SerializeToString(), id="protobuf"),
+        pytest.param("JSON", json.dumps(DEEP_JSON), json.dumps(DEEP_VALUE, ensure_ascii=False).encode(), id="json"),
+    ],
+)
+def test_many_damaged_frames(registry: RegistryClient, kind: str, text: str, payload: bytes) -> None:
+    """Of 20,000 damaged frames each is a value or a dead letter with its bytes, and the reasons are few."""
+    schema_id = registry.register(f"payloads-damaged-{kind}", Schema(text, kind)).schema_id
+    good, chance = join(schema_id, payload), Random(2026)
+    frames = [_damaged(good, chance) for _ in range(20_000)]
+
+    decoded = payload_decoder(_plan(registry.settings.urls[0], kind, text)).decode(_binary(good, *frames))
+
+    decoded.validate(full=True)
+    errors = decoded.field("error").to_pylist()
+    assert errors[0] is None
+    assert decoded.field("value").is_null().to_pylist() == [one is not None for one in errors]
+    assert [one["frame"] for one in errors if one] == [
+        frame for one, frame in zip(errors[1:], frames, strict=True) if one
+    ]
+    assert 5_000 < sum(one is not None for one in errors) < 20_000
+    assert len({one["reason"] for one in errors if one}) < 30
+
+
+def _damaged(good: bytes, chance: Random) -> bytes:
+    """The frame with some bytes changed, perhaps cut, perhaps longer, perhaps with a piece twice."""
+    changed = bytearray(good)
+    for _ in range(chance.randrange(4)):
+        changed[chance.randrange(5, len(changed))] = chance.choice(
+            (0, 1, 0x22, 0x7F, 0x80, 0xFF, chance.randrange(256))
+        )
+    if chance.random() < 0.1:
+        start = chance.randrange(5, len(changed))
+        changed[start:start] = changed[start : start + chance.randrange(9)]
+    end = chance.choice((None, None, None, chance.randrange(len(changed))))
+    return bytes(changed[:end]) + chance.choice((b"", b"", b"", b"\0"))

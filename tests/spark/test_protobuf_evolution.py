@@ -163,6 +163,26 @@ def test_message_indexes(client: RegistryClient, path: tuple[int, ...], payload:
     assert [value] == PayloadColumn(client, proto(NESTED), message="shop.A.B.C").read(frame)
 
 
+def test_message_behind_a_map(client: RegistryClient) -> None:
+    """A client registers a descriptor, in which the entries of maps are messages too; the path counts them."""
+    text = "message A { map<string, int32> m = 1; B b = 2; message B { int32 n = 1; } }"
+    outer = kind_of(proto(PROTO3 + text))
+    inner = type(outer().b)
+    frame = ProtobufSerializer(client, inner)(inner(n=5), topic="proto-behind")
+    as_registered = client.get_version("proto-behind-value", "latest").schema
+
+    for reader in (as_registered, proto(PROTO3 + text)):
+        assert [{"n": 5}] == PayloadColumn(client, reader, message="shop.A.B").read(frame)
+
+
+def test_another_package(client: RegistryClient) -> None:
+    """A message is known by its full name: one of another package is another message."""
+    frame = proto_frame(client, proto('syntax = "proto3"; package mall; message M { int32 n = 1; }'), b"\x08\x05")
+    reader = proto(PROTO3 + "message M { int32 n = 1; }")
+
+    assert [("message is mall.M", split(frame)[0])] == PayloadColumn(client, reader).read(frame)
+
+
 def test_guids(client: RegistryClient) -> None:
     """A frame may name its schema by GUID, with a path behind it."""
     schema = proto(PROTO3 + "message A {} message M { int32 n = 1; }")

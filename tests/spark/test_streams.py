@@ -1,7 +1,12 @@
 """Dead letters apart from good rows, and decodes in running streams."""
 
+import contextlib
 import json
+import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -15,8 +20,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from harness.registry import RegistryNode
-from serdes.client import ClientSettings, RegistryClient
-from spark_udfs import decode, install, split_dead_letters
+from serdes.client import ClientSettings, RegisteredSchema, RegistryClient
+from spark_udfs import decode, install, run_stream, split_dead_letters
 
 pytestmark = [
     pytest.mark.spark,
@@ -256,24 +261,185 @@ def test_for_each_batch(
 
 
 def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder) -> None:
-    """While the registry is away a new id stops the query; started again from its checkpoint, it has lost nothing."""
+    """While the registry is away known ids go on, a new one stops the query; from its checkpoint it loses nothing."""
     with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
         client = RegistryClient(node.url, retries=1, backoff=0.01)
         first = client.register("outage", json.dumps(NUMBER)).schema_id
         second = client.register("outage", json.dumps(NAMED)).schema_id
         decoded = topic.stream().withColumn("decoded", decoder(client.settings, subject="outage", version=1))
-        values, dead = split_dead_letters(decoded)
+        values, _ = split_dead_letters(decoded)
         sink = tmp_path / "values"
         with _writing(values.select("offset", "decoded.*"), sink) as query:
             topic.produce(frame(first, NUMBER, {"n": 1}))
             query.processAllAvailable()
             node.kill()
-            topic.produce(frame(first, NUMBER, {"n": 2}), frame(second, NAMED, {"n": 3, "label": None}))
-            with pytest.raises(StreamingQueryException, match=r"schema id \d could not be looked up"):
+            topic.produce(frame(first, NUMBER, {"n": 2}))
+            query.processAllAvailable()
+            topic.produce(frame(first, NUMBER, {"n": 3}), frame(second, NAMED, {"n": 4, "label": None}))
+            with pytest.raises(
+                StreamingQueryException, match=r"schema id \d could not be looked up: .*does not answer"
+            ):
                 query.processAllAvailable()
+        assert [(0, 1), (1, 2)] == _in_order(spark.read.parquet(str(sink)))
         node.restart()
         with _writing(values.select("offset", "decoded.*"), sink) as query:
             query.processAllAvailable()
 
-    assert [(0, 1), (1, 2), (2, 3)] == _in_order(spark.read.parquet(str(sink)))
-    assert dead.isStreaming
+    assert [(0, 1), (1, 2), (2, 3), (3, 4)] == _in_order(spark.read.parquet(str(sink)))
+
+
+class DeadPort:
+    """Takes connections on a port and drops them, as a registry that is going down does; counts them."""
+
+    def __init__(self, port: int) -> None:
+        self.attempts = 0
+        self._socket = socket.create_server(("127.0.0.1", port))
+        self._thread = threading.Thread(target=self._drop)
+        self._thread.start()
+
+    def _drop(self) -> None:
+        with contextlib.suppress(OSError):  # it is closed
+            while True:
+                self._socket.accept()[0].close()
+                self.attempts += 1
+
+    def close(self) -> None:
+        """Leave the port."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+
+
+def test_short_outage(frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder, spark: SparkSession) -> None:
+    """A record of a new id waits while the registry is away for less than the retries take; the query never stops."""
+    with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
+        client = RegistryClient(node.url, retries=600, backoff=0.05, max_backoff=0.1)
+        schema_id = client.register("short-outage", json.dumps(NUMBER)).schema_id
+        decoded = topic.stream().withColumn("decoded", decoder(client.settings, subject="short-outage"))
+        values, _ = split_dead_letters(decoded)
+        table = f"short_outage_{decoder.path}"
+        node.kill()
+        dead = DeadPort(node.port)
+        with _running(values.select("offset", "decoded.*"), table) as query:
+            topic.produce(frame(schema_id, NUMBER, {"n": 1}))
+            _wait_until(lambda: dead.attempts > 3)
+            dead.close()
+            node.restart()
+            query.processAllAvailable()
+
+            assert query.exception() is None
+
+    assert [(0, 1)] == _in_order(spark.table(table))
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+class Build:
+    """Builds a query that writes Parquet, with the reader schema that it is told."""
+
+    def __init__(self, topic: Topic, sink: Path, decoder: Decoder, settings: ClientSettings) -> None:
+        self.versions: list[int | None] = []
+        self.query: StreamingQuery | None = None
+        self.refuses: int | None = None
+        self._topic, self._sink, self._decoder, self._settings = topic, sink, decoder, settings
+
+    def __call__(self, reader: RegisteredSchema) -> StreamingQuery:
+        """Start it."""
+        if reader.version == self.refuses:
+            raise ValueError("not this one")
+        column = self._decoder(self._settings, schema_id=reader.schema_id)
+        values, _ = split_dead_letters(self._topic.stream().withColumn("decoded", column))
+        writer = values.select("offset", "decoded.*").writeStream.format("parquet")
+        self.query = writer.option("checkpointLocation", f"{self._sink}.checkpoint").start(str(self._sink))
+        self.versions.append(reader.version)
+        return self.query
+
+
+@contextmanager
+def _following(build: Build, settings: ClientSettings, subject: str) -> Iterator[None]:
+    """`run_stream` in a thread, until the query is stopped."""
+    arguments: dict[str, Any] = {"registry": settings, "subject": subject, "evolve": "restart", "poll": 0.1}
+    with ThreadPoolExecutor(1) as threads:
+        following = threads.submit(run_stream, build, **arguments)
+        _wait_until(lambda: build.query is not None or following.done())
+        try:
+            if not following.done():
+                yield
+        finally:
+            if build.query is not None:
+                build.query.stop()
+        assert build.query is following.result()
+
+
+def test_restart_on_a_newer_version(
+    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder
+) -> None:
+    """With evolve="restart" the fields of a newer version appear in mid-stream; no record is lost or doubled."""
+    subject, sink = f"restarts_{decoder.path}", tmp_path / "sink"
+    first = registry.register(subject, json.dumps(NUMBER)).schema_id
+    build = Build(topic, sink, decoder, registry.settings)
+
+    with _following(build, registry.settings, subject):
+        topic.produce(frame(first, NUMBER, {"n": 1}))
+        build.query.processAllAvailable()
+        for n in range(2, 5):
+            topic.produce(frame(first, NUMBER, {"n": n}))
+        second = registry.register(subject, json.dumps(NAMED)).schema_id
+        topic.produce(frame(second, NAMED, {"n": 5, "label": "in between"}))
+        _wait_until(lambda: build.versions == [1, 2])
+        topic.produce(frame(second, NAMED, {"n": 6, "label": "after"}), frame(first, NUMBER, {"n": 7}))
+        build.query.processAllAvailable()
+
+    rows = spark.read.option("mergeSchema", "true").parquet(str(sink))
+    assert [(n - 1, n) for n in range(1, 8)] == _in_order(rows.select("offset", "n"))
+    assert ["after"] == [row["label"] for row in rows.where("n = 6").collect()]
+
+
+def test_versions_that_are_passed_over(
+    spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The query goes on as it was with a version that cannot be taken up, and while the registry is away."""
+    decoder = Decoder(spark, "jvm")
+    with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
+        client = RegistryClient(node.url, retries=0)
+        client.set_config("NONE")
+        client.register("passed", json.dumps(NUMBER))
+        build = Build(topic, tmp_path / "sink", decoder, client.settings)
+        build.refuses = 3
+        with _following(build, client.settings, "passed"):
+            client.register("passed", json.dumps({**NUMBER, "fields": [{"name": "n", "type": "string"}]}))
+            _wait_until(lambda: "version 2 of passed is not taken up" in caplog.text)
+            client.register("passed", json.dumps({**NAMED, "doc": "refused"}))
+            _wait_until(lambda: "version 3 of passed is not taken up: not this one" in caplog.text)
+            node.kill()
+            _wait_until(lambda: "no look at newer versions of passed" in caplog.text)
+            node.restart()
+            client.register("passed", json.dumps(NAMED))
+            _wait_until(lambda: build.versions == [1, 1, 4])
+
+
+def test_stream_that_keeps_its_version(
+    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic
+) -> None:
+    """Unless told otherwise the query is built once, and its end is the end."""
+    schema_id = registry.register("kept", json.dumps(NUMBER)).schema_id
+    topic.produce(frame(schema_id, NUMBER, {"n": 1}))
+    versions = []
+
+    def build(reader: RegisteredSchema) -> StreamingQuery:
+        versions.append(reader.version)
+        column = decode("value", registry=registry.settings, schema_id=reader.schema_id, path="python")
+        writer = topic.stream().select(column["value"]["n"].alias("n")).writeStream.format("memory").queryName("kept")
+        return writer.trigger(availableNow=True).start()
+
+    query = run_stream(build, registry=registry.settings, subject="kept")
+
+    assert not query.isActive
+    assert ([1], [(1,)]) == (versions, _in_order(spark.table("kept")))
+    with pytest.raises(ValueError, match="allowed are keep, restart"):
+        run_stream(build, registry=registry.settings, subject="kept", evolve="never")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a reader schema is in Spark, and that arrays of decoded values have just that type."""
+"""What a reader schema is in Spark, and that decoded arrays have just that type."""
 
 import io
 import json
@@ -10,10 +10,8 @@ import fastavro
 import pytest
 from pyspark.sql.pandas.types import to_arrow_type
 
-from serdes.arrow.layout import Style, layout
-from serdes.avro import compile_decoder
+from serdes.arrow import BatchDecoder, Style
 from serdes.avro_schema import parse
-from spark_udfs.arrays import UNFIT
 from spark_udfs.reader_schema import write
 from spark_udfs.types import UnsupportedSchema, type_of
 
@@ -165,12 +163,11 @@ def test_type(schema: Any, spark: str, values: list[Any], expected: list[Any]) -
     found = type_of(parse(reader))
 
     assert spark == found.spark.simpleString()
-    assert to_arrow_type(found.spark) == found.arrow
 
-    decode = compile_decoder(json.dumps(schema), reader, numeric_times=True, tagged_unions=True)
-    array = found.build([decode(_payload(schema, value)) for value in values])
+    decoder = BatchDecoder(reader, {1: json.dumps(schema)}, style=Style.SPARK)
+    array = decoder.array(decoder.rows([b"\0\0\0\0\1" + _payload(schema, value) for value in values]))
 
-    assert found.arrow == array.type
+    assert to_arrow_type(found.spark) == array.type
     assert expected == array.to_pylist()
 
 
@@ -228,18 +225,3 @@ def test_multiplying_records_are_refused() -> None:
 
     with pytest.raises(UnsupportedSchema, match="more than 10000 types"):
         type_of(parse(json.dumps(schema)))
-
-
-@pytest.mark.parametrize("kind", ["timestamp-millis", "local-timestamp-millis"])
-def test_instant_out_of_range(kind: str) -> None:
-    """Milliseconds that are no microseconds of 64 bits are refused by the builder, not wrapped around."""
-    with pytest.raises(UNFIT):
-        type_of(parse(json.dumps(_logical("long", kind)))).build([2**62])
-
-
-@pytest.mark.parametrize("schema", [row[1] for row in TYPES], ids=[row[0] for row in TYPES])
-def test_batches_have_the_same_types(schema: Any) -> None:
-    """What `serdes.arrow` makes for Spark has the types of the plan."""
-    node = parse(json.dumps(schema))
-
-    assert type_of(node).arrow == layout(node, Style.SPARK).arrow

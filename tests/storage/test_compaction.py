@@ -16,8 +16,12 @@ from storage.records import (
     ConfigKey,
     ConfigValue,
     ContextKey,
+    DekKey,
+    DekValue,
     DeleteSubjectKey,
     HighWaterKey,
+    KekKey,
+    KekValue,
     ModeKey,
     NoopKey,
     SchemaKey,
@@ -48,6 +52,8 @@ def dropped(*records):
 
 
 NOOP = encode(NoopKey())
+KEK = encode(KekKey("k"), KekValue("aws-kms", "arn", {}, None, shared=False, deleted=False, created=1))
+DEK = encode(DekKey("k", "s", "A", 1), DekValue("QQ==", deleted=False, created=1))
 FULL = encode(ConfigKey("s"), ConfigValue(MappingProxyType({"compatibilityLevel": "FULL"})))
 
 # records, offsets that go
@@ -60,6 +66,7 @@ PLANS = [
     pytest.param([FULL, encode(ConfigKey("s")), NOOP], [0, 1], id="a setting taken back"),
     pytest.param([NOOP, NOOP, FULL], [0, 1], id="NOOPs"),
     pytest.param([NOOP, NOOP], [0], id="the last record stays"),
+    pytest.param([KEK, DEK, encode(DekKey("k", "s", "A", 1)), KEK, NOOP], [0, 1, 2], id="encryption keys"),
     pytest.param(
         [schema("s", 1, 7), encode(HighWaterKey("."), 7), gone("s", 1), NOOP], [0, 2], id="the highest id's mark stays"
     ),
@@ -95,6 +102,7 @@ RECORDS = st.one_of(
     st.builds(lambda n: encode(HighWaterKey("."), n), NUMBERS),
     st.just(NOOP),
     st.just(encode(ContextKey(".d"))),
+    st.sampled_from([KEK, DEK, encode(KekKey("k")), encode(DekKey("k", "s", "A", 1))]),
 )
 HISTORIES = st.lists(RECORDS, min_size=5, max_size=40)
 

@@ -16,8 +16,12 @@ from storage.records import (
     ConfigKey,
     ConfigValue,
     ContextKey,
+    DekKey,
+    DekValue,
     DeleteSubjectKey,
     HighWaterKey,
+    KekKey,
+    KekValue,
     ModeKey,
     NoopKey,
     Reference,
@@ -131,6 +135,43 @@ RECORDS = [
             '"resourceType":"topic","associationType":"value","subject":"orders-value","lifecycle":"STRONG",'
             '"frozen":true,"createTs":17}'
         ),
+    ),
+    (
+        "a key encryption key",
+        KekKey("payments"),
+        KekValue("aws-kms", "arn:aws:kms:1", {"KeyState": "Enabled"}, "é", shared=False, deleted=False, created=17),
+        '{"keytype":"NOOP","kind":"KEK","name":"payments","magic":0}',
+        (
+            '{"name":"payments","kmsType":"aws-kms","kmsKeyId":"arn:aws:kms:1","kmsProps":{"KeyState":"Enabled"},'
+            '"doc":"é","shared":false,"deleted":false,"createTs":17}'
+        ),
+    ),
+    (
+        "a key encryption key of few words",
+        KekKey("k"),
+        KekValue("hcvault", "http://vault/k", {}, None, shared=False, deleted=True, created=0),
+        '{"keytype":"NOOP","kind":"KEK","name":"k","magic":0}',
+        '{"name":"k","kmsType":"hcvault","kmsKeyId":"http://vault/k","shared":false,"deleted":true,"createTs":0}',
+    ),
+    (
+        "a data encryption key",
+        DekKey("payments", "orders-value", "AES256_GCM", 2),
+        DekValue("QUJD", deleted=False, created=18),
+        (
+            '{"keytype":"NOOP","kind":"DEK","kekName":"payments","subject":"orders-value","algorithm":"AES256_GCM",'
+            '"version":2,"magic":0}'
+        ),
+        (
+            '{"kekName":"payments","subject":"orders-value","algorithm":"AES256_GCM","version":2,'
+            '"encryptedKeyMaterial":"QUJD","deleted":false,"createTs":18}'
+        ),
+    ),
+    (
+        "the tombstone of a data encryption key",
+        DekKey("payments", "s", "AES256_SIV", 1),
+        None,
+        '{"keytype":"NOOP","kind":"DEK","kekName":"payments","subject":"s","algorithm":"AES256_SIV","version":1,"magic":0}',
+        None,
     ),
 ]
 

@@ -13,8 +13,12 @@ from storage.records import (
     ConfigKey,
     ConfigValue,
     ContextKey,
+    DekKey,
+    DekValue,
     DeleteSubjectKey,
     HighWaterKey,
+    KekKey,
+    KekValue,
     ModeKey,
     NoopKey,
     SchemaKey,
@@ -203,6 +207,70 @@ def test_tombstone_takes_an_association_out_of_every_index():
     assert fold().associations == fold(record, Record(record.key, None)).associations
 
 
+def kek(name="k", **other):
+    """A record that holds a key encryption key."""
+    value = KekValue("aws-kms", "arn", {}, None, shared=False, deleted=other.get("deleted", False), created=1)
+    return encode(KekKey(name), value)
+
+
+def dek(version=1, subject="s", kek="k", algorithm="AES256_GCM", **other):
+    """A record that holds a version of a data encryption key."""
+    value = DekValue(other.get("material", "QQ=="), deleted=other.get("deleted", False), created=2)
+    return encode(DekKey(kek, subject, algorithm, version), value)
+
+
+def test_encryption_keys_are_found_by_name_and_subject():
+    """Versions in their order, each algorithm apart, soft-deleted ones when asked for; the newest record counts."""
+    series = [dek(2), dek(10), dek(1, deleted=True), dek(10, material="Qg==")]
+    others = [dek(1, algorithm="AES256_SIV"), dek(1, "t", deleted=True), dek(1, "u", kek="none")]
+    keys = fold(kek(), kek("gone", deleted=True), *series, *others).encryption_keys
+    found = keys.versions("k", "s", "AES256_GCM", include_deleted=True)
+
+    assert [(1, "QQ==", True), (2, "QQ==", False), (10, "Qg==", False)] == [
+        (key.version, value.material, value.deleted) for key, value in found
+    ]
+    assert [2, 10] == [key.version for key, _ in keys.versions("k", "s", "AES256_GCM", include_deleted=False)]
+    assert ["s", "s"] == list(keys.subjects("k", include_deleted=False))
+    assert ["s", "s", "t"] == sorted(keys.subjects("k", include_deleted=True))
+    assert (True, True) == (
+        keys.kek("gone", include_deleted=False) is None,
+        keys.kek("gone", include_deleted=True).deleted,
+    )
+    assert 6 == keys.dek_count
+
+
+def test_tombstones_take_encryption_keys_away():
+    """After the tombstones nothing of the keys is left; one of what is not there changes nothing."""
+    records = [kek(), dek(), dek(2)]
+
+    assert (
+        fold().encryption_keys == fold(*records, *(Record(r.key, None) for r in [*records, *records])).encryption_keys
+    )
+
+
+def test_key_that_is_written_anew_loses_no_other_spelling():
+    """A tombstone takes the other spellings of its key along, unless the same append sets the key again."""
+    odd = b'{"keytype":"MODE","magic":0,"subject":"s"}'
+    state = fold(Record(odd, b'{"mode":"READONLY"}'))
+    gone, again = encode(ModeKey("s")), encode(ModeKey("s"), "IMPORT")
+
+    assert [Record(odd, None)] == state.tombstones_besides([gone])
+    assert [] == state.tombstones_besides([gone, again])
+    assert [Record(odd, None)] == state.tombstones_besides([again, gone])
+
+
+def test_noop_of_an_unknown_kind_is_passed_over():
+    """What a later release may say in a NOOP is no reason to set the record aside, nor to remember its key."""
+    state = fold(Record(b'{"keytype":"NOOP","kind":"LATER","magic":0}', b"{}"))
+
+    assert (0, 0, 0, 0) == (
+        state.offset,
+        state.set_aside_count,
+        state.encryption_keys.dek_count,
+        len(state.odd_keys),
+    )
+
+
 def test_entries_already_seen_change_nothing():
     """Applying an entry at or before the State's offset returns the same State."""
     state = fold(schema("s", 1, 1))
@@ -219,6 +287,24 @@ SET_ASIDE = [
         "metadata whose identity cannot be computed",
         Entry(1, 0, *(lambda r: (r.key, r.value))(schema("t", 1, 2, metadata={"tags": {"t": 5}}))),
         "identity",
+    ),
+    ("a KEK of no KMS", Entry(1, 0, b'{"keytype":"NOOP","kind":"KEK","name":"k"}', b'{"kmsKeyId":"a"}'), "kmsType"),
+    (
+        "a KEK whose properties are no texts",
+        Entry(
+            1, 0, b'{"keytype":"NOOP","kind":"KEK","name":"k"}', b'{"kmsType":"a","kmsKeyId":"a","kmsProps":{"p":1}}'
+        ),
+        "property of the KMS",
+    ),
+    (
+        "a DEK of version 0",
+        Entry(
+            1,
+            0,
+            b'{"keytype":"NOOP","kind":"DEK","kekName":"k","subject":"s","algorithm":"A","version":0}',
+            b"{}",
+        ),
+        "out of range",
     ),
 ]
 

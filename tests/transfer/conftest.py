@@ -21,7 +21,16 @@ from registry.settings import Settings
 from storage.log import Record
 from storage.open_log import open_log
 from storage.record_json import encode
-from storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
+from storage.records import (
+    AssociationKey,
+    AssociationValue,
+    Reference,
+    SchemaId,
+    SchemaKey,
+    SchemaValue,
+    Subject,
+    Version,
+)
 
 
 @contextmanager
@@ -119,12 +128,45 @@ def fill(registry: Registry) -> None:
     registry.delete(":.staging:orders-value")
     registry.register("scratch", record("Scratch", "highest_id"))
     registry.delete("scratch", permanent=True)
+    keys(registry)
+    associations(registry)
     registry.setting("config", "", compatibility="FULL")
     registry.setting("config", "item", compatibility="NONE", normalize=True)
     registry.setting("config", ":.staging:", compatibility="FORWARD")
     registry.setting("config", ":.__GLOBAL:", compatibility="BACKWARD_TRANSITIVE")
     registry.setting("mode", "basket", mode="READONLY")
     registry.setting("mode", ":.staging:", mode="READONLY")
+
+
+def associations(registry: Registry) -> None:
+    """A subject of one topic, one that two topics share, one in a context."""
+    for name, subject, lifecycle in (
+        ("paid", "paid", "STRONG"),
+        ("houses", "address", "WEAK"),
+        ("homes", "address", "WEAK"),
+        ("goods", ":.staging:basket", "STRONG"),
+    ):
+        wanted = [{"subject": subject, "associationType": "value", "lifecycle": lifecycle}]
+        body = {"resourceName": name, "resourceNamespace": "lkc", "resourceId": f"id of {name}", "associations": wanted}
+        registry.call("POST", "/associations", body)
+
+
+def keys(registry: Registry) -> None:
+    """Key encryption keys and data encryption keys, of several algorithms and versions, some soft-deleted."""
+    path = "/dek-registry/v1/keks"
+    for name, more in (("k", {"doc": "ö", "kmsProps": {"p": "1"}}), ("gone", {})):
+        registry.call("POST", path, {"name": name, "kmsType": "aws-kms", "kmsKeyId": "arn", **more})
+    for kek, subject, version, algorithm in (
+        ("k", "orders-value", 1, "AES256_GCM"),
+        ("k", "orders-value", 2, "AES256_GCM"),
+        ("k", ":.staging:a b/c", 1, "AES256_SIV"),
+        ("gone", "orders-value", 1, "AES128_GCM"),
+    ):
+        body = {"version": version, "algorithm": algorithm, "encryptedKeyMaterial": "QUJD"}
+        registry.call("POST", f"{path}/{kek}/deks/{quote(subject, safe='')}", body)
+    registry.call("DELETE", f"{path}/k/deks/orders-value/versions/1")
+    registry.call("DELETE", f"{path}/gone/deks/orders-value?algorithm=AES128_GCM")
+    registry.call("DELETE", f"{path}/gone")
 
 
 # What the REST interface does not take or tell: metadata and rules in the log, a kind that only others know, bytes.
@@ -142,6 +184,10 @@ RAW = [
         ),
     ),
     Record(b'{"keytype":"ASSOC","tenant":"default","resourceName":"orders","magic":0}', b'{"guid":"1"}'),
+    encode(
+        AssociationKey("lkc", "orders", "topic", "value", Subject("orders-value")),
+        AssociationValue("g", "t-1", "STRONG", frozen=False, created=1),
+    ),
     Record(b"\xff\xfe not text", b"\x00\x80"),
     Record(b'{"keytype":"CONFIG","subject":"no-versions","magic":0}', b'{"compatibilityLevel":"NONE"}'),
     Record(b'{"keytype":"MODE","magic":0}', b'{"mode":"READONLY"}'),

@@ -7,7 +7,7 @@ import pytest
 
 from registry.transfer import rest_source
 from storage.record_json import encode
-from storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
+from storage.records import KekKey, KekValue, Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
 
 
 @pytest.fixture
@@ -73,6 +73,51 @@ def test_what_an_interrupted_run_borrowed_is_given_back(strata, source, serve, t
 
     assert (0, "") == (code, output), errors
     assert "strata-highest-id" not in new.call("GET", "/subjects?deleted=true")
+
+
+KEKS = "/dek-registry/v1/keks"
+
+
+def test_another_key_is_not_overwritten(strata, source, serve, target_log):
+    """A target that has another key of the name is refused before anything is written."""
+    old, new = serve(source), serve(target_log)
+    new.call("POST", KEKS, {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "other"})
+
+    code, _, errors = strata("migrate", "--from", old.url, "--to", new.url)
+
+    assert (2, True) == (code, "otherwise than the source" in errors)
+    assert ("other", [], "READWRITE") == (
+        new.call("GET", f"{KEKS}/k")["kmsKeyId"],
+        new.call("GET", "/subjects?deleted=true"),
+        new.call("GET", "/mode")["mode"],
+    )
+
+
+def test_shared_keys_and_credentials_of_another_make(strata, write_raw, serve, tmp_path, target_log):
+    """A shared key goes into a log without its credentials; a service refuses it and says what to do."""
+    value = KekValue("hcvault", "u", {"token.id": "hush", "p": "1"}, None, shared=True, deleted=False, created=1)
+    write_raw(f"sqlite:///{tmp_path / 'foreign.db'}", encode(KekKey("k"), value))
+    foreign = serve(f"sqlite:///{tmp_path / 'foreign.db'}")
+
+    assert 0 == strata("migrate", "--from", foreign.url, "--to", f"sqlite:///{tmp_path / 'log.db'}")[0]
+    code, _, errors = strata("migrate", "--from", foreign.url, "--to", serve(target_log).url)
+
+    assert b"hush" not in (tmp_path / "log.db").read_bytes()
+    assert (2, True) == (code, "Set shared to false" in errors)
+
+
+def test_a_frozen_association_arrives_unfrozen(strata, source, serve, target_log):
+    """It could only be made with its subject's first schema: the comparison says what became of it."""
+    old, new = serve(source), serve(target_log)
+    body = {"resourceName": "t", "resourceNamespace": "lkc", "resourceId": "t"}
+    body["associations"] = [{"associationType": "value", "schema": {"schema": '"int"'}}]
+    old.call("POST", "/associations", body)
+
+    code, output, _ = strata("migrate", "--from", old.url, "--to", new.url)
+
+    assert 1 == code
+    assert ["association lkc/t topic value with :.lkc:t-value: frozen is true in A, false in B"] == output.splitlines()
+    assert "STRONG" == new.call("GET", "/associations/resources/t")[0]["lifecycle"]
 
 
 def test_another_registry_is_not_overwritten(strata, source, serve, target_log):

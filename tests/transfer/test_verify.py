@@ -15,6 +15,15 @@ BASKET_MODE = '{"keytype":"MODE","subject":"basket","magic":0}'
 STAGING = '{"keytype":"CONTEXT","tenant":"default","context":".staging","magic":0}'
 HIGHEST = '{"keytype":"NOOP","context":".","magic":0}'
 ASSOC = '{"keytype":"ASSOC","tenant":"default","resourceName":"orders","magic":0}'
+TOPIC = (
+    '{"keytype":"ASSOC","tenant":"default","resourceName":"orders","resourceNamespace":"lkc",'
+    '"resourceType":"topic","associationType":"value","subject":"orders-value","magic":0}'
+)
+KEK = '{"keytype":"NOOP","kind":"KEK","name":"k","magic":0}'
+DEK = (
+    '{"keytype":"NOOP","kind":"DEK","kekName":"k","subject":"orders-value","algorithm":"AES256_GCM",'
+    '"version":2,"magic":0}'
+)
 
 
 def _put(*path, to):
@@ -60,6 +69,21 @@ def _put(*path, to):
             'ASSOC","tenant":"default","resourceName":"orders","magic":0}: value is',
             id="unknown record",
         ),
+        pytest.param(
+            TOPIC,
+            _put("lifecycle", to="WEAK"),
+            'topic value with orders-value: lifecycle is "STRONG" in A, "WEAK" in B',
+            id="association",
+        ),
+        pytest.param(KEK, _put("kmsKeyId", to="x"), 'key encryption key k: kmsKeyId is "arn" in A, "x" in B', id="KEK"),
+        pytest.param(KEK, None, "key encryption key k: only in A", id="KEK missing"),
+        pytest.param(
+            DEK,
+            _put("encryptedKeyMaterial", to="QQ=="),
+            'AES256_GCM of orders-value under k version 2: encryptedKeyMaterial is "QUJD" in A, "QQ==" in B',
+            id="DEK",
+        ),
+        pytest.param(DEK, _put("deleted", to=True), "version 2: deleted is false in A, true in B", id="DEK deleted"),
     ],
 )
 def test_a_planted_difference_is_found(strata, raw_source, tmp_path, key, change, expected):

@@ -23,10 +23,20 @@ record RegistrySettings(
     String keyFile)
     implements Serializable {
 
+    /** OAuth client credentials and what belongs to them: without them the registry would be asked as nobody. */
+    private static final List<String> PYTHON_ONLY = List.of(
+        "token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster", "identity_pool");
+
     static RegistrySettings of(CaseInsensitiveStringMap options) {
         String urls = options.get("urls");
         if (urls == null || urls.isBlank()) {
             throw new IllegalArgumentException("the catalog has no option urls: the registry's address");
+        }
+        for (String name : PYTHON_ONLY) {
+            if (options.containsKey(name)) {
+                throw new IllegalArgumentException(
+                    "the JVM path does not know the option " + name + "; call decode with path=\"python\"");
+            }
         }
         return new RegistrySettings(
             List.of(urls.split(",")),

@@ -1,0 +1,168 @@
+"""Decide data encryption keys (DEKs): per KEK, subject and algorithm a series of versions.
+
+A client makes a DEK, has its KMS encrypt it under the KEK, and stores the outcome here. Whoever may use the KEK can
+decrypt it again; this service cannot.
+"""
+
+import unicodedata
+from dataclasses import dataclass, replace
+
+from registry import errors
+from registry.decide.keks import kek_of
+from registry.effective import mode_in_force
+from registry.lookup import LATEST
+from registry.writer import Decision
+from storage.record_json import encode
+from storage.records import MAX_VERSION, DekKey, DekValue, Subject, context_of
+from storage.state import State
+
+__all__ = [
+    "AES256_GCM",
+    "ALGORITHMS",
+    "Dek",
+    "DekRequest",
+    "check_subject",
+    "create_dek",
+    "dek_of",
+    "delete_deks",
+    "undelete_deks",
+]
+
+AES256_GCM = "AES256_GCM"
+ALGORITHMS = ("AES128_GCM", AES256_GCM, "AES256_SIV")
+_MAX_SUBJECT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class DekRequest:
+    """A version of a DEK to make; `rewrap`: in the place of the one that stands, encrypted anew.
+
+    `deleted`: soft-deleted from the start, as in a copy of another registry.
+    """
+
+    kek: str
+    subject: Subject
+    algorithm: str = AES256_GCM
+    version: int = 1
+    material: str | None = None
+    deleted: bool = False
+    rewrap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dek:
+    """A version of a DEK as it stands now."""
+
+    key: DekKey
+    value: DekValue
+
+
+def create_dek(state: State, request: DekRequest, now: int, most: int) -> Decision[Dek]:
+    """Return a version of a DEK and the record that makes it; a soft-deleted one comes back if nothing else differs.
+
+    A version keeps the time at which it was made, so that encrypting it anew makes it no younger. `now` is in
+    milliseconds since the epoch; `most` is how many versions of DEKs there may be.
+
+    Raises:
+        RegistryError: 40370 without material under a shared KEK, 40470, 40971, 40972, 42205, 42271.
+    """
+    check_subject(request.subject)
+    if not 1 <= request.version <= MAX_VERSION:
+        raise errors.invalid_key("version")
+    kek = kek_of(state, request.kek, include_deleted=request.deleted)
+    _check_writable(state, request.subject)
+    key = DekKey(request.kek, request.subject, request.algorithm, request.version)
+    value = DekValue(request.material, deleted=request.deleted, created=now)
+    held = _held(state, key)
+    if held:
+        value = replace(value, created=held.value.created)
+        same = value.material == held.value.material and value.deleted != held.value.deleted
+        if not same and not request.rewrap:
+            raise errors.key_exists(request.subject)
+    if not request.material:
+        raise errors.no_key_management() if kek.shared else errors.invalid_key("encryptedKeyMaterial")
+    if not held and state.encryption_keys.dek_count >= most:
+        raise errors.too_many_keys(most)
+    return Decision(Dek(key, value), [encode(key, value)])
+
+
+def delete_deks(
+    state: State, kek: str, subject: Subject, algorithm: str, version: int | None, *, permanent: bool
+) -> Decision[None]:
+    """Return the records that delete a version of a DEK, or (None) all of them; none for what is soft-deleted already.
+
+    Raises:
+        RegistryError: 40470, 40471, 42205, 42271.
+    """
+    found = _affected(state, kek, subject, algorithm, version)
+    if not permanent:
+        return _marked(found, deleted=True)
+    if any(not dek.value.deleted for dek in found):
+        raise errors.key_not_soft_deleted(subject)
+    return Decision(None, [encode(dek.key) for dek in found])
+
+
+def undelete_deks(state: State, kek: str, subject: Subject, algorithm: str, version: int | None) -> Decision[None]:
+    """Return the records that take soft deletions back: of a version of a DEK, or (None) of all.
+
+    Raises:
+        RegistryError: 40470, 40472 while the KEK is soft-deleted, 42205, 42271.
+    """
+    found = _affected(state, kek, subject, algorithm, version)
+    if kek_of(state, kek, include_deleted=True).deleted:
+        raise errors.key_soft_deleted(kek)
+    return _marked(found, deleted=False)
+
+
+def dek_of(state: State, kek: str, subject: Subject, algorithm: str, version: int, *, include_deleted: bool) -> Dek:
+    """Return a version of a DEK; the latest of those that are seen for `LATEST`.
+
+    Raises:
+        RegistryError: 40470, 42271 for a name or a subject that none can have.
+    """
+    check_subject(subject)
+    kek_of(state, kek, include_deleted=include_deleted)
+    if version == LATEST:
+        versions = _versions(state, kek, subject, algorithm, include_deleted=include_deleted)
+        found = versions[-1] if versions else None
+    else:
+        found = _held(state, DekKey(kek, subject, algorithm, version))
+    if found is None or (found.value.deleted and not include_deleted):
+        raise errors.key_not_found(subject)
+    return found
+
+
+def _affected(state: State, kek: str, subject: Subject, algorithm: str, version: int | None) -> list[Dek]:
+    one = dek_of(state, kek, subject, algorithm, LATEST if version is None else version, include_deleted=True)
+    _check_writable(state, subject)
+    return _versions(state, kek, subject, algorithm, include_deleted=True) if version is None else [one]
+
+
+def _versions(state: State, kek: str, subject: Subject, algorithm: str, *, include_deleted: bool) -> list[Dek]:
+    versions = state.encryption_keys.versions(kek, subject, algorithm, include_deleted=include_deleted)
+    return [Dek(key, value) for key, value in versions]
+
+
+def _held(state: State, key: DekKey) -> Dek | None:
+    value = state.encryption_keys.dek(key)
+    return Dek(key, value) if value else None
+
+
+def _marked(found: list[Dek], *, deleted: bool) -> Decision[None]:
+    changed = [dek for dek in found if dek.value.deleted != deleted]
+    return Decision(None, [encode(dek.key, replace(dek.value, deleted=deleted)) for dek in changed])
+
+
+def check_subject(subject: str) -> None:
+    """Refuse a subject that none can have.
+
+    Raises:
+        RegistryError: 42271.
+    """
+    if not 0 < len(subject) <= _MAX_SUBJECT or any(unicodedata.category(c) == "Cc" for c in subject):
+        raise errors.invalid_key("subject")
+
+
+def _check_writable(state: State, subject: Subject) -> None:
+    if mode_in_force(state, subject).is_read_only:
+        raise errors.read_only(subject, context_of(subject))

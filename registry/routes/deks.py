@@ -1,0 +1,191 @@
+"""`/dek-registry/v1/keks/{name}/deks`: data encryption keys, encrypted by a key encryption key (KEK)."""
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+from pydantic import BeforeValidator
+
+from registry import errors
+from registry.aliases import aliased_for_deks
+from registry.decide.deks import AES256_GCM, ALGORITHMS, check_subject, create_dek, dek_of, delete_deks, undelete_deks
+from registry.decide.keks import kek_of
+from registry.key_bodies import Algorithm, DekAnswer, DekBody, dek_answer
+from registry.lookup import page
+from registry.names import subject_name
+from registry.routes.parameters import (
+    Deleted,
+    KekPath,
+    Limit,
+    Offset,
+    Permanent,
+    SubjectPath,
+    VersionPath,
+    body_of,
+    failures,
+)
+from registry.service import Service, ServiceDep
+from registry.wire import Flag, answer, read_body
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/dek-registry/v1/keks/{name}/deks", tags=["encryption keys"])
+
+
+def _algorithm(value: object) -> object:
+    """A bad algorithm is an unknown path, as the reference has it."""
+    if value not in ("", *ALGORITHMS):
+        raise errors.not_found()
+    return value or AES256_GCM
+
+
+Cipher = Annotated[Algorithm, BeforeValidator(_algorithm), Query(alias="algorithm", description="what the key is for")]
+Rewrap = Annotated[Flag, Query(description="replace what stands: the same key, encrypted anew")]
+_CREATION = failures(400, 40370, 40470, 40971, 40972, 422, 42205, 42209, 42271)
+
+
+@router.get("", responses={200: {"model": list[str]}, **failures(40470, 42271)})
+async def subjects(
+    service: ServiceDep, name: KekPath, deleted: Deleted = False, offset: Offset = 0, limit: Limit = -1
+) -> Response:
+    """List the subjects that have data encryption keys under a key encryption key."""
+    state = await service.fresh()
+    kek_of(state, name, include_deleted=deleted)
+    found = sorted(set(state.encryption_keys.subjects(name, include_deleted=deleted)))
+    return answer(page(found, offset, limit if limit > 0 else -1))
+
+
+@router.post("", deprecated=True, responses={200: {"model": DekAnswer}, **_CREATION}, openapi_extra=body_of(DekBody))
+async def create_by_body(request: Request, service: ServiceDep, name: KekPath, rewrap: Rewrap = False) -> Response:
+    """Make a data encryption key for the subject that the body names."""
+    body: DekBody = await read_body(request, DekBody)
+    return await _create(service, body, name, subject_name(body.subject or ""), rewrap=rewrap)
+
+
+@router.get("/{subject}", responses={200: {"model": DekAnswer}, **failures(40470, 42271)})
+async def first(
+    service: ServiceDep, name: KekPath, subject: SubjectPath, algorithm: Cipher = "AES256_GCM", deleted: Deleted = False
+) -> Response:
+    """Return the first version of a data encryption key."""
+    return await _one(service, name, subject, algorithm, 1, deleted=deleted)
+
+
+@router.post("/{subject}", responses={200: {"model": DekAnswer}, **_CREATION}, openapi_extra=body_of(DekBody))
+async def create(
+    request: Request, service: ServiceDep, name: KekPath, subject: SubjectPath, rewrap: Rewrap = False
+) -> Response:
+    """Make a data encryption key for a subject, which the client has generated and encrypted; a version each time."""
+    body: DekBody = await read_body(request, DekBody)
+    return await _create(service, body, name, subject, rewrap=rewrap)
+
+
+@router.delete("/{subject}", status_code=204, responses={204: {}, **failures(40470, 40471, 42205, 42271)})
+async def delete(
+    service: ServiceDep,
+    name: KekPath,
+    subject: SubjectPath,
+    algorithm: Cipher = "AES256_GCM",
+    permanent: Permanent = False,
+) -> Response:
+    """Delete every version of a data encryption key."""
+    return await _delete(service, name, subject, algorithm, None, permanent=permanent)
+
+
+@router.post("/{subject}/undelete", status_code=204, responses={204: {}, **failures(40470, 40472, 42205, 42271)})
+async def undelete(
+    service: ServiceDep, name: KekPath, subject: SubjectPath, algorithm: Cipher = "AES256_GCM"
+) -> Response:
+    """Take the soft deletion of every version of a data encryption key back."""
+    return await _undelete(service, name, subject, algorithm, None)
+
+
+@router.get("/{subject}/versions", responses={200: {"model": list[int]}, **failures(40470, 42271)})
+async def versions(
+    service: ServiceDep,
+    name: KekPath,
+    subject: SubjectPath,
+    algorithm: Cipher = "AES256_GCM",
+    deleted: Deleted = False,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> Response:
+    """List the versions of a data encryption key."""
+    check_subject(subject)
+    state = await service.fresh()
+    kek_of(state, name, include_deleted=deleted)
+    keys, target = state.encryption_keys, aliased_for_deks(state, subject)
+    found = [key.version for key, _ in keys.versions(name, target, algorithm, include_deleted=deleted)]
+    return answer(page(found, offset, limit if limit > 0 else -1))
+
+
+@router.get("/{subject}/versions/{version}", responses={200: {"model": DekAnswer}, **failures(40470, 42202, 42271)})
+async def version(
+    service: ServiceDep,
+    name: KekPath,
+    subject: SubjectPath,
+    version: VersionPath,
+    algorithm: Cipher = "AES256_GCM",
+    deleted: Deleted = False,
+) -> Response:
+    """Return a version of a data encryption key."""
+    return await _one(service, name, subject, algorithm, version, deleted=deleted)
+
+
+@router.delete(
+    "/{subject}/versions/{version}",
+    status_code=204,
+    responses={204: {}, **failures(40470, 40471, 42202, 42205, 42271)},
+)
+async def delete_version(
+    service: ServiceDep,
+    name: KekPath,
+    subject: SubjectPath,
+    version: VersionPath,
+    algorithm: Cipher = "AES256_GCM",
+    permanent: Permanent = False,
+) -> Response:
+    """Delete a version of a data encryption key."""
+    return await _delete(service, name, subject, algorithm, version, permanent=permanent)
+
+
+@router.post(
+    "/{subject}/versions/{version}/undelete",
+    status_code=204,
+    responses={204: {}, **failures(40470, 40472, 42202, 42205, 42271)},
+)
+async def undelete_version(
+    service: ServiceDep, name: KekPath, subject: SubjectPath, version: VersionPath, algorithm: Cipher = "AES256_GCM"
+) -> Response:
+    """Take the soft deletion of a version of a data encryption key back."""
+    return await _undelete(service, name, subject, algorithm, version)
+
+
+async def _one(service: Service, kek: str, subject: str, algorithm: str, version: int, *, deleted: bool) -> Response:
+    state = await service.fresh()
+    target = aliased_for_deks(state, subject)
+    return answer(dek_answer(dek_of(state, kek, target, algorithm, version, include_deleted=deleted)))
+
+
+async def _create(service: Service, body: DekBody, kek: str, subject: str, *, rewrap: bool) -> Response:
+    now, most = time.time_ns() // 1_000_000, service.settings.max_keys
+    made = await service.writer.write(
+        lambda state: create_dek(state, body.request(kek, aliased_for_deks(state, subject), rewrap=rewrap), now, most)
+    )
+    return answer(dek_answer(made))
+
+
+async def _delete(
+    service: Service, kek: str, subject: str, algorithm: str, version: int | None, *, permanent: bool
+) -> Response:
+    await service.writer.write(
+        lambda state: delete_deks(state, kek, aliased_for_deks(state, subject), algorithm, version, permanent=permanent)
+    )
+    return Response(status_code=204)
+
+
+async def _undelete(service: Service, kek: str, subject: str, algorithm: str, version: int | None) -> Response:
+    await service.writer.write(
+        lambda state: undelete_deks(state, kek, aliased_for_deks(state, subject), algorithm, version)
+    )
+    return Response(status_code=204)

@@ -1,0 +1,95 @@
+"""`/dek-registry/v1/keks`: key encryption keys, which name the keys of a key management service (KMS)."""
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from registry import errors
+from registry.decide.keks import Kek, create_kek, delete_kek, kek_of, undelete_kek, update_kek
+from registry.key_bodies import KekAnswer, KekBody, KekChange, kek_answer
+from registry.lookup import page
+from registry.routes.parameters import Deleted, KekPath, Limit, Offset, Permanent, body_of, failures
+from registry.service import ServiceDep
+from registry.wire import answer, read_body
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/dek-registry/v1/keks", tags=["encryption keys"])
+
+
+@router.get("", responses={200: {"model": list[str]}, **failures()})
+async def names(
+    service: ServiceDep,
+    subject_prefix: Annotated[
+        list[str], Query(alias="subjectPrefix", description="only those with keys for such a subject")
+    ] = [],  # noqa: B006 - FastAPI copies it
+    deleted: Deleted = False,
+    offset: Offset = 0,
+    limit: Limit = -1,
+) -> Response:
+    """List the names of the key encryption keys."""
+    keys = (await service.fresh()).encryption_keys
+    prefixes = tuple(prefix for prefix in subject_prefix if prefix)
+    if prefixes:
+        found = [
+            name
+            for name in keys.deks
+            if any(subject.startswith(prefixes) for subject in keys.subjects(name, include_deleted=deleted))
+        ]
+    else:
+        found = [name for name, value in keys.keks.items() if deleted or not value.deleted]
+    return answer(page(sorted(found), offset, limit if limit > 0 else -1))
+
+
+@router.post(
+    "",
+    responses={200: {"model": KekAnswer}, **failures(400, 40370, 40971, 40972, 422, 42205, 42209, 42271)},
+    openapi_extra=body_of(KekBody),
+)
+async def create(request: Request, service: ServiceDep) -> Response:
+    """Make a key encryption key known; one that was soft-deleted comes back."""
+    body: KekBody = await read_body(request, KekBody)
+    asked, now, most = body.request(), time.time_ns() // 1_000_000, service.settings.max_keys
+    return answer(kek_answer(await service.writer.write(lambda state: create_kek(state, asked, now, most))))
+
+
+@router.get("/{name}", responses={200: {"model": KekAnswer}, **failures(40470, 42271)})
+async def one(service: ServiceDep, name: KekPath, deleted: Deleted = False) -> Response:
+    """Return a key encryption key."""
+    return answer(kek_answer(Kek(name, kek_of(await service.fresh(), name, include_deleted=deleted))))
+
+
+@router.put(
+    "/{name}",
+    responses={200: {"model": KekAnswer}, **failures(400, 40370, 40470, 422, 42205, 42209, 42271)},
+    openapi_extra=body_of(KekChange),
+)
+async def update(request: Request, service: ServiceDep, name: KekPath) -> Response:
+    """Change the properties or the description of a key encryption key."""
+    body: KekChange = await read_body(request, KekChange)
+    change = body.change()
+    return answer(kek_answer(await service.writer.write(lambda state: update_kek(state, name, change))))
+
+
+@router.delete("/{name}", status_code=204, responses={204: {}, **failures(40470, 40471, 42205, 42271, 42272)})
+async def delete(service: ServiceDep, name: KekPath, permanent: Permanent = False) -> Response:
+    """Delete a key encryption key that has no data encryption keys."""
+    await service.writer.write(lambda state: delete_kek(state, name, permanent=permanent))
+    return Response(status_code=204)
+
+
+@router.post("/{name}/undelete", status_code=204, responses={204: {}, **failures(40470, 42205, 42271)})
+async def undelete(service: ServiceDep, name: KekPath) -> Response:
+    """Take the soft deletion of a key encryption key back."""
+    await service.writer.write(lambda state: undelete_kek(state, name))
+    return Response(status_code=204)
+
+
+@router.post("/{name}/test", responses={200: {"model": KekAnswer}, **failures(40370, 40470, 42271)})
+async def test(service: ServiceDep, name: KekPath) -> Response:
+    """Use a shared key encryption key, which this service cannot: it has no access to a KMS."""
+    if kek_of(await service.fresh(), name, include_deleted=False).shared:
+        raise errors.no_key_management()
+    raise errors.invalid_key("shared")

@@ -1,0 +1,99 @@
+"""Associations through the REST interface: read from a running registry, and written into one.
+
+A target gives its own GUIDs. A frozen association can only be made together with its subject's first schema, so it
+arrives strong and not frozen, which the comparison at the end of a migration says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from typing import Any
+
+from registry.transfer.copies import TransferError
+from registry.transfer.progress import walk
+from registry.transfer.rest import THREADS, Connection, segment
+from storage.associations import Association
+from storage.log import Record
+from storage.record_json import encode
+from storage.records import AssociationKey, AssociationValue, Subject
+from storage.state import State
+
+__all__ = ["read_associations", "write_associations"]
+
+Resource = tuple[str, str, str, str]
+
+
+def read_associations(connection: Connection, subjects: Sequence[str]) -> list[Record] | None:
+    """Return what is associated with some subjects; None when the registry has no associations.
+
+    Raises:
+        TransferError: it does not answer, or with something else than associations.
+    """
+
+    def of(subject: str) -> list[Mapping[str, Any]] | None:
+        answer = connection.ask("GET", f"/associations/subjects/{segment(subject)}")
+        return list(answer.body) if answer.good else None
+
+    if not subjects or of(subjects[0]) is None:
+        return None
+    with ThreadPoolExecutor(THREADS) as pool:
+        told = walk(f"reading {connection.name}, associations", pool.map(of, subjects), len(subjects))
+        return [_record(body, connection) for found in told for body in found or ()]
+
+
+def write_associations(state: State, held: State, target: Connection) -> None:
+    """Make a registry associate what a State associates.
+
+    Raises:
+        TransferError: it refuses.
+    """
+    wanted = [one for key, one in sorted(state.associations.by_key.items()) if not _stands(held, key, one.value)]
+    for (name, namespace, resource_id, kind), group in walk(f"associations in {target.name}", list(_grouped(wanted))):
+        body = {
+            "resourceName": name,
+            "resourceNamespace": namespace,
+            "resourceId": resource_id,
+            "resourceType": kind,
+            "associations": [
+                {
+                    "subject": one.key.subject,
+                    "associationType": one.key.association_type,
+                    "lifecycle": one.value.lifecycle,
+                }
+                for one in group
+            ],
+        }
+        target.must("PUT", f"/associations/resources/{segment(resource_id)}", body)
+
+
+def _stands(held: State, key: AssociationKey, value: AssociationValue) -> bool:
+    found = held.associations.by_key.get(key)
+    return found is not None and (found.value.resource_id, found.value.lifecycle) == (
+        value.resource_id,
+        value.lifecycle,
+    )
+
+
+def _grouped(associations: Sequence[Association]) -> Iterator[tuple[Resource, list[Association]]]:
+    def resource(one: Association) -> Resource:
+        return one.key.resource_name, one.key.resource_namespace, one.value.resource_id, one.key.resource_type
+
+    for key, group in groupby(sorted(associations, key=resource), resource):
+        yield key, list(group)
+
+
+def _record(body: Mapping[str, Any], connection: Connection) -> Record:
+    try:
+        key = AssociationKey(
+            body["resourceNamespace"],
+            body["resourceName"],
+            body["resourceType"],
+            body["associationType"],
+            Subject(body["subject"].removeprefix(":.:")),
+        )
+        created = body.get("createTs") or 0
+        frozen = body.get("frozen") is True
+        value = AssociationValue(body.get("guid") or "", body["resourceId"], body["lifecycle"], frozen, created)
+    except (AttributeError, KeyError, TypeError):
+        raise TransferError(f"{connection.name} tells something that is not an association: {body}") from None
+    return encode(key, value)

@@ -1,0 +1,123 @@
+"""Encryption keys through the REST interface: read from a running registry, and written into one.
+
+Without them encrypted records are lost, so they are read and written as the schemas are. What a registry shows of a
+key in plain text (it does for shared ones) and of credentials is passed over. The age of a key is told, but not taken
+by a target.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from registry.decide.deks import ALGORITHMS
+from registry.decide.keks import without_credentials
+from registry.transfer.copies import TransferError
+from registry.transfer.progress import walk
+from registry.transfer.rest import THREADS, Connection, segment
+from storage.log import Record
+from storage.record_json import encode
+from storage.records import DekKey, DekValue, KekKey, KekValue, Subject
+from storage.state import State
+
+__all__ = ["missing_keys", "read_keys", "write_keys"]
+
+_KEKS = "/dek-registry/v1/keks"
+_ALL = {"deleted": "true"}
+# The path to ask, with what tells its keys apart; and the body.
+Step = tuple[tuple[str, ...], dict[str, Any]]
+
+
+def read_keys(connection: Connection) -> Iterator[Record]:
+    """Yield the keys that a registry tells, soft-deleted ones too; none when it keeps no keys.
+
+    Raises:
+        TransferError: it does not answer, or with something else than keys.
+    """
+    names = connection.ask("GET", _KEKS, **_ALL)
+    if not names.good:
+        return
+    for name in names.body:
+        path = f"{_KEKS}/{segment(name)}"
+        yield encode(KekKey(name), _kek(connection.get(path, **_ALL), connection))
+        for subject in connection.get(f"{path}/deks", **_ALL):
+            yield from _deks(connection, name, subject)
+
+
+def missing_keys(state: State, held: State, name: str) -> list[Step]:
+    """Return what is to be asked of a registry of this name, so that it holds the keys of a State.
+
+    Raises:
+        TransferError: it holds another key in the place of one.
+    """
+    known = dict(_steps(held))
+    for place, body in (steps := list(_steps(state))):
+        if known.get(place, body) != body:
+            raise TransferError(
+                f"{name} holds the key {body}, otherwise than the source: nothing was written. "
+                "Migrate into an empty registry"
+            )
+    return [step for step in steps if step[0] not in known]
+
+
+def write_keys(steps: Sequence[Step], target: Connection) -> None:
+    """Make keys known to a registry.
+
+    Raises:
+        TransferError: it refuses one.
+    """
+    for (path, *_), body in walk(f"keys for {target.name}", steps):
+        target.must("POST", path, body)
+
+
+def _deks(connection: Connection, kek: str, subject: str) -> Iterator[Record]:
+    path = f"{_KEKS}/{segment(kek)}/deks/{segment(subject)}/versions"
+    found = [
+        DekKey(kek, Subject(subject), algorithm, int(version))
+        for algorithm in ALGORITHMS
+        for version in connection.get(path, algorithm=algorithm, **_ALL)
+    ]
+
+    def one(key: DekKey) -> Record:
+        body = connection.get(f"{path}/{key.version}", algorithm=key.algorithm, **_ALL)
+        return encode(key, _dek(body, connection))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        yield from pool.map(one, found)
+
+
+def _kek(body: Mapping[str, Any], connection: Connection) -> KekValue:
+    try:
+        return KekValue(
+            body["kmsType"],
+            body["kmsKeyId"],
+            without_credentials(body.get("kmsProps") or {}),
+            body.get("doc"),
+            shared=body.get("shared") is True,
+            deleted=body.get("deleted") is True,
+            created=body.get("ts") or 0,
+        )
+    except (AttributeError, KeyError, TypeError):
+        raise TransferError(f"{connection.name} tells something that is not a key: {body}") from None
+
+
+def _dek(body: Mapping[str, Any], connection: Connection) -> DekValue:
+    try:
+        deleted, created = body.get("deleted") is True, body.get("ts") or 0
+        return DekValue(body["encryptedKeyMaterial"], deleted=deleted, created=created)
+    except (AttributeError, KeyError, TypeError):
+        raise TransferError(f"{connection.name} tells a key without its encrypted material") from None
+
+
+def _steps(state: State) -> Iterator[Step]:
+    """The requests that make the keys of a State, KEKs first."""
+    keys = state.encryption_keys
+    for name, kek in sorted(keys.keks.items()):
+        body: dict[str, Any] = {"name": name, "kmsType": kek.kms_type, "kmsKeyId": kek.kms_key_id}
+        body |= {"kmsProps": dict(kek.kms_props), "doc": kek.doc, "shared": kek.shared, "deleted": kek.deleted}
+        yield (_KEKS, name), body
+    for name, series in sorted(keys.deks.items()):
+        for (subject, algorithm), versions in sorted(series.items()):
+            for number, dek in sorted(versions.items()):
+                body = {"subject": subject, "version": number, "algorithm": algorithm, "deleted": dek.deleted}
+                body["encryptedKeyMaterial"] = dek.material
+                yield (f"{_KEKS}/{segment(name)}/deks/{segment(subject)}", algorithm, str(number)), body

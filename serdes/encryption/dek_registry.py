@@ -1,0 +1,156 @@
+"""The routes of the DEK registry as Python calls: key encryption keys (KEK) by name, data keys (DEK) by subject.
+
+Rules of this file: one request for a call, nothing is remembered; a key that is not there is None.
+"""
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from serdes.client import RegistryClient, context_of, segment
+from serdes.errors import RegistryError
+
+__all__ = ["LATEST", "Dek", "DekRegistry", "Kek"]
+
+LATEST = -1
+"""The version that stands for the newest."""
+
+T = TypeVar("T")
+
+_UNKNOWN_KEY = 40470
+_HIGHEST_VERSION = 2**31 - 1
+_LATEST_TS = 2**53
+_LONGEST_KEY = 64 * 1024  # the wrapped keys of clouds have some hundred bytes
+_KEKS = "/dek-registry/v1/keks"
+
+
+@dataclass(frozen=True, slots=True)
+class Kek:
+    """A key encryption key: where it is, not what it is.
+
+    Attributes:
+        name: in its context.
+        kms_type: which KMS holds it.
+        kms_key_id: its id there.
+        properties: of the KMS, as the registry has them.
+        shared: whether the registry may use it, and makes the data keys.
+    """
+
+    name: str
+    kms_type: str
+    kms_key_id: str
+    properties: tuple[tuple[str, str], ...] = ()
+    shared: bool = False
+
+    @classmethod
+    def from_answer(cls, answer: Mapping[str, Any]) -> "Kek":
+        """Read an answer."""
+        properties = {str(name): str(value) for name, value in (answer.get("kmsProps") or {}).items()}
+        return cls(
+            str(answer["name"]),
+            str(answer["kmsType"]),
+            str(answer["kmsKeyId"]),
+            tuple(sorted(properties.items())),
+            answer.get("shared") is True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Dek:
+    """A data key of a subject.
+
+    Attributes:
+        version: from 1.
+        algorithm: which cipher it is for.
+        wrapped: the key as its KEK encrypted it.
+        material: the key itself, where the registry may use the KEK.
+        created_at: Unix time in seconds.
+    """
+
+    version: int
+    algorithm: str
+    wrapped: bytes | None = field(repr=False)
+    material: bytes | None = field(repr=False)
+    created_at: float
+
+    @classmethod
+    def from_answer(cls, answer: Mapping[str, Any]) -> "Dek":
+        """Read an answer."""
+        return cls(
+            _number(answer["version"], 1, _HIGHEST_VERSION),
+            str(answer.get("algorithm") or "AES256_GCM"),
+            _bytes(answer.get("encryptedKeyMaterial")),
+            _bytes(answer.get("keyMaterial")),
+            _number(answer.get("ts") or 0, 0, _LATEST_TS) / 1000,
+        )
+
+
+class DekRegistry:
+    """The DEK registry of a registry, by way of its client."""
+
+    def __init__(self, client: RegistryClient) -> None:
+        self._client = client
+
+    def find_kek(self, name: str, subject: str) -> Kek | None:
+        """The KEK of a name, in the context of a subject."""
+        return self._found(Kek.from_answer, f"{_KEKS}/{segment(name)}", _context(subject))
+
+    def add_kek(self, kek: Kek, subject: str) -> Kek | None:
+        """Add a KEK; None if there is one by now."""
+        query = _context(subject)
+        body = {"name": kek.name, "kmsType": kek.kms_type, "kmsKeyId": kek.kms_key_id, "shared": kek.shared}
+        return self._added(Kek.from_answer, _KEKS, query, body)
+
+    def find_dek(self, kek: str, subject: str, algorithm: str, version: int, *, deleted: bool) -> Dek | None:
+        """A version of a subject's data key, or the newest; `deleted` finds soft-deleted ones too."""
+        query = {"algorithm": algorithm, "deleted": "true" if deleted else "false"}
+        return self._found(Dek.from_answer, f"{_KEKS}/{segment(kek)}/deks/{segment(subject)}/versions/{version}", query)
+
+    def add_dek(self, kek: str, subject: str, algorithm: str, version: int, wrapped: bytes | None) -> Dek | None:
+        """Add a version of a data key; without a wrapped key the registry makes one. None if it is there by now."""
+        body: dict[str, Any] = {"subject": subject, "version": version, "algorithm": algorithm}
+        if wrapped is not None:
+            body["encryptedKeyMaterial"] = base64.b64encode(wrapped).decode()
+        path = f"{_KEKS}/{segment(kek)}/deks"
+        try:
+            return self._added(Dek.from_answer, f"{path}/{segment(subject)}", {}, body)
+        except RegistryError as error:
+            if error.status != 405:
+                raise
+            return self._added(Dek.from_answer, path, {}, body)  # a registry older than that route
+
+    def _found(self, read: Callable[[Any], T], path: str, query: dict[str, str]) -> T | None:
+        try:
+            return self._client.ask(read, "GET", path, query=query)
+        except RegistryError as error:
+            if error.error_code != _UNKNOWN_KEY:
+                raise
+            return None
+
+    def _added(self, read: Callable[[Any], T], path: str, query: dict[str, str], body: dict[str, Any]) -> T | None:
+        try:
+            return self._client.ask(read, "POST", path, query=query, body=body)
+        except RegistryError as error:
+            if error.status != 409:
+                raise
+            return None
+
+
+def _context(subject: str) -> dict[str, str]:
+    context = context_of(subject).strip(":")
+    return {} if context in ("", ".") else {"context": context}
+
+
+def _bytes(text: Any) -> bytes | None:
+    if not text:
+        return None
+    if len(text) > _LONGEST_KEY:
+        raise ValueError("too long for a key")
+    return base64.b64decode(text, validate=True)
+
+
+def _number(value: Any, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError("not a number of this range")
+    return value

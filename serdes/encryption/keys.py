@@ -1,0 +1,227 @@
+"""Which key a record is encrypted with: the terms of a rule, the registry's answers, and the keys unwrapped so far.
+
+A rule without `encrypt.dek.expiry.days` has one data key, version 1. With it the newest version is used until it is
+that old; then a new one is added, by whoever is first.
+
+Rules of this file: however many threads miss a key, one asks; what the registry does not know is believed for a while,
+or a topic of damaged records would become as many requests.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from serdes.cache import SharedCache
+from serdes.client import RegistryClient, context_of
+from serdes.encryption.ciphers import ALGORITHMS, Cipher, CipherError, cipher_of, new_material
+from serdes.encryption.dek_registry import LATEST, Dek, DekRegistry, Kek
+from serdes.encryption.kms import Kms, KmsDriver
+from serdes.errors import RegistryError, RegistryUnavailable
+from serdes.rules.executors import RuleContext
+
+__all__ = ["Key", "KeyRing", "Terms"]
+
+_DAY = 24 * 60 * 60.0
+_PAUSE = 60.0
+"""Seconds until a rotation that failed is tried again; the old key is used meanwhile, as by Confluent's clients."""
+
+_ALTERNATES = "encrypt.alternate.kms.key.ids"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a rule says of its keys."""
+
+    kek: str
+    kms_type: str | None
+    kms_key_id: str | None
+    algorithm: str
+    expiry_days: int
+
+    @classmethod
+    def of(cls, context: RuleContext) -> "Terms":
+        """Read the parameters of a rule; CipherError says which is missing or wrong."""
+        kek = context.parameter("encrypt.kek.name")
+        if not kek:
+            raise CipherError("the rule has no parameter encrypt.kek.name")
+        algorithm = context.parameter("encrypt.dek.algorithm") or "AES256_GCM"
+        if algorithm not in ALGORITHMS:
+            raise CipherError(f"encrypt.dek.algorithm is {algorithm}; allowed are {', '.join(ALGORITHMS)}")
+        days = context.parameter("encrypt.dek.expiry.days") or "0"
+        if not (days.isascii() and days.isdigit() and len(days) < 8):
+            raise CipherError(f"encrypt.dek.expiry.days is {days}; allowed are whole numbers from 0")
+        kms_type, key_id = (context.parameter(name) or None for name in ("encrypt.kms.type", "encrypt.kms.key.id"))
+        return cls(kek, kms_type, key_id, algorithm, int(days))
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A version of a data key, unwrapped."""
+
+    version: int
+    cipher: Cipher
+
+
+@dataclass(frozen=True, slots=True)
+class _Current:
+    key: Key
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    until: float
+
+
+class KeyRing:
+    """The keys that one executor uses; safe to share between threads.
+
+    Args:
+        client: of the registry.
+        settings: of the executor: `encrypt.alternate.kms.key.ids`, and what the KMS takes.
+        drivers: KMS type → driver.
+        clock: Unix time in seconds; the age of keys is told by it.
+    """
+
+    def __init__(
+        self,
+        client: RegistryClient,
+        settings: Mapping[str, Any],
+        drivers: Mapping[str, KmsDriver],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._registry, self._settings, self._drivers, self._clock = DekRegistry(client), settings, drivers, clock
+        self._missing_ttl = client.settings.missing_ttl
+        capacity = client.settings.cache_size
+        self._keks: SharedCache[tuple[str, str], Kek | _Missing] = SharedCache(capacity)
+        self._own_keks: SharedCache[tuple[str, str], Kek] = SharedCache(capacity)  # who writes never takes "missing"
+        self._kms: SharedCache[Kek, Kms] = SharedCache(capacity)
+        self._current: SharedCache[tuple[Terms, str], _Current] = SharedCache(capacity)
+        self._stored: SharedCache[tuple[str, str, str, int], Dek | _Missing] = SharedCache(capacity)
+        self._opened: SharedCache[tuple[Kek, str, str, int], Key] = SharedCache(capacity)
+
+    def writing(self, terms: Terms, subject: str) -> Key:
+        """The key to encrypt with, made if there is none."""
+        return self._current.get(
+            (terms, subject), lambda: self._renewed(terms, subject), is_fresh=lambda one: self._clock() <= one.until
+        ).key
+
+    def reading(self, terms: Terms, subject: str, version: int) -> Key:
+        """The key of a version, soft-deleted ones included; CipherError if there is none."""
+        kek = self._keks.get(
+            (context_of(subject), terms.kek),
+            lambda: self._registry.find_kek(terms.kek, subject) or self._missing(),
+            is_fresh=self._is_believed,
+        )
+        if isinstance(kek, _Missing):
+            raise CipherError(f"the registry has no key encryption key {terms.kek}")
+
+        def load() -> Dek | _Missing:
+            found = self._registry.find_dek(terms.kek, subject, terms.algorithm, version, deleted=True)
+            return self._missing() if found is None else found
+
+        place = (terms.kek, subject, terms.algorithm, version)
+        dek = self._stored.get(place, load, is_fresh=self._is_believed)
+        if isinstance(dek, _Missing):
+            raise CipherError(f"the registry has no version {version} of the data key of {terms.kek} and {subject}")
+        return self._open(_agreed(kek, terms), dek, terms, subject)
+
+    def _renewed(self, terms: Terms, subject: str) -> _Current:
+        kek = self._own_keks.get((context_of(subject), terms.kek), lambda: self._found_or_added(terms, subject))
+        _agreed(kek, terms)
+        dek = self._find(terms, subject, LATEST if terms.expiry_days else 1)
+        if dek is None:
+            dek = self._add(kek, terms, subject, 1)
+        if not terms.expiry_days:
+            return _Current(self._open(kek, dek, terms, subject), float("inf"))
+        life = terms.expiry_days * _DAY
+        if self._clock() > dek.created_at + life:
+            try:
+                dek = self._add(kek, terms, subject, dek.version + 1)
+            except (RegistryError, RegistryUnavailable, CipherError):
+                return _Current(self._open(kek, dek, terms, subject), self._clock() + _PAUSE)
+        until = max(dek.created_at + life, self._clock() + _PAUSE)  # clocks may differ
+        return _Current(self._open(kek, dek, terms, subject), until)
+
+    def _found_or_added(self, terms: Terms, subject: str) -> Kek:
+        found = self._registry.find_kek(terms.kek, subject)
+        if found is not None:
+            return found
+        if terms.kms_type is None or terms.kms_key_id is None:
+            raise CipherError(
+                f"the registry has no key encryption key {terms.kek}, and the rule has not both encrypt.kms.type and "
+                "encrypt.kms.key.id to add it"
+            )
+        self._driver(terms.kms_type)
+        added = self._registry.add_kek(Kek(terms.kek, terms.kms_type, terms.kms_key_id), subject)
+        found = self._registry.find_kek(terms.kek, subject) if added is None else added
+        if found is None:
+            raise CipherError(f"the registry neither has nor takes the key encryption key {terms.kek}")
+        return found
+
+    def _find(self, terms: Terms, subject: str, version: int) -> Dek | None:
+        return self._registry.find_dek(terms.kek, subject, terms.algorithm, version, deleted=False)
+
+    def _add(self, kek: Kek, terms: Terms, subject: str, version: int) -> Dek:
+        """A version that was not there; who comes second takes what the first one added."""
+        wrapped = None
+        if not kek.shared:
+            wrapped = self._service(kek).wrap(self._key_ids(kek)[0], new_material(terms.algorithm))
+        dek = self._registry.add_dek(terms.kek, subject, terms.algorithm, version, wrapped)
+        if dek is None:
+            dek = self._find(terms, subject, version)
+        if dek is None:
+            raise CipherError(
+                f"the registry neither has nor takes version {version} of the data key of {terms.kek} and {subject}"
+            )
+        return dek
+
+    def _open(self, kek: Kek, dek: Dek, terms: Terms, subject: str) -> Key:
+        if dek.algorithm != terms.algorithm:
+            raise CipherError(f"the data key is one of {dek.algorithm}, not of {terms.algorithm}")
+
+        def unwrap() -> Key:
+            material = self._unwrapped(kek, dek) if dek.material is None else dek.material
+            return Key(dek.version, cipher_of(terms.algorithm, material))
+
+        return self._opened.get((kek, subject, terms.algorithm, dek.version), unwrap)
+
+    def _unwrapped(self, kek: Kek, dek: Dek) -> bytes:
+        if dek.wrapped is None:
+            raise CipherError(f"the registry gives no material for the data key of {kek.name}")
+        service, reason = self._service(kek), CipherError("there is no KMS key id")
+        for key_id in self._key_ids(kek):
+            try:
+                return service.unwrap(key_id, dek.wrapped)
+            except CipherError as error:
+                reason = error
+        raise reason
+
+    def _key_ids(self, kek: Kek) -> list[str]:
+        others = dict(kek.properties).get(_ALTERNATES) or self._settings.get(_ALTERNATES) or ""
+        return [kek.kms_key_id, *filter(None, (one.strip() for one in str(others).split(",")))]
+
+    def _service(self, kek: Kek) -> Kms:
+        driver = self._driver(kek.kms_type)
+        return self._kms.get(kek, lambda: driver(self._settings, dict(kek.properties)))
+
+    def _driver(self, kms_type: str) -> KmsDriver:
+        driver = self._drivers.get(kms_type)
+        if driver is None:
+            raise CipherError(f"there is no driver for the KMS type {kms_type}; there are: {', '.join(self._drivers)}")
+        return driver
+
+    def _missing(self) -> _Missing:
+        return _Missing(self._clock() + self._missing_ttl)
+
+    def _is_believed(self, found: object) -> bool:
+        return not isinstance(found, _Missing) or self._clock() < found.until
+
+
+def _agreed(kek: Kek, terms: Terms) -> Kek:
+    """The KEK, if it is the one that the rule means."""
+    for what, ours, theirs in (("type", terms.kms_type, kek.kms_type), ("key id", terms.kms_key_id, kek.kms_key_id)):
+        if ours is not None and ours != theirs:
+            raise CipherError(f"{terms.kek} has the KMS {what} {theirs} in the registry, and {ours} in the rule")
+    return kek

@@ -1,0 +1,168 @@
+"""Access tokens by OAuth 2.0 client credentials (RFC 6749, section 4.4): fetched once, renewed before they expire.
+
+Rules of this file: the secret goes to the token endpoint and nowhere else; neither it nor a token is part of an error.
+What the endpoint says is data of bounded size, of which an error repeats no more than a code out of RFC 6749.
+"""
+
+import base64
+import json
+import math
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from urllib3.exceptions import HTTPError
+
+from serdes.cache import SharedCache
+from serdes.errors import RegistryUnavailable, SerdeError, TokenError
+from serdes.exchange import RETRIED, Answer, backoff, brief, exchange, open_pool, retry_after
+from serdes.settings import ClientSettings
+
+__all__ = ["TokenSource"]
+
+_RENEWED_AT = 0.8
+"""The part of its life after which a token is renewed, as in Confluent's clients."""
+
+_MOST_BYTES = 64 * 1024
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, section 2.1
+_REFUSALS = frozenset(  # RFC 6749, section 5.2
+    {
+        "invalid_request",
+        "invalid_client",
+        "invalid_grant",
+        "unauthorized_client",
+        "unsupported_grant_type",
+        "invalid_scope",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Token:
+    text: str
+    renew_at: float
+    expires_at: float
+
+
+class TokenSource:
+    """The token of one client, shared by threads: however many need a new one, one of them asks for it.
+
+    Args:
+        settings: with `token_url`, `client_id` and `client_secret`.
+        sleep: waits before a repetition.
+        clock: seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if settings.token_url is None:
+            raise ValueError("tokens need a token_url")
+        self._settings, self._sleep, self._clock = settings, sleep, clock
+        self._url = settings.token_url
+        self._shown = urlunsplit((*urlsplit(self._url)[:3], "", ""))
+        self._pool = open_pool(settings, 1, ca_file=settings.token_ca_file)
+        self._tokens: SharedCache[None, _Token] = SharedCache(1)
+        self._last: _Token | None = None
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.clear()
+
+    def get(self, *, refused: str | None = None) -> str:
+        """A token to send; never the one that the registry refused, unless the endpoint gives it out again.
+
+        Raises:
+            TokenError: the endpoint refuses, or what it answers is no token.
+            RegistryUnavailable: it does not answer; trying later may help.
+        """
+        return self._tokens.get(
+            None,
+            lambda: self._renewed(refused),
+            is_fresh=lambda token: token.text != refused and self._clock() < token.renew_at,
+        ).text
+
+    def _renewed(self, refused: str | None) -> _Token:
+        last, now = self._last, self._clock()
+        in_force = last is not None and last.text != refused and now < last.expires_at
+        try:
+            token = self._fetch(attempts=1 if in_force else self._settings.retries + 1)
+        except SerdeError:
+            if last is None or not in_force:
+                raise
+            token = replace(last, renew_at=min(last.expires_at, now + self._settings.max_backoff))
+        self._last = token
+        return token
+
+    def _fetch(self, attempts: int) -> _Token:
+        wait: float | None = None
+        trouble = ""
+        for attempt in range(attempts):
+            if attempt:
+                self._sleep(backoff(self._settings, attempt, wait))
+            asked_at = self._clock()  # the life of a token begins before its answer arrives
+            try:
+                answer = self._ask()
+            except HTTPError as error:
+                trouble, wait = f"does not answer: {brief(error)}", None
+                continue
+            if answer.status == 200:
+                return self._read(answer.data, asked_at)
+            trouble, wait = f"keeps answering HTTP {answer.status}", retry_after(answer.headers)
+            if answer.status not in RETRIED:
+                raise TokenError(f"the token endpoint {self._shown} refuses: {_refusal(answer)}")
+        raise RegistryUnavailable(f"the token endpoint {self._shown} {trouble}")
+
+    def _ask(self) -> Answer:
+        # The pair as it is, not form-encoded before: what Confluent's clients send, and Kafka's by default.
+        pair = f"{self._settings.client_id}:{self._settings.client_secret}".encode()
+        form = {"grant_type": "client_credentials", "scope": self._settings.scope}
+        headers = {
+            "Accept": "application/json",
+            "Authorization": f"Basic {base64.b64encode(pair).decode()}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        payload = urlencode({name: value for name, value in form.items() if value is not None}).encode()
+        try:
+            return exchange(self._pool, "POST", self._url, payload, headers, _MOST_BYTES)
+        except SerdeError as error:
+            raise TokenError(f"the token endpoint {self._shown}: {error}") from None
+
+    def _read(self, data: bytes, asked_at: float) -> _Token:
+        try:
+            body = json.loads(data)
+            text, kind, life = body["access_token"], body.get("token_type", "Bearer"), _seconds(body.get("expires_in"))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            raise TokenError(f"what the token endpoint {self._shown} answers is not understood") from None
+        if not isinstance(text, str) or not _TOKEN.fullmatch(text):
+            raise TokenError(f"what the token endpoint {self._shown} gives is no bearer token")
+        if not isinstance(kind, str) or kind.lower() != "bearer":
+            raise TokenError(f"the token endpoint {self._shown} gives tokens that are not of type bearer")
+        if not life > 0:
+            raise TokenError(f"the token endpoint {self._shown} gives tokens that have expired already (expires_in)")
+        return _Token(text, asked_at + _RENEWED_AT * life, asked_at + life)
+
+
+def _seconds(value: Any) -> float:
+    """A life in seconds; where none is told the token is good until the registry refuses it."""
+    if value is None:
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError("expires_in")
+    return float(value)
+
+
+def _refusal(answer: Answer) -> str:
+    try:
+        code = json.loads(answer.data)["error"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        code = None
+    known = f"{code} " if isinstance(code, str) and code in _REFUSALS else ""
+    return f"{known}(HTTP {answer.status})"

@@ -1,0 +1,1 @@
+"""Data contracts: the rules that a schema carries, run over records. Needs the extra `rules`."""

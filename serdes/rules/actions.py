@@ -1,0 +1,121 @@
+"""What happens after a rule: nothing, an error, or a copy of the record among the dead letters and an error.
+
+Rules of this file: a dead letter carries no value that the schema's rules would have encrypted.
+"""
+
+import json
+import struct
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from serdes.errors import RuleError
+from serdes.rules.executors import RuleContext
+
+__all__ = ["ACTIONS", "NAME_HEADER", "header"]
+
+_PREFIX = "__rule."
+NAME_HEADER = _PREFIX + "name"
+"""The header that says which rule a dead letter failed."""
+
+
+def header(headers: Any, name: str) -> str | None:
+    """A header as text, the last one of a name; None if it is not there or no text."""
+    if not headers:
+        return None
+    found = None
+    for key, value in headers.items() if isinstance(headers, Mapping) else headers:
+        if key == name:
+            found = value
+    if isinstance(found, bytes | bytearray):
+        return bytes(found).decode(errors="replace")
+    return found if isinstance(found, str) else None
+
+
+def _nothing(conf: Mapping[str, Any], context: RuleContext, value: Any, error: Exception | None) -> None:
+    pass
+
+
+def _error(conf: Mapping[str, Any], context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
+    raise error or RuleError("the rule's action is ERROR")
+
+
+def _dead_letter(conf: Mapping[str, Any], context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
+    """Send the record as it was handed over to the topic of the rule, the metadata or the conf; then fail."""
+    topic, producer = context.parameter("dlq.topic") or conf["dlq.topic"], conf["dlq.producer"]
+    if not topic or producer is None:
+        raise RuleError("the record cannot go to the dead letters: there is no dlq.topic or no dlq.producer") from error
+    try:
+        producer.produce(
+            topic,
+            key=_bytes(context.original_key, context.redact if context.is_key else None),
+            value=_bytes(context.original_value, context.redact),
+            headers=_headers(context, error),
+        )
+        if conf["dlq.auto.flush"]:
+            producer.flush()
+        elif hasattr(producer, "poll"):
+            producer.poll(0)
+    except Exception as failure:
+        told = f"{error or 'the rule failed'}; and the record did not get to the dead letters in {topic}"
+        raise RuleError(told) from failure
+    raise error or RuleError("the rule's action is DLQ")
+
+
+ACTIONS: Mapping[str, Callable[[Mapping[str, Any], RuleContext, Any, Exception | None], None]] = {
+    "NONE": _nothing,
+    "ERROR": _error,
+    "DLQ": _dead_letter,
+}
+"""The actions that are known without being given; the first argument is the conf."""
+
+
+def _headers(context: RuleContext, error: Exception | None) -> list[tuple[str, bytes | None]]:
+    came = context.headers or ()
+    headers = [(name, _header(value)) for name, value in (came.items() if isinstance(came, Mapping) else came)]
+    about = {
+        "name": context.rule.name,
+        "mode": context.mode,
+        "subject": context.subject,
+        "topic": context.topic,
+        "exception": None if error is None else str(error),
+    }
+    headers += [(_PREFIX + name, _header(value)) for name, value in about.items() if name != "exception" or value]
+    return headers
+
+
+def _header(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return bytes(value) if isinstance(value, bytearray | memoryview) else str(value).encode()
+
+
+def _bytes(value: Any, redact: Callable[[Any], Any] | None) -> bytes | None:
+    """What was read as it came; what was to be written as JSON, simple values as Kafka's own serializers do."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    shown = value if redact is None else redact(value)
+    match shown:
+        case bool():
+            pass
+        case str() | UUID():
+            return str(shown).encode()
+        case int() if -(2**63) <= shown < 2**63:
+            return struct.pack(">q", shown)
+        case float():
+            return struct.pack(">d", shown)
+    return json.dumps(shown, default=_shown).encode()
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode("latin-1")
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, datetime | date | time | Decimal | UUID):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is nothing that JSON knows")

@@ -1,0 +1,237 @@
+"""Avro values, as rules see them: their fields, their JSON, their way from one schema to another.
+
+JSON has an Avro value by its underlying type: dates, times and timestamps are numbers in the unit of the schema, bytes
+a string of one character for each, a decimal a string of its digits, a uuid a string.
+
+Rules of this file: what is in the schema counts; a value that does not fit it is left for the encoder to refuse.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from uuid import UUID
+
+from serdes.avro_choice import chooser, fit
+from serdes.avro_decode import Decoder, compile_decoder
+from serdes.avro_encode import compile_encoder
+from serdes.avro_raw import lowering
+from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
+from serdes.avro_values import Branch, Shape, converter
+from serdes.errors import DecodeError, DecodeReason, EncodeError
+from serdes.model import Metadata, Rule, Schema
+from serdes.rules.executors import FieldTransform
+from serdes.rules.fields import Fields, Place, Visit
+
+__all__ = ["AvroShapes", "AvroValues"]
+
+Leaf = Callable[[Node, Place | None, Any, Any], Any]
+"""Called with the type of a leaf, its field, the record around it, and its value."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICRO = timedelta(microseconds=1)
+
+
+class AvroValues:
+    """The values of an Avro schema."""
+
+    def __init__(self, node: Node, metadata: Metadata | None = None, *, numeric_times: bool = False) -> None:
+        self._node = node
+        self._metadata = metadata
+        self._shape = Shape(numeric_times=numeric_times)
+        self._everywhere = _Walk(Fields(None, Rule(name="", type="")), tries=True)
+
+    def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
+        """What goes through the fields that a rule selects; `loosely` also through branches that do not fit a value."""
+        walk = _Walk(Fields(self._metadata, rule), loosely=loosely)
+
+        def visit(transform: FieldTransform, value: Any) -> Any:
+            def leaf(node: Node, place: Place | None, message: Any, inner: Any) -> Any:
+                if place is None or not place.selected:
+                    return inner
+                return transform(place.context(_type_name(node), message), inner)
+
+            return walk(self._node, None, None, value, leaf)
+
+        return visit
+
+    def plain(self, value: Any) -> Any:
+        """A value as it is: rules convert what they need."""
+        return value
+
+    def lower(self, value: Any) -> Any:
+        """A value as JSON."""
+        return self._everywhere(self._node, None, None, value, lambda node, _, __, inner: _lowered(node, inner))
+
+    def lift(self, value: Any) -> Any:
+        """What a rule made, as a value of the schema where it can be one."""
+        return self._everywhere(self._node, None, None, value, lambda node, _, __, inner: self._lifted(node, inner))
+
+    def _lifted(self, node: Node, value: Any) -> Any:
+        if not isinstance(node, Primitive | Fixed):
+            return value
+        logical = node.logical
+        try:
+            if logical is None:
+                return _lifted_plain(node, value)
+            if logical.name in ("decimal", "uuid"):
+                return _lifted_text(logical, value)
+            return self._lifted_time(logical, value)
+        except (DecodeError, ValueError, OverflowError, InvalidOperation):
+            return value
+
+    def _lifted_time(self, logical: Logical, value: Any) -> Any:
+        if isinstance(value, timedelta):
+            value = value // (_MICRO * 1000 if logical.name.endswith("millis") else _MICRO)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, datetime):
+            return (
+                value.astimezone(UTC).replace(tzinfo=None)
+                if logical.name.startswith("local") and value.tzinfo
+                else value
+            )
+        convert = converter(logical, logical, self._shape)
+        return convert(value) if convert is not None and type(value) is int else value
+
+
+class _Walk:
+    """Goes through a value along its schema and makes a new one.
+
+    What is no value of any type of a union stays, unless it `tries`: then what a type makes of it may be one; or goes
+    `loosely`: then through all types.
+    """
+
+    def __init__(self, fields: Fields, *, tries: bool = False, loosely: bool = False) -> None:
+        self._fields = fields
+        self._tries = tries or loosely
+        self._loosely = loosely
+        self._choosers: dict[int, Callable[[Any], tuple[int, Any]]] = {}
+
+    def __call__(self, node: Node, place: Place | None, message: Any, value: Any, leaf: Leaf) -> Any:
+        match node:
+            case Union():
+                return self._union(node, place, message, value, leaf)
+            case Record():
+                return self._record(node, value, leaf) if isinstance(value, Mapping) else value
+            case Array():
+                if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
+                    return value
+                return [self(node.items, place, message, one, leaf) for one in value]
+            case Map():
+                if not isinstance(value, Mapping):
+                    return value
+                return {key: self(node.values, place, message, one, leaf) for key, one in value.items()}
+        return leaf(node, place, message, value)
+
+    def _record(self, node: Record, value: Mapping[str, Any], leaf: Leaf) -> dict[str, Any]:
+        made = dict(value)
+        for one in node.fields:
+            if one.name in made:
+                place = self._fields.place(f"{node.name}.{one.name}", one.name, one.tags)
+                made[one.name] = self(one.type, place, made, made[one.name], leaf)
+        return made
+
+    def _union(self, node: Union, place: Place | None, message: Any, value: Any, leaf: Leaf) -> Any:
+        choose = self._choosers.get(id(node))
+        if choose is None:
+            choose = self._choosers[id(node)] = chooser(node)
+        try:
+            position, inner = choose(value)
+        except EncodeError:
+            for branch in node.branches if self._tries else ():
+                made = self(branch, place, message, value, leaf)
+                if self._loosely:
+                    value = made
+                elif fit(branch, made):
+                    return made
+            return value
+        made = self(node.branches[position], place, message, inner, leaf)
+        if inner is value or not fit(node.branches[position], made):
+            return made
+        return Branch(position, made) if isinstance(value, Branch) else (value[0], made)
+
+
+def _type_name(node: Node) -> str:
+    return str(node.kind).upper() if isinstance(node, Primitive) else type(node).__name__.upper()
+
+
+def _lowered(node: Node, value: Any) -> Any:
+    if isinstance(node, Enum) or not isinstance(node, Primitive | Fixed):
+        return value
+    if isinstance(value, Decimal | UUID):
+        return str(value)
+    lower = lowering(node.logical)
+    raw = value if lower is None else lower(value)
+    if not isinstance(raw, bytes | bytearray | memoryview):
+        return raw
+    if node.logical is not None and node.logical.name == "decimal":
+        return str(Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-node.logical.scale))
+    return bytes(raw).decode("latin-1")
+
+
+def _lifted_plain(node: Primitive | Fixed, value: Any) -> Any:
+    if isinstance(node, Fixed) or node.kind is Kind.BYTES:
+        return value.encode("latin-1") if isinstance(value, str) else value
+    if node.kind in (Kind.INT, Kind.LONG) and isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _lifted_text(logical: Logical, value: Any) -> Any:
+    if isinstance(value, str):
+        return Decimal(value) if logical.name == "decimal" else UUID(value)
+    if logical.name == "decimal" and isinstance(value, int | float) and not isinstance(value, bool):
+        return Decimal(str(value))
+    if isinstance(value, bytes):
+        convert = converter(logical, logical, Shape())
+        return value if convert is None else convert(value)
+    return value
+
+
+class AvroShapes:
+    """How Avro values go from one schema to another; `node` reads a schema with its references."""
+
+    def __init__(
+        self, node: Callable[[Schema], Node], written: Schema, wanted: Node | None, options: Mapping[str, Any]
+    ) -> None:
+        self._node = functools.cache(node)
+        self._written = written
+        self._wanted = wanted
+        self._options = options
+
+    def values(self, schema: Schema) -> AvroValues:
+        """The values of a schema, as rules see them."""
+        return AvroValues(self._node(schema), schema.metadata, numeric_times=self._options["numeric_times"])
+
+    def decoder(self, shape: Schema) -> Decoder:
+        """What reads payloads as values of a schema."""
+        reader = None if shape.bare == self._written.bare else self._node(shape)
+        return compile_decoder(self._node(self._written), reader, **self._options)
+
+    first = decoder
+
+    def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
+        """What takes a value that a migration made to another schema; it raises DecodeError."""
+        return self._converted(self._node(have), self._node(want))
+
+    adopted = between
+
+    def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:
+        """What takes a value of a schema to the reader schema of the caller."""
+        return None if self._wanted is None else self._converted(self._node(shape), self._wanted)
+
+    def _converted(self, have: Node, want: Node) -> Callable[[Any], Any]:
+        lift = AvroValues(have).lift
+        encode, decode = compile_encoder(have), compile_decoder(have, want, **self._options)
+
+        def convert(value: Any) -> Any:
+            try:
+                payload = encode(lift(value))
+            except EncodeError as error:
+                detail = f"what the rules make does not fit the schema: {error.detail}"
+                raise DecodeError(DecodeReason.INVALID_VALUE, detail, path=error.path) from None
+            return decode(payload)
+
+        return convert

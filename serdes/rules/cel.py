@@ -1,0 +1,256 @@
+"""Rules in CEL, the Common Expression Language: over whole values, or over fields.
+
+    CEL        message                                          the value
+    CEL_FIELD  value, fullName, name, typeName, tags, message   a field of a primitive type, and the record around it
+
+Both have `now`. In front of an expression may stand a guard and a semicolon: where the guard is false a condition holds
+and a transform leaves the value as it is. Strings may be asked isEmail, isHostname, isIpv4, isIpv6, isUri, isUriRef and
+isUuid, as for every client; CEL's own extensions for strings and numbers are there too.
+
+Timestamps are CEL's, dates are days since 1970, times of day durations, decimals and UUIDs strings. Protobuf messages
+are messages.
+
+The library is Google's, over their C++ implementation, which bounds the depth of an expression, the rounds of its
+macros and the time of its patterns. What it does not bound is the depth of a value, so that is done here, and memory.
+
+Rules of this file: one compiled expression for each text; values in and out.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from cel_expr_python import cel
+from cel_expr_python.ext import ext_math, ext_strings
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.wrappers_pb2 import StringValue
+
+from serdes.avro_values import Branch
+from serdes.cache import SharedCache
+from serdes.client import RegistryClient
+from serdes.errors import RuleError
+from serdes.rules.cel_functions import FUNCTIONS
+from serdes.rules.executors import FieldContext, FieldTransform, RuleContext
+
+__all__ = ["CelExecutor", "CelFieldExecutor"]
+
+MAX_EXPRESSION = 16 * 1024
+"""Characters of an expression."""
+MAX_DEPTH = 200
+"""How deep values may stand inside each other."""
+
+_PRIMITIVES = frozenset({"INT", "LONG", "FLOAT", "DOUBLE", "BOOLEAN", "NULL", "STRING", "BYTES"})
+_LITERAL = r'"""(?:[^\\]|\\.)*?"""|' + r"'''(?:[^\\]|\\.)*?'''|" + r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
+_GUARDED = re.compile(rf"((?:{_LITERAL}|[^;\"'])*);(.*)", re.DOTALL)
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_LEAST, _MOST = -(2**63), 2**64
+_QUOTABLE = re.compile(
+    r"no_such_field : \w+|No matching overloads found : .*|(?:divide|modulus) by zero|budget exceeded"
+)
+_CACHED = 1000
+_LONGEST_REASON = 200
+
+_Variables = Mapping[str, cel.Type]
+_MESSAGE: _Variables = {"message": cel.Type.DYN, "now": cel.Type.TIMESTAMP}
+_FIELD: _Variables = {
+    **_MESSAGE,
+    "value": cel.Type.DYN,
+    "fullName": cel.Type.STRING,
+    "name": cel.Type.STRING,
+    "typeName": cel.Type.STRING,
+    "tags": cel.Type.List(cel.Type.STRING),
+}
+
+
+class CelExecutor:
+    """Runs CEL over whole values."""
+
+    def __init__(self, client: RegistryClient, settings: Mapping[str, Any]) -> None:  # noqa: ARG002 - an interface
+        self._programs = _Programs(_MESSAGE)
+
+    def transform(self, context: RuleContext, message: Any) -> Any:
+        """The new value; for a condition whether it holds."""
+        return self._programs.result(context, message, message, {})
+
+
+class CelFieldExecutor:
+    """Runs CEL over fields of primitive types."""
+
+    def __init__(self, client: RegistryClient, settings: Mapping[str, Any]) -> None:  # noqa: ARG002 - an interface
+        self._programs = _Programs(_FIELD)
+
+    def field_transform(self, context: RuleContext) -> FieldTransform:
+        """What to call with each field of one record."""
+        asks = context.rule.kind == "CONDITION"
+
+        def one(field: FieldContext, value: Any) -> Any:
+            if field.type_name not in _PRIMITIVES:
+                return asks or value
+            data = {
+                "value": _to_cel(value),
+                "fullName": field.full_name,
+                "name": field.name,
+                "typeName": field.type_name,
+                "tags": sorted(field.tags),
+            }
+            return self._programs.result(context, field.message, value, data)
+
+        return one
+
+
+class _Programs:
+    """Compiled expressions over certain variables."""
+
+    def __init__(self, variables: _Variables) -> None:
+        self._variables = variables
+        self._environments: SharedCache[Any, Any] = SharedCache(_CACHED)
+        self._programs: SharedCache[Any, tuple[Any, Any]] = SharedCache(_CACHED)
+
+    def result(self, context: RuleContext, message: Any, value: Any, data: dict[str, Any]) -> Any:
+        expression = context.rule.expr or ""
+        descriptor = message.DESCRIPTOR if isinstance(message, Message) else None
+        pool = None if descriptor is None else descriptor.file.pool
+        guard, program = self._programs.get((expression, pool), lambda: self._compiled(expression, pool))
+        data["message"] = _to_cel(message)
+        if "now" in expression:
+            data["now"] = _timestamp(datetime.now(UTC))
+        asks = context.rule.kind == "CONDITION"
+        if guard is not None and _evaluated(guard, data) is not True:
+            return asks or value
+        return _evaluated(program, data)
+
+    def _compiled(self, expression: str, pool: Any) -> tuple[Any, Any]:
+        if not expression.strip():
+            raise RuleError("the rule has no expression")
+        if len(expression) > MAX_EXPRESSION:
+            raise RuleError(f"the expression is longer than {MAX_EXPRESSION} characters")
+        if "\0" in expression:
+            raise RuleError("the expression has a zero in it")
+        guarded = _GUARDED.fullmatch(expression)
+        guard, expression = guarded.groups() if guarded else ("", expression)
+        environment = self._environments.get(pool, lambda: self._environment(pool))
+        return _program(environment, guard) if guard.strip() else None, _program(environment, expression)
+
+    def _environment(self, pool: Any) -> Any:
+        return cel.NewEnv(
+            descriptor_pool=pool,
+            variables=self._variables,
+            functions=FUNCTIONS,
+            extensions=[ext_strings.ExtStrings(), ext_math.ExtMath()],
+        )
+
+
+def _program(environment: Any, expression: str) -> Any:
+    try:
+        return environment.compile(expression)
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0][:_LONGEST_REASON]
+        raise RuleError(f"the expression is no CEL that is read: {reason}") from None
+
+
+def _evaluated(program: Any, data: Mapping[str, Any]) -> Any:
+    try:
+        result = program.eval(data=data)
+        found = result.plain_value()
+    except RuntimeError as error:
+        raise RuleError(f"the expression cannot be evaluated: {_reason(error)}") from None
+    if result.type() == cel.Type.ERROR:
+        raise RuleError(f"the expression cannot be evaluated: {_reason(found)}")
+    return _from_cel(found)
+
+
+def _reason(error: Any) -> str:
+    """What is known not to quote the record, else the kind of error alone."""
+    text = str(error)
+    safe = _QUOTABLE.search(text)
+    return (safe.group() if safe is not None else text.partition(":")[0])[:_LONGEST_REASON]
+
+
+def _timestamp(value: datetime) -> Timestamp:
+    made = Timestamp()
+    made.FromDatetime(value)  # a datetime without a zone counts as UTC
+    return made
+
+
+def _duration(value: timedelta) -> Duration:
+    made = Duration()
+    made.FromTimedelta(value)
+    return made
+
+
+def _time_of_day(value: time) -> Duration:
+    whole = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+    return _duration(whole)
+
+
+def _text(value: str) -> str | StringValue:
+    """The library ends strings at their first zero, but not those inside messages."""
+    return StringValue(value=value) if "\0" in value else value
+
+
+def _whole(value: int) -> int:
+    if not _LEAST <= value < _MOST:
+        raise RuleError("the value holds an integer of more than 64 bits")
+    return value
+
+
+_INTO: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    ((bool, float, Message), lambda value: value),
+    (str, _text),
+    (int, _whole),
+    ((bytes, bytearray, memoryview), bytearray),  # the library ends bytes at their first zero
+    (datetime, _timestamp),
+    (date, lambda value: value.toordinal() - _EPOCH_ORDINAL),
+    (time, _time_of_day),
+    (timedelta, _duration),
+    ((Decimal, UUID), str),
+)
+
+
+_AS_IT_IS = frozenset({type(None), bool, float})
+
+
+def _to_cel(value: Any, depth: int = 0) -> Any:
+    """A value as the library takes it. It breaks on values that stand too deep inside each other."""
+    if type(value) in _AS_IT_IS:
+        return value
+    if depth > MAX_DEPTH:
+        raise RuleError(f"the value is nested deeper than {MAX_DEPTH}")
+    if isinstance(value, Mapping):
+        return {_key(key): _to_cel(one, depth + 1) for key, one in value.items()}
+    for kind, convert in _INTO:
+        if isinstance(value, kind):
+            return convert(value)
+    if isinstance(value, tuple) and len(value) == 2 and (isinstance(value, Branch) or isinstance(value[0], str)):
+        return _to_cel(value[1], depth + 1)  # a branch of a union, and a value for it
+    if isinstance(value, Sequence):
+        return [_to_cel(one, depth + 1) for one in value]
+    if hasattr(value, "__index__"):
+        return _whole(value.__index__())
+    if hasattr(value, "__float__"):
+        return float(value)
+    raise RuleError(f"the value holds a {type(value).__name__}, which CEL does not know")
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, bool | int):
+        return key
+    text = str(key)
+    if "\0" in text:
+        raise RuleError("the value has a key with a zero in it, which CEL cannot be given")
+    return text
+
+
+def _from_cel(value: Any) -> Any:
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, dict):
+        return {key: _from_cel(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_from_cel(one) for one in value]
+    return value

@@ -1,0 +1,161 @@
+"""What a schema's rules make of writing and reading its records, decided once for each schema and topic.
+
+Reading runs the domain rules of the schema whose shape the value has: the latest one where that is asked for, else the
+one it was written with. Only then the value goes on into the shape that the caller wants, if that is another one.
+
+    payload → encoding rules → decoder ┬────────────────────────────────┬→ domain rules → wanted shape
+                                       └ migration → … → shape of latest ┘
+
+Rules of this file: the order of things; formats say how values go from one schema to another.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+from serdes.client import RegistryClient
+from serdes.model import RegisteredSchema, Schema
+from serdes.rules.fields import Values
+from serdes.rules.running import DOMAIN, ENCODING, MIGRATION, Runner, Step, has_rules, run
+from serdes.strategies import RecordContext
+
+__all__ = ["Reading", "Shapes", "Writing", "reading_of", "writing_of"]
+
+Decode = Callable[[bytes], Any]
+Encode = Callable[[Any], bytes]
+Change = Callable[[Any], Any]
+
+
+class Shapes(Protocol):
+    """What a format knows of values and schemas, for one kind of record."""
+
+    def values(self, schema: Schema) -> Values:
+        """The values of a schema, as rules see them."""
+
+    def decoder(self, shape: Schema) -> Decode:
+        """What reads payloads as values of a schema."""
+
+    def first(self, shape: Schema) -> Decode:
+        """What reads payloads as values for the first migration, which starts from a schema."""
+
+    def between(self, have: Schema, want: Schema) -> Change:
+        """What takes a value from what one migration made to what the next one takes."""
+
+    def adopted(self, have: Schema, want: Schema) -> Change:
+        """What takes a value from what the last migration made to one of the latest schema."""
+
+    def wanted(self, shape: Schema) -> Change | None:
+        """What takes a value of a schema to what the caller wants, if that is something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """The rules of the schema that records are written with."""
+
+    values: Values
+    domain: tuple[Step, ...]
+    encoding: tuple[Step, ...]
+
+    def payload(self, value: Any, record: RecordContext, encode: Encode) -> bytes:
+        """The payload of a value."""
+        value = original = self.values.plain(value)
+        value = run(self.domain, value, record, original)
+        payload: bytes = run(self.encoding, encode(value), record, original)
+        return payload
+
+
+def writing_of(runner: Runner, schema: Schema, subject: str, values: Callable[[], Values]) -> Writing | None:
+    """The rules for writing with a schema; None if it has none."""
+    if schema.rule_set is None or not schema.rule_set.concerns("WRITE"):
+        return None
+    found = values()
+    domain = runner.steps(DOMAIN, "WRITE", subject, schema, values=found)
+    encoding = runner.steps(ENCODING, "WRITE", subject, schema)
+    return Writing(found, domain, encoding) if domain or encoding else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What becomes of payloads written with one schema."""
+
+    encoding: tuple[Step, ...]
+    decode: Decode
+    migrations: tuple[tuple[Change | None, tuple[Step, ...]], ...]
+    adopt: Change | None
+    domain: tuple[Step, ...]
+    finish: Change | None
+
+    @property
+    def plain(self) -> Decode | None:
+        """What does the same where no rules run."""
+        if self.encoding or self.migrations or self.domain:
+            return None
+        decode, finish = self.decode, self.finish
+        return decode if finish is None else lambda payload: finish(decode(payload))
+
+    def value(self, payload: bytes, record: RecordContext, original: bytes) -> Any:
+        """The value in a payload."""
+        value = self.decode(run(self.encoding, payload, record, original))
+        for change, steps in self.migrations:
+            value = run(steps, value if change is None else change(value), record, original)
+        if self.adopt is not None:
+            value = self.adopt(value)
+        value = run(self.domain, value, record, original)
+        return value if self.finish is None else self.finish(value)
+
+
+def reading_of(
+    runner: Runner,
+    client: RegistryClient,
+    subject: str,
+    written: Schema,
+    latest: RegisteredSchema | None,
+    shapes: Shapes,
+) -> Reading:
+    """What becomes of payloads written with a schema, with the rules that are on the way."""
+    shape = written if latest is None else latest.schema
+    chain = [] if latest is None else _chain(runner, client, subject, written, latest, shapes)
+    migrations: list[tuple[Change | None, tuple[Step, ...]]] = []
+    have: Schema | None = None
+    for source, target, steps in chain:
+        migrations.append((None if have in (None, source) else shapes.between(have, source), steps))
+        have = target
+    values = shapes.values(shape)
+    return Reading(
+        encoding=runner.steps(ENCODING, "READ", subject, written),
+        decode=shapes.decoder(shape) if have is None else shapes.first(chain[0][0]),
+        migrations=tuple(migrations),
+        adopt=None if have is None else shapes.adopted(have, shape),
+        domain=runner.steps(DOMAIN, "READ", subject, shape, values=values),
+        finish=shapes.wanted(shape),
+    )
+
+
+def _chain(
+    runner: Runner, client: RegistryClient, subject: str, written: Schema, latest: RegisteredSchema, shapes: Shapes
+) -> list[tuple[Schema, Schema, tuple[Step, ...]]]:
+    """The migrations from the schema of a record to the one wanted, each from one version to the next."""
+    if written == latest.schema:
+        return []
+    begin, end = client.lookup(subject, written, deleted=True).version or 0, latest.version or 0
+    mode = "UPGRADE" if begin < end else "DOWNGRADE"
+    low, high = sorted((begin, end))
+    ends = {begin: written, end: latest.schema}
+    versions = [one for one in client.get_versions(subject, deleted=True) if low < one < high]
+    line = [ends.get(one) or client.get_version(subject, one, deleted=True).schema for one in (low, *versions, high)]
+    pairs = list(pairwise(line))  # (older, newer), and the newer one has the rules
+    chain = [
+        (older, newer) if mode == "UPGRADE" else (newer, older)
+        for older, newer in (pairs if mode == "UPGRADE" else reversed(pairs))
+        if has_rules(newer.rule_set, MIGRATION, mode)
+    ]
+    steps = [
+        (
+            source,
+            target,
+            runner.steps(MIGRATION, mode, subject, target, source=source, values=shapes.values(source)),
+        )
+        for source, target in chain
+    ]
+    return [one for one in steps if one[2]]

@@ -1,0 +1,106 @@
+r"""Which fields a rule is for: their tags in the schema, and those that the metadata gives them by wildcards.
+
+    *   any characters of one name      **  any characters, also across the dots between names
+    ?   one character of a name         \*  the character itself
+
+Rules of this file: names and tags; no values.
+"""
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from serdes.model import Metadata, Rule
+from serdes.rules.executors import FieldContext, FieldTransform
+
+__all__ = ["Fields", "Place", "Values", "Visit", "matches"]
+
+_TOKEN = re.compile(r"\*\*(?:\.\*)?|\*|\?|\\.|.", re.DOTALL)
+_STARS = ("*", "**")
+
+Visit = Callable[[FieldTransform, Any], Any]
+"""Calls a transform with each selected field of a value, and returns the value that it makes; the value stays."""
+
+
+class Values(Protocol):
+    """The values of one schema, as rules see them."""
+
+    def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
+        """What goes through the fields that a rule selects; `loosely` also through branches that do not fit a value."""
+
+    def plain(self, value: Any) -> Any:
+        """A value as the first rule gets it, of whatever classes it is made."""
+
+    def lower(self, value: Any) -> Any:
+        """A value as JSON; what is JSON already passes."""
+
+    def lift(self, value: Any) -> Any:
+        """What a rule made, as a value; what is one already passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A field of a schema: its names, its tags, and whether a rule is for it."""
+
+    full_name: str
+    name: str
+    tags: frozenset[str]
+    selected: bool
+
+    def context(self, type_name: str, message: Any) -> FieldContext:
+        """The same with what is known of a value."""
+        return FieldContext(self.full_name, self.name, type_name, self.tags, message)
+
+
+class Fields:
+    """The places of a schema that a rule is for."""
+
+    def __init__(self, metadata: Metadata | None, rule: Rule) -> None:
+        self._given = () if metadata is None else tuple(metadata.tags.items())
+        self._wanted = rule.tags
+        self._places: dict[str, Place] = {}
+
+    def place(self, full_name: str, name: str, inline: frozenset[str]) -> Place:
+        """The field of a name, with the tags that it carries in the schema."""
+        place = self._places.get(full_name)
+        if place is None:
+            tags = inline.union(*(tags for pattern, tags in self._given if matches(pattern, full_name)))
+            place = Place(full_name, name, tags, not self._wanted or not self._wanted.isdisjoint(tags))
+            self._places[full_name] = place
+        return place
+
+
+def matches(pattern: str, full_name: str) -> bool:
+    """Whether a path of the metadata's tags means a field; in time proportional to the two, whatever they are."""
+    size, literal, one, within, across = _compiled(pattern)
+    inside = 1  # bit n: the name so far is what the first n tokens of the pattern mean
+    inside |= (inside & (within | across)) << 1
+    for character in full_name:
+        in_name = character != "."
+        stays = inside & (across | (within if in_name else 0))
+        moves = inside & (literal.get(character, 0) | (one if in_name else 0))
+        inside = stays | moves << 1
+        inside |= (inside & (within | across)) << 1
+    return bool(inside >> size & 1)
+
+
+@functools.lru_cache(maxsize=1000)
+def _compiled(pattern: str) -> tuple[int, dict[str, int], int, int, int]:
+    """How many tokens, and as bits which of them are each character, `?`, `*` and `**`."""
+    tokens: list[str] = []
+    for part in _TOKEN.findall(pattern):
+        kind = "**" if part == "**.*" else part
+        if kind in _STARS and tokens and tokens[-1] in _STARS:
+            tokens[-1] = max(tokens[-1], kind)  # two of them mean what the wider one means
+        else:
+            tokens.append(kind)
+    literal: dict[str, int] = {}
+    kinds = dict.fromkeys(("?", "*", "**"), 0)
+    for number, token in enumerate(tokens):
+        if token in kinds:
+            kinds[token] |= 1 << number
+        else:
+            literal[token[-1]] = literal.get(token[-1], 0) | 1 << number
+    return len(tokens), literal, kinds["?"], kinds["*"], kinds["**"]

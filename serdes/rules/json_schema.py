@@ -1,0 +1,252 @@
+"""JSON values, as rules see them: their fields along a JSON Schema.
+
+A field is a property that a schema describes under `properties`; its full name is the way to it, `$.lines.price`, and
+the items of an array are the array's field. Of `oneOf` the first branch is followed that allows the value, of `anyOf`
+each, of `allOf` all; `$ref` is followed inside the schema and into its references.
+
+Rules of this file: what cannot be followed is an error, since a rule that should have run would not.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+from serdes.errors import DecodeError, SchemaError
+from serdes.model import Metadata, Rule, Schema
+from serdes.rules.executors import FieldTransform
+from serdes.rules.fields import Fields, Place, Values, Visit
+
+__all__ = ["JsonShapes", "JsonValues"]
+
+Validate = Callable[[Any], None]
+Decode = Callable[[bytes], Any]
+
+_DEEPEST = 500
+_LEAVES = frozenset({"ENUM", "STRING", "INT", "DOUBLE", "BOOLEAN"})
+_TYPE_NAMES = {
+    "array": "ARRAY",
+    "string": "STRING",
+    "integer": "INT",
+    "number": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "null": "NULL",
+}
+_IS: dict[str, Callable[[Any], bool]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: (
+        (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer())
+    ),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "string": lambda value: isinstance(value, str),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+}
+
+
+class JsonValues:
+    """The values of a JSON Schema.
+
+    Args:
+        documents: the schema and what it refers to, by URI; the schema comes first.
+        validator: makes what raises DecodeError for a value that the schema at a URI with a fragment does not allow.
+        plain: makes JSON of what JSON's encoder takes.
+        metadata: of the schema.
+    """
+
+    def __init__(
+        self,
+        documents: Mapping[str, Any],
+        validator: Callable[[str], Validate],
+        plain: Callable[[Any], Any],
+        metadata: Metadata | None,
+    ) -> None:
+        self._documents = documents
+        self._validator = functools.cache(validator)
+        self._metadata = metadata
+        self.plain = plain
+
+    def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
+        """What goes through the fields that a rule selects; `loosely` also through branches that do not fit a value."""
+        walk = _Walk(self._documents, None if loosely else self._validator, Fields(self._metadata, rule))
+        return walk.value
+
+    def lower(self, value: Any) -> Any:
+        """A value as JSON, which it is."""
+        return value
+
+    def lift(self, value: Any) -> Any:
+        """What a rule made, which is JSON too."""
+        return value
+
+
+class _At:
+    """A place in a document."""
+
+    __slots__ = ("pointer", "tree", "uri")
+
+    def __init__(self, uri: str, pointer: str, tree: Any) -> None:
+        self.uri = uri
+        self.pointer = pointer
+        self.tree = tree
+
+    def down(self, *keys: str | int) -> "_At":
+        tree, pointer = self.tree, self.pointer
+        for key in keys:
+            tree = tree[key]
+            pointer += "/" + str(key).replace("~", "~0").replace("/", "~1")
+        return _At(self.uri, pointer, tree)
+
+
+class _Walk:
+    """Goes through a value along its schema and makes a new one."""
+
+    def __init__(
+        self, documents: Mapping[str, Any], validator: Callable[[str], Validate] | None, fields: Fields
+    ) -> None:
+        self._documents = documents
+        self._validator = validator
+        self._fields = fields
+        self._root = next(iter(documents))
+
+    def value(self, transform: FieldTransform, value: Any) -> Any:
+        """Call a transform with each field that is selected."""
+        return self._at(_At(self._root, "", self._documents[self._root]), "$", None, None, value, transform, 0)
+
+    def _at(
+        self, at: _At, path: str, place: Place | None, message: Any, value: Any, transform: FieldTransform, depth: int
+    ) -> Any:
+        if value is None or not isinstance(at.tree, dict):
+            return value
+        if depth > _DEEPEST:
+            raise SchemaError(f"the schema or the value goes deeper than {_DEEPEST}")
+        go = functools.partial(self._at, path=path, place=place, message=message, transform=transform, depth=depth + 1)
+        tree = at.tree
+        kind = _type_name(tree, value)
+        if kind in _LEAVES and place is not None and "$ref" not in tree:
+            return transform(place.context(kind, message), value) if place.selected else value
+        for branch in self._branches(at, value):
+            value = go(branch, value=value)
+        if isinstance(value, list):
+            return self._items(at, value, go)
+        if isinstance(value, dict) and isinstance(tree.get("properties"), dict):
+            value = self._properties(at, path, value, transform, depth)
+        if isinstance(tree.get("$ref"), str):
+            value = go(self._target(at), value=value)
+        return value
+
+    def _properties(self, at: _At, path: str, value: dict[str, Any], transform: FieldTransform, depth: int) -> Any:
+        made = dict(value)
+        for name, inner in at.tree["properties"].items():
+            if made.get(name) is None or not isinstance(inner, dict):
+                continue
+            below, tags = f"{path}.{name}", inner.get("confluent:tags")
+            place = self._fields.place(
+                below, name, frozenset(map(str, tags)) if isinstance(tags, list) else frozenset()
+            )
+            made[name] = self._at(at.down("properties", name), below, place, made, made[name], transform, depth + 1)
+        return made
+
+    def _items(self, at: _At, value: list[Any], go: Callable[..., Any]) -> list[Any]:
+        tuples = next((key for key in ("prefixItems", "items") if isinstance(at.tree.get(key), list)), None)
+        fixed = [] if tuples is None else [at.down(tuples, index) for index in range(len(at.tree[tuples]))]
+        rest = "additionalItems" if tuples == "items" else "items"
+        others = at.down(rest) if isinstance(at.tree.get(rest), dict) else None
+        made = [go(one, value=item) for one, item in zip(fixed, value, strict=False)]
+        left = value[len(made) :]
+        return made + ([go(others, value=item) for item in left] if others is not None else left)
+
+    def _branches(self, at: _At, value: Any) -> list[_At]:
+        """The schemas beside this one that describe the value too."""
+        found = [at.down("allOf", index) for index in range(len(_list(at.tree, "allOf")))]
+        for key in ("oneOf", "anyOf"):
+            allowed = (at.down(key, index) for index in range(len(_list(at.tree, key))))
+            fitting = (one for one in allowed if self._allows(one, value))
+            found += fitting if key == "anyOf" or self._validator is None else islice(fitting, 1)
+        return found
+
+    def _allows(self, at: _At, value: Any) -> bool:
+        if self._validator is None:
+            return True
+        try:
+            self._validator(f"{at.uri}#{at.pointer}")(value)
+        except DecodeError:
+            return False
+        return True
+
+    def _target(self, at: _At) -> _At:
+        reference = at.tree["$ref"]
+        for base in (at.uri, urljoin(at.uri, str(_own_id(self._documents[at.uri])))):
+            uri, fragment = urldefrag(urljoin(base, reference))
+            known = next(
+                (one for one in self._documents if uri in (one, urljoin(one, _own_id(self._documents[one])))), None
+            )
+            if known is None or (fragment and not fragment.startswith("/")):
+                continue
+            target = _At(known, "", self._documents[known])
+            try:
+                for key in fragment.split("/")[1:]:
+                    name = unquote(key).replace("~1", "/").replace("~0", "~")
+                    target = target.down(int(name) if isinstance(target.tree, list) else name)
+            except (LookupError, TypeError, ValueError):
+                continue
+            return target
+        raise SchemaError(f"rules cannot follow the reference {reference[:100]!r} of the JSON Schema")
+
+
+def _own_id(document: Any) -> str:
+    own = document.get("$id", document.get("id", "")) if isinstance(document, dict) else ""
+    return own if isinstance(own, str) else ""
+
+
+def _list(tree: Mapping[str, Any], key: str) -> list[Any]:
+    found = tree.get(key)
+    return found if isinstance(found, list) else []
+
+
+def _type_name(tree: Mapping[str, Any], value: Any) -> str:
+    if tree.get("const") is not None or tree.get("enum") is not None:
+        return "ENUM"
+    kinds = tree.get("type")
+    if isinstance(kinds, list):
+        kinds = next((one for one in kinds if one in _IS and _IS[one](value)), None)
+    if kinds == "object" or (kinds is None and "properties" in tree):
+        return "RECORD" if tree.get("properties") else "MAP"
+    return _TYPE_NAMES.get(kinds, "NULL") if isinstance(kinds, str) else "NULL"
+
+
+class JsonShapes:
+    """JSON is what it is: values do not change from one schema to another, and the last one validates them."""
+
+    def __init__(
+        self, load: Decode, values: Callable[[Schema], Values], validator: Callable[[Schema], Validate | None]
+    ) -> None:
+        self._load = load
+        self.values = values
+        self._validator = validator
+
+    def decoder(self, shape: Schema) -> Decode:  # noqa: ARG002 - an interface
+        """What reads payloads."""
+        return self._load
+
+    first = decoder
+
+    def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:  # noqa: ARG002 - an interface
+        """What takes a value from one schema to another: nothing to do."""
+        return lambda value: value
+
+    adopted = between
+
+    def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:
+        """What refuses a value that the schema does not allow."""
+        validate = self._validator(shape)
+        if validate is None:
+            return None
+
+        def checked(value: Any) -> Any:
+            validate(value)
+            return value
+
+        return checked

@@ -1,0 +1,269 @@
+"""Protobuf messages, as rules see them: their fields by number, their JSON, their way from one schema to another.
+
+Full name and tags of a field are those of the schema in the registry, where a class may call the field otherwise. JSON
+is protobuf's, with the names of the schema.
+
+Rules of this file: a message that was handed over stays as it is.
+"""
+
+import base64
+import functools
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import DecodeError as ParseError
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from compat.entities import EntityType
+from compat.protobuf.parser import parse
+from compat.protobuf.tags import tags_of
+from compat.schema import ResolvedReference
+from serdes.errors import DecodeError, DecodeReason, RuleError, SchemaError
+from serdes.model import Metadata, Rule, Schema
+from serdes.rules.executors import FieldTransform
+from serdes.rules.fields import Fields, Place, Visit
+
+__all__ = ["ProtobufShapes", "ProtobufValues", "inline_tags"]
+
+Tags = Mapping[str, frozenset[str]]
+Decode = Callable[[bytes], Any]
+
+_F = FieldDescriptor
+_TYPE_NAMES = {
+    _F.TYPE_STRING: "STRING",
+    _F.TYPE_BYTES: "BYTES",
+    _F.TYPE_BOOL: "BOOLEAN",
+    _F.TYPE_FLOAT: "FLOAT",
+    _F.TYPE_DOUBLE: "DOUBLE",
+    _F.TYPE_ENUM: "ENUM",
+    **dict.fromkeys((_F.TYPE_INT32, _F.TYPE_SINT32, _F.TYPE_UINT32, _F.TYPE_FIXED32, _F.TYPE_SFIXED32), "INT"),
+    **dict.fromkeys((_F.TYPE_INT64, _F.TYPE_SINT64, _F.TYPE_UINT64, _F.TYPE_FIXED64, _F.TYPE_SFIXED64), "LONG"),
+}
+_TIMESTAMP = "google.protobuf.Timestamp"
+_FOREIGN = ("google.protobuf.", "google.type.", "confluent.type.")
+"""Messages that are values: what stands in them is no field of the schema."""
+
+
+def inline_tags(schema: Schema, references: Mapping[str, Schema]) -> Tags:
+    """The tags that a schema and its references carry, by the full names of fields."""
+    found: dict[str, frozenset[str]] = {}
+    resolved = [ResolvedReference(name, one.text) for name, one in references.items()]
+    for text, before in [
+        *((one.text, resolved[:at]) for at, one in enumerate(references.values())),
+        (schema.text, resolved),
+    ]:
+        file = parse(text, strict=False, references=before).file
+        front = f"{file.package}." if file.package else ""
+        for entity, tags in tags_of(file).items():
+            if entity.type is EntityType.FIELD:
+                found[front + entity.path] = frozenset(tags)
+    return found
+
+
+class ProtobufValues:
+    """The messages of a type of a schema, in a class that may be another one."""
+
+    def __init__(self, described: Descriptor, kind: type[Message], tags: Tags, metadata: Metadata | None) -> None:
+        self._described = described
+        self._kind = kind
+        self._tags = tags
+        self._metadata = metadata
+
+    def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:  # noqa: ARG002 - messages fit
+        """What goes through the fields that a rule selects."""
+        fields = Fields(self._metadata, rule)
+
+        def visit(transform: FieldTransform, value: Any) -> Any:
+            if not isinstance(value, Message):
+                return value
+            made = type(value)()
+            made.CopyFrom(value)
+            self._message(made, self._described, fields, transform)
+            return made
+
+        return visit
+
+    def plain(self, value: Any) -> Any:
+        """A message as it is."""
+        return value
+
+    def lower(self, value: Any) -> Any:
+        """A message as JSON."""
+        return MessageToDict(value, preserving_proto_field_name=True) if isinstance(value, Message) else value
+
+    def lift(self, value: Any) -> Any:
+        """What a rule made, as a message of the class; what it leaves out is not set."""
+        return message_of(self._kind, value)
+
+    def _message(self, message: Any, described: Any, fields: Fields, transform: FieldTransform) -> None:
+        for field in message.DESCRIPTOR.fields:
+            known = described.fields_by_number.get(field.number)
+            if known is None or (field.has_presence and not message.HasField(field.name)):
+                continue
+            place = fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
+            if _is_map(field):
+                self._map(message, field, known, place, fields, transform)
+            elif field.type == _F.TYPE_MESSAGE and field.message_type.full_name.startswith(_FOREIGN):
+                self._foreign(message, field, place, transform)
+            elif field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP):
+                found = getattr(message, field.name)
+                for one in found if field.is_repeated else (found,):
+                    self._message(one, known.message_type, fields, transform)
+            elif place.selected:
+                self._scalar(message, field, place, transform)
+
+    def _scalar(self, message: Any, field: Any, place: Place, transform: FieldTransform) -> None:
+        context = place.context(_TYPE_NAMES[field.type], message)
+        value = getattr(message, field.name)
+        if field.is_repeated:
+            made = [transform(context, one) for one in value]
+            if made != list(value):
+                message.ClearField(field.name)
+                getattr(message, field.name).extend(made)
+            return
+        changed = transform(context, value)
+        if changed is None:
+            message.ClearField(field.name)
+        elif changed != value:
+            setattr(message, field.name, changed)
+
+    def _map(
+        self, message: Any, field: Any, known: Any, place: Place, fields: Fields, transform: FieldTransform
+    ) -> None:
+        """Scalars in maps are offered under the type MAP, as every client does, so that few rules take them."""
+        entries = getattr(message, field.name)
+        inner = field.message_type.fields_by_name["value"]
+        if inner.type == _F.TYPE_MESSAGE:
+            described = known.message_type.fields_by_name["value"].message_type
+            for key in entries:
+                self._message(entries[key], described, fields, transform)
+        elif place.selected:
+            for key in list(entries):
+                entries[key] = transform(place.context("MAP", message), entries[key])
+
+    def _foreign(self, message: Any, field: Any, place: Place, transform: FieldTransform) -> None:
+        """Of the messages that are values a timestamp is one that rules know."""
+        if field.message_type.full_name != _TIMESTAMP or field.is_repeated or not place.selected:
+            return
+        stamp = getattr(message, field.name)
+        changed = transform(place.context("LONG", message), stamp)
+        if isinstance(changed, datetime):
+            stamp.FromDatetime(changed)
+
+
+def message_of(kind: type[Message], value: Any) -> Message:
+    """A message of a class, of a message of another one or of JSON.
+
+    Raises:
+        RuleError: it has a field that the class does not have, or a value that the field does not take.
+    """
+    if isinstance(value, kind):
+        return value
+    try:
+        if isinstance(value, Message):
+            return kind.FromString(value.SerializeToString())
+        return ParseDict(_json(value), kind())
+    except Exception as error:
+        raise RuleError(f"what the rule makes is no {kind.DESCRIPTOR.full_name}") from error
+
+
+def _moved(old: type[Message], new: type[Message], value: Any) -> Message:
+    """What migrations made, from the class of one schema to that of another."""
+    try:
+        return new.FromString(message_of(old, value).SerializeToString())
+    except (RuleError, ParseError) as error:
+        name = old.DESCRIPTOR.full_name
+        raise DecodeError(DecodeReason.INVALID_VALUE, f"what the rules make is no {name}") from error.__cause__
+
+
+def _json(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return {key if isinstance(key, str) else str(key): _json(one) for key, one in value.items()}
+        case list():
+            return [_json(one) for one in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case datetime():
+            stamp = Timestamp()
+            stamp.FromDatetime(value.astimezone(UTC))
+            return stamp.ToJsonString()
+        case timedelta():
+            span = Duration()
+            span.FromTimedelta(value)
+            return span.ToJsonString()
+        case Message():
+            return MessageToDict(value, preserving_proto_field_name=True)
+    return value
+
+
+def _is_map(field: Any) -> bool:
+    return field.type == _F.TYPE_MESSAGE and bool(field.message_type.GetOptions().map_entry)
+
+
+class ProtobufShapes:
+    """How messages go from one schema to another.
+
+    Args:
+        described: gives the type in a schema that is meant by the one in the frame.
+        tags: gives the inline tags of a schema.
+        parsed: makes a decoder of a class.
+        message_type: the class that the caller wants, if any.
+        as_dict: whether the caller wants dicts.
+    """
+
+    def __init__(
+        self,
+        described: Callable[[Schema], Descriptor],
+        tags: Callable[[Schema], Tags],
+        parsed: Callable[[type[Message]], Decode],
+        message_type: type[Message] | None,
+        *,
+        as_dict: bool,
+    ) -> None:
+        self._described = functools.cache(described)
+        self._tags = tags
+        self._parsed = parsed
+        self._type = message_type
+        self._as_dict = as_dict
+
+    def _kind(self, schema: Schema) -> type[Message]:
+        return GetMessageClass(self._described(schema))
+
+    def values(self, schema: Schema) -> ProtobufValues:
+        """The values of a schema, as rules see them."""
+        described = self._described(schema)
+        if self._type is not None and self._type.DESCRIPTOR.name != described.name:
+            raise SchemaError(f"it is a {described.full_name}, not a {self._type.DESCRIPTOR.full_name}")
+        return ProtobufValues(described, self._type or self._kind(schema), self._tags(schema), schema.metadata)
+
+    def decoder(self, shape: Schema) -> Decode:
+        """What reads payloads as messages of a schema, or of the class wanted."""
+        return self._parsed(self._type or self._kind(shape))
+
+    def first(self, shape: Schema) -> Decode:
+        """What reads payloads as JSON, for migrations."""
+        parse_payload = self._parsed(self._kind(shape))
+        return lambda payload: MessageToDict(parse_payload(payload), preserving_proto_field_name=True)
+
+    def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
+        """What takes JSON of one schema to JSON of another."""
+        old, new = self._kind(have), self._kind(want)
+        return lambda value: MessageToDict(_moved(old, new, value), preserving_proto_field_name=True)
+
+    def adopted(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
+        """What takes JSON of one schema to a message of another, or of the class wanted."""
+        old, new = self._kind(have), self._type or self._kind(want)
+        return lambda value: _moved(old, new, value)
+
+    def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:  # noqa: ARG002 - an interface
+        """What makes dicts of messages, if that is wanted."""
+        if not self._as_dict:
+            return None
+        return lambda message: MessageToDict(message, preserving_proto_field_name=True)

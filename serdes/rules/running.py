@@ -1,0 +1,334 @@
+"""Running the rules of a schema over records.
+
+What can be decided once for a schema is: which rules run, in which order, by which executor, over which fields. A
+schema of which none run costs nothing.
+
+    WRITE    domain rules in order, then the encoder, then encoding rules in order, over the payload
+    READ     encoding rules backwards, then the decoder, then domain rules backwards
+    UPGRADE  migration rules of the newer of two versions, in order; DOWNGRADE the same, backwards
+
+Rules of this file: the order and the outcome of rules; what they do is their executors' business.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from serdes.cache import SharedCache
+from serdes.client import RegistryClient
+from serdes.errors import RuleError, SerdeError
+from serdes.model import Rule, RuleSet, Schema
+from serdes.rules.actions import ACTIONS, NAME_HEADER, header
+from serdes.rules.executors import EXECUTORS, Action, Executor, FieldContext, RuleContext
+from serdes.rules.fields import Values
+from serdes.strategies import RecordContext
+
+__all__ = ["DOMAIN", "ENCODING", "MIGRATION", "Runner", "Step", "has_rules", "run"]
+
+MIGRATION, DOMAIN, ENCODING = "migrationRules", "domainRules", "encodingRules"
+
+_MODES = {
+    "WRITE": ("WRITE", "WRITEREAD"),
+    "READ": ("READ", "WRITEREAD"),
+    "UPGRADE": ("UPGRADE", "UPDOWN"),
+    "DOWNGRADE": ("DOWNGRADE", "UPDOWN"),
+}
+_FORTH = ("WRITE", "UPGRADE")
+_HERE = (None, "ALL", "CLIENT")
+_ENCRYPTION = frozenset({"ENCRYPT", "ENCRYPT_PAYLOAD"})
+_FLAGS = {True: True, "true": True, False: False, "false": False}
+_MOST_EXECUTORS = 1000
+_LONGEST_DETAIL = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rule that is to run, with all that is known of it before there is a record."""
+
+    context: RuleContext
+    apply: Callable[[RuleContext, Any], Any]
+    over_fields: bool
+    on_success: Action
+    on_failure: Action
+
+
+def has_rules(rule_set: RuleSet | None, phase: str, mode: str) -> bool:
+    """Whether a rule set has rules of a phase for what is being done."""
+    return any(rule.mode in _MODES[mode] for rule in _rules(rule_set, phase))
+
+
+def _rules(rule_set: RuleSet | None, phase: str) -> tuple[Rule, ...]:
+    if rule_set is None:
+        return ()
+    return {
+        MIGRATION: rule_set.migration_rules,
+        DOMAIN: rule_set.domain_rules,
+        ENCODING: rule_set.encoding_rules,
+    }[phase]
+
+
+class Runner:
+    """Makes steps of rules, with the executors, actions and settings of one serializer or deserializer."""
+
+    def __init__(self, client: RegistryClient, conf: Mapping[str, Any]) -> None:
+        self._client = client
+        self._conf = conf
+        self._factories = {**EXECUTORS, **(conf["rule.executors"] or {})}
+        self._actions = {name: partial(action, conf) for name, action in ACTIONS.items()}
+        self._actions |= conf["rule.actions"] or {}
+        self._executors: SharedCache[tuple[str, str], Executor] = SharedCache(_MOST_EXECUTORS)
+
+    def steps(
+        self,
+        phase: str,
+        mode: str,
+        subject: str,
+        target: Schema,
+        *,
+        values: Values | None = None,
+        source: Schema | None = None,
+    ) -> tuple[Step, ...]:
+        """The rules that run in a phase, in the order in which they do.
+
+        Raises:
+            RuleError: an executor's library is not installed.
+        """
+        rule_set = source.rule_set if mode == "DOWNGRADE" and source is not None else target.rule_set
+        wanted = [one for one in _rules(rule_set, phase) if one.mode in _MODES[mode]]
+        redact = partial(_redacted, self._conf, rule_set, values)
+        steps = []
+        for rule in wanted:
+            if self._runs(rule, rule_set):
+                context = RuleContext(rule, phase, mode, subject, None, False, source, target, redact=redact)
+                steps.append(self._step(rule, context, values))
+        steps = _without_repetitions(steps)
+        return tuple(steps if mode in _FORTH else reversed(steps))
+
+    def _runs(self, rule: Rule, rule_set: RuleSet | None) -> bool:
+        disabled = _FLAGS.get(self._setting(rule, "disabled"))
+        if disabled is not None:
+            return not disabled
+        return not rule.disabled and (rule_set is None or rule_set.enable_at in _HERE)
+
+    def _step(self, rule: Rule, context: RuleContext, values: Values | None) -> Step:
+        try:
+            apply = self._applied(rule, context.phase, values)
+        except ImportError as error:
+            extra = "encryption" if rule.type.upper() in _ENCRYPTION else "rules"
+            reason = f"a rule of type {rule.type} needs the extra `{extra}`, of which {error.name} is not installed"
+            raise RuleError(reason, rule=rule.name, subject=context.subject) from None
+        on_success = self._setting(rule, "onSuccess") or rule.on_success
+        on_failure = self._setting(rule, "onFailure") or rule.on_failure
+        return Step(
+            context,
+            apply,
+            hasattr(self._executor(rule), "field_transform"),
+            self._action(_direction(rule, context.mode, on_success) or "NONE"),
+            self._action(_direction(rule, context.mode, on_failure) or "ERROR"),
+        )
+
+    def _action(self, name: str) -> Action:
+        return self._actions.get(name) or partial(_unknown_action, name)
+
+    def _applied(self, rule: Rule, phase: str, values: Values | None) -> Callable[[RuleContext, Any], Any]:
+        """What runs one rule over a value: the new value, or for a condition whether it holds."""
+        executor = self._executor(rule)
+        if executor is None:
+            return partial(_unknown_type, rule.type)
+        if hasattr(executor, "field_transform"):
+            return _no_fields if values is None or phase == MIGRATION else _over_fields(rule, executor, values)
+        transform: Callable[[RuleContext, Any], Any] = executor.transform
+        if values is None:
+            return transform
+        lower = values.lower if getattr(executor, "takes_json", False) else _same
+        lift = values.lift if phase == DOMAIN and rule.kind != "CONDITION" else _same
+        return lambda context, value: lift(transform(context, lower(value)))
+
+    def _executor(self, rule: Rule) -> Any:
+        kind, front = rule.type.upper(), f"rule.executors.{rule.name}."
+        if kind not in self._factories:
+            return None
+        own = rule.name if any(name.startswith(front) for name in self._conf) else ""
+        return self._executors.get((kind, own), lambda: self._factories[kind](self._client, self._settings(rule)))
+
+    def _places(self, rule: Rule) -> tuple[str, str, str]:
+        """Where the conf speaks of a rule, the weakest first."""
+        return "_default_", f"_{rule.type.upper()}_", rule.name
+
+    def _settings(self, rule: Rule) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for place in self._places(rule):
+            front = f"rule.executors.{place}."
+            for name, value in self._conf.items():
+                if name.startswith(front):
+                    found[name.removeprefix(front).removeprefix("param.")] = value
+        return found
+
+    def _setting(self, rule: Rule, name: str) -> Any:
+        found = None
+        for place in self._places(rule):
+            found = self._conf.get(f"rule.executors.{place}.{name}", found)
+        return found
+
+
+def _without_repetitions(steps: Iterable[Step]) -> list[Step]:
+    """Of transforms of one type over fields of the same tags the first counts, as for every client."""
+    seen: set[tuple[str, str, frozenset[str]]] = set()
+    kept = []
+    for step in steps:
+        rule = step.context.rule
+        if step.over_fields and rule.kind == "TRANSFORM" and rule.tags:
+            key = (rule.type, rule.mode, rule.tags)
+            if key in seen:
+                continue
+            seen.add(key)
+        kept.append(step)
+    return kept
+
+
+def _direction(rule: Rule, mode: str, actions: str | None) -> str:
+    """Of `there,back` the one that is meant."""
+    if not actions or rule.mode not in ("WRITEREAD", "UPDOWN") or "," not in actions:
+        return (actions or "").strip()
+    there, _, back = actions.partition(",")
+    return (there if mode in _FORTH else back).strip()
+
+
+def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleContext, Any], Any]:
+    visit = values.visitor(rule)
+    if rule.kind != "CONDITION":
+        return lambda context, value: visit(executor.field_transform(context), value)
+
+    def holds(context: RuleContext, value: Any) -> bool:
+        ask, failed = executor.field_transform(context), []
+
+        def one(field: FieldContext, inner: Any) -> Any:
+            if ask(field, inner) is not True:
+                failed.append(field.full_name)
+            return inner
+
+        visit(one, value)
+        if failed:
+            raise RuleError(f"{_meaning(rule)} (at field {failed[0]})")
+        return True
+
+    return holds
+
+
+def _redacted(conf: Mapping[str, Any], rule_set: RuleSet | None, values: Values | None, value: Any) -> Any:
+    """A value without what the rule set hides, even where it fits no schema; the marker alone where it hides all."""
+    hiding = {one.strip().upper() for one in conf["dlq.redact.rule.types"].split(",")}
+    if any(rule.type.upper() in hiding for rule in _rules(rule_set, ENCODING)):
+        return _MARKER
+    for rule in _rules(rule_set, DOMAIN):
+        if rule.type.upper() in hiding:
+            value = _MARKER if values is None else values.visitor(rule, loosely=True)(_masked, value)
+    return value if values is None else values.lower(value)
+
+
+_MARKER = "<REDACTED>"
+
+
+def _masked(field: FieldContext, value: Any) -> Any:  # noqa: ARG001 - an interface
+    if isinstance(value, str):
+        return _MARKER
+    return _MARKER.encode() if isinstance(value, bytes | bytearray | memoryview) else value
+
+
+def _unknown_type(name: str, context: RuleContext, value: Any) -> Any:  # noqa: ARG001 - an interface
+    raise RuleError(f"nothing is known that runs rules of type {name}")
+
+
+def _unknown_action(name: str, context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
+    raise RuleError(f"the action {name} is unknown") from error
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _no_fields(context: RuleContext, value: Any) -> Any:  # noqa: ARG001 - an interface
+    raise RuleError(f"a rule of type {context.rule.type} runs over fields, which a migration or a payload has none of")
+
+
+def _meaning(rule: Rule) -> str:
+    said = rule.doc or rule.expr
+    return f"the condition does not hold: {said[:_LONGEST_DETAIL]}" if said else "the condition does not hold"
+
+
+def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: Any) -> Any:
+    """The value after all rules; `original` is what the caller handed over.
+
+    Raises:
+        RuleError: a rule failed, and its action is no other one.
+    """
+    if not steps:
+        return value
+    headers = getattr(record, "headers", None)
+    replayed = header(headers, NAME_HEADER)
+    is_key = record.field == "key"
+    key = original if is_key else getattr(record, "key", None)
+    for step in steps:
+        known = step.context
+        if replayed is not None and replayed == known.rule.name and not _hides(known):
+            continue  # it came from the dead letters of this very rule
+        context = RuleContext(
+            known.rule,
+            known.phase,
+            known.mode,
+            known.subject,
+            record.topic,
+            is_key,
+            known.source,
+            known.target,
+            headers,
+            key,
+            None if is_key else original,
+            known.redact,
+        )
+        try:
+            value = _outcome(step, context, value)
+        except Exception as error:  # noqa: BLE001 - executors and expressions are others' code
+            _act(step.on_failure, context, value, _told(error, context))
+        else:
+            _act(step.on_success, context, value, None)
+    return value
+
+
+def _hides(context: RuleContext) -> bool:
+    """Whether without the rule plaintext would be written; a header, which others may have set, cannot ask for that."""
+    return context.mode == "WRITE" and context.rule.type.upper() in _ENCRYPTION
+
+
+def _outcome(step: Step, context: RuleContext, value: Any) -> Any:
+    result = step.apply(context, value)
+    if context.rule.kind == "CONDITION":
+        if result is True:
+            return value
+        raise RuleError(_meaning(context.rule) if result in (False, None) else "the condition gives no boolean")
+    if result is None and value is not None:
+        raise RuleError("the rule leaves nothing of the value")
+    return result
+
+
+def _told(error: Exception, context: RuleContext) -> RuleError:
+    """The error with the names of all concerned; what a library says may quote the record, so that it only follows."""
+    detail = error.detail if isinstance(error, RuleError) else f"the rule failed with {type(error).__name__}"
+    if isinstance(error, SerdeError) and not isinstance(error, RuleError):
+        detail = f"the rule failed: {error}"
+    told = RuleError(detail, rule=context.rule.name, subject=context.subject, topic=context.topic)
+    told.__cause__ = error.__cause__ if isinstance(error, RuleError) else error
+    return told
+
+
+def _act(action: Action, context: RuleContext, value: Any, error: RuleError | None) -> None:
+    try:
+        action(context, value, error)
+    except SerdeError as failure:
+        if isinstance(failure, RuleError) and not failure.rule:
+            told = _told(failure, context)
+            raise told from failure.__cause__
+        raise
+    except Exception as failure:
+        raise _told(failure, context) from failure

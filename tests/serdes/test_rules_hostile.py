@@ -1,0 +1,150 @@
+"""Expressions and values of strangers: each gives a value or an error, soon."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from serdes.avro_values import Branch
+from serdes.client import RegistryClient, Rule, Schema
+from serdes.errors import RuleError
+from serdes.rules.cel import CelExecutor, CelFieldExecutor
+from serdes.rules.executors import FieldContext, RuleContext
+from serdes.rules.jsonata import JsonataExecutor
+
+NOBODY = RegistryClient("http://localhost:1")
+CEL, FIELD = CelExecutor(NOBODY, {}), CelFieldExecutor(NOBODY, {})
+JSONATA = JsonataExecutor(NOBODY, {"timeout.sec": 0.3})
+
+
+def context(expr, kind="TRANSFORM"):
+    """A rule with an expression, and no record in particular."""
+    rule = Rule(name="hostile", type="X", kind=kind, expr=expr)
+    return RuleContext(rule, "domainRules", "WRITE", "s", "t", False, None, Schema("{}"))
+
+
+def deep(depth):
+    """A value that stands deep in itself."""
+    value = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+SECRET = {"text": "secret-4711", "many": list(range(100))}
+TEN = "[0,1,2,3,4,5,6,7,8,9]"
+LOOPS = "".join(f"{TEN}.all({name}, " for name in "abcdef") + "true" + ")" * 6
+EXPRESSIONS = [
+    pytest.param(CEL, "", "no expression", id="CEL, none"),
+    pytest.param(CEL, None, "no expression", id="CEL, null"),
+    pytest.param(CEL, "message.", "no CEL that is read", id="CEL, broken"),
+    pytest.param(CEL, "true\0 && false", "has a zero", id="CEL, a zero"),
+    pytest.param(CEL, "(" * 5000 + "1" + ")" * 5000, "no CEL that is read", id="CEL, deep"),
+    pytest.param(CEL, "1" + "+1" * 20000, "longer than", id="CEL, long"),
+    pytest.param(CEL, LOOPS, "cannot be evaluated", id="CEL, loops"),
+    pytest.param(CEL, "message.text.nosuch()", "no CEL that is read", id="CEL, no function"),
+    pytest.param(CEL, "int(message.text)", "cannot be evaluated", id="CEL, no number"),
+    pytest.param(CEL, "{message.text: 1}['x']", "cannot be evaluated", id="CEL, no key"),
+    pytest.param(CEL, "message.nosuch", "no_such_field : nosuch|NOT_FOUND", id="CEL, no field"),
+    pytest.param(CEL, "1 / (message.many[0])", "divide by zero", id="CEL, zero"),
+    pytest.param(CEL, "message.text.matches('(')", "cannot be evaluated|no CEL", id="CEL, a broken pattern"),
+    pytest.param(JSONATA, "", "no expression", id="JSONATA, none"),
+    pytest.param(JSONATA, "$.(", "no JSONata that is read", id="JSONATA, broken"),
+    pytest.param(JSONATA, "(" * 3000 + "1" + ")" * 3000, "nested too deeply|no JSONata|deep", id="JSONATA, deep"),
+    pytest.param(JSONATA, "1" + "+1" * 40000, "longer than", id="JSONATA, long"),
+    pytest.param(JSONATA, "($f := function(){$f()}; $f())", "took longer than 0.3", id="JSONATA, for ever"),
+    pytest.param(
+        JSONATA, "($f := function($n){1+$f($n)}; $f(1))", "more than 200 deep|too deeply", id="JSONATA, recursion"
+    ),
+    pytest.param(JSONATA, "$map([1..900000], function($v){$v*2})", "took longer", id="JSONATA, slow"),
+    pytest.param(JSONATA, "[1..99999999]", "cannot be evaluated", id="JSONATA, a range"),
+    pytest.param(JSONATA, "$pad('x', 100000000000)", "larger than", id="JSONATA, padding"),
+    pytest.param(
+        JSONATA, "$reduce([1..40], function($a,$b){$a & $a}, 'xxxx')", "larger|longer", id="JSONATA, doubling"
+    ),
+    pytest.param(
+        JSONATA, "$reduce([1..250], function($a,$b){[[$a]]}, 1)", "deeper than 200|longer", id="JSONATA, a deep result"
+    ),
+    pytest.param(
+        JSONATA, "$reduce([1..40], function($a,$b){[$a, $a]}, 1)", "larger|longer", id="JSONATA, a full result"
+    ),
+    pytest.param(JSONATA, "$number(text)", "cannot be evaluated", id="JSONATA, no number"),
+    pytest.param(JSONATA, "$match(text, /(?=s)/)", "no JSONata that is read", id="JSONATA, a look ahead"),
+    pytest.param(JSONATA, "$error(text)", "cannot be evaluated", id="JSONATA, an error"),
+]
+
+
+@pytest.mark.parametrize(("executor", "expr", "detail"), EXPRESSIONS)
+def test_expressions(executor, expr, detail):
+    """An expression that is none, or goes too far, is an error, which does not quote the record."""
+    with pytest.raises(RuleError, match=detail) as caught:
+        executor.transform(context(expr), SECRET)
+
+    assert "4711" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("executor", [CEL, JSONATA])
+def test_patterns_take_their_time(executor):
+    """A pattern that would take others for ever is matched at once."""
+    text = "a" * 5000 + "!"
+    expr = "message.matches('(a+)+$')" if executor is CEL else "$contains($, /(a+)+$/)"
+
+    assert executor.transform(context(expr), text) is False
+
+
+@pytest.mark.parametrize(
+    ("value", "detail"),
+    [
+        pytest.param(deep(100_000), "nested deeper than 200", id="deep"),
+        pytest.param([2**64], "more than 64 bits", id="a long integer"),
+        pytest.param({"a\0": 1}, "a key with a zero", id="a zero in a key"),
+        pytest.param({"a": object()}, "a object, which CEL does not know", id="an object"),
+        pytest.param("\ud800", "cannot be evaluated", id="half a character"),
+    ],
+)
+def test_values_that_cel_does_not_take(value, detail):
+    """What the library cannot be given never gets there."""
+    with pytest.raises(RuleError, match=detail):
+        CEL.transform(context("message"), value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [((1, 2), [1, 2]), (("R", {"a": 1}), {"a": 1}), (Branch(1, "x"), "x"), (("a",), ["a"])]
+)
+def test_tuples_in_cel(value, expected):
+    """A tuple is a list, but for those that name the branch of a union, of which CEL sees the value."""
+    assert expected == CEL.transform(context("message"), value)
+
+
+def test_fields_of_no_primitive_type():
+    """A field rule leaves what is no primitive as it is, and has nothing against it."""
+    field = FieldContext("R.a", "a", "ENUM", frozenset(), {})
+
+    assert "A" == FIELD.field_transform(context("1"))(field, "A")
+    assert FIELD.field_transform(context("false", "CONDITION"))(field, "A") is True
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(exclude_characters="\0")), inner),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(JSON_VALUES | st.binary())
+def test_cel_hands_on_what_it_gets(value):
+    """What goes through CEL comes out the same, bytes and zeros included."""
+    found = CEL.transform(context("[message]"), value)
+
+    assert [value] == found
+    assert type(value) is type(found[0])
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.dictionaries(st.text(max_size=3), JSON_VALUES, min_size=1))
+def test_jsonata_hands_on_what_it_gets(value):
+    """What goes through JSONata comes out the same."""
+    assert json.dumps(value, sort_keys=True) == json.dumps(JSONATA.transform(context("$"), value), sort_keys=True)
