@@ -172,7 +172,7 @@ message Order {
 def test_protobuf(
     spark: SparkSession, registry: RegistryClient, topic: str, written: Callable[[DataFrame], DataFrame]
 ) -> None:
-    """Messages of one file as keys and values come back as they went."""
+    """Messages of one file as keys and values come back as they went, their schema and message named in headers."""
     kind = ORDER.replace("price decimal(12,2)", "price decimal(20,0)")
     rows = [
         (Row("k1"), Row(*ROWS[0][:3], Decimal(2**64 - 1), ["a", "b"], {"k": 1}, Row(0.5, None))),
@@ -181,23 +181,27 @@ def test_protobuf(
     ]
     df = spark.createDataFrame(rows, f"key struct<id: string>, value struct<{kind}>").coalesce(1)
     options: dict[str, Any] = {"registry": registry.settings, "subject": f"{topic}-value", "schema": PROTO}
-    options["format"] = "PROTOBUF"
+    options |= {"format": "PROTOBUF", "framing": "header"}
+    key, value = encoder(message="acme.Key", key=True, **options), encoder(message="acme.Order", **options)
 
     back = written(
         df.select(
-            encode("key", message="acme.Key", **options).alias("key"),
-            encode("value", message="acme.Order", **options).alias("value"),
+            key("key").alias("key"),
+            value("value").alias("value"),
+            functions.concat(key.headers, value.headers).alias("headers"),
         )
     )
 
     reading: dict[str, Any] = {"registry": registry.settings, "subject": f"{topic}-value", "mode": "FAILFAST"}
+    reading["headers"] = "headers"
     decoded = back.select(
-        functions.col("value").alias("frame"),
-        decode("key", message="acme.Key", **reading).alias("key"),
+        functions.col("value").alias("payload"),
+        decode("key", message="acme.Key", key=True, **reading).alias("key"),
         decode("value", message="acme.Order", **reading).alias("value"),
     ).collect()
     assert rows == [(row["key"], row["value"]) for row in decoded]
-    sent = ProtobufDeserializer(registry, as_dict=True)(bytes(decoded[0]["frame"]), topic=topic)
+    headers = [one for one in (key.header, value.header) if one]
+    sent = ProtobufDeserializer(registry, as_dict=True)(bytes(decoded[0]["payload"]), topic=topic, headers=headers)
     assert (str(2**64 - 1), {"x": 0.5}) == (sent["price"], sent["place"])
 
 
