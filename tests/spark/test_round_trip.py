@@ -73,7 +73,9 @@ def _orders(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(KEYED, f"key string, value struct<{ORDER}>").coalesce(1)
 
 
-@pytest.mark.parametrize("framing", ["prefix", pytest.param("guid", marks=pytest.mark.slow), "header"])
+@pytest.mark.parametrize(
+    "framing", ["prefix", *(pytest.param(one, marks=pytest.mark.slow) for one in ("guid", "header"))]
+)
 def test_avro(
     spark: SparkSession, registry: RegistryClient, topic: str, written: Callable[[DataFrame], DataFrame], framing: Any
 ) -> None:
@@ -220,11 +222,16 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
     spark.createDataFrame([(1,), (2**40,), (3,)], "n bigint").coalesce(1).write.json(str(folder))
     rows = spark.readStream.schema("n bigint").json(str(folder))
     encoded = rows.select("n", to_value(functions.struct("n")).alias("value"))
-    good, dead = split_dead_letters(encoded, "value")
 
-    writing = good.select("value", to_value.headers.alias("headers")).writeStream.format("kafka").options(**servers)
-    _finish(writing.option("topic", topic).option("checkpointLocation", str(tmp_path / "w1")))
-    _finish(dead.writeStream.format("parquet").option("path", str(tmp_path / "dead")), tmp_path / "w2")
+    def write(batch: DataFrame, _: int) -> None:
+        batch.persist()
+        good, dead = split_dead_letters(batch, "value")
+        sink = good.select("value", to_value.headers.alias("headers")).write.format("kafka").options(**servers)
+        sink.option("topic", topic).save()
+        dead.write.parquet(str(tmp_path / "dead"))
+        batch.unpersist()
+
+    _finish(encoded.writeStream.foreachBatch(write), tmp_path / "writing")
     headers: list[tuple[str, bytes | None]] = []
     other = AvroSerializer(registry, NUMBER, conf={"schema.id.serializer": "header"})(
         {"n": 4}, Context(topic, "value", headers)
@@ -237,7 +244,7 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
     decoded = records.select(
         "offset", decode("value", registry=settings, subject=f"{topic}-value", headers="headers").alias("decoded")
     )
-    _finish(decoded.writeStream.format("parquet").option("path", str(tmp_path / "out")), tmp_path / "r1")
+    _finish(decoded.writeStream.format("parquet").option("path", str(tmp_path / "out")), tmp_path / "reading")
 
     numbers, letters = split_dead_letters(spark.read.parquet(str(tmp_path / "out")))
     assert [1, 3, 4, 5] == [row["n"] for row in numbers.select("decoded.n").orderBy("n").collect()]
@@ -249,11 +256,9 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
     ]
 
 
-def _finish(writer: Any, checkpoint: Path | None = None) -> None:
+def _finish(writer: Any, checkpoint: Path) -> None:
     """Run a query over all that is there."""
-    if checkpoint is not None:
-        writer = writer.option("checkpointLocation", str(checkpoint))
-    query = writer.trigger(availableNow=True).start()
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     try:
         assert query.awaitTermination(120)
     finally:
