@@ -12,8 +12,9 @@ import struct
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
-__all__ = ["Case", "Maker"]
+__all__ = ["Case", "Maker", "zigzag"]
 
 Schema = Any
 """A name of a primitive, a list for a union, or a dictionary; the same dictionary twice is the same named type."""
@@ -180,7 +181,7 @@ class Maker:
             "float": lambda: struct.pack("<f", choose((0.0, -0.0, 1.5, float("inf"), float("nan"), 3.0e38))),
             "double": lambda: struct.pack("<d", choose((0.0, -0.0, 0.1, float("-inf"), float("nan"), 1e300))),
             "bytes": lambda: _prefixed(self._unscaled() if isinstance(schema, dict) else self.random_bytes()),
-            "string": lambda: _prefixed(choose(_WORDS).encode()),
+            "string": lambda: _prefixed(self._string(schema).encode()),
             "enum": lambda: zigzag(self._chance.randrange(len(schema["symbols"]))),
             "fixed": lambda: self._fixed_bytes(schema),
             "array": lambda: self._blocks(lambda: self.payload(schema["items"])),
@@ -193,6 +194,10 @@ class Maker:
     def random_bytes(self) -> bytes:
         """Some bytes, most often no text."""
         return self._chance.choice((b"", b"text", self._chance.randbytes(self._chance.randrange(20))))
+
+    def _string(self, schema: Schema) -> str:
+        is_uuid = isinstance(schema, dict) and self._chance.random() < 0.9
+        return str(UUID(bytes=self._chance.randbytes(16))) if is_uuid else self._chance.choice(_WORDS)
 
     def _long(self, schema: Schema) -> int:
         near = self._chance.randrange(-(10**15), 10**15)

@@ -4,6 +4,8 @@ Rules of this file: `compat` says it, by the reference's rules; it is loaded whe
 those of JSON Schema and Protobuf need their extras.
 """
 
+from collections.abc import Mapping
+from hashlib import sha256
 from importlib import import_module
 
 from serdes.client import RegistryClient
@@ -16,8 +18,23 @@ __all__ = ["check_reads"]
 _PACKAGES = {AVRO: "compat.avro", JSON: "compat.json_schema", PROTOBUF: "compat.protobuf"}
 
 
-def check_reads(client: RegistryClient, reader: Schema, writer: Schema, subject: str) -> None:
-    """Raise SchemaError unless values of `writer` can be read with `reader`, a schema of the subject."""
+def check_reads(
+    client: RegistryClient,
+    reader: Schema,
+    writer: Schema,
+    subject: str,
+    *,
+    imports: Mapping[str, Schema] | None = None,
+) -> None:
+    """Raise SchemaError unless values of `writer` can be read with `reader`, a schema of the subject.
+
+    Args:
+        client: the registry, which is asked for what the schemas refer to.
+        reader: the schema of the registry.
+        writer: the local schema.
+        subject: whose schema `reader` is; references without a context are those of its context.
+        imports: what `writer` refers to, where that is known without the registry; what is imported comes first.
+    """
     from compat.limits import DEFAULT_LIMITS
     from compat.schema import ResolvedReference, SchemaParseError
 
@@ -26,11 +43,12 @@ def check_reads(client: RegistryClient, reader: Schema, writer: Schema, subject:
     limits = DEFAULT_LIMITS
     try:
         parsed = []
-        for schema in (reader, writer):
-            direct = {one.name for one in schema.references}
+        for schema, known in ((reader, None), (writer, imports)):
+            named = resolve(client, schema, subject) if known is None else known
+            # By its text, for two files of one name are compared only where they are not the same.
             references = [
-                ResolvedReference(name, one.text, direct=name in direct)
-                for name, one in resolve(client, schema, subject).items()
+                ResolvedReference(name, one.text, identity=sha256(one.text.encode()).hexdigest())
+                for name, one in named.items()
             ]
             parsed.append(parse(schema.text, strict=False, references=references, limits=limits))
         found = check(*parsed, limits=limits)

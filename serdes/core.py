@@ -158,8 +158,12 @@ class Serializer(ABC):
     def _check(self, schema: Schema, subject: str, *, strict: bool) -> None:
         """Refuse a schema of the registry that could not read what the local one describes."""
         local = self._described()
-        if strict and local is not None and local.bare != schema.bare and schema.format == self.format:
-            check_reads(self._client, schema, local, subject)
+        if strict and local.bare != schema.bare and schema.format == self.format:
+            check_reads(self._client, schema, local, subject, imports=self._imports())
+
+    def _imports(self) -> Mapping[str, Schema] | None:
+        """What the schema of the values refers to; None where its references tell that."""
+        return None
 
     @abstractmethod
     def _record_name(self) -> str | None:
@@ -170,8 +174,8 @@ class Serializer(ABC):
         """The schema to register, its references registered."""
 
     @abstractmethod
-    def _described(self) -> Schema | None:
-        """The schema of the values, as far as it is known without asking."""
+    def _described(self) -> Schema:
+        """The schema of the values, as it is known without asking."""
 
     @abstractmethod
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:

@@ -201,6 +201,8 @@ def _compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validat
         except jsonschema_rs.ValidationError as error:
             path = ".".join(map(str, error.instance_path))
             raise DecodeError(DecodeReason.INVALID_VALUE, _reason(error), path=path) from None
+        except ValueError:  # the validator's error would hold a value nested too deeply for that
+            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, deep inside") from None
 
     return validate
 

@@ -15,25 +15,27 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.json_format import Error as JsonError
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import EncodeError as WriteError
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from serdes.cache import SharedCache
 from serdes.client import RegistryClient, Schema
 from serdes.configuration import DESERIALIZER, PROTOBUF_SERIALIZER
 from serdes.core import Decode, Deserializer, Encode, FromDict, Serializer
 from serdes.errors import DecodeError, DecodeReason, EncodeError, SchemaError
 from serdes.model import PROTOBUF, Reference
-from serdes.protobuf_files import find_message, indexes_of, is_known, link, text_of
+from serdes.protobuf_files import find_message, imports_of, indexes_of, is_known, link, text_of
 from serdes.references import resolve
 from serdes.strategies import RecordContext
 
 if TYPE_CHECKING:
     from serdes.rules.protobuf import ProtobufShapes, ProtobufValues
 
-__all__ = ["ProtobufDeserializer", "ProtobufSerializer"]
+__all__ = ["ProtobufDeserializer", "ProtobufSerializer", "dict_of"]
 
 
 class ProtobufSerializer(Serializer):
@@ -84,9 +86,11 @@ class ProtobufSerializer(Serializer):
             references.append(Reference(one.name, subject, version))
         return Schema(text_of(file), PROTOBUF, tuple(references))
 
-    def _described(self) -> Schema | None:
-        has_imports = any(not is_known(one.name) for one in self._message.file.dependencies)
-        return None if has_imports else Schema(text_of(self._message.file), PROTOBUF)
+    def _described(self) -> Schema:
+        return Schema(text_of(self._message.file), PROTOBUF)
+
+    def _imports(self) -> Mapping[str, Schema]:
+        return imports_of(self._message.file)
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
         if schema.text == text_of(self._message.file):
@@ -149,12 +153,13 @@ class ProtobufDeserializer(Deserializer):
         self._given = (client, message_type, from_dict, conf)
         self._type = message_type
         self._as_dict = as_dict
+        self._files: SharedCache[tuple[Schema, str | None], FileDescriptor] = SharedCache(client.settings.cache_size)
 
     def __reduce__(self) -> tuple[Callable[..., "ProtobufDeserializer"], tuple[Any, ...]]:
         return functools.partial(type(self), as_dict=self._as_dict), self._given
 
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decode:
-        written = find_message(link(schema, resolve(self._client, schema, subject)), indexes)
+        written = find_message(self._file(schema, subject), indexes)
         wanted = self._type
         if wanted is None:
             return _decoder(GetMessageClass(written), as_dict=self._as_dict)
@@ -162,18 +167,22 @@ class ProtobufDeserializer(Deserializer):
             raise SchemaError(f"it is a {written.full_name}, not a {wanted.DESCRIPTOR.full_name}")
         return _decoder(wanted, as_dict=self._as_dict)
 
+    def _file(self, schema: Schema, subject: str | None) -> FileDescriptor:
+        """A schema linked, once for all paths: one that leads nowhere may stand in every frame of a topic."""
+        return self._files.get((schema.bare, subject), lambda: link(schema, resolve(self._client, schema, subject)))
+
     def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str:
-        return str(find_message(link(schema, resolve(self._client, schema, subject)), indexes).full_name)
+        return str(find_message(self._file(schema, subject), indexes).full_name)
 
     def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "ProtobufShapes":
         from serdes.rules.protobuf import ProtobufShapes, inline_tags
 
-        written = find_message(link(schema, resolve(self._client, schema, subject)), indexes)
+        written = find_message(self._file(schema, subject), indexes)
 
         def described(shape: Schema) -> Descriptor:
             if shape.bare == schema.bare:
                 return written
-            return _found(link(shape, resolve(self._client, shape, subject)), written)
+            return _found(self._file(shape, subject), written)
 
         return ProtobufShapes(
             described,
@@ -196,12 +205,23 @@ def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
 
 
 def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
+    name = kind.DESCRIPTOR.full_name
+
     def decode(payload: bytes) -> Any:
         message = kind()
         try:
             message.ParseFromString(payload)
-            return MessageToDict(message, preserving_proto_field_name=True) if as_dict else message
-        except (ParseError, ValueError, TypeError, RecursionError) as error:
-            raise DecodeError(DecodeReason.MALFORMED, f"no {kind.DESCRIPTOR.full_name}: {error}") from None
+        except (ParseError, ValueError, RecursionError) as error:
+            raise DecodeError(DecodeReason.MALFORMED, f"no {name}: {error}") from None
+        return dict_of(message) if as_dict else message
 
     return decode
+
+
+def dict_of(message: Message) -> dict[str, Any]:
+    """A message as protobuf's JSON has it, but for names; DecodeError where that has no such value."""
+    try:
+        return MessageToDict(message, preserving_proto_field_name=True)
+    except (JsonError, ParseError, ValueError, TypeError, RecursionError):  # their texts hold the value
+        detail = f"JSON has no value for something in the {message.DESCRIPTOR.full_name}, such as a time out of range"
+        raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None

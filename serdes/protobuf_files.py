@@ -20,9 +20,9 @@ from compat.protobuf.parser import parse
 from compat.protobuf.to_descriptor import file_to_descriptor
 from compat.schema import ResolvedReference, SchemaParseError
 from serdes.errors import SchemaError
-from serdes.model import Schema
+from serdes.model import PROTOBUF, Schema
 
-__all__ = ["find_message", "indexes_of", "is_known", "link", "text_of"]
+__all__ = ["find_message", "imports_of", "indexes_of", "is_known", "link", "text_of"]
 
 _ROOT = "the schema itself"
 _KNOWN = ("google/protobuf/", "google/type/", "confluent/")
@@ -140,6 +140,20 @@ def indexes_of(message: Descriptor) -> tuple[int, ...]:
 def text_of(file: FileDescriptor) -> str:
     """A descriptor as Confluent's Python serializer registers it."""
     return base64.b64encode(file.serialized_pb).decode()
+
+
+def imports_of(file: FileDescriptor) -> dict[str, Schema]:
+    """All files that a file imports, directly or not, but for those that need no reference; imports come first."""
+    found: dict[str, Schema] = {}
+    _add_imports(file, found)
+    return found
+
+
+def _add_imports(file: FileDescriptor, found: dict[str, Schema]) -> None:
+    for one in file.dependencies:
+        if one.name not in found and not is_known(one.name):
+            _add_imports(one, found)
+            found[one.name] = Schema(text_of(one), PROTOBUF)
 
 
 def is_known(name: str) -> bool:

@@ -26,6 +26,7 @@ from compat.protobuf.tags import tags_of
 from compat.schema import ResolvedReference
 from serdes.errors import DecodeError, DecodeReason, RuleError, SchemaError
 from serdes.model import Metadata, Rule, Schema
+from serdes.protobuf import dict_of
 from serdes.rules.executors import FieldTransform
 from serdes.rules.fields import Fields, Place, Visit
 
@@ -250,12 +251,12 @@ class ProtobufShapes:
     def first(self, shape: Schema) -> Decode:
         """What reads payloads as JSON, for migrations."""
         parse_payload = self._parsed(self._kind(shape))
-        return lambda payload: MessageToDict(parse_payload(payload), preserving_proto_field_name=True)
+        return lambda payload: dict_of(parse_payload(payload))
 
     def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
         """What takes JSON of one schema to JSON of another."""
         old, new = self._kind(have), self._kind(want)
-        return lambda value: MessageToDict(_moved(old, new, value), preserving_proto_field_name=True)
+        return lambda value: dict_of(_moved(old, new, value))
 
     def adopted(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
         """What takes JSON of one schema to a message of another, or of the class wanted."""
@@ -266,4 +267,4 @@ class ProtobufShapes:
         """What makes dicts of messages, if that is wanted."""
         if not self._as_dict:
             return None
-        return lambda message: MessageToDict(message, preserving_proto_field_name=True)
+        return dict_of

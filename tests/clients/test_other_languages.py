@@ -4,22 +4,32 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from urllib.parse import quote
 from urllib.request import urlopen
 
+import grpc_tools
 import pytest
 import schema_registry.client
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry import (
+    Schema,
+    SchemaRegistryClient,
+    header_schema_id_serializer,
+    prefix_schema_id_serializer,
+)
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from grpc_tools import protoc
 from schema_registry.client.schema import AvroSchema, JsonSchema
 from schema_registry.serializers import AvroMessageSerializer, JsonMessageSerializer
 
 import serdes.avro
+import serdes.json_schema
+import serdes.protobuf
 from harness.clients import CLIENTS
 from serdes.client import RegistryClient
 
@@ -28,6 +38,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 STORY_FILE = Path(__file__).with_name("story.json")
 STORY = json.loads(STORY_FILE.read_text())
 RUN_TIMEOUT_S = 120
+HEADER_NAME = "__value_schema_id"
 
 # What a client has no call for, or says in its own way.
 LEFT_OUT = {
@@ -58,32 +69,43 @@ ODD_NAMES = {
     "java": [odd for odd in STORY["odd"] if odd.isascii()],
     "rust": ["a/b", "two words", "größe", "語"],
 }
+# Kinds of frames: a format, `nested` for a Protobuf message inside another one, and where the schema is named if not by
+# its id before the payload: by its GUID there, or in a header of the record.
+PLAIN = {"avro", "json", "protobuf", "nested"}
+HEADER = {"avro-header", "json-header", "protobuf-header"}
+GUID = {"avro-guid", "json-guid", "protobuf-guid"}
 READS = {
-    "go-franz": {"avro", "json", "protobuf"},
-    "go-confluent": {"avro", "json", "protobuf"},
-    "node-confluent": {"avro", "json", "protobuf"},
+    "go-franz": PLAIN,
+    "go-confluent": PLAIN | HEADER | GUID,
+    "node-confluent": PLAIN | HEADER | GUID,
     "node-kafkajs": {"avro", "json", "protobuf"},
-    "rust": {"avro", "json", "protobuf"},
+    "rust": PLAIN | HEADER,
     "java": {"avro"},  # Flink's jar holds the client without the serdes of the others
 }
-# kafkajs writes Protobuf frames without the message index, which no other client reads.
-WRITES = {**READS, "node-kafkajs": {"avro", "json"}}
+# kafkajs writes Protobuf frames without the message index, which no other client reads; GUIDs before the payload are
+# written by functions of the caller's alone.
+WRITES = {name: kinds - GUID for name, kinds in READS.items()} | {"node-kafkajs": {"avro", "json"}}
 
 
-def order_class():
-    """The message class of the story's .proto file."""
-    file = descriptor_pb2.FileDescriptorProto(name="order.proto", package="acme", syntax="proto3")
-    message = file.message_type.add(name="Order")
-    kinds = descriptor_pb2.FieldDescriptorProto
-    fields = [("id", kinds.TYPE_STRING), ("amount", kinds.TYPE_INT32), ("note", kinds.TYPE_STRING)]
-    for number, (name, kind) in enumerate(fields, 1):
-        message.field.add(name=name, number=number, type=kind, label=kinds.LABEL_OPTIONAL)
+def message_classes():
+    """The message classes of the story's .proto files, by kind."""
+    built_in = Path(grpc_tools.__file__).parent / "_proto"
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "order.proto").write_text(STORY["protobuf"])
+        (folder / "cart.proto").write_text(STORY["nested"])
+        out = folder / "set"
+        arguments = [f"-I{folder}", f"-I{built_in}", f"--descriptor_set_out={out}", "order.proto", "cart.proto"]
+        assert protoc.main(["protoc", *arguments]) == 0
+        files = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("acme.Order"))
+    for file in files:
+        pool.Add(file)
+    names = {"protobuf": "acme.Order", "nested": "acme.Cart.Order"}
+    return {kind: message_factory.GetMessageClass(pool.FindMessageTypeByName(one)) for kind, one in names.items()}
 
 
-ORDER = order_class()
+MESSAGES = message_classes()
 
 
 @pytest.fixture(scope="session")
@@ -182,7 +204,7 @@ def test_story(stories, node_url, name):
 def test_reads_what_the_others_wrote(commands, written, node_url, reader):
     """The frames of every client of this machine, Python's among them, give the value of the story."""
     command = commands(reader)
-    mine = [frame for frame in written if frame["format"] in READS[reader]]
+    mine = [frame for frame in written if frame["kind"] in READS[reader]]
 
     values = run([*command, "read", node_url], "".join(json.dumps(frame) + "\n" for frame in mine))
 
@@ -192,22 +214,23 @@ def test_reads_what_the_others_wrote(commands, written, node_url, reader):
 @pytest.mark.parametrize("reader", ["confluent-kafka", "python-schema-registry-client", "serdes"])
 def test_python_reads_what_the_others_wrote(written, python_serdes, reader):
     """The same for the deserializers in Python, this project's own among them."""
-    readers = python_serdes[reader].read
-    mine = [frame for frame in written if frame["format"] in readers]
+    readers, kinds = python_serdes[reader].read, python_serdes[reader].kinds
+    mine = [frame for frame in written if frame["kind"] in kinds]
 
     values = {frame["step"]: readers[frame["format"]](*record(frame)) for frame in mine}
 
-    assert {frame["step"]: python_value(frame["format"]) for frame in mine} == values
+    assert {frame["step"]: python_value(frame["kind"]) for frame in mine} == values
 
 
 def record(frame):
     """The bytes of a frame, and where they come from."""
-    return bytes.fromhex(frame["hex"]), value_of(frame["topic"])
+    headers = [(HEADER_NAME, bytes.fromhex(frame["header"]))] if "header" in frame else []
+    return bytes.fromhex(frame["hex"]), value_of(frame["topic"], headers)
 
 
-def value_of(topic):
+def value_of(topic, headers):
     """A topic's values."""
-    return SerializationContext(topic, MessageField.VALUE)
+    return SerializationContext(topic, MessageField.VALUE, headers)
 
 
 @pytest.fixture(scope="session")
@@ -215,26 +238,38 @@ def written(stories, python_serdes):
     """Every frame of every client whose toolchain is here, and of the serializers in Python."""
     here = [name for name in CLIENTS if not CLIENTS[name].missing]
     of_clients = [(name, kind, stories(name)[f"frame {kind}"]) for name in here for kind in sorted(WRITES[name])]
-    return [
-        {"step": f"{name} {kind}", "format": kind, "topic": f"{name}-frame-{kind}", "hex": frame}
-        for name, kind, frame in (*of_clients, *python_frames(python_serdes))
-    ]
+    return [frame_of(*one) for one in (*of_clients, *python_frames(python_serdes))]
+
+
+def frame_of(name, kind, told):
+    """What readers are given of a frame: told in hexadecimal, behind its header if it has one."""
+    header, _, payload = told.rpartition(":")
+    form = kind.partition("-")[0]
+    frame = {"step": f"{name} {kind}", "kind": kind, "format": form, "topic": f"{name}-frame-{form}", "hex": payload}
+    return frame | ({"header": header} if header else {})
 
 
 def python_frames(python_serdes):
     """What each serializer in Python writes."""
-    return [
-        (name, kind, write(python_value(kind), value_of(f"{name}-frame-{kind}")).hex())
-        for name, serdes_of in python_serdes.items()
-        for kind, write in serdes_of.write.items()
-    ]
+    frames = []
+    for name, serdes_of in python_serdes.items():
+        for kind, write in serdes_of.write.items():
+            context = value_of(f"{name}-frame-{kind.partition('-')[0]}", [])
+            payload = write(python_value(kind), context).hex()
+            header = "".join(value.hex() + ":" for _, value in context.headers)
+            frames.append((name, kind, header + payload))
+    return frames
 
 
 class PythonSerdes(NamedTuple):
-    """Serializers, `(value, context)` → frame, and deserializers, `(frame, context)` → value, by format."""
+    """Serializers, `(value, context)` → frame, by kind, deserializers, `(frame, context)` → value, by format.
+
+    `kinds` are those that the deserializers read.
+    """
 
     write: dict[str, Callable[..., bytes]]
     read: dict[str, Callable[..., object]]
+    kinds: set[str]
 
 
 @pytest.fixture(scope="session")
@@ -244,22 +279,53 @@ def python_serdes(node_url):
     with SchemaRegistryClient({"url": node_url}) as client, RegistryClient(node_url) as own:
         yield {
             "confluent-kafka": PythonSerdes(
-                {
-                    "avro": AvroSerializer(client, Schema(avro, "AVRO")),
-                    "json": JSONSerializer(text, client),
-                    "protobuf": ProtobufSerializer(ORDER, client),
-                },
+                by_kind(
+                    {"": prefix_schema_id_serializer, "-header": header_schema_id_serializer},
+                    {
+                        "avro": lambda conf: AvroSerializer(client, Schema(avro, "AVRO"), conf=conf),
+                        "json": lambda conf: JSONSerializer(text, client, conf=conf),
+                        "protobuf": lambda conf: ProtobufSerializer(MESSAGES["protobuf"], client, conf),
+                        "nested": lambda conf: ProtobufSerializer(MESSAGES["nested"], client, conf),
+                    },
+                ),
                 {
                     "avro": AvroDeserializer(client),
                     "json": JSONDeserializer(None, schema_registry_client=client),
-                    "protobuf": ProtobufDeserializer(ORDER, {}, client),
+                    "protobuf": ProtobufDeserializer(MESSAGES["protobuf"], {}, client),
+                    "nested": ProtobufDeserializer(MESSAGES["nested"], {}, client),
                 },
+                PLAIN | HEADER | GUID,
             ),
             "python-schema-registry-client": marcosschroh_serdes(node_url, AvroSchema(avro), JsonSchema(text)),
             "serdes": PythonSerdes(
-                {"avro": serdes.avro.AvroSerializer(own, avro)}, {"avro": serdes.avro.AvroDeserializer(own)}
+                by_kind(
+                    {"": "prefix", "-header": "header", "-guid": "guid"},
+                    {
+                        "avro": lambda conf: serdes.avro.AvroSerializer(own, avro, conf=conf),
+                        "json": lambda conf: serdes.json_schema.JsonSerializer(own, text, conf=conf),
+                        "protobuf": lambda conf: serdes.protobuf.ProtobufSerializer(own, MESSAGES["protobuf"], conf),
+                        "nested": lambda conf: serdes.protobuf.ProtobufSerializer(own, MESSAGES["nested"], conf),
+                    },
+                ),
+                {
+                    "avro": serdes.avro.AvroDeserializer(own),
+                    "json": serdes.json_schema.JsonDeserializer(own),
+                    "protobuf": serdes.protobuf.ProtobufDeserializer(own, MESSAGES["protobuf"]),
+                    "nested": serdes.protobuf.ProtobufDeserializer(own, MESSAGES["nested"]),
+                },
+                PLAIN | HEADER | GUID,
             ),
         }
+
+
+def by_kind(framings, serializers):
+    """Each serializer with each framing, but for `nested`, which goes with the prefix alone."""
+    return {
+        f"{name}{kind}": serializer({"schema.id.serializer": framing})
+        for name, serializer in serializers.items()
+        for kind, framing in framings.items()
+        if not kind or name != "nested"
+    }
 
 
 def marcosschroh_serdes(node_url, avro_schema, json_schema):
@@ -272,9 +338,11 @@ def marcosschroh_serdes(node_url, avro_schema, json_schema):
             "json": lambda value, to: text.encode_record_with_schema(f"{to.topic}-value", json_schema, value),
         },
         {"avro": lambda frame, _: binary.decode_message(frame), "json": lambda frame, _: text.decode_message(frame)},
+        {"avro", "json"},
     )
 
 
 def python_value(kind):
     """The value of the story, as the serdes of a format have it in Python."""
-    return ORDER(**STORY["value"]) if kind == "protobuf" else STORY["value"]
+    form = kind.partition("-")[0]
+    return MESSAGES[form](**STORY["value"]) if form in MESSAGES else STORY["value"]

@@ -156,6 +156,17 @@ def test_hostile_payloads(client, payload, reason):
     assert (reason, found) == (caught.value.reason, caught.value.schema_id)
 
 
+@pytest.mark.parametrize("depth", [255, 256, 1000])
+def test_deep_values_that_the_schema_does_not_allow(client, depth):
+    """What is more than 255 deep the validator cannot put into its error; the value is refused all the same."""
+    found = client.register("json-depth", Schema(json.dumps({"type": "object"}), "JSON")).schema_id
+
+    with pytest.raises(DecodeError, match="the schema does not allow it") as caught:
+        JsonDeserializer(client)(join(found, b"[" * depth + b"]" * depth))
+
+    assert ("invalid value", found) == (caught.value.reason, caught.value.schema_id)
+
+
 def test_long_integers_are_kept(client):
     """No integer becomes a float on the way in; out of range it is refused on the way out."""
     found = client.register("json-long", Schema("{}", "JSON")).schema_id

@@ -26,6 +26,10 @@ message Last { bytes raw = 1; }
 """
 
 
+PART = 'syntax = "proto3"; package s; message Part { int32 n = 1; }'
+ITEM = 'syntax = "proto3"; package s; import "s/part.proto"; message Item { int32 n = 1; Part part = 2; }'
+
+
 def proto(text, *references):
     """A Protobuf schema."""
     return Schema(text, "PROTOBUF", references)
@@ -84,6 +88,22 @@ def test_a_path_to_nowhere(client, path):
     """It is an error of the record, with the schema named."""
     with pytest.raises(SchemaError, match="has no message at"):
         ProtobufDeserializer(client)(frame_of(client, proto(ORDER), b"", path))
+
+
+def test_paths_to_nowhere_ask_for_nothing(client, monkeypatch):
+    """A topic full of damaged frames must not become as many requests: what a schema refers to is asked for once."""
+    part = client.register("proto-part", proto(PART)).version
+    item = proto(ITEM, Reference("s/part.proto", "proto-part", part))
+    frames = [frame_of(client, item, b"", path) for path in (b"\x02\x06", b"\x02\x08", b"\x00")]
+    deserialize = ProtobufDeserializer(client)
+    with pytest.raises(SchemaError, match="has no message at"):
+        deserialize(frames[0])
+
+    monkeypatch.delattr(RegistryClient, "get_version")
+
+    with pytest.raises(SchemaError, match="has no message at"):
+        deserialize(frames[1])
+    assert "s.Item" == deserialize(frames[2]).DESCRIPTOR.full_name
 
 
 def test_references_of_references(client):
@@ -150,6 +170,31 @@ def test_damaged_payloads(client, payload):
 
     found = caught.value
     assert ("malformed", split(frame)[0], "proto-damage") == (found.reason, found.schema_id, found.topic)
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        pytest.param("timestamp.proto Timestamp", b"\x08\xff\xff\xff\xff\xff\xff\xff\x7f", id="after the last year"),
+        pytest.param("duration.proto Duration", b"\x08\xff\xff\xff\xff\xff\xff\xff\x7f", id="too long"),
+        pytest.param("any.proto Any", b"\x0a\x08secret/x", id="of a type that nobody knows"),
+        pytest.param("any.proto Any", b"\x0a\x1fsecret/google.protobuf.Duration\x12\x01\xff", id="damaged inside"),
+        pytest.param("struct.proto Value", b"\x11" + bytes(6) + b"\xf8\x7f", id="not a number"),
+        pytest.param("field_mask.proto FieldMask", b"\x0a\x08secret__", id="no name of a field"),
+    ],
+)
+def test_what_a_dict_cannot_hold(client, kind, payload):
+    """Protobuf's JSON has no such value: an error with a reason and without the value, while the message is read."""
+    file, name = kind.split()
+    text = f'syntax = "proto3"; import "google/protobuf/{file}"; message A {{ google.protobuf.{name} a = 1; }}'
+    frame = frame_of(client, proto(text), b"\x0a" + bytes([len(payload)]) + payload)
+
+    with pytest.raises(DecodeError) as caught:
+        ProtobufDeserializer(client, as_dict=True)(frame)
+
+    assert ("invalid value", split(frame)[0]) == (caught.value.reason, caught.value.schema_id)
+    assert "secret" not in str(caught.value)
+    assert ProtobufDeserializer(client)(frame).HasField("a")
 
 
 def test_messages_nested_without_end(client):
@@ -229,6 +274,56 @@ def test_writing_with_the_latest_version(client):
     other = message_of('syntax = "proto3"; package p; message C { int32 n = 1; }')
     with pytest.raises(SchemaError, match=r"has no message p\.C"):
         ProtobufSerializer(client, other, conf)(other(), topic="proto-latest")
+
+
+CART = 'syntax = "proto3"; package s; import "s/item.proto"; message Cart { Item item = 1; }'
+
+
+@pytest.mark.parametrize("setting", ["latest", "id"])
+@pytest.mark.parametrize(
+    ("part", "item", "cart", "says"),
+    [
+        pytest.param(PART, ITEM, CART, None, id="the same"),
+        pytest.param(PART, ITEM.replace("int32 n", "string m = 9; int64 n"), CART, None, id="an import grown"),
+        pytest.param(PART, ITEM.replace("int32 n", "string n"), CART, "FIELD_SCALAR_KIND", id="an import changed"),
+        pytest.param(PART.replace("int32", "string"), ITEM, CART, "FIELD_SCALAR_KIND", id="an import's import changed"),
+        pytest.param(PART, ITEM, CART.replace("Item item", "string item"), "FIELD_KIND_CHANGED", id="itself changed"),
+        pytest.param(
+            PART, ITEM, CART.replace("package s;", "package s; message Item { string n = 1; }").replace(
+                'import "s/item.proto";', ""
+            ),
+            "FIELD_SCALAR_KIND", id="its own type in place of the import's",
+        ),
+    ],
+)  # fmt: skip
+def test_imports_are_held_against_the_registrys(client, request, setting, part, item, cart, says):
+    """A schema of the registry must read what the class and all files it imports describe, unless it need not."""
+    files = {"s/part.proto": proto(PART), "s/item.proto": proto(ITEM)}
+    kind = GetMessageClass(find_message(link(proto(CART), files), (0,)))
+    topic = f"imports-{request.node.callspec.id}"
+    found = register_with_imports(client, topic, part, item, cart)
+    use = {"use.latest.version": True} if setting == "latest" else {"use.schema.id": found.schema_id}
+    conf = {"auto.register.schemas": False, **use}
+
+    if says is None:
+        assert ProtobufSerializer(client, kind, conf)(kind(), topic=topic)
+    else:
+        with pytest.raises(SchemaError, match=says):
+            ProtobufSerializer(client, kind, conf)(kind(), topic=topic)
+    assert ProtobufSerializer(client, kind, {**conf, f"{setting}.compatibility.strict": False})(kind(), topic=topic)
+
+
+def register_with_imports(client, topic, part, item, cart):
+    """The three texts under subjects of this topic, each with a reference to the one before."""
+    references = ()
+    for subject, name, text in (
+        (f"{topic}-part", "s/part.proto", part),
+        (f"{topic}-item", "s/item.proto", item),
+        (f"{topic}-value", "", cart),
+    ):
+        found = client.register(subject, Schema(text, "PROTOBUF", references if "import" in text else ()))
+        references = (Reference(name, subject, found.version),)
+    return found
 
 
 def test_both_pickle(client):

@@ -10,6 +10,7 @@ from serdes.aio import AsyncDeserializer
 from serdes.avro import AvroDeserializer, AvroSerializer
 from serdes.client import Metadata, Rule, RuleSet, Schema
 from serdes.errors import DecodeError, NoSubject, RegistryError, RuleError, SchemaError
+from serdes.framing import join
 from serdes.json_schema import JsonDeserializer, JsonSerializer
 from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
 from serdes.protobuf_files import link
@@ -87,6 +88,22 @@ def test_the_latest_of_protobuf(client):
     versions(client, "latest-proto", (new, "PROTOBUF", None))
 
     assert {"number": "7"} == ProtobufDeserializer(client, conf=LATEST, as_dict=True)(frame, topic="latest-proto")
+
+
+@pytest.mark.parametrize("rules", [None, up("$")], ids=["as the latest", "by a migration"])
+def test_what_a_dict_of_protobuf_cannot_hold(client, request, rules):
+    """A time out of range is a fault of the record, whatever way leads to the latest schema."""
+    topic = f"late-{request.node.callspec.id}"
+    old = 'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message A { google.protobuf.Timestamp at = 1; }'
+    found, _ = versions(
+        client, topic, (old, "PROTOBUF", None), (old.replace("at = 1;", "at = 1; int32 n = 2;"), "PROTOBUF", rules)
+    )
+    frame = join(found.schema_id, b"\x00\x0a\x09\x08" + b"\xff" * 7 + b"\x7f")
+
+    with pytest.raises(DecodeError, match="JSON has no value") as caught:
+        ProtobufDeserializer(client, conf=LATEST, as_dict=True)(frame, topic=topic)
+
+    assert ("invalid value", found.schema_id) == (caught.value.reason, caught.value.schema_id)
 
 
 MARK = "$merge([$, {'log': log & '%s'}])"

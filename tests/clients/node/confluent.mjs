@@ -17,15 +17,13 @@ async function refusal(call) {
   }
 }
 
-function orderDescriptor() {
-  const field = (name, number, type) => ({ name, number, type, label: 1, jsonName: name });
-  const file = create(FileDescriptorProtoSchema, {
-    name: "order.proto",
-    package: "acme",
-    syntax: "proto3",
-    messageType: [{ name: "Order", field: [field("id", 1, 9), field("amount", 2, 5), field("note", 3, 9)] }],
-  });
-  return createFileRegistry(file, () => undefined).getMessage("acme.Order");
+const field = (name, number, type) => ({ name, number, type, label: 1, jsonName: name });
+const withId = (name, ...more) => ({ name, field: [field("id", 1, 9), ...more] });
+const order = () => withId("Order", field("amount", 2, 5), field("note", 3, 9));
+
+function descriptorOf(name, messageType, message) {
+  const file = create(FileDescriptorProtoSchema, { name, package: "acme", syntax: "proto3", messageType });
+  return createFileRegistry(file, () => undefined).getMessage(message);
 }
 
 async function tell(story) {
@@ -82,28 +80,43 @@ async function tell(story) {
 async function frames(client, story) {
   const latest = { useLatestVersion: true, autoRegisterSchemas: false };
   const topic = (format) => `${prefix}-frame-${format}`;
-  const give = (format, bytes) => say(`frame ${format}`, Buffer.from(bytes).toString("hex"));
+  const inHeader = { schemaIdSerializer: sr.HeaderSchemaIdSerializer };
+
+  const give = async (format, Serializer, options, value) => {
+    const plain = new Serializer(client, SerdeType.VALUE, options);
+    say(`frame ${format}`, (await plain.serialize(topic(format), value)).toString("hex"));
+    if (format === "nested") return;
+    const headers = {};
+    const bare = new Serializer(client, SerdeType.VALUE, { ...options, ...inHeader });
+    const payload = await bare.serialize(topic(format), value, headers);
+    say(`frame ${format}-header`, `${headers[sr.VALUE_SCHEMA_ID_HEADER].toString("hex")}:${payload.toString("hex")}`);
+  };
 
   await client.register(`${topic("avro")}-value`, { schema: JSON.stringify(story.avro.first), schemaType: "AVRO" });
-  give("avro", await new sr.AvroSerializer(client, SerdeType.VALUE, latest).serialize(topic("avro"), story.value));
+  await give("avro", sr.AvroSerializer, latest, story.value);
   await client.register(`${topic("json")}-value`, { schema: JSON.stringify(story.json), schemaType: "JSON" });
-  give("json", await new sr.JsonSerializer(client, SerdeType.VALUE, latest).serialize(topic("json"), story.value));
-  const order = orderDescriptor();
-  const protobuf = { registry: createMutableRegistry(order), autoRegisterSchemas: true };
-  const serializer = new sr.ProtobufSerializer(client, SerdeType.VALUE, protobuf);
-  give("protobuf", await serializer.serialize(topic("protobuf"), create(order, story.value)));
+  await give("json", sr.JsonSerializer, latest, story.value);
+  const whole = descriptorOf("order.proto", [order()], "acme.Order");
+  const cart = { name: "Cart", nestedType: [withId("Line"), order()] };
+  const inner = descriptorOf("cart.proto", [withId("Other"), cart], "acme.Cart.Order");
+  const known = (message) => ({ registry: createMutableRegistry(message), autoRegisterSchemas: true });
+  await give("protobuf", sr.ProtobufSerializer, known(whole), create(whole, story.value));
+  await give("nested", sr.ProtobufSerializer, known(inner), create(inner, story.value));
 }
 
 async function read() {
   const client = clientOf(url);
+  const protobuf = new sr.ProtobufDeserializer(client, SerdeType.VALUE, {});
   const readers = {
     avro: new sr.AvroDeserializer(client, SerdeType.VALUE, {}),
     json: new sr.JsonDeserializer(client, SerdeType.VALUE, {}),
-    protobuf: new sr.ProtobufDeserializer(client, SerdeType.VALUE, {}),
+    protobuf,
+    nested: protobuf,
   };
   for (const line of readFileSync(0, "utf8").split("\n").filter(Boolean)) {
-    const { step, format, topic, hex } = JSON.parse(line);
-    const value = await readers[format].deserialize(topic, Buffer.from(hex, "hex"));
+    const { step, format, topic, header, hex } = JSON.parse(line);
+    const headers = header ? { [sr.VALUE_SCHEMA_ID_HEADER]: Buffer.from(header, "hex") } : undefined;
+    const value = await readers[format].deserialize(topic, Buffer.from(hex, "hex"), headers);
     const { id, amount, note } = value;
     say(step, { id, amount, note });
   }

@@ -2,12 +2,14 @@
 package main
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
 	"sort"
 	"strings"
 
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry"
 	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/rest"
 	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/serde"
@@ -15,6 +17,7 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/serde/jsonschema"
 	"github.com/confluentinc/confluent-kafka-go/v2/schemaregistry/serde/protobuf"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"strata/clients/story"
@@ -118,36 +121,55 @@ func (t teller) names(schema schemaregistry.SchemaInfo) {
 
 // The default strategy asks for associations before every first use of a topic.
 func (t teller) frames(schema schemaregistry.SchemaInfo) {
-	topic := t.subject("frame-avro")
 	t.register("frame-avro-value", schema)
 	binary := avrov2.NewSerializerConfig()
 	binary.AutoRegisterSchemas, binary.UseLatestVersion = false, true
-	story.SayFrame("avro", story.MustGet(story.MustGet(avrov2.NewSerializer(t.client, serde.ValueSerde, binary)).Serialize(topic, &t.story.Value)))
+	ofAvro := story.MustGet(avrov2.NewSerializer(t.client, serde.ValueSerde, binary))
+	t.frame("avro", ofAvro, &ofAvro.BaseSerializer, &t.story.Value)
 
-	topic = t.subject("frame-json")
 	t.register("frame-json-value", schemaregistry.SchemaInfo{Schema: string(t.story.JSON), SchemaType: "JSON"})
 	text := jsonschema.NewSerializerConfig()
 	text.AutoRegisterSchemas, text.UseLatestVersion = false, true
-	story.SayFrame("json", story.MustGet(story.MustGet(jsonschema.NewSerializer(t.client, serde.ValueSerde, text)).Serialize(topic, &t.story.Value)))
+	ofJSON := story.MustGet(jsonschema.NewSerializer(t.client, serde.ValueSerde, text))
+	t.frame("json", ofJSON, &ofJSON.BaseSerializer, &t.story.Value)
 
-	serializer := story.MustGet(protobuf.NewSerializer(t.client, serde.ValueSerde, protobuf.NewSerializerConfig()))
-	story.SayFrame("protobuf", story.MustGet(serializer.Serialize(t.subject("frame-protobuf"), t.story.Value.Message())))
+	ofProtobuf := story.MustGet(protobuf.NewSerializer(t.client, serde.ValueSerde, protobuf.NewSerializerConfig()))
+	nested := t.story.Value.Message(story.NestedDescriptor())
+	story.SayFrame("nested", story.MustGet(ofProtobuf.Serialize(t.subject("frame-nested"), nested)))
+	t.frame("protobuf", ofProtobuf, &ofProtobuf.BaseSerializer, t.story.Value.Message(story.OrderDescriptor()))
+}
+
+// Says the frame of a value, and then the same with the schema in a header.
+func (t teller) frame(format string, serializer serde.Serializer, base *serde.BaseSerializer, value any) {
+	topic := t.subject("frame-" + format)
+	story.SayFrame(format, story.MustGet(serializer.Serialize(topic, value)))
+	base.SchemaIDSerializer = serde.HeaderSchemaIDSerializer
+	headers, payload, err := serializer.SerializeWithHeaders(topic, value)
+	story.Must(err)
+	story.SayHeader(format, headers[0].Value, payload)
 }
 
 func read(client schemaregistry.Client) {
 	binary := story.MustGet(avrov2.NewDeserializer(client, serde.ValueSerde, avrov2.NewDeserializerConfig()))
 	text := story.MustGet(jsonschema.NewDeserializer(client, serde.ValueSerde, jsonschema.NewDeserializerConfig()))
 	messages := story.MustGet(protobuf.NewDeserializer(client, serde.ValueSerde, protobuf.NewDeserializerConfig()))
-	story.Must(messages.ProtoRegistry.RegisterMessage(dynamicpb.NewMessageType(story.OrderDescriptor())))
+	for _, descriptor := range []protoreflect.MessageDescriptor{story.OrderDescriptor(), story.NestedDescriptor()} {
+		story.Must(messages.ProtoRegistry.RegisterMessage(dynamicpb.NewMessageType(descriptor)))
+	}
 	story.Frames(func(frame story.Frame, bytes []byte) story.Order {
 		var order story.Order
+		var headers []kafka.Header
+		if frame.Header != "" {
+			headers = []kafka.Header{{Key: serde.ValueSchemaIDHeader, Value: story.MustGet(hex.DecodeString(frame.Header))}}
+		}
 		switch frame.Format {
 		case "avro":
-			story.Must(binary.DeserializeInto(frame.Topic, bytes, &order))
+			story.Must(binary.DeserializeWithHeadersInto(frame.Topic, headers, bytes, &order))
 		case "json":
-			story.Must(text.DeserializeInto(frame.Topic, bytes, &order))
-		case "protobuf":
-			order = story.OrderOf(story.MustGet(messages.Deserialize(frame.Topic, bytes)).(proto.Message))
+			story.Must(text.DeserializeWithHeadersInto(frame.Topic, headers, bytes, &order))
+		case "protobuf", "nested":
+			message := story.MustGet(messages.DeserializeWithHeaders(frame.Topic, headers, bytes))
+			order = story.OrderOf(message.(proto.Message))
 		}
 		return order
 	})

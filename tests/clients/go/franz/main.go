@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"sort"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/hamba/avro/v2"
 	"github.com/twmb/franz-go/pkg/sr"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"strata/clients/story"
@@ -133,11 +135,17 @@ func (t teller) frames(id int) {
 	story.SayFrame("json", story.MustGet(plain.Encode(t.story.Value)))
 
 	id = story.MustGet(t.client.LookupSchema(ctx, t.subject("protobuf"), sr.Schema{Schema: t.story.Protobuf, Type: sr.TypeProtobuf})).ID
+	story.SayFrame("protobuf", t.message(id, story.OrderDescriptor(), 0))
+	id = t.register("nested", sr.Schema{Schema: t.story.Nested, Type: sr.TypeProtobuf}).ID
+	story.SayFrame("nested", t.message(id, story.NestedDescriptor(), 1, 1))
+}
+
+func (t teller) message(id int, descriptor protoreflect.MessageDescriptor, path ...int) []byte {
 	indexed := sr.NewSerde()
-	indexed.Register(id, story.Order{}, sr.Index(0), sr.EncodeFn(func(value any) ([]byte, error) {
-		return proto.Marshal(value.(story.Order).Message())
+	indexed.Register(id, story.Order{}, sr.Index(path...), sr.EncodeFn(func(value any) ([]byte, error) {
+		return proto.Marshal(value.(story.Order).Message(descriptor))
 	}))
-	story.SayFrame("protobuf", story.MustGet(indexed.Encode(t.story.Value)))
+	return story.MustGet(indexed.Encode(t.story.Value))
 }
 
 func read(client *sr.Client) {
@@ -150,10 +158,14 @@ func read(client *sr.Client) {
 		case "json":
 			story.Must(json.Unmarshal(payload, &order))
 			return order
-		case "protobuf":
-			_, payload, err = header.DecodeIndex(payload, 1)
+		case "protobuf", "nested":
+			var path []int
+			path, payload, err = header.DecodeIndex(payload, 2)
 			story.Must(err)
-			message := dynamicpb.NewMessage(story.OrderDescriptor())
+			descriptor := map[string]protoreflect.MessageDescriptor{
+				"[0]": story.OrderDescriptor(), "[1 1]": story.NestedDescriptor(),
+			}[fmt.Sprint(path)]
+			message := dynamicpb.NewMessage(descriptor)
 			story.Must(proto.Unmarshal(payload, message))
 			return story.OrderOf(message)
 		}

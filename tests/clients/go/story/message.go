@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// Message returns the value as the message of the story's .proto file.
-func (order Order) Message() proto.Message {
-	message := dynamicpb.NewMessage(OrderDescriptor())
+// Message returns the value as a message of that type.
+func (order Order) Message(descriptor protoreflect.MessageDescriptor) proto.Message {
+	message := dynamicpb.NewMessage(descriptor)
 	fields := message.Descriptor().Fields()
 	message.Set(fields.ByName("id"), protoreflect.ValueOfString(order.ID))
 	message.Set(fields.ByName("amount"), protoreflect.ValueOfInt32(order.Amount))
@@ -31,17 +31,39 @@ func OrderOf(message proto.Message) Order {
 
 // OrderDescriptor describes the message of the story's .proto file.
 func OrderDescriptor() protoreflect.MessageDescriptor {
-	field := func(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type) *descriptorpb.FieldDescriptorProto {
-		label := descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL
-		return &descriptorpb.FieldDescriptorProto{Name: &name, Number: &number, Type: &kind, Label: &label, JsonName: &name}
+	return fileOf("order.proto", order()).ByName("Order")
+}
+
+// NestedDescriptor describes the message inside another one, which is the second of its file.
+func NestedDescriptor() protoreflect.MessageDescriptor {
+	cart := &descriptorpb.DescriptorProto{
+		Name: proto.String("Cart"), NestedType: []*descriptorpb.DescriptorProto{withID("Line"), order()},
 	}
+	return fileOf("cart.proto", withID("Other"), cart).ByName("Cart").Messages().ByName("Order")
+}
+
+func fileOf(name string, messages ...*descriptorpb.DescriptorProto) protoreflect.MessageDescriptors {
 	file := &descriptorpb.FileDescriptorProto{
-		Name: proto.String("order.proto"), Package: proto.String("acme"), Syntax: proto.String("proto3"),
-		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Order"), Field: []*descriptorpb.FieldDescriptorProto{
-			field("id", 1, descriptorpb.FieldDescriptorProto_TYPE_STRING),
-			field("amount", 2, descriptorpb.FieldDescriptorProto_TYPE_INT32),
-			field("note", 3, descriptorpb.FieldDescriptorProto_TYPE_STRING),
-		}}},
+		Name: &name, Package: proto.String("acme"), Syntax: proto.String("proto3"), MessageType: messages,
 	}
-	return MustGet(protodesc.NewFile(file, nil)).Messages().ByName("Order")
+	return MustGet(protodesc.NewFile(file, nil)).Messages()
+}
+
+func order() *descriptorpb.DescriptorProto {
+	message := withID("Order")
+	message.Field = append(message.Field,
+		field("amount", 2, descriptorpb.FieldDescriptorProto_TYPE_INT32),
+		field("note", 3, descriptorpb.FieldDescriptorProto_TYPE_STRING),
+	)
+	return message
+}
+
+func withID(name string) *descriptorpb.DescriptorProto {
+	id := field("id", 1, descriptorpb.FieldDescriptorProto_TYPE_STRING)
+	return &descriptorpb.DescriptorProto{Name: &name, Field: []*descriptorpb.FieldDescriptorProto{id}}
+}
+
+func field(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type) *descriptorpb.FieldDescriptorProto {
+	label := descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL
+	return &descriptorpb.FieldDescriptorProto{Name: &name, Number: &number, Type: &kind, Label: &label, JsonName: &name}
 }

@@ -21,17 +21,17 @@ type Story struct {
 	Value Order
 	Avro  struct{ First, Second, Incompatible json.RawMessage }
 	JSON  json.RawMessage
-	// Protobuf is the text of a .proto file.
-	Protobuf   string
-	References struct {
+	// Protobuf and Nested are texts of .proto files; the message of the second is acme.Cart.Order.
+	Protobuf, Nested string
+	References       struct {
 		Name                  string
 		Dependency, Dependent json.RawMessage
 	}
 	Odd []string
 }
 
-// Frame is one line of what is to be read.
-type Frame struct{ Step, Format, Topic, Hex string }
+// Frame is one line of what is to be read; Header is what the record's header says of the schema, if it has one.
+type Frame struct{ Step, Format, Topic, Header, Hex string }
 
 // Load reads the story's file.
 func Load(path string) Story {
@@ -47,6 +47,11 @@ func Say(step string, got any) {
 
 // SayFrame prints the bytes that a serializer made.
 func SayFrame(format string, frame []byte) { Say("frame "+format, hex.EncodeToString(frame)) }
+
+// SayHeader prints what a serializer put into the header, and the bytes that it made.
+func SayHeader(format string, header, payload []byte) {
+	Say("frame "+format+"-header", hex.EncodeToString(header)+":"+hex.EncodeToString(payload))
+}
 
 // Frames calls read with each frame on the standard input, and prints the value that it returns.
 func Frames(read func(frame Frame, bytes []byte) Order) {

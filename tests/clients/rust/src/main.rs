@@ -13,7 +13,7 @@ use schema_registry_converter::blocking::schema_registry::{
 };
 use schema_registry_converter::error::SRCError;
 use schema_registry_converter::schema_registry_common::{
-    SchemaType, SubjectNameStrategy, SuppliedReference, SuppliedSchema,
+    SchemaIdHeader, SchemaType, SubjectNameStrategy, SuppliedReference, SuppliedSchema,
 };
 use serde_json::{json, Value};
 
@@ -107,17 +107,30 @@ fn frames(settings: SrSettings, prefix: &str, story: &Value) {
         ("amount", apache_avro::types::Value::Int(value["amount"].as_i64().unwrap() as i32)),
         ("note", apache_avro::types::Value::String(value["note"].as_str().unwrap().into())),
     ];
-    let frame = AvroEncoder::new(settings.clone()).encode(fields, &strategy).unwrap();
-    say("frame avro", json!(hex(&frame)));
+    let encoder = AvroEncoder::new(settings.clone());
+    say("frame avro", json!(hex(&encoder.encode(fields.clone(), &strategy).unwrap())));
+    say_header("avro", encoder.encode_with_header_id(fields, &strategy, false).unwrap());
 
     let supplied = SuppliedSchema::new(None, SchemaType::Json, story["json"].to_string());
     let strategy = SubjectNameStrategy::TopicNameStrategyWithSchema(format!("{prefix}-frame-json"), false, supplied);
-    say("frame json", json!(hex(&JsonEncoder::new(settings.clone()).encode(value, &strategy).unwrap())));
+    let encoder = JsonEncoder::new(settings.clone());
+    say("frame json", json!(hex(&encoder.encode(value, &strategy).unwrap())));
+    say_header("json", encoder.encode_with_header_id(value, &strategy, false).unwrap());
 
-    let supplied = SuppliedSchema::new(None, SchemaType::Protobuf, story["protobuf"].as_str().unwrap().into());
-    let strategy = SubjectNameStrategy::TopicNameStrategyWithSchema(format!("{prefix}-frame-protobuf"), false, supplied);
-    let frame = ProtoEncoder::new(settings).encode_json(value, "acme.Order", &strategy).unwrap();
-    say("frame protobuf", json!(hex(&frame)));
+    let encoder = ProtoEncoder::new(settings);
+    let of = |format: &str| {
+        let text = story[format].as_str().unwrap().into();
+        let supplied = SuppliedSchema::new(None, SchemaType::Protobuf, text);
+        SubjectNameStrategy::TopicNameStrategyWithSchema(format!("{prefix}-frame-{format}"), false, supplied)
+    };
+    let (whole, nested) = (of("protobuf"), of("nested"));
+    say("frame protobuf", json!(hex(&encoder.encode_json(value, "acme.Order", &whole).unwrap())));
+    say("frame nested", json!(hex(&encoder.encode_json(value, "acme.Cart.Order", &nested).unwrap())));
+    say_header("protobuf", encoder.encode_json_with_header_id(value, "acme.Order", &whole, false).unwrap());
+}
+
+fn say_header(format: &str, (payload, header): (Vec<u8>, SchemaIdHeader)) {
+    say(&format!("frame {format}-header"), json!(format!("{}:{}", hex(&header.value), hex(&payload))));
 }
 
 fn read(settings: SrSettings) {
@@ -127,10 +140,12 @@ fn read(settings: SrSettings) {
     for line in std::io::stdin().lock().lines() {
         let frame: Value = serde_json::from_str(&line.unwrap()).unwrap();
         let bytes = unhex(frame["hex"].as_str().unwrap());
+        let header = frame["header"].as_str().map(unhex);
+        let header = header.as_deref();
         let value: Value = match frame["format"].as_str().unwrap() {
-            "avro" => binary.decode(Some(&bytes)).unwrap().value.try_into().unwrap(),
-            "json" => text.decode(Some(&bytes)).unwrap().unwrap().value,
-            _ => order(&messages.decode(Some(&bytes)).unwrap()),
+            "avro" => binary.decode_with_header_id(header, Some(&bytes)).unwrap().value.try_into().unwrap(),
+            "json" => text.decode_with_header_id(header, Some(&bytes)).unwrap().unwrap().value,
+            _ => order(&messages.decode_with_header_id(header, Some(&bytes)).unwrap()),
         };
         say(frame["step"].as_str().unwrap(), value);
     }

@@ -1,0 +1,130 @@
+"""Fuzzes what reads records: `python -m harness.fuzz`, or with the names of targets.
+
+Each target runs in a process of its own, so that a crash in native code is seen as what it is; libFuzzer, by way of
+atheris, chooses the inputs by what they reach in the Python code, generated decoders included. It stops at the first
+defect, at an input that takes too long, and where the process grows beyond bounds.
+
+Rules of this file: processes and their last words; what is called is in `harness.fuzz_targets`.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["Outcome", "fuzz"]
+
+_SECONDS_PER_INPUT = 20
+_MOST_BYTES = 4096
+_MOST_MIB = 2048
+_MAKING_S = 120  # what it takes to make a target, at most
+_STATISTICS = re.compile(r"stat::(\w+):\s+(\d+)")
+_TOLD = (re.compile(r"=== Uncaught Python exception: ===\n(.*)"), re.compile(r"==\d+== ?ERROR: (.*)"))
+
+
+class Outcome(NamedTuple):
+    """What became of one target: inputs tried, MiB at most, and what went wrong, with its input."""
+
+    target: str
+    inputs: int
+    peak_mib: int
+    defect: str
+    input: bytes
+
+
+def fuzz(target: str, *, runs: int, seconds: int, seed: int = 1) -> Outcome:
+    """Try so many inputs on a target, for so long at most."""
+    with tempfile.TemporaryDirectory(prefix="strata-fuzz-") as folder:
+        options = [f"--runs={runs}", f"--seconds={seconds}", f"--seed={seed}", f"--folder={folder}"]
+        command = [sys.executable, "-m", "harness.fuzz", *options, target]
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds + _MAKING_S, check=False
+        )
+        said = done.stdout.decode(errors="replace")
+        found = {name: int(number) for name, number in _STATISTICS.findall(said)}
+        defect = "" if done.returncode == 0 else _defect(said, done.returncode)
+        inputs = [one.read_bytes() for one in sorted(Path(folder).glob("*-*")) if one.is_file()]
+    return Outcome(
+        target,
+        found.get("number_of_executed_units", 0),
+        found.get("peak_rss_mb", 0),
+        defect,
+        inputs[0] if inputs else b"",
+    )
+
+
+def _defect(said: str, code: int) -> str:
+    told = next((found[1] for pattern in _TOLD if (found := pattern.search(said))), said[-500:])
+    return f"exit {code}: {told}"
+
+
+def _run(target: str, runs: int, seconds: int, seed: int, folder: Path) -> None:
+    """The process of one target; it ends by itself."""
+    import atheris
+
+    # Numba reads the byte code of serdes.arrow, which must stay as it is.
+    with atheris.instrument_imports(include=["serdes", "google.protobuf.json_format"], exclude=["serdes.arrow"]):
+        from harness.fuzz_targets import TARGETS
+        from serdes import avro_decode, json_schema, protobuf  # noqa: F401 - instrumented before targets import them
+    avro_decode.compile_listing = _instrumented(avro_decode.compile_listing, atheris.instrument_func)  # type: ignore[attr-defined]
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for index, data in enumerate(TARGETS[target].seeds()):
+        (corpus / str(index)).write_bytes(data)
+    options = {
+        "runs": runs,
+        "max_total_time": seconds,
+        "seed": seed,
+        "max_len": _MOST_BYTES,
+        "timeout": _SECONDS_PER_INPUT,
+        "rss_limit_mb": _MOST_MIB,
+        "artifact_prefix": f"{folder}/",
+        "print_final_stats": 1,
+        "verbosity": 0,
+    }
+    flags = [f"-{name}={value}" for name, value in options.items()]
+    atheris.Setup([target, *flags, str(corpus)], TARGETS[target].make())
+    atheris.Fuzz()
+
+
+def _instrumented(compile_listing: Callable[..., dict[str, Any]], instrument: Callable[[Any], Any]) -> Any:
+    """The same, but that the fuzzer sees which lines of the generated source are reached."""
+
+    def compiled(listing: Any, name: str, names: Any) -> dict[str, Any]:
+        namespace = compile_listing(listing, name, names)
+        own = {key: one for key, one in namespace.items() if getattr(one, "__globals__", None) is namespace}
+        namespace.update({key: instrument(one) for key, one in own.items()})
+        return namespace
+
+    return compiled
+
+
+def main(arguments: list[str] | None = None, say: Callable[[str], object] = print) -> int:
+    """Fuzz targets one after the other and print a table; 1 if there was a defect."""
+    parser = argparse.ArgumentParser(prog="python -m harness.fuzz", description=__doc__)
+    parser.add_argument("targets", nargs="*", help="framing, avro, arrow, json, protobuf; all of them by default")
+    parser.add_argument("--runs", type=int, default=1_000_000, help="inputs of each target")
+    parser.add_argument("--seconds", type=int, default=3600, help="time of each target at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args(arguments)
+    if asked.folder is not None:
+        _run(asked.targets[0], asked.runs, asked.seconds, asked.seed, asked.folder)
+    from harness.fuzz_targets import TARGETS
+
+    say("| target | inputs | MiB at most | defects |\n| --- | ---: | ---: | --- |")
+    outcomes = []
+    for target in asked.targets or TARGETS:
+        one = fuzz(target, runs=asked.runs, seconds=asked.seconds, seed=asked.seed)
+        defect = f"{one.defect}, input {one.input.hex()}" if one.defect else "none"
+        say(f"| {one.target} | {one.inputs:,} | {one.peak_mib} | {defect} |")
+        outcomes.append(one)
+    return int(any(one.defect for one in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

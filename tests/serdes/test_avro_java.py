@@ -1,0 +1,225 @@
+"""Against Avro's own Java library, on random writer schemas, reader schemas and values: the same, or both refuse."""
+
+import json
+import math
+import re
+import shutil
+import struct
+import subprocess
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+from harness import spark_jar
+from harness.avro_cases import Case, Maker, zigzag
+from serdes.avro import Branch, compile_decoder, compile_encoder
+from serdes.avro_schema import Array, Map, Primitive, Record, Union, parse
+from serdes.errors import DecodeError, SerdeError
+
+JAVA = Path(__file__).parent / "java"
+SHAPE = {"numeric_times": True, "tagged_unions": True}
+
+
+class Answer(NamedTuple):
+    """`{"value": …}` or `{"reason": …}` of each: the payload written again, and read with the reader schema."""
+
+    written: dict
+    read: dict
+
+
+class Told(NamedTuple):
+    """A case, what we make of it, and what Avro does."""
+
+    case: Case
+    ours: Answer
+    avro: Answer
+
+
+@pytest.fixture(scope="module", params=[600, pytest.param(6000, marks=pytest.mark.slow)])
+def told(request, tmp_path_factory):
+    """Random cases as both see them; one JVM for all of them."""
+    maker = Maker(Random(2027))
+    cases = [maker.case() for _ in range(request.param)]
+    classes = tmp_path_factory.mktemp("avro-java")
+    spark_jar.compile_java(sorted(JAVA.rglob("*.java")), classes)
+    command = [
+        *(shutil.which("java") or "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+        *("-cp", f"{classes}:{spark_jar.spark_class_path()}", "strata.serdes.AvroJava"),
+    ]
+    lines = "".join(
+        json.dumps({"writer": case.writer, "reader": case.reader, "payload": as_avro(case, case.payload).hex()}) + "\n"
+        for case in cases
+    )
+    done = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    answers = [Answer(**json.loads(line)) for line in done.stdout.splitlines()]
+    return [Told(case, ours(case), avro) for case, avro in zip(cases, answers, strict=True)]
+
+
+def as_avro(case, payload):
+    """A top-level `bytes` with its length in front, which registry clients leave out."""
+    return zigzag(len(payload)) + payload if "a top-level bytes" in case.changes else payload
+
+
+def ours(case):
+    """What the decoder and the encoder make of a case."""
+    return Answer(
+        tried(lambda: as_avro(case, compile_encoder(case.writer)(value_of(case))).hex()),
+        tried(lambda: plain(compile_decoder(case.writer, case.reader, **SHAPE)(case.payload), parse(case.reader))),
+    )
+
+
+def value_of(case):
+    """The value, with dates and times where Python's reach, else with numbers for them."""
+    try:
+        return compile_decoder(case.writer, tagged_unions=True)(case.payload)
+    except DecodeError:
+        return compile_decoder(case.writer, **SHAPE)(case.payload)
+
+
+def tried(step):
+    """The value, or why there is none."""
+    try:
+        return {"value": step()}
+    except SerdeError as error:
+        return {"reason": str(error)}
+
+
+def plain(value, node):
+    """A value as `AvroJava.java` shows it."""
+    match node:
+        case Union(branches=branches):
+            at, inner = value if isinstance(value, Branch) else (only_branch(branches, value is None), value)
+            return [at, plain(inner, branches[at])]
+        case Record(fields=fields):
+            return [plain(value[one.name], one.type) for one in fields]
+        case Array(items=items):
+            return [plain(one, items) for one in value]
+        case Map(values=values):
+            return {key: plain(one, values) for key, one in value.items()}
+        case Primitive(kind="float" | "double" as kind):
+            bits, number = ("<q", "<d") if kind == "double" else ("<i", "<f")
+            return struct.unpack(bits, struct.pack(number, math.nan if math.isnan(value) else value))[0]
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, bool | int) else str(value)
+
+
+def only_branch(branches, is_null):
+    """Where null stands in a union, or the only other type."""
+    return [isinstance(one, Primitive) and one.kind == "null" for one in branches].index(is_null)
+
+
+def differing(ours, avro):
+    """The parts of two answers that are not the same, as pairs; a refusal differs from a value as a whole."""
+    if ours == avro or ours.keys() == avro.keys() == {"reason"}:
+        return []
+    return list(parts(ours["value"], avro["value"])) if ours.keys() == avro.keys() else [(ours, avro)]
+
+
+def parts(ours, avro):
+    """The places where two values part."""
+    match ours, avro:
+        case list(), list() if len(ours) == len(avro):
+            inner = zip(ours, avro, strict=True)
+        case dict(), dict() if ours.keys() == avro.keys():
+            inner = ((one, avro[key]) for key, one in ours.items())
+        case _:
+            inner = ()
+            if ours != avro:
+                yield ours, avro
+    for pair in inner:
+        yield from parts(*pair)
+
+
+def says(answer, pattern):
+    """Whether an answer is a refusal that begins like this."""
+    return isinstance(answer, dict) and re.match(pattern, answer.get("reason", "")) is not None
+
+
+def digits(number):
+    """What a decimal has besides its point and its last zeros."""
+    return number.replace(".", "").lstrip("-0").rstrip("0") if isinstance(number, str) else None
+
+
+ROUNDS = "out of range: a decimal has more than"
+FOUND = 'AvroTypeException: (Field ".*" content mismatch: )?Found'
+
+# Where we differ from Avro, and when: asked of each pair of parts that are not the same, with the case.
+READING = {
+    "Avro takes the unscaled number of another scale as it stands; here the value stays, or is refused": (
+        lambda case, ours, avro: (
+            "scale of a decimal" in case.changes and (says(ours, ROUNDS) or digits(ours) == digits(avro) is not None)
+        )
+    ),
+    "Avro takes the number of another unit of time as it stands; here the instant stays": (
+        lambda case, ours, avro: (
+            "unit of time" in case.changes and type(ours) is type(avro) is int and ours in (avro * 1000, avro // 1000)
+        )
+    ),
+    "Avro does not hold a decimal against its precision": (
+        lambda case, ours, _: says(ours, ROUNDS) and "scale of a decimal" not in case.changes
+    ),
+    "Avro has no number for a decimal of no bytes; here it is zero": (
+        lambda _, ours, avro: says(avro, "NumberFormatException: Zero length BigInteger") and "value" in ours
+    ),
+    "Avro puts question marks for what is no UTF-8": lambda _, ours, avro: says(ours, "invalid utf-8"),
+    "Avro tells names in unions apart by their namespace; here the name alone counts": (
+        lambda case, _, avro: "namespace" in case.changes and says(avro, FOUND)
+    ),
+    "Avro holds the writer's own default against renamed fields": (
+        lambda _, __, avro: says(avro, "AvroTypeException: Invalid default")
+    ),
+    "Avro refuses a default that is no uuid; here a later branch of its union may take it": (
+        lambda _, __, avro: says(avro, "IllegalArgumentException: Invalid UUID string")
+    ),
+    "Avro looks for a field's alias in a record of the same name only": (
+        lambda case, _, avro: case.changes >= {"name", "alias of a field"} and says(avro, FOUND)
+    ),
+}
+WRITING = {
+    "Avro has no number for a decimal of no bytes; here it is zero": (
+        lambda _, __, avro: says(avro, "NumberFormatException: Zero length BigInteger")
+    ),
+    "Avro takes the first of two decimals in a union, whichever was read; here the branch is known": (
+        lambda case, ours, avro: has_two_decimals(parse(case.writer))
+    ),
+}
+
+
+def has_two_decimals(node):
+    """Whether a union of the schema has two branches that are decimals."""
+    match node:
+        case Union(branches=inner):
+            decimals = [one for one in inner if getattr(getattr(one, "logical", None), "name", "") == "decimal"]
+            return len(decimals) > 1 or any(map(has_two_decimals, inner))
+        case Record(fields=fields):
+            return any(has_two_decimals(one.type) for one in fields)
+        case Array(items=inner) | Map(values=inner):
+            return has_two_decimals(inner)
+    return False
+
+
+def unexplained(pairs, table):
+    """Pairs that no row of the table explains, and the rows that explained some."""
+    explained = [[name for name, applies in table.items() if applies(*pair)] for pair in pairs]
+    return [pair for pair, names in zip(pairs, explained, strict=True) if not names], set().union(*explained)
+
+
+@pytest.mark.parametrize(("which", "table"), [("written", WRITING), ("read", READING)], ids=["write", "read"])
+def test_same_or_both_refuse(told, which, table):
+    """The same bytes are written, the same value is read; every difference has its row, and every row a case."""
+    answers = [(one.case, getattr(one.ours, which), getattr(one.avro, which)) for one in told]
+    pairs = [(case, *pair) for case, ours, avro in answers for pair in differing(ours, avro)]
+
+    left, used = unexplained(pairs, table)
+
+    assert [] == left
+    assert len(answers) / 2 < sum("value" in ours and ours == avro for _, ours, avro in answers)
+    if len(told) > 5000:
+        assert table.keys() == used
