@@ -55,17 +55,27 @@ class RegistryClient:
 
     @classmethod
     def from_settings(
-        cls, settings: ClientSettings, *, clock: Callable[[], float] = time.monotonic
+        cls,
+        settings: ClientSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        transport: Transport | None = None,
     ) -> "RegistryClient":
-        """A client from settings made elsewhere."""
+        """A client from settings made elsewhere; `transport` asks in a way of its own."""
         client = cls.__new__(cls)
-        client._open(settings, clock=clock)
+        client._open(settings, clock=clock, transport=transport)
         return client
 
-    def _open(self, settings: ClientSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def _open(
+        self,
+        settings: ClientSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        transport: Transport | None = None,
+    ) -> None:
         self.settings = settings
         self._clock = clock
-        self._transport = Transport(settings)
+        self._transport = Transport(settings) if transport is None else transport
         self._schemas: SharedCache[tuple[str, int | str], Schema | _Missing] = SharedCache(settings.cache_size)
         self._registrations: SharedCache[_Registration, RegisteredSchema] = SharedCache(settings.cache_size)
 

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from serdes.client import RegistryClient
 from serdes.compatibility import check_reads
-from serdes.errors import SchemaError, SerdeError
+from serdes.errors import RegistryUnavailable, SchemaError, SerdeError
 from serdes.model import RegisteredSchema
 from spark_udfs.plan import Registry, settings_of
 
@@ -66,7 +66,7 @@ def run_stream(
         The query that ended, because it was stopped or had read everything.
 
     A newer version that cannot read the present one, or for which `build` raises an exception, is passed over with a
-    warning, and the query goes on as it was. So it does while the registry does not answer.
+    warning, and the query goes on as it was. So it does while the registry does not answer; a restart waits for it.
 
     Raises:
         StreamingQueryException: the query failed.
@@ -82,7 +82,7 @@ def run_stream(
         while not stream.query.awaitTermination(poll):  # type: ignore[arg-type]  # seconds with a fraction are taken
             newer = stream.newer()
             if newer is not None:
-                stream.restart(newer, patience)
+                stream.restart(newer, patience=patience, pause=poll)
         return stream.query
 
 
@@ -112,20 +112,32 @@ class _Stream:
             return None
         return latest
 
-    def restart(self, newer: RegisteredSchema, patience: float) -> None:
+    def restart(self, newer: RegisteredSchema, *, patience: float, pause: float) -> None:
         """The same query with another reader schema."""
         _finish_batch(self.query, patience)
         if not self.query.isActive:  # by itself, or by another hand: that is its end
             return
         self.query.stop()
-        try:
-            self.query = self._build(newer)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the stream must go on
-            self._pass_over(newer, error)
-            self.query = self._build(self._reader)
-            return
-        _log.info("%s is read with version %s from now on", self._subject, newer.version)
-        self._reader = newer
+        self._start(newer, pause)
+
+    def _start(self, wanted: RegisteredSchema, pause: float) -> None:
+        """Build with a version, or else with the one before; both may have to wait for the registry."""
+        while True:
+            try:
+                self.query = self._build(wanted)
+            except RegistryUnavailable as error:
+                _log.warning("the query on %s waits for the registry: %s", self._subject, error)
+                time.sleep(pause)
+            except Exception as error:
+                if wanted is self._reader:
+                    raise
+                self._pass_over(wanted, error)
+                wanted = self._reader
+            else:
+                break
+        if wanted is not self._reader:
+            _log.info("%s is read with version %s from now on", self._subject, wanted.version)
+            self._reader = wanted
 
     def _pass_over(self, version: RegisteredSchema, why: Exception) -> None:
         _log.warning("version %s of %s is not taken up: %s", version.version, self._subject, why)

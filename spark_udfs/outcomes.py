@@ -14,6 +14,7 @@ import pyarrow as pa
 from serdes.client import RegistryClient, Schema
 from serdes.errors import RegistryError, SerdeError
 from serdes.settings import ClientSettings
+from spark_udfs.answers import SharedAnswers, application_folder
 from spark_udfs.names import Name
 from spark_udfs.plan import Mode, Plan
 
@@ -49,8 +50,10 @@ class Refusal:
 
 @lru_cache(maxsize=8)
 def client_of(settings: ClientSettings) -> RegistryClient:
-    """This process's client of a registry."""
-    return RegistryClient.from_settings(settings)
+    """This process's client of a registry, which shares what it learns with the other workers of the executor."""
+    folder = application_folder()
+    transport = None if folder is None else SharedAnswers(settings, folder)
+    return RegistryClient.from_settings(settings, transport=transport)
 
 
 def schema_named(client: RegistryClient, name: Name) -> Schema:

@@ -4,13 +4,15 @@ import json
 import pickle
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from serdes.client import ClientSettings
+from serdes.client import ClientSettings, RegistryClient
 from serdes.errors import RegistryUnavailable
+from spark_udfs.answers import SharedAnswers
 from spark_udfs.executor import BatchDecoder, FrameRefused, RegistryNotUsable, batch_decoder
 from spark_udfs.plan import Mode, Plan, ReaderSource, plan, settings_of
 
@@ -184,6 +186,24 @@ def test_registry_that_is_down(scripted_registry: Any, frame: MakeFrame) -> None
     assert [{"n": 2}] == decoder.decode(_binary([frame(known, NUMBER, {"n": 2})])).to_pylist()
     with pytest.raises(RegistryNotUsable, match=f"schema id {unknown} could not be looked up: .*does not answer"):
         decoder.decode(_binary([frame(unknown, WIDER, {"n": 1})]))
+
+
+def test_workers_share_what_they_know(scripted_registry: Any, frame: MakeFrame, tmp_path: Path) -> None:
+    """While the registry is away a worker knows the ids that another one of its executor has met, and no others."""
+    known, unknown = scripted_registry.add(NUMBER), scripted_registry.add(NUMBER)
+    settings = _impatient(scripted_registry.url)
+    decided = plan(settings, ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
+
+    def worker() -> BatchDecoder:
+        transport = SharedAnswers(settings, tmp_path / "answers")
+        return BatchDecoder(decided, RegistryClient.from_settings(settings, transport=transport))
+
+    worker().decode(_binary([frame(known, NUMBER, {"n": 1})]))
+    scripted_registry.close()
+
+    assert [{"n": 2}] == worker().decode(_binary([frame(known, NUMBER, {"n": 2})])).to_pylist()
+    with pytest.raises(RegistryNotUsable, match=f"schema id {unknown} could not be looked up: .*does not answer"):
+        worker().decode(_binary([frame(unknown, NUMBER, {"n": 1})]))
 
 
 def test_registry_that_comes_back(scripted_registry: Any, frame: MakeFrame) -> None:
