@@ -80,7 +80,7 @@ def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpac
 
     Raises:
         UnsupportedType: the Spark type given as `schema` has no schema; the error says where.
-        SchemaError: the schema cannot be used.
+        SchemaError: the schema cannot be used, or has rules that writing would have to run.
         RegistryError: the registry does not have the schema, or refuses to register it.
         RegistryUnavailable: the registry does not answer.
         NotImplementedError: the installed Spark has no `arrow_udf`: it came with 4.1.

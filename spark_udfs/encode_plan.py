@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType
 from serdes.avro_project import write
 from serdes.avro_schema import parse
 from serdes.client import RegistryClient, Schema
+from serdes.errors import SchemaError
 from serdes.framing import SchemaId
 from serdes.model import AVRO, JSON, PROTOBUF
 from serdes.references import resolve
@@ -24,6 +25,9 @@ from spark_udfs.plan import Mode
 __all__ = ["Target", "WritePlan", "WriterSource", "target_of"]
 
 FORMATS = (AVRO, JSON, PROTOBUF)
+
+_WRITING = ("WRITE", "WRITEREAD")
+_AT_CLIENTS = (None, "ALL", "CLIENT")
 
 _DERIVED: dict[str, Callable[[DataType, str], str]] = {AVRO: avro_schema, JSON: json_schema}
 
@@ -102,7 +106,7 @@ def target_of(
 
     Raises:
         RegistryError: the registry has no such schema, or refuses to register it.
-        SchemaError: the schema cannot be used, or has no such message.
+        SchemaError: the schema cannot be used, has no such message, or has rules that writing would have to run.
         UnsupportedType: the Spark type of the column has no schema.
         ValueError: the arguments do not fit each other.
     """
@@ -112,14 +116,30 @@ def target_of(
         raise ValueError(f"the schema with the id {schema_id} is {schema.format}, not {source.format}")
     if message is not None and schema.format != PROTOBUF:
         raise ValueError(f"message names a Protobuf message, and the schema is {schema.format}")
-    references = resolve(client, schema, source.subject)
-    target = Target(schema, tuple(references.items()), SchemaId(schema_id, None if guid is None else UUID(guid)))
+    _check_rules(schema, schema_id)
+    references = {name: one.bare for name, one in resolve(client, schema, source.subject).items()}
+    identity = SchemaId(schema_id, None if guid is None else UUID(guid))
+    target = Target(schema.bare, tuple(references.items()), identity)
     if schema.format == PROTOBUF:
         return _with_message(target, message)
     if schema.format == AVRO:
         text = write(parse(schema.text, [one.text for one in references.values()]))
         return replace(target, schema=Schema(text), references=())
     return target
+
+
+def _check_rules(schema: Schema, schema_id: int) -> None:
+    """Refuse a data contract that would be broken: fields to encrypt would be written in the clear."""
+    rules = schema.rule_set
+    if rules is None or rules.enable_at not in _AT_CLIENTS:
+        return
+    both = (*rules.domain_rules, *rules.encoding_rules)
+    asked = [one.name for one in both if one.mode in _WRITING and not one.disabled]
+    if asked:
+        raise SchemaError(
+            f"the schema with the id {schema_id} has rules for writing ({', '.join(asked)}), and encode runs none: "
+            "write with the serializers of serdes"
+        )
 
 
 def _found(client: RegistryClient, source: WriterSource, *, with_guid: bool) -> tuple[int, str | None]:

@@ -73,6 +73,14 @@ def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None
     for path in ("jvm", "python"):
         assert f"a frame cannot be decoded (schema id {options['new']}, offset " in answer[path].pop("failure")
         assert expected == answer[path]
+    first = {"delay": 1}, {"delay": 2, "gate": "B7"}
+    assert answer["again"] == [
+        {"offset": start + place, **more}
+        for start in (0, 4)
+        for place, more in enumerate(
+            ({"hex": "0200", "value": first[0]}, {"hex": "0402044237", "value": first[1]}, {}, {})
+        )
+    ]
 
 
 def test_connect(options: dict[str, Any], tmp_path: Path) -> None:

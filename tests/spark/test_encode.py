@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 
 from serdes.avro import AvroDeserializer
 from serdes.client import RegistryClient, Schema
-from serdes.errors import EncodeError, RegistryError, SchemaError
+from serdes.errors import EncodeError
 from serdes.json_schema import JsonDeserializer
 from serdes.model import JSON, PROTOBUF, Reference
 from serdes.protobuf import ProtobufDeserializer
@@ -366,26 +366,6 @@ def test_framings(spark: SparkSession, registry: RegistryClient) -> None:
     ]
 
 
-def test_registration(registry: RegistryClient) -> None:
-    """A schema is registered, or found, when the column is made; what the registry refuses is an error there."""
-    wider = _avro("Number", ("n", "long"), ("label", ["null", "string"], None))
-    settings = registry.settings
-
-    with pytest.raises(RegistryError, match=r"(?i)subject .* not found"):
-        encoder(registry=settings, subject="registration", schema=NUMBER, register=False)
-    first = encoder(registry=settings, subject="registration", schema=NUMBER)
-    again = encoder(registry=settings, subject="registration", schema=NUMBER, register=False)
-    with pytest.raises(RegistryError, match="incompatible"):
-        encoder(registry=settings, subject="registration", schema=_avro("Number", ("other", "int")))
-    second = encoder(registry=settings, subject="registration", schema=wider)
-    latest = encoder(registry=settings, subject="registration", version="latest")
-    fixed = encoder(registry=settings, schema_id=first.schema_id)
-
-    assert [1, 2] == registry.get_versions("registration")
-    assert first.schema_id == again.schema_id == fixed.schema_id != second.schema_id == latest.schema_id
-    assert "long" == json.loads(latest.schema)["fields"][0]["type"]
-
-
 def test_avro_with_references(registry: RegistryClient) -> None:
     """What the schema refers to is fetched when the column is made."""
     registry.register("encode point", _avro("geo.Point", ("x", "int")))
@@ -408,40 +388,6 @@ def test_json_with_references(registry: RegistryClient) -> None:
     frames = _frames(registry, pa.array([{"n": 9}, {"n": 10}]), subject="encode whole", schema=whole, mode="PERMISSIVE")
 
     assert [b'{"n":9}', None] == [one and one[5:] for one in frames]
-
-
-# options, error, message
-REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"subject": "s"}, ValueError, "by exactly one of schema"),
-    ({"subject": "s", "schema": NUMBER, "version": 1}, ValueError, "by exactly one of schema"),
-    ({"schema": NUMBER}, ValueError, "a schema is registered under a subject: give it"),
-    ({"version": "latest"}, ValueError, "version counts under a subject: give it"),
-    ({"subject": "s", "schema": NUMBER, "format": "XML"}, ValueError, "allowed are AVRO, JSON, PROTOBUF"),
-    ({"subject": "s", "schema": NUMBER, "mode": "IGNORE"}, ValueError, "mode is 'IGNORE'; allowed are DEADLETTER"),
-    ({"subject": "s", "schema": NUMBER, "framing": "none"}, ValueError, "framing is 'none'; allowed are prefix, guid"),
-    ({"subject": "s", "schema": 7}, TypeError, "schema is a text, a serdes.client.Schema or a Spark type, not int"),
-    ({"subject": "s", "schema": IntegerType(), "format": "PROTOBUF"}, ValueError, "no PROTOBUF schema is made"),
-    ({"subject": "s", "schema": Schema(NUMBER), "format": "JSON"}, ValueError, "the schema is AVRO, not JSON"),
-    ({"subject": "refused", "version": 1, "format": "JSON"}, ValueError, "is AVRO, not JSON"),
-    ({"subject": "refused", "version": 1, "message": "M"}, ValueError, "message names a Protobuf message, and the"),
-    (
-        {"subject": "refused proto", "schema": PROTO_NUMBER, "format": "PROTOBUF", "message": "M"},
-        SchemaError,
-        "the schema has no message M; the first is Number",
-    ),
-    ({"subject": "none such", "version": 1}, RegistryError, "not found"),
-]
-
-
-@pytest.mark.parametrize(("options", "error", "message"), REFUSED)
-def test_options_that_do_not_fit(
-    registry: RegistryClient, options: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    """What cannot be is refused when the column is made, and says what can."""
-    registry.register("refused", NUMBER)
-
-    with pytest.raises(error, match=message):
-        encoder(registry=registry.settings, **options)
 
 
 @in_spark

@@ -32,9 +32,15 @@ UNKNOWN = UUID("00000000-0000-0000-8000-000000000001")
 HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
+@pytest.fixture(params=["jvm", "python"])
+def path(request: pytest.FixtureRequest) -> Any:
+    """The test runs on both paths."""
+    return request.param
+
+
 @pytest.fixture(params=["jvm", "python", "pandas"])
-def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The test runs on each path; that by way of pandas is the one of Spark 4.0."""
+def every_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The same, and by way of pandas as on Spark 4.0."""
     if request.param == "pandas":
         request.getfixturevalue("pandas_of_old")
         monkeypatch.setattr("spark_udfs.columns.chosen_path", lambda *_: pandas_path)
@@ -70,7 +76,7 @@ def _numbers(df: DataFrame) -> list[int | str | None]:
     return [one["error"]["reason"] if one["error"] else one["value"] and one["value"]["n"] for one in rows]
 
 
-def test_guid_frames(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, path: Any) -> None:
+def test_guid_frames(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, every_path: Any) -> None:
     """Frames by id and by GUID stand in one column; a process asks once for each name, known or not."""
     first, second = scripted_registry.add(NUMBER), scripted_registry.add(WIDER)
     by_id, by_guid, wider = (
@@ -81,7 +87,7 @@ def test_guid_frames(spark: SparkSession, scripted_registry: Any, frame: MakeFra
     unknown = b"\1" + UNKNOWN.bytes + b"\4"
     df = _records(spark, [(one, None) for one in [by_id, by_guid, by_guid, wider, unknown, by_id, None] * 20])
 
-    numbers = _numbers(_decoded(df, _settings(scripted_registry), path, reader_schema=json.dumps(WIDER)))
+    numbers = _numbers(_decoded(df, _settings(scripted_registry), every_path, reader_schema=json.dumps(WIDER)))
 
     assert [1, 2, 2, 3, "unknown schema guid", 1, None] * 20 == numbers
     guids = [str(scripted_registry.guid(first)), str(scripted_registry.guid(second)), str(UNKNOWN)]
@@ -92,7 +98,7 @@ def _header(guid: UUID, name: str = "__value_schema_id", more: bytes = b"") -> t
     return name, b"\1" + guid.bytes + more
 
 
-def test_headers(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, path: Any) -> None:
+def test_headers(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, every_path: Any) -> None:
     """The header of that name says which schema an unframed payload has; without it there is a frame."""
     schema_id = scripted_registry.add(NUMBER)
     guid = scripted_registry.guid(schema_id)
@@ -113,7 +119,7 @@ def test_headers(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, 
     ]
     df = _records(spark, [(value, headers) for _, value, headers, _ in records])
 
-    numbers = _numbers(_decoded(df, _settings(scripted_registry), path, headers="headers"))
+    numbers = _numbers(_decoded(df, _settings(scripted_registry), every_path, headers="headers"))
 
     assert [(name, number) for name, *_, number in records] == list(
         zip([name for name, *_ in records], numbers, strict=True)
@@ -128,7 +134,7 @@ def test_headers_of_keys(spark: SparkSession, scripted_registry: Any, path: Any)
     assert [2] == _numbers(_decoded(df, _settings(scripted_registry), path, headers=df["headers"], key=True))
 
 
-def test_dead_letters(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, path: Any) -> None:
+def test_dead_letters(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, every_path: Any) -> None:
     """A dead letter has the bytes that were sent, and none of the header; decoded again with it, it is the same."""
     guid = scripted_registry.guid(scripted_registry.add(NUMBER))
     glue = b"\3\0" + b"u" * 17
@@ -150,12 +156,12 @@ def test_dead_letters(spark: SparkSession, scripted_registry: Any, frame: MakeFr
     df = _records(spark, [(value, headers) for value, headers, _ in records])
     settings = _settings(scripted_registry)
 
-    _, dead = split_dead_letters(_decoded(df, settings, path, headers="headers"))
+    _, dead = split_dead_letters(_decoded(df, settings, every_path, headers="headers"))
     again = dead.select("offset", dead["frame"].alias("value"), "headers")
     letters = [(bytes(row["frame"]), row["reason"], row["schema_id"]) for row in dead.collect()]
 
     assert [(value, reason, None) for value, _, reason in records] == letters
-    assert [reason for *_, reason in records] == _numbers(_decoded(again, settings, path, headers="headers"))
+    assert [reason for *_, reason in records] == _numbers(_decoded(again, settings, every_path, headers="headers"))
 
 
 def test_failfast(spark: SparkSession, scripted_registry: Any, path: Any) -> None:

@@ -73,7 +73,9 @@ def _orders(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(KEYED, f"key string, value struct<{ORDER}>").coalesce(1)
 
 
-@pytest.mark.parametrize("framing", ["prefix", pytest.param("guid", marks=pytest.mark.slow), "header"])
+@pytest.mark.parametrize(
+    "framing", ["prefix", *(pytest.param(one, marks=pytest.mark.slow) for one in ("guid", "header"))]
+)
 def test_avro(
     spark: SparkSession, registry: RegistryClient, topic: str, written: Callable[[DataFrame], DataFrame], framing: Any
 ) -> None:
@@ -172,7 +174,7 @@ message Order {
 def test_protobuf(
     spark: SparkSession, registry: RegistryClient, topic: str, written: Callable[[DataFrame], DataFrame]
 ) -> None:
-    """Messages of one file as keys and values come back as they went."""
+    """Messages of one file as keys and values come back as they went, their schema and message named in headers."""
     kind = ORDER.replace("price decimal(12,2)", "price decimal(20,0)")
     rows = [
         (Row("k1"), Row(*ROWS[0][:3], Decimal(2**64 - 1), ["a", "b"], {"k": 1}, Row(0.5, None))),
@@ -181,23 +183,27 @@ def test_protobuf(
     ]
     df = spark.createDataFrame(rows, f"key struct<id: string>, value struct<{kind}>").coalesce(1)
     options: dict[str, Any] = {"registry": registry.settings, "subject": f"{topic}-value", "schema": PROTO}
-    options["format"] = "PROTOBUF"
+    options |= {"format": "PROTOBUF", "framing": "header"}
+    key, value = encoder(message="acme.Key", key=True, **options), encoder(message="acme.Order", **options)
 
     back = written(
         df.select(
-            encode("key", message="acme.Key", **options).alias("key"),
-            encode("value", message="acme.Order", **options).alias("value"),
+            key("key").alias("key"),
+            value("value").alias("value"),
+            functions.concat(key.headers, value.headers).alias("headers"),
         )
     )
 
     reading: dict[str, Any] = {"registry": registry.settings, "subject": f"{topic}-value", "mode": "FAILFAST"}
+    reading["headers"] = "headers"
     decoded = back.select(
-        functions.col("value").alias("frame"),
-        decode("key", message="acme.Key", **reading).alias("key"),
+        functions.col("value").alias("payload"),
+        decode("key", message="acme.Key", key=True, **reading).alias("key"),
         decode("value", message="acme.Order", **reading).alias("value"),
     ).collect()
     assert rows == [(row["key"], row["value"]) for row in decoded]
-    sent = ProtobufDeserializer(registry, as_dict=True)(bytes(decoded[0]["frame"]), topic=topic)
+    headers = [one for one in (key.header, value.header) if one]
+    sent = ProtobufDeserializer(registry, as_dict=True)(bytes(decoded[0]["payload"]), topic=topic, headers=headers)
     assert (str(2**64 - 1), {"x": 0.5}) == (sent["price"], sent["place"])
 
 
@@ -216,11 +222,16 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
     spark.createDataFrame([(1,), (2**40,), (3,)], "n bigint").coalesce(1).write.json(str(folder))
     rows = spark.readStream.schema("n bigint").json(str(folder))
     encoded = rows.select("n", to_value(functions.struct("n")).alias("value"))
-    good, dead = split_dead_letters(encoded, "value")
 
-    writing = good.select("value", to_value.headers.alias("headers")).writeStream.format("kafka").options(**servers)
-    _finish(writing.option("topic", topic).option("checkpointLocation", str(tmp_path / "w1")))
-    _finish(dead.writeStream.format("parquet").option("path", str(tmp_path / "dead")), tmp_path / "w2")
+    def write(batch: DataFrame, _: int) -> None:
+        batch.persist()
+        good, dead = split_dead_letters(batch, "value")
+        sink = good.select("value", to_value.headers.alias("headers")).write.format("kafka").options(**servers)
+        sink.option("topic", topic).save()
+        dead.write.parquet(str(tmp_path / "dead"))
+        batch.unpersist()
+
+    _finish(encoded.writeStream.foreachBatch(write), tmp_path / "writing")
     headers: list[tuple[str, bytes | None]] = []
     other = AvroSerializer(registry, NUMBER, conf={"schema.id.serializer": "header"})(
         {"n": 4}, Context(topic, "value", headers)
@@ -233,7 +244,7 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
     decoded = records.select(
         "offset", decode("value", registry=settings, subject=f"{topic}-value", headers="headers").alias("decoded")
     )
-    _finish(decoded.writeStream.format("parquet").option("path", str(tmp_path / "out")), tmp_path / "r1")
+    _finish(decoded.writeStream.format("parquet").option("path", str(tmp_path / "out")), tmp_path / "reading")
 
     numbers, letters = split_dead_letters(spark.read.parquet(str(tmp_path / "out")))
     assert [1, 3, 4, 5] == [row["n"] for row in numbers.select("decoded.n").orderBy("n").collect()]
@@ -245,11 +256,9 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
     ]
 
 
-def _finish(writer: Any, checkpoint: Path | None = None) -> None:
+def _finish(writer: Any, checkpoint: Path) -> None:
     """Run a query over all that is there."""
-    if checkpoint is not None:
-        writer = writer.option("checkpointLocation", str(checkpoint))
-    query = writer.trigger(availableNow=True).start()
+    query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     try:
         assert query.awaitTermination(120)
     finally:

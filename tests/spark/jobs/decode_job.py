@@ -1,5 +1,7 @@
 """A Spark job as a user would write it: it decodes on both paths, as a batch and as a stream, and prints what came.
 
+Values are encoded again, with their schema in a header, and decoded once more.
+
 The tests run it as a process of its own; the first argument is a JSON object with what they want of it.
 """
 
@@ -13,7 +15,7 @@ sys.path.insert(0, OPTIONS["packages"])
 from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
 
 from serdes.client import ClientSettings  # noqa: E402
-from spark_udfs import decode, install, split_dead_letters  # noqa: E402
+from spark_udfs import decode, encoder, install, split_dead_letters  # noqa: E402
 
 SETTINGS = ClientSettings.of(OPTIONS["registry"])
 
@@ -83,6 +85,17 @@ def on_path(spark: SparkSession, path: Any) -> dict[str, Any]:
     return answer
 
 
+def again(spark: SparkSession) -> list[Any]:
+    """Payloads of what was decoded, and what is read from them by their headers."""
+    common: dict[str, Any] = {"registry": SETTINGS, "subject": OPTIONS["subject"]}
+    frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"])
+    values = frames.select("offset", decode("value", mode="PERMISSIVE", **common).alias("value"))
+    write = encoder(version="latest", framing="header", **common)
+    payloads = values.select("offset", write("value").alias("payload"), write.headers.alias("headers"))
+    read = decode("payload", headers="headers", mode="FAILFAST", **common)
+    return rows(payloads.select("offset", functions.hex("payload").alias("hex"), read.alias("value")))
+
+
 def places(spark: SparkSession) -> list[list[str]]:
     """Where workers run, and where they have the code from."""
 
@@ -110,6 +123,7 @@ def main() -> None:
         if path == "jvm":
             install(spark, registry=SETTINGS)
         answer[path] = on_path(spark, path)
+    answer["again"] = again(spark)
     spark.stop()
     print(json.dumps(answer))  # noqa: T201 - its answer
 
