@@ -38,7 +38,7 @@ class SharedAnswers(Transport):
         super().__init__(settings)
         self._once = Transport(replace(settings, retries=0))
         self._folder = folder
-        self._registry = " ".join(settings.urls)
+        self._registry = repr(settings)  # whoever asks in another way has been told nothing; it shows no secrets
 
     def close(self) -> None:
         """Close the connections; the files stay for the others."""
