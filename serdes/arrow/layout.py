@@ -22,7 +22,7 @@ import pyarrow as pa
 from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
 from serdes.errors import SchemaError
 
-__all__ = ["Column", "Span", "Storage", "Style", "UnsupportedSchema", "layout"]
+__all__ = ["ANY_SPAN", "Column", "Span", "Storage", "Style", "UnsupportedSchema", "layout"]
 
 MAX_COLUMNS = 10_000
 """Records inside records multiply: so many columns are more than any table has."""
@@ -120,7 +120,7 @@ def layout(schema: Node, style: Style = Style.ARROW) -> Column:
 _DAYS = Span(-719_162, 2_932_896)
 _MILLIS = Span(-62_135_596_800_000, 253_402_300_799_999)
 _MICROS = Span(-62_135_596_800_000_000, 253_402_300_799_999_999)
-_ANY = Span(-_I64, _I64 - 1)
+ANY_SPAN = Span(-_I64, _I64 - 1)
 
 _FIXED: dict[Kind, tuple[pa.DataType, int]] = {
     Kind.BOOLEAN: (pa.bool_(), 1),
@@ -136,21 +136,21 @@ _TIMES: dict[Style, dict[str, tuple[pa.DataType, int, Span]]] = {
         "time-micros": (pa.time64("us"), 8, Span(0, 86_399_999_999)),
         "timestamp-millis": (pa.timestamp("ms", "UTC"), 8, _MILLIS),
         "timestamp-micros": (pa.timestamp("us", "UTC"), 8, _MICROS),
-        "timestamp-nanos": (pa.timestamp("ns", "UTC"), 8, _ANY),
+        "timestamp-nanos": (pa.timestamp("ns", "UTC"), 8, ANY_SPAN),
         "local-timestamp-millis": (pa.timestamp("ms"), 8, _MILLIS),
         "local-timestamp-micros": (pa.timestamp("us"), 8, _MICROS),
-        "local-timestamp-nanos": (pa.timestamp("ns"), 8, _ANY),
+        "local-timestamp-nanos": (pa.timestamp("ns"), 8, ANY_SPAN),
     },
     Style.SPARK: {
         "date": (pa.date32(), 4, Span(-_I32, _I32 - 1)),
         "time-millis": (pa.int32(), 4, Span(-_I32, _I32 - 1)),
-        "time-micros": (pa.int64(), 8, _ANY),
+        "time-micros": (pa.int64(), 8, ANY_SPAN),
         "timestamp-millis": (pa.timestamp("us", "UTC"), 8, Span(-_I64, _I64 - 1, 1000)),
-        "timestamp-micros": (pa.timestamp("us", "UTC"), 8, _ANY),
-        "timestamp-nanos": (pa.int64(), 8, _ANY),
+        "timestamp-micros": (pa.timestamp("us", "UTC"), 8, ANY_SPAN),
+        "timestamp-nanos": (pa.int64(), 8, ANY_SPAN),
         "local-timestamp-millis": (pa.timestamp("us"), 8, Span(-_I64, _I64 - 1, 1000)),
-        "local-timestamp-micros": (pa.timestamp("us"), 8, _ANY),
-        "local-timestamp-nanos": (pa.int64(), 8, _ANY),
+        "local-timestamp-micros": (pa.timestamp("us"), 8, ANY_SPAN),
+        "local-timestamp-nanos": (pa.int64(), 8, ANY_SPAN),
     },
 }
 _WIDER: dict[frozenset[Kind], Kind] = {

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from serdes.arrow import operations as op
-from serdes.arrow.layout import Column, Storage, is_null
+from serdes.arrow.layout import ANY_SPAN, Column, Storage, is_null
 from serdes.avro_plan import Branches, Bytes, Entries, Fail, Fields, Items, Plan, Rest, Scalar, Symbols, Tag
 from serdes.avro_raw import lowering
 from serdes.avro_schema import Array, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
@@ -244,11 +244,12 @@ class Compiler:
 
     def _read_integer(self, plan: Scalar, node: Primitive | Fixed, column: Column) -> None:
         bits = 32 if plan.kind is Kind.INT else 64
+        up, down = rescaling(plan.written, node.logical)
+        # A column of two kinds of integers has no unit of its own, but what is read into it has.
+        span = ANY_SPAN if column.span is None and (up, down) != (1, 1) else column.span
         if isinstance(node, Primitive) and node.kind in (Kind.FLOAT, Kind.DOUBLE):
             self._emit(op.REAL, column, bits, int(node.kind is Kind.FLOAT))
-        elif column.span is not None:
-            span = column.span
-            up, down = rescaling(plan.written, node.logical)
+        elif span is not None:
             low = max(span.low, -(-_INT_MIN // span.factor))
             high = min(span.high, _INT_MAX // span.factor)
             low, high = max(-(-low // up) * down, _INT_MIN), min(high // up * down + down - 1, _INT_MAX)

@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 import threading
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
@@ -169,6 +169,7 @@ VALUES = [
     ("enum default", record(("e", {**COLOURS, "symbols": ["BLUE", "GREEN"]})), {"e": "BLUE"}, record(("e", COLOURS)), {"e": "RED"}),
     ("promotions", record(("a", "int"), ("b", "long"), ("c", "float"), ("d", "string")), {"a": 3, "b": 2**53 + 1, "c": 0.5, "d": "é"}, record(("d", "bytes"), ("c", "double"), ("b", "float"), ("a", "double")), {"d": "é".encode(), "c": 0.5, "b": float(2**53), "a": 3.0}),
     ("a long as a float in a wider column", record(("f", "long")), {"f": 2**24 + 1}, record(("f", ["float", "double"])), {"f": float(2**24)}),
+    ("another unit in a column of two kinds of integers", record(("t", ["int", logical("long", "timestamp-micros")])), {"t": datetime(1969, 12, 31, 23, 59, 59, 999936, UTC)}, record(("t", ["int", logical("long", "timestamp-millis")])), {"t": -1}),
     ("decimal moved to another scale", record(("d", decimal(20, 1))), {"d": Decimal("-123456789012345678.9")}, record(("d", decimal(40, 12))), {"d": Decimal("-123456789012345678.900000000000")}),
     ("decimal moved back", record(("d", decimal(40, 12))), {"d": Decimal("-1234567890123456789.5")}, record(("d", decimal(30, 1))), {"d": Decimal("-1234567890123456789.5")}),
     ("one field for two of the reader's", record(("a", array("int")), ("z", "int")), {"a": [1, 2], "z": 3}, {**record(("b", array("int")), ("c", array("long"))), "fields": [{"name": "b", "type": array("int"), "aliases": ["a"]}, {"name": "c", "type": array("long"), "aliases": ["a"]}]}, {"b": [1, 2], "c": [1, 2]}),
