@@ -1,0 +1,50 @@
+"""Where compiled code is kept."""
+
+import os
+import subprocess
+import sys
+
+import numba
+import pytest
+
+from serdes.arrow import compiled
+
+
+def test_nowhere_to_keep_compiled_code(monkeypatch):
+    """Where nothing can be written to, the machine is compiled without being kept."""
+    whole = numba.njit
+
+    def njit(**options):
+        if options.get("cache"):
+            raise RuntimeError("no locator available")
+        return whole(**options)
+
+    monkeypatch.setattr(compiled.numba, "njit", njit)
+
+    assert 3 == compiled._kept(lambda number: number + 1)(2)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_kept"), [pytest.param(0o700, True, id="own"), pytest.param(0o777, False, id="open to others")]
+)
+def test_package_in_a_zip(monkeypatch, tmp_path, mode, is_kept):
+    """Compiled code is kept in the user's own temporary folder, unless others may write to that: it will be run."""
+    folder = tmp_path / f"strata-numba-{os.getuid()}"
+    folder.mkdir()
+    folder.chmod(mode)
+    monkeypatch.setattr(compiled, "__file__", "/shipped.zip/serdes/arrow/compiled.py")
+    monkeypatch.setattr(compiled.tempfile, "tempdir", str(tmp_path))
+
+    assert 3 == compiled._kept(lambda number: number + 1)(2)
+
+    assert is_kept == any(folder.rglob("*.nbc"))
+
+
+def test_compiled_once():
+    """What one process has compiled the next one finds."""
+    compiled.run(0)
+    program = "from serdes.arrow.compiled import run; run(0); print(sum(run.stats.cache_hits.values()))"
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "1\n" == done.stdout

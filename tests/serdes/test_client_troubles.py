@@ -1,0 +1,200 @@
+"""What goes wrong between the registry client and a registry, made by a server on purpose."""
+
+import pytest
+
+from harness.processes import free_port
+from serdes.client import ClientSettings, RegistryClient
+from serdes.errors import RegistryError, RegistryUnavailable, SerdeError
+
+USER = '{"type":"record","name":"User","fields":[{"name":"id","type":"long"}]}'
+SCHEMA_ANSWER = {"schema": USER, "schemaType": "AVRO", "guid": "g", "ts": 1}
+MISSING = {"error_code": 40403, "message": "Schema 9 not found"}
+
+
+def patient(url, **options):
+    """A client that waits no longer than a test may."""
+    return RegistryClient(url, backoff=0.001, max_backoff=0.01, timeout=10, **options)
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_passing_troubles_are_tried_again(scripted_servers, answer, status):
+    """The statuses that mean «later» are repeated, and the answer that comes then counts."""
+    server = scripted_servers(
+        answer(status, {"error_code": status, "message": "later"}), answer(502, b"<html>"), answer(body=["s"])
+    )
+
+    assert patient(server.url).get_subjects() == ["s"]
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 415, 422, 501])
+def test_lasting_troubles_are_not_repeated(scripted_servers, answer, status):
+    """A refusal is told at once."""
+    server = scripted_servers(answer(status, {"error_code": status * 100 + 1, "message": "no"}))
+
+    with pytest.raises(RegistryError) as caught:
+        patient(server.url).get_subjects()
+
+    assert (status, status * 100 + 1, "no") == (caught.value.status, caught.value.error_code, caught.value.message)
+    assert len(server.requests) == 1
+
+
+def test_trouble_that_stays_ends(scripted_servers, answer):
+    """After the retries the caller hears that the registry is not available, and what it said."""
+    server = scripted_servers(answer(500, {"error_code": 50001, "message": "store"}))
+
+    with pytest.raises(RegistryUnavailable, match="keeps answering: store") as caught:
+        patient(server.url, retries=2).get_subjects()
+
+    assert isinstance(caught.value.__cause__, RegistryError)
+    assert len(server.requests) == 3
+
+
+def test_dropped_connections_are_tried_again(scripted_servers, answer):
+    """A connection that breaks is opened anew."""
+    server = scripted_servers(answer(drop=True), answer(drop=True), answer(body={"id": 7}))
+
+    assert patient(server.url).register("s", USER).schema_id == 7
+    assert len(server.requests) == 3
+
+
+def test_a_deletion_is_not_sent_twice_when_it_may_have_been_done(scripted_servers, answer):
+    """The answer to the second one would be about the first one's result."""
+    dropping = scripted_servers(answer(drop=True), answer(body=[1]))
+    refusing = scripted_servers(answer(503, {"error_code": 50003, "message": "later"}), answer(body=[1]))
+
+    with pytest.raises(RegistryUnavailable, match="may or may not have done"):
+        patient(dropping.url).delete_subject("s")
+
+    assert len(dropping.requests) == 1
+    assert patient(refusing.url).delete_subject("s") == [1]
+
+
+def test_nobody_there():
+    """An address without a server is named, and its credentials are not."""
+    with pytest.raises(RegistryUnavailable, match="does not answer") as caught:
+        patient(f"http://user:hunter2@127.0.0.1:{free_port()}", retries=1).get_subjects()
+
+    assert "hunter2" not in str(caught.value)
+
+
+def test_the_other_addresses_are_tried(scripted_servers, answer):
+    """Of several addresses the one that answers is used, and stays the first choice."""
+    broken = scripted_servers(answer(500, {"error_code": 500, "message": "down"}))
+    good = scripted_servers(answer(body=["s"]))
+    client = patient([f"http://127.0.0.1:{free_port()}", broken.url, good.url], retries=0)
+
+    assert ["s"] == client.get_subjects() == client.get_subjects() == client.get_subjects()
+    assert (1, 3) == (len(broken.requests), len(good.requests))
+
+
+def test_addresses_may_come_in_one_string(scripted_servers, answer):
+    """As in the settings of other clients."""
+    good = scripted_servers(answer(body=["s"]))
+
+    assert patient(f"http://127.0.0.1:{free_port()} , {good.url}/").get_subjects() == ["s"]
+
+
+def test_the_wait_that_the_registry_asks_for_is_kept_within_bounds(scripted_servers, answer):
+    """Retry-After is heard, and so is the client's own limit."""
+    server = scripted_servers(
+        answer(429, {}, {"Retry-After": "3"}), answer(429, {}, {"Retry-After": "9999"}), answer(body=[])
+    )
+    client, waits = RegistryClient(server.url, backoff=0.5, max_backoff=5), []
+    client._transport._sleep = waits.append
+
+    client.get_subjects()
+
+    assert [3, 5] == waits
+
+
+def test_waits_grow(scripted_servers, answer):
+    """Each wait is up to twice the one before, at least half of that, and bounded."""
+    server = scripted_servers(answer(503, {}))
+    client, waits = RegistryClient(server.url, backoff=1, max_backoff=4, retries=5), []
+    client._transport._sleep = waits.append
+
+    with pytest.raises(RegistryUnavailable):
+        client.get_subjects()
+
+    assert all(ceiling / 2 <= wait <= ceiling for wait, ceiling in zip(waits, [1, 2, 4, 4, 4], strict=True))
+
+
+def test_redirects_are_not_followed(scripted_servers, answer):
+    """Credentials go to the addresses given and nowhere else."""
+    elsewhere = scripted_servers(answer(body=["s"]))
+    server = scripted_servers(answer(302, {}, {"Location": elsewhere.url}))
+
+    with pytest.raises(RegistryError) as caught:
+        patient(server.url, token="t").get_subjects()
+
+    assert caught.value.status == 302
+    assert elsewhere.requests == []
+
+
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b"\xff\xfe", b"[" * 100_000], ids=["html", "no text", "deep"])
+def test_an_answer_that_is_no_json(scripted_servers, answer, body):
+    """What answers may be no registry at all."""
+    server = scripted_servers(answer(body=body))
+
+    with pytest.raises(SerdeError, match="is it a schema registry"):
+        patient(server.url).get_subjects()
+
+
+@pytest.mark.parametrize("body", [{}, [], 5, "text", None, {"id": "x"}, {"schema": None, "references": 5}])
+def test_an_answer_that_is_not_understood(scripted_servers, answer, body):
+    """JSON that is not what the route answers is an error of its own, not a KeyError."""
+    client = patient(scripted_servers(answer(body=body)).url)
+    calls = [
+        lambda: client.get_schema(1),
+        lambda: client.register("s", USER),
+        lambda: client.get_version("s"),
+        lambda: client.test_compatibility("s", USER),
+        client.get_mode,
+    ]
+
+    for call in calls:
+        with pytest.raises(SerdeError, match="is not understood"):
+            call()
+
+
+def test_an_endless_answer_is_not_read(scripted_servers, answer):
+    """An answer longer than the limit is left unread."""
+    server = scripted_servers(answer(body=b" " * 100_000))
+
+    with pytest.raises(SerdeError, match="more than 1000 bytes"):
+        patient(server.url, max_answer_bytes=1000).get_subjects()
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "says"),
+    [
+        ([], {}, "at least one URL"),
+        ("localhost:8081", {}, "must look like http"),
+        ("ftp://localhost", {}, "must look like http"),
+        ("http://", {}, "must look like http"),
+        ("http://localhost:port", {}, "cannot be read"),
+        ("http://localhost/?a=1", {}, "must not have a query"),
+        ("http://localhost", {"username": "u"}, "username and password go together"),
+        (
+            "http://localhost",
+            {"username": "u", "password": "p", "token": "t"},
+            "either username and password, or a token",
+        ),
+        ("http://localhost", {"retries": -1}, "retries is -1; allowed is 0 or more"),
+        ("http://localhost", {"timeout": 0}, "timeout is 0; allowed is more than 0"),
+        ("http://localhost", {"cache_size": 0}, "cache_size is 0; allowed is more than 0"),
+    ],
+)
+def test_bad_settings_are_refused(url, options, says):
+    """The error says which setting, what it is and what is allowed."""
+    with pytest.raises(ValueError, match=says):
+        RegistryClient(url, **options)
+
+
+def test_credentials_in_bare_settings_are_refused():
+    """A password in an address would show in every repr: settings made directly refuse it, without telling it."""
+    with pytest.raises(ValueError, match="do not belong into urls") as caught:
+        ClientSettings(urls=("http://u:hunter2@localhost",))
+    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in repr(ClientSettings.of("http://u:hunter2@localhost"))
