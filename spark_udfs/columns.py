@@ -33,9 +33,8 @@ def decode(
 ) -> Column:
     """Decode registry frames (magic byte, schema id or GUID, payload) into one reader schema.
 
-    Writer schemas are looked up by the executors as they meet their ids, also of versions registered while the query
-    runs; all are read into the one reader schema that is fixed here. To take up a newer reader schema, start the query
-    again from its checkpoint.
+    Executors look writer schemas up as they meet their ids, those registered while the query runs too. The reader
+    schema is fixed here: for a newer one start the query again from its checkpoint (`run_stream` does).
 
     Args:
         column: the binary column of frames, such as `value` of Spark's Kafka source. A null frame gives a null value.
@@ -51,25 +50,23 @@ def decode(
         validate: of JSON, hold each payload against all of the schema it was written with, and not the types alone.
         mode: what becomes of a frame that cannot be decoded.
             `DEADLETTER`: the result is `struct<value, error: struct<reason, schema_id, frame>>`, of which one is set;
-            `split_dead_letters` makes two data frames of it.
-            `PERMISSIVE`: it gives null.
-            `FAILFAST`: the task fails.
-        columns: the fields of the reader schema to decode, in this order; the others are skipped, which is quicker.
+            `split_dead_letters` makes two data frames of it. `PERMISSIVE`: it gives null. `FAILFAST`: the task fails.
+        columns: the fields of the reader schema to decode, in this order; skipping the others is quicker.
         origin: names of columns that a FAILFAST error tells, such as `["topic", "partition", "offset"]`.
         headers: the column of record headers that Kafka's source gives with `includeHeaders`. A record whose header
             `__value_schema_id` names its schema is read by that, and has no frame; the others are frames as ever.
         key: the column holds keys, whose header is `__key_schema_id`.
         path: `jvm` decodes inside Spark's executors and wants `install` to have been called with the same settings of
             the registry, and Avro; `python` decodes in Python workers, over Arrow; `auto` takes the first where it can.
-            The logger `spark_udfs` tells which it was and why.
+            The logger `spark_udfs` tells which and why.
 
     Raises:
-        UnsupportedSchema: the reader schema has no Spark type; the error says where.
+        UnsupportedSchema: the reader schema has no Spark type; it says where.
         SchemaError: the reader schema cannot be read.
         RegistryError: the registry does not have the reader schema.
         RegistryUnavailable: the registry does not answer.
         NotInstalled: `path` is `jvm`, and the session has no such function.
-        ModuleNotFoundError: the reader schema is Protobuf or JSON, whose extra is not installed.
+        ModuleNotFoundError: the extra of the reader schema's format is not installed.
         ValueError: the arguments do not fit each other.
     """
     chosen = one_of(Mode, "mode", mode)

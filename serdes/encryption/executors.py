@@ -25,8 +25,8 @@ _FRONT = 5
 _MODES = ("WRITE", "READ")
 
 
-class FieldEncryption:
-    """ENCRYPT: encrypts the strings and bytes that a rule selects when written, and decrypts them when read.
+class _WithKeys:
+    """An executor and the keys it works with.
 
     Args:
         client: of the registry.
@@ -44,6 +44,10 @@ class FieldEncryption:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._keys = KeyRing(client, settings, drivers, clock)
+
+
+class FieldEncryption(_WithKeys):
+    """ENCRYPT: encrypts the strings and bytes that a rule selects when written, and decrypts them when read."""
 
     def field_transform(self, context: RuleContext) -> FieldTransform:
         """What encrypts or decrypts the fields of one record."""
@@ -65,18 +69,8 @@ class FieldEncryption:
         return transform
 
 
-class PayloadEncryption:
-    """ENCRYPT_PAYLOAD: the same for the bytes of a whole record; arguments as there."""
-
-    def __init__(
-        self,
-        client: RegistryClient,
-        settings: Mapping[str, Any],
-        *,
-        drivers: Mapping[str, KmsDriver] = DRIVERS,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._keys = KeyRing(client, settings, drivers, clock)
+class PayloadEncryption(_WithKeys):
+    """ENCRYPT_PAYLOAD: the same for the bytes of a whole record."""
 
     def transform(self, context: RuleContext, message: Any) -> Any:
         """The payload, encrypted or decrypted."""
