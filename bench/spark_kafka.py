@@ -24,7 +24,9 @@ __all__ = ["run"]
 
 ROWS = 600_000
 PARTITIONS = 2
-ROUNDS = 3
+ROUNDS = 5
+WARM_UPS = 6
+"""The compiler of the JVM goes on improving what runs for some ten seconds each."""
 _READER = 2
 _TOPICS = {"mixed": (1, 2, 3), "one": (_READER,)}
 
@@ -49,7 +51,10 @@ def run() -> str:
             spark.stop()
     raw = rates["raw source, value only"]
     rows = [[name, f"{rate:,.0f}", f"{cpu:.2f}", f"{rate / raw[0]:.2f}"] for name, (rate, cpu) in rates.items()]
-    scale = f"{ROWS:,} records of some 200 bytes in {PARTITIONS} partitions, local[2], best of {ROUNDS} rounds in turn"
+    scale = (
+        f"{ROWS:,} records of some 200 bytes in {PARTITIONS} partitions, local[2], "
+        f"best of {ROUNDS} rounds in turn after {WARM_UPS} to warm up"
+    )
     return f"{scale}.\n\n{table(['way', 'rows/s', 'CPU µs a row, broker included', 'to raw'], rows)}"
 
 
@@ -69,9 +74,10 @@ def _ways(spark: SparkSession, bootstrap: str, url: str, reader: int) -> dict[st
 
 
 def _interleaved(ways: dict[str, DataFrame]) -> dict[str, tuple[float, float]]:
-    """Rows a second and µs of CPU a row, the best of some rounds after one to warm up."""
-    for rows in ways.values():
-        _rate(rows)
+    """Rows a second and µs of CPU a row, the best of some rounds after some to warm up."""
+    for _ in range(WARM_UPS):
+        for rows in ways.values():
+            _rate(rows)
     rates = [{name: _rate(rows) for name, rows in ways.items()} for _ in range(ROUNDS)]
     return {name: (max(each[name][0] for each in rates), min(each[name][1] for each in rates)) for name in ways}
 
