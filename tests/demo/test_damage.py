@@ -9,7 +9,7 @@ from demo.damage import DAMAGES, Kind
 from demo.flights import READER_SCHEMA, ROWS, VERSIONS
 from serdes.avro import compile_decoder, compile_encoder
 from serdes.errors import DecodeError, FrameError
-from serdes.framing import join, split
+from serdes.framing import join, open_frame
 
 (LINE,) = csv.reader(["2013,1,1,517,515,2,830,819,11,UA,1545,N14228,EWR,IAH,227,1400,5,15,2013-01-01T10:00:00Z"])
 
@@ -17,10 +17,10 @@ from serdes.framing import join, split
 def reason(frame, version):
     """Why a frame cannot be decoded by someone who knows this one version only."""
     try:
-        schema_id, payload = split(frame)
-        if schema_id != version.number:
-            return Kind.UNKNOWN_ID
-        return f"none, it is {compile_decoder(version.schema, READER_SCHEMA)(payload)}"
+        taken = open_frame(frame)
+        if taken.schema != version.number:
+            return Kind.UNKNOWN_ID if isinstance(taken.schema, int) else f"none, it has the GUID {taken.schema}"
+        return f"none, it is {compile_decoder(version.schema, READER_SCHEMA)(taken.payload)}"
     except (FrameError, DecodeError) as error:
         return str(error.reason)
 
@@ -46,7 +46,7 @@ def test_schema_id_is_the_frames(damage):
     frame = damage.frame(row, lambda value: join(7, encode(value)))
 
     try:
-        found = split(frame)[0]
+        found = open_frame(frame).schema
     except FrameError:
         found = None
 
