@@ -108,8 +108,10 @@ def _settled(ordered: Sequence[Operation], place: _Place) -> _Place:
 
 
 def _next_places(ordered: Sequence[Operation], place: _Place) -> Iterator[_Place]:
-    for i in sorted(place.open, key=lambda i: _end(ordered[i])):
-        after = follow(place.subject, ordered[i])
-        if after is not None and (after != place.subject or ordered[i].answer is not None):
+    """Yield where one more operation leads: first what changes nothing here, then what ended soonest."""
+    choices = [(i, after) for i in place.open if (after := follow(place.subject, ordered[i])) is not None]
+    choices.sort(key=lambda choice: (choice[1] != place.subject, _end(ordered[choice[0]])))
+    for i, after in choices:
+        if after != place.subject or ordered[i].answer is not None:
             rest = tuple(j for j in place.open if j != i)
             yield _settled(ordered, _Place(rest, place.entered, after))

@@ -151,6 +151,15 @@ def test_planted_lies(history):
     assert judge(history, _ledger_of(history)).broken
 
 
+def test_many_unknown_fates_do_not_hide_a_plain_order():
+    """A registration that found its schema is tried before the deletion beside it: the other order ends nowhere."""
+    unknown = [op(i / 10, i / 10 + 0.05, "set_level", None, level=LEVELS[i % 7]) for i in range(10, 24)]
+    meanwhile = [op(5, 6.0, "soft_delete", (200, (1,))), registered(5, 6.001, "a", 1, 1)]
+    history = [registered(0, 0.5, "a", 1, 1), *unknown, *meanwhile, op(7, 8, "latest", (40401, None))]
+
+    assert Verdict.EXPLAINED == explain(history, budget=200).verdict
+
+
 def test_search_without_end_is_undecided():
     """A search that outgrows its budget is no proof: it is reported as undecided."""
     history = [op(0, 9, "set_level", None, level=LEVELS[i % 7]) for i in range(20)]
