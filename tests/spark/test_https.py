@@ -2,21 +2,16 @@
 
 import ssl
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509.oid import NameOID
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession, functions
 
+from harness.certificates import certificate_files
 from serdes.client import ClientSettings
 from spark_udfs import decode, install
 
@@ -27,36 +22,6 @@ pytestmark = [
 
 Way = Literal["jvm", "python"]
 MakeFrame = Callable[[int, Any, Any], bytes]
-Files = tuple[str, str]
-
-KEYS: dict[str, Callable[[], Any]] = {
-    "EC": lambda: ec.generate_private_key(ec.SECP256R1()),
-    "RSA": lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048),
-}
-
-
-def _certificate(kind: str, tmp_path: Path) -> Files:
-    """Files with a certificate for 127.0.0.1 that is its own authority, and its key."""
-    key = KEYS[kind]()
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "registry")])
-    now = datetime.now(UTC)
-    built = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    cert_file, key_file = tmp_path / "cert.pem", tmp_path / "key.pem"
-    cert_file.write_bytes(built.public_bytes(serialization.Encoding.PEM))
-    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    key_file.write_bytes(key.private_bytes(pem, pkcs8, serialization.NoEncryption()))
-    return str(cert_file), str(key_file)
 
 
 @pytest.mark.parametrize(("path", "kind"), [("jvm", "EC"), ("jvm", "RSA"), ("python", "EC")])
@@ -64,7 +29,7 @@ def test_https_with_certificates_on_both_sides(
     spark: SparkSession, scripted_registry: Any, frame: MakeFrame, tmp_path: Path, path: Way, kind: str
 ) -> None:
     """The registry is asked when it can be trusted and is shown a certificate; otherwise the task fails and says so."""
-    cert_file, key_file = _certificate(kind, tmp_path)
+    cert_file, key_file = certificate_files(tmp_path, kind)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert_file, key_file)
     context.load_verify_locations(cert_file)
