@@ -10,7 +10,6 @@ import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.apache.avro.Schema;
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeWriter;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
@@ -44,17 +43,14 @@ final class Compiler {
         Schema.Type.STRING, Set.of(Schema.Type.BYTES),
         Schema.Type.BYTES, Set.of(Schema.Type.STRING));
 
-    private final UnsafeWriter root;
     private final Budget budget = new Budget();
     private final Skip.Maker skips = new Skip.Maker(budget);
 
-    private Compiler(UnsafeWriter root) {
-        this.root = root;
-    }
+    private Compiler() {}
 
     /** The node that reads a whole payload; a top-level {@code bytes} is framed without a length. */
-    static Node compile(Schema writer, Schema reader, DataType column, UnsafeWriter root) {
-        Compiler compiler = new Compiler(root);
+    static Node compile(Schema writer, Schema reader, DataType column) {
+        Compiler compiler = new Compiler();
         boolean bare = writer.getType() == Schema.Type.BYTES;
         return compiler.resolve(writer, reader, column, bare ? Scalars.Extent.REST : Scalars.Extent.PREFIXED);
     }
@@ -98,7 +94,7 @@ final class Compiler {
         }
         Schema branch = reader.getTypes().get(index);
         if (branch.getType() == Schema.Type.NULL) {
-            return new Node.Null(width(column));
+            return new Node.Null();
         }
         return asMember(reader, index, column, inner -> resolve(writer, branch, inner, extent));
     }
@@ -117,7 +113,7 @@ final class Compiler {
             return value.apply(column);
         }
         DataType inner = ((StructType) column).fields()[member].dataType();
-        return new Containers.MemberNode(root, members, member, value.apply(inner));
+        return new Containers.MemberNode(members, member, value.apply(inner));
     }
 
     /** The reader's branch for a type of the writer: the same type first, then one that it can be promoted to. */
@@ -179,7 +175,7 @@ final class Compiler {
             return mismatch(writer, reader);
         }
         return switch (to) {
-            case NULL -> new Node.Null(width(column));
+            case NULL -> new Node.Null();
             case BOOLEAN -> new Scalars.BooleanNode();
             case INT, LONG -> whole(writer, reader, column);
             case FLOAT -> column instanceof FloatType
@@ -240,19 +236,19 @@ final class Compiler {
         DataType inner = column.elementType();
         Node item = resolve(writer.getElementType(), reader.getElementType(), inner);
         int weightless = skips.weight(writer.getElementType());
-        return new Containers.ArrayNode(root, width(inner), item, skips.of(writer.getElementType()), weightless);
+        return new Containers.ArrayNode(width(inner), item, skips.of(writer.getElementType()), weightless);
     }
 
     private Node map(Schema writer, Schema reader, MapType column) {
         DataType inner = column.valueType();
         Node value = resolve(writer.getValueType(), reader.getValueType(), inner);
-        return new Containers.MapNode(root, width(inner), value, skips.of(writer.getValueType()));
+        return new Containers.MapNode(width(inner), value, skips.of(writer.getValueType()));
     }
 
     private Node record(Schema writer, Schema reader, StructType column) {
         skips.weight(writer);
         Map<String, String> sources = sources(writer, reader);
-        List<Containers.Step> defaults = new ArrayList<>();
+        List<Step> defaults = new ArrayList<>();
         Map<String, List<Integer>> targets = new HashMap<>();
         for (Schema.Field field : reader.getFields()) {
             String source = sources.get(field.name());
@@ -264,23 +260,23 @@ final class Compiler {
             if (problem != null) {
                 return new Node.Fail(problem);
             }
-            defaults.add(new Containers.Step(field.name(), defaultOf(field, column), null, field.pos(), false));
+            defaults.add(Step.read(field.name(), defaultOf(field, column), field.pos()));
         }
-        List<Containers.Step> steps = new ArrayList<>();
+        List<Step> steps = new ArrayList<>();
         for (Schema.Field field : writer.getFields()) {
-            boolean again = false;
-            for (int slot : targets.getOrDefault(field.name(), List.of())) {
+            List<Integer> slots = targets.getOrDefault(field.name(), List.of());
+            for (int slot : slots) {
                 Schema.Field target = reader.getFields().get(slot);
                 Node value = resolve(field.schema(), target.schema(), column.fields()[slot].dataType());
-                steps.add(new Containers.Step(field.name(), value, null, slot, again));
-                again = true;
+                steps.add(slots.size() == 1
+                    ? Step.read(field.name(), value, slot)
+                    : Step.share(field.name(), value, slot, slot == slots.get(0)));
             }
-            if (!again) {
-                steps.add(new Containers.Step(field.name(), null, skips.of(field.schema()), -1, false));
+            if (slots.isEmpty()) {
+                steps.add(Step.skip(field.name(), skips.of(field.schema())));
             }
         }
-        return new Containers.RecordNode(
-            root, column.size(), steps.toArray(Containers.Step[]::new), defaults.toArray(Containers.Step[]::new));
+        return new RecordNode(column, steps.toArray(Step[]::new), defaults.toArray(Step[]::new));
     }
 
     private static String missing(Schema.Field field, Schema reader) {
@@ -317,12 +313,12 @@ final class Compiler {
                     Skip skip = skips.of(schema.getElementType());
                     int weightless = skips.weight(schema.getElementType());
                     Node item = of(schema.getElementType(), inner);
-                    yield new Containers.ArrayNode(root, width(inner), item, skip, weightless);
+                    yield new Containers.ArrayNode(width(inner), item, skip, weightless);
                 }
                 case MAP -> {
                     DataType inner = ((MapType) column).valueType();
                     Node value = of(schema.getValueType(), inner);
-                    yield new Containers.MapNode(root, width(inner), value, skips.of(schema.getValueType()));
+                    yield new Containers.MapNode(width(inner), value, skips.of(schema.getValueType()));
                 }
                 case RECORD -> record(schema, (StructType) column);
                 default -> resolve(schema, schema, column);
@@ -334,18 +330,18 @@ final class Compiler {
             for (int i = 0; i < schema.getTypes().size(); i++) {
                 Schema branch = schema.getTypes().get(i);
                 branches.add(branch.getType() == Schema.Type.NULL
-                    ? new Node.Null(width(column))
+                    ? new Node.Null()
                     : asMember(schema, i, column, inner -> of(branch, inner)));
             }
             return new Node.Branches(branches.toArray(Node[]::new));
         }
 
         private Node record(Schema schema, StructType column) {
-            Containers.Step[] steps = schema.getFields().stream()
-                .map(field -> new Containers.Step(
-                    field.name(), of(field.schema(), column.fields()[field.pos()].dataType()), null, field.pos(), false))
-                .toArray(Containers.Step[]::new);
-            return new Containers.RecordNode(root, column.size(), steps, new Containers.Step[0]);
+            Step[] steps = schema.getFields().stream()
+                .map(field -> Step.read(
+                    field.name(), of(field.schema(), column.fields()[field.pos()].dataType()), field.pos()))
+                .toArray(Step[]::new);
+            return new RecordNode(column, steps, new Step[0]);
         }
     }
 

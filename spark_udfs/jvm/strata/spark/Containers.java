@@ -4,128 +4,36 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeArrayWriter;
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeWriter;
-import org.apache.spark.unsafe.Platform;
 
-/** Values that hold others. All use of Spark's internal row format stands here and in {@link Program}. */
+/** Values that hold others, but for {@link RecordNode}. */
 final class Containers {
     private Containers() {}
 
-    /** Where Spark's rows and arrays say that something nested lies, and how long it is. */
-    private static void close(UnsafeWriter out, int slot, int start) {
-        out.setOffsetAndSizeFromPreviousCursor(slot, start);
-    }
-
-    /** A slot beyond what is kept: what is written there is given up by moving the cursor back. */
-    private static UnsafeRowWriter nowhere(UnsafeWriter out) {
-        UnsafeRowWriter row = new UnsafeRowWriter(out, 1);
-        row.resetRowWriter();
-        return row;
-    }
-
-    private static void bound(UnsafeWriter out) {
-        if (out.cursor() - Platform.BYTE_ARRAY_OFFSET > Limits.DEFAULT.output()) {
+    private static void bound(RowBuffer out) {
+        if (out.at > Limits.DEFAULT.output()) {
             throw new Damage(Damage.LIMIT, "the value takes more than " + Limits.DEFAULT.output() + " bytes");
-        }
-    }
-
-    /**
-     * One field of a record, in the writer's order.
-     *
-     * @param name of the writer's field
-     * @param value null for one that is skipped
-     * @param skip null for one that is read
-     * @param slot of the reader's field
-     * @param again whether the bytes of the step before are read once more, for a second field of the reader
-     */
-    record Step(String name, Node value, Skip skip, int slot, boolean again) {}
-
-    /** A record: what the bytes hold, then the defaults. */
-    static final class RecordNode extends Node {
-        private final UnsafeRowWriter row;
-        private final Step[] steps;
-        private final Step[] defaults;
-
-        RecordNode(UnsafeWriter root, int size, Step[] steps, Step[] defaults) {
-            this.row = new UnsafeRowWriter(root, size);
-            this.steps = steps;
-            this.defaults = defaults;
-        }
-
-        @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
-            int start = out.cursor();
-            row.resetRowWriter();
-            int before = in.at;
-            for (Step step : steps) {
-                if (step.again) {
-                    in.at = before;
-                }
-                before = in.at;
-                if (in.tracing) {
-                    trace(step, in);
-                } else if (step.value == null) {
-                    step.skip.pass(in);
-                } else {
-                    step.value.read(in, row, step.slot);
-                }
-            }
-            for (Step step : defaults) {
-                step.value.read(in, row, step.slot);
-            }
-            close(out, slot, start);
-        }
-
-        private void trace(Step step, Cursor in) {
-            try {
-                if (step.value == null) {
-                    step.skip.pass(in);
-                } else {
-                    step.value.read(in, row, step.slot);
-                }
-            } catch (Damage damage) {
-                throw damage.within("." + step.name);
-            }
-        }
-
-        @Override
-        boolean failsAlways() {
-            for (Step step : steps) {
-                if (step.value != null && step.value.failsAlways()) {
-                    return true;
-                }
-            }
-            return false;
         }
     }
 
     /** A union of several types besides null: a struct with one member for each, of which one is set. */
     static final class MemberNode extends Node {
-        private final UnsafeRowWriter row;
         private final int size;
         private final int member;
         private final Node value;
 
-        MemberNode(UnsafeWriter root, int size, int member, Node value) {
-            this.row = new UnsafeRowWriter(root, size);
+        MemberNode(int size, int member, Node value) {
             this.size = size;
             this.member = member;
             this.value = value;
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
-            int start = out.cursor();
-            row.resetRowWriter();
+        long read(Cursor in, RowBuffer out, int base) {
+            int start = out.beginRow(size);
             for (int i = 0; i < size; i++) {
-                if (i != member) {
-                    row.setNullAt(i);
-                }
+                out.putField(start, size, i, i == member ? value.read(in, out, start) : out.nothing());
             }
-            value.read(in, row, member);
-            close(out, slot, start);
+            return out.close(start, base);
         }
 
         @Override
@@ -136,79 +44,75 @@ final class Containers {
 
     /** An array. Its length must be known before its first item is written, and nearly always the first block is all. */
     static final class ArrayNode extends Node {
-        private final UnsafeArrayWriter array;
+        private final int width;
         private final Node item;
         private final Skip skip;
         private final int weightless;
 
-        ArrayNode(UnsafeWriter root, int width, Node item, Skip skip, int weightless) {
-            this.array = new UnsafeArrayWriter(root, width);
-            this.item = item;
+        ArrayNode(int width, Node item, Skip skip, int weightless) {
+            this.width = width;
+            this.item = item.asItem();
             this.skip = skip;
             this.weightless = weightless;
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
-            int start = out.cursor();
+        long read(Cursor in, RowBuffer out, int base) {
             int from = in.at;
             int allowance = in.weightlessLeft();
             int count = in.readCount(weightless);
-            array.initialize(count);
-            readItems(in, 0, count);
+            int start = out.beginArray(count, width);
+            readItems(in, out, start, count, 0, count);
             int more = count == 0 ? 0 : in.readCount(weightless);
             if (more > 0) {
                 // Several blocks: how many items they hold together tells a walk to their end.
                 int first = count;
                 for (int next = more; next > 0; next = in.readCount(weightless)) {
                     count = Math.addExact(count, next);
-                    skipItems(in, first, next);
+                    skipItems(in, out, first, next);
                     first = count;
                 }
                 in.rewind(from, allowance);
-                out.increaseCursor(start - out.cursor());
-                array.initialize(count);
+                out.drop(start);
+                out.beginArray(count, width);
                 int done = 0;
                 for (int next = in.readCount(weightless); next > 0; next = in.readCount(weightless)) {
-                    readItems(in, done, next);
+                    readItems(in, out, start, count, done, next);
                     done += next;
                 }
             }
-            close(out, slot, start);
+            return out.close(start, base);
         }
 
-        private void readItems(Cursor in, int from, int count) {
-            int at = from;
+        private void readItems(Cursor in, RowBuffer out, int start, int size, int from, int count) {
+            int index = from;
+            int items = RowBuffer.items(start, size);
             try {
-                for (; at < from + count; at++) {
-                    item.read(in, array, at);
-                    bound(array);
+                for (; index < from + count; index++) {
+                    out.putItem(start, items, width, index, item.read(in, out, start));
+                    bound(out);
                 }
             } catch (Damage damage) {
-                throw in.tracing ? damage.within("[" + at + "]") : damage;
+                throw in.tracing ? damage.within("[" + index + "]") : damage;
             }
         }
 
-        private void skipItems(Cursor in, int from, int count) {
-            int at = from;
+        private void skipItems(Cursor in, RowBuffer out, int from, int count) {
+            int index = from;
+            int start = out.at;
             try {
-                for (; at < from + count; at++) {
+                for (; index < from + count; index++) {
                     if (in.tracing) {
-                        int start = array.cursor();
-                        scratch(in);
-                        array.increaseCursor(start - array.cursor());
+                        // What is wrong with an item is to be found before what comes after it.
+                        item.read(in, out, start);
+                        out.drop(start);
                     } else {
                         skip.pass(in);
                     }
                 }
             } catch (Damage damage) {
-                throw in.tracing ? damage.within("[" + at + "]") : damage;
+                throw in.tracing ? damage.within("[" + index + "]") : damage;
             }
-        }
-
-        /** Read an item into nowhere, so that what is wrong with it is found before what comes after it. */
-        private void scratch(Cursor in) {
-            item.read(in, nowhere(array), 0);
         }
 
         @Override
@@ -222,53 +126,51 @@ final class Containers {
         /** Up to so many keys are held against each other one by one. */
         private static final int FEW = 24;
 
-        private final UnsafeArrayWriter keys;
-        private final UnsafeArrayWriter values;
+        private final int width;
         private final Node value;
         private final Skip skip;
         /** Of each entry: where its key begins, how long it is, where its value begins. */
         private int[] places = new int[3 * 8];
 
-        MapNode(UnsafeWriter root, int width, Node value, Skip skip) {
-            this.keys = new UnsafeArrayWriter(root, 8);
-            this.values = new UnsafeArrayWriter(root, width);
-            this.value = value;
+        MapNode(int width, Node value, Skip skip) {
+            this.width = width;
+            this.value = value.asItem();
             this.skip = skip;
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
+        long read(Cursor in, RowBuffer out, int base) {
             int allowance = in.weightlessLeft();
-            int found = find(in);
+            int found = find(in, out);
             int after = in.at;
             in.rewind(after, allowance);
-            int count = distinct(in, found);
-            int start = out.cursor();
-            out.grow(8);
-            out.increaseCursor(8);
-            keys.initialize(count);
+            int count = distinct(in, out, found);
+            int start = out.skipWord();
+            int keys = out.beginArray(count, 8);
+            int items = RowBuffer.items(keys, count);
             for (int i = 0; i < count; i++) {
-                keys.write(i, in.bytes, places[3 * i], places[3 * i + 1]);
+                out.putItem(keys, items, 8, i, out.putText(in, places[3 * i], places[3 * i + 1], keys));
             }
             // A map begins with the length of its keys.
-            Platform.putLong(out.getBuffer(), start, out.cursor() - start - 8);
-            writeValues(in, count);
+            out.putWord(start, out.at - keys);
+            writeValues(in, out, count);
             in.at = after;
-            close(out, slot, start);
+            return out.close(start, base);
         }
 
-        private void writeValues(Cursor in, int count) {
+        private void writeValues(Cursor in, RowBuffer out, int count) {
             int[] mine = places;
             // A map inside this one's values is another node; the same node is never inside itself.
-            values.initialize(count);
+            int values = out.beginArray(count, width);
+            int items = RowBuffer.items(values, count);
             for (int i = 0; i < count; i++) {
                 in.at = mine[3 * i + 2];
-                value.read(in, values, i);
-                bound(values);
+                out.putItem(values, items, width, i, value.read(in, out, values));
+                bound(out);
             }
         }
 
-        private int find(Cursor in) {
+        private int find(Cursor in, RowBuffer out) {
             int found = 0;
             for (int next = in.readCount(0); next > 0; next = in.readCount(0)) {
                 for (int i = 0; i < next; i++) {
@@ -276,7 +178,7 @@ final class Containers {
                         places = Arrays.copyOf(places, 2 * places.length);
                     }
                     try {
-                        findOne(in, 3 * found);
+                        findOne(in, out, 3 * found);
                     } catch (Damage damage) {
                         throw in.tracing ? damage.within("{}") : damage;
                     }
@@ -286,29 +188,32 @@ final class Containers {
             return found;
         }
 
-        private void findOne(Cursor in, int place) {
+        private void findOne(Cursor in, RowBuffer out, int place) {
             int length = in.readLength();
             int start = in.take(length);
-            in.requireText(start, length);
+            if (in.tracing) {
+                // Else when it is copied; what is wrong first is asked only here.
+                in.requireText(start, length);
+            }
             places[place] = start;
             places[place + 1] = length;
             places[place + 2] = in.at;
             if (in.tracing) {
-                discard(in);
+                discard(in, out);
             } else {
                 skip.pass(in);
             }
         }
 
         /** Read a value into nowhere: it must be one, though it is not kept. */
-        private void discard(Cursor in) {
-            int cursor = values.cursor();
-            value.read(in, nowhere(values), 0);
-            values.increaseCursor(cursor - values.cursor());
+        private void discard(Cursor in, RowBuffer out) {
+            int start = out.at;
+            value.read(in, out, start);
+            out.drop(start);
         }
 
         /** Keep one entry of each key: the place of its first, the value of its last. */
-        private int distinct(Cursor in, int count) {
+        private int distinct(Cursor in, RowBuffer out, int count) {
             byte[] bytes = in.bytes;
             if (count <= FEW && !hasTwins(bytes, count)) {
                 return count;
@@ -321,7 +226,7 @@ final class Containers {
                 int to = known == null ? kept++ : known;
                 if (known != null) {
                     in.at = places[3 * to + 2];
-                    discard(in);
+                    discard(in, out);
                 }
                 System.arraycopy(places, 3 * i, places, 3 * to, 3);
             }

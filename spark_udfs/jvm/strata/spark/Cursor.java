@@ -12,6 +12,7 @@ import java.nio.ByteOrder;
 final class Cursor {
     private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle LONGS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+    private static final long CONTINUED = 0x8080808080808080L;
 
     private final Limits limits;
 
@@ -66,10 +67,40 @@ final class Cursor {
     long readLong() {
         int first = next();
         if (first >= 0) {
-            return (first >>> 1) ^ -(first & 1);
+            return zigzag(first);
         }
-        long number = rest(first, 70);
-        return (number >>> 1) ^ -(number & 1);
+        return zigzag(rest(first, 70));
+    }
+
+    /** The next eight bytes, as they lie. */
+    static long word(byte[] bytes, int at) {
+        return (long) LONGS.get(bytes, at);
+    }
+
+    /** The same where fewer than eight bytes are left: zeros are added. */
+    static long lastWord(byte[] bytes, int at, int end) {
+        return word(bytes, end - 8) >>> 8 * (8 - end + at);
+    }
+
+    /** How many bytes the number takes with which a word begins; more than 8 when it does not end in it. */
+    static int width(long word) {
+        return (Long.numberOfTrailingZeros(~word & CONTINUED) >>> 3) + 1;
+    }
+
+    /** The zigzag number of so many bytes with which a word begins: its groups of seven bits, pushed together. */
+    static long number(long word, int width) {
+        if (width == 1) {
+            return zigzag(word & 0x7F);
+        }
+        long bits = word & -1L >>> 64 - 8 * width & ~CONTINUED;
+        bits = bits & 0x007F007F007F007FL | (bits & 0x7F007F007F007F00L) >>> 1;
+        bits = bits & 0x00003FFF00003FFFL | (bits & 0x3FFF00003FFF0000L) >>> 2;
+        bits = bits & 0x000000000FFFFFFFL | (bits & 0x0FFFFFFF00000000L) >>> 4;
+        return zigzag(bits);
+    }
+
+    static long zigzag(long bits) {
+        return (bits >>> 1) ^ -(bits & 1);
     }
 
     private long rest(int first, int bits) {
@@ -183,8 +214,11 @@ final class Cursor {
     void requireText(int start, int length) {
         int i = start;
         int stop = start + length;
-        while (i + 8 <= stop && ((long) LONGS.get(bytes, i) & 0x8080808080808080L) == 0) {
+        while (i + 8 <= stop && (word(bytes, i) & CONTINUED) == 0) {
             i += 8;
+        }
+        if (stop - i < 8 && stop <= end - 8 && (word(bytes, i) & CONTINUED & (1L << 8 * (stop - i)) - 1) == 0) {
+            return;
         }
         while (i < stop) {
             int lead = bytes[i];

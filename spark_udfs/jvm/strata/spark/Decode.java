@@ -5,8 +5,6 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.avro.Schema;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -22,6 +20,7 @@ import org.apache.spark.sql.types.StructType;
 public final class Decode implements ScalarFunction<Object> {
     private static final long serialVersionUID = 1L;
     private static final int MAX_PROGRAMS = 1000;
+    private static final int RECENT = 64;
     static final StructType ERROR = new StructType()
         .add("reason", DataTypes.StringType)
         .add("schema_id", DataTypes.IntegerType)
@@ -133,39 +132,35 @@ public final class Decode implements ScalarFunction<Object> {
         private final Schema reader;
         private final DataType type;
         private final Registry registry;
-        private final UnsafeRowWriter row;
-        private final UnsafeRowWriter error;
+        private final RowBuffer row;
         private final Map<Object, Program> programs = new HashMap<>();
         private final Map<Object, Refusal> unusable = new HashMap<>();
         private final Opened opened = new Opened();
-        private final Opened lastOpened = new Opened();
-        private Object lastName;
-        private Program last;
+        /** Those of the last few schemas, found without making a key. */
+        private final Program[] recent = new Program[RECENT];
 
         Work(Plan plan, RegistrySettings settings) {
             mode = plan.mode();
             reader = plan.readerSchema();
             type = plan.dataType();
             registry = Registry.of(settings);
-            row = new UnsafeRowWriter(mode == Plan.Mode.DEADLETTER ? 2 : 1);
-            error = new UnsafeRowWriter(row, ERROR.size());
+            row = new RowBuffer(mode == Plan.Mode.DEADLETTER ? 2 : 1);
         }
 
         Object decode(byte[] frame, byte[] header) {
             opened.open(frame, header);
-            if (last == null || !opened.isNamedAs(lastOpened)) {
-                turn(opened.name());
+            int place = opened.mixed() & RECENT - 1;
+            Program program = recent[place];
+            if (program == null || !program.isNamedBy(opened)) {
+                program = program(opened.name());
+                recent[place] = program;
             }
-            last.read(frame, opened.start(), lastName);
+            program.read(frame, opened.start());
             if (mode == Plan.Mode.DEADLETTER) {
-                row.setNullAt(1);
+                row.putField(1, row.nothing());
+                return row.row();
             }
-            return result();
-        }
-
-        private Object result() {
-            UnsafeRow made = row.getRow();
-            return mode == Plan.Mode.DEADLETTER ? made : made.get(0, type);
+            return row.row().get(0, type);
         }
 
         /** A null frame: a null value, and no error. */
@@ -173,41 +168,31 @@ public final class Decode implements ScalarFunction<Object> {
             if (mode != Plan.Mode.DEADLETTER) {
                 return null;
             }
-            begin();
-            row.setNullAt(1);
-            return row.getRow();
-        }
-
-        private void begin() {
-            row.reset();
-            row.zeroOutNullBytes();
-            row.setNullAt(0);
+            row.begin();
+            row.putField(0, row.nothing());
+            row.putField(1, row.nothing());
+            return row.row();
         }
 
         Object refused(byte[] frame, Refusal refusal) {
             if (mode != Plan.Mode.DEADLETTER) {
                 return null;
             }
-            begin();
-            int start = row.cursor();
-            error.resetRowWriter();
-            error.write(0, refusal.reason.getBytes(StandardCharsets.UTF_8));
-            if (refusal.schemaId() == null) {
-                error.setNullAt(1);
-            } else {
-                error.write(1, (int) refusal.schemaId());
-            }
-            error.write(2, frame);
-            row.setOffsetAndSizeFromPreviousCursor(1, start);
-            return row.getRow();
+            row.begin();
+            row.putField(0, row.nothing());
+            int start = row.beginRow(ERROR.size());
+            byte[] reason = refusal.reason.getBytes(StandardCharsets.UTF_8);
+            Integer id = refusal.schemaId();
+            row.putField(start, ERROR.size(), 0, row.put(reason, 0, reason.length, start));
+            row.putField(start, ERROR.size(), 1, id == null ? row.nothing() : RowBuffer.narrow(id));
+            row.putField(start, ERROR.size(), 2, row.put(frame, 0, frame.length, start));
+            row.putField(1, row.close(start, 0));
+            return row.row();
         }
 
-        /** Take up another writer schema. */
-        private void turn(Object name) {
+        private Program program(Object name) {
             Program program = programs.get(name);
-            last = program == null ? learn(name) : program;
-            lastName = name;
-            lastOpened.take(opened);
+            return program == null ? learn(name) : program;
         }
 
         private Program learn(Object name) {
@@ -223,7 +208,7 @@ public final class Decode implements ScalarFunction<Object> {
                 unusable.clear();
             }
             try {
-                Program program = new Program(writer.schema(), reader, type, row);
+                Program program = new Program(name, writer.schema(), reader, type, row);
                 programs.put(name, program);
                 return program;
             } catch (UnusableSchema error) {

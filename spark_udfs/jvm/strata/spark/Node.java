@@ -1,24 +1,37 @@
 package strata.spark;
 
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeWriter;
+import java.util.Arrays;
 
 /**
- * One step of a program: takes a value of the writer schema from the bytes and writes it, as the reader schema has it,
- * into a slot of Spark's row or array.
+ * One step of a program: takes a value of the writer schema from the bytes and makes of it, as the reader schema has it,
+ * the word for a slot of Spark's row or array.
  *
- * <p>Nodes hold the writers of the rows and arrays that they fill, all over one buffer: a program serves one thread.
+ * <p>A program serves one thread.
  */
 abstract class Node {
     /**
      * Read one value.
      *
+     * @param out takes what has no fixed size
+     * @param base where the row or array stands whose slot it is
+     * @return the slot's word, or {@link RowBuffer#nothing}
      * @throws Damage when the bytes are no such value
      */
-    abstract void read(Cursor in, UnsafeWriter out, int slot);
+    abstract long read(Cursor in, RowBuffer out, int base);
 
     /** Whether no value at all can come out: then another branch of a union is the better choice. */
     boolean failsAlways() {
         return false;
+    }
+
+    /** How it is read without a call, {@link Shortcut#NONE} if it is not so simple. */
+    Shortcut shortcut() {
+        return Shortcut.NONE;
+    }
+
+    /** The same for the items of an array, which are not always written as the fields of a row are. */
+    Node asItem() {
+        return this;
     }
 
     /** What cannot be resolved, and why; only a record that has it is at fault. */
@@ -30,7 +43,7 @@ abstract class Node {
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
+        long read(Cursor in, RowBuffer out, int base) {
             throw new Damage(Damage.RESOLUTION, message);
         }
 
@@ -40,25 +53,11 @@ abstract class Node {
         }
     }
 
-    /** Null, in a slot of so many bytes; takes no bytes of the payload. */
+    /** Null; takes no bytes of the payload. */
     static final class Null extends Node {
-        private final int width;
-
-        Null(int width) {
-            this.width = width;
-        }
-
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
-            writeNull(out, slot, width);
-        }
-    }
-
-    static void writeNull(UnsafeWriter out, int slot, int width) {
-        switch (width) {
-            case 1 -> out.setNull1Bytes(slot);
-            case 4 -> out.setNull4Bytes(slot);
-            default -> out.setNull8Bytes(slot);
+        long read(Cursor in, RowBuffer out, int base) {
+            return out.nothing();
         }
     }
 
@@ -70,9 +69,25 @@ abstract class Node {
             this.branches = branches;
         }
 
+        /** The byte that says null, 0 or 2, if this is a union of null and one other type; else -1. */
+        int nullByte() {
+            boolean isOptional = branches.length == 2 && branches[0] instanceof Null != branches[1] instanceof Null;
+            return !isOptional ? -1 : branches[0] instanceof Null ? 0 : 2;
+        }
+
+        /** What is beside null. */
+        Node other() {
+            return branches[branches[0] instanceof Null ? 1 : 0];
+        }
+
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
-            branches[in.readIndex(branches.length)].read(in, out, slot);
+        long read(Cursor in, RowBuffer out, int base) {
+            return branches[in.readIndex(branches.length)].read(in, out, base);
+        }
+
+        @Override
+        Node asItem() {
+            return new Branches(Arrays.stream(branches).map(Node::asItem).toArray(Node[]::new));
         }
 
         @Override
@@ -98,9 +113,9 @@ abstract class Node {
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
+        long read(Cursor in, RowBuffer out, int base) {
             bytes.open(encoded, 0, false);
-            value.read(bytes, out, slot);
+            return value.read(bytes, out, base);
         }
     }
 }

@@ -79,14 +79,17 @@ final class Opened {
         return isGuid ? (Object) new UUID(high, low) : (Object) (int) low;
     }
 
-    boolean isNamedAs(Opened other) {
-        return low == other.low && high == other.high && isGuid == other.isGuid;
+    /** Whether {@link #name} would be this one. */
+    boolean isNamed(Object other) {
+        return other instanceof Integer id
+            ? !isGuid && low == id
+            : isGuid && other instanceof UUID guid
+                && low == guid.getLeastSignificantBits() && high == guid.getMostSignificantBits();
     }
 
-    /** Remember the name of another one. */
-    void take(Opened other) {
-        isGuid = other.isGuid;
-        high = other.high;
-        low = other.low;
+    /** A number of which the low bits differ from name to name. */
+    int mixed() {
+        long all = low ^ high;
+        return (int) (all ^ all >>> 32);
     }
 }

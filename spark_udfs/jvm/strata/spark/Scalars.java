@@ -1,11 +1,8 @@
 package strata.spark;
 
-import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeWriter;
-import org.apache.spark.sql.types.Decimal;
 
 /** Values that hold no others. */
 final class Scalars {
@@ -13,16 +10,26 @@ final class Scalars {
 
     static final class BooleanNode extends Node {
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
-            out.write(slot, in.readBoolean());
+        long read(Cursor in, RowBuffer out, int base) {
+            return RowBuffer.flag(in.readBoolean());
+        }
+
+        @Override
+        Shortcut shortcut() {
+            return Shortcut.flag();
         }
     }
 
     /** An int, or a date, or a time in milliseconds. */
     static final class IntNode extends Node {
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
-            out.write(slot, in.readInt());
+        long read(Cursor in, RowBuffer out, int base) {
+            return RowBuffer.narrow(in.readInt());
+        }
+
+        @Override
+        Shortcut shortcut() {
+            return Shortcut.number(true, true, 1);
         }
     }
 
@@ -35,8 +42,13 @@ final class Scalars {
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
-            out.write(slot, narrow ? in.readInt() : in.readLong());
+        long read(Cursor in, RowBuffer out, int base) {
+            return narrow ? in.readInt() : in.readLong();
+        }
+
+        @Override
+        Shortcut shortcut() {
+            return Shortcut.number(narrow, false, 1);
         }
     }
 
@@ -58,20 +70,22 @@ final class Scalars {
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
+        long read(Cursor in, RowBuffer out, int base) {
             long time = narrow ? in.readInt() : in.readLong();
             try {
                 for (long factor : factors) {
                     time = factor > 0 ? Math.multiplyExact(time, factor) : Math.floorDiv(time, -factor);
                 }
-                if (narrowOut) {
-                    out.write(slot, Math.toIntExact(time));
-                } else {
-                    out.write(slot, time);
-                }
+                return narrowOut ? RowBuffer.narrow(Math.toIntExact(time)) : time;
             } catch (ArithmeticException tooLarge) {
                 throw new Damage(Damage.OUT_OF_RANGE, "a time outside what the column holds");
             }
+        }
+
+        @Override
+        Shortcut shortcut() {
+            long product = Arrays.stream(factors).reduce(1, (a, b) -> a > 0 && b > 0 ? a * b : 0);
+            return Shortcut.number(narrow, narrowOut, product);
         }
     }
 
@@ -84,13 +98,19 @@ final class Scalars {
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
-            out.write(slot, switch (from) {
+        long read(Cursor in, RowBuffer out, int base) {
+            float number = switch (from) {
                 case INT -> (float) (double) in.readInt();
                 // By way of double, as the other paths have it: twice rounded, and the same everywhere.
                 case LONG -> (float) (double) in.readLong();
                 default -> in.readFloat();
-            });
+            };
+            return RowBuffer.narrow(Float.floatToRawIntBits(number));
+        }
+
+        @Override
+        Shortcut shortcut() {
+            return from == Numbers.FLOAT ? Shortcut.fixed(Float.BYTES) : Shortcut.NONE;
         }
     }
 
@@ -103,13 +123,19 @@ final class Scalars {
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
-            out.write(slot, switch (from) {
+        long read(Cursor in, RowBuffer out, int base) {
+            double number = switch (from) {
                 case INT -> (double) in.readInt();
                 case LONG -> (double) in.readLong();
                 case FLOAT -> (double) in.readFloat();
                 case DOUBLE -> in.readDouble();
-            });
+            };
+            return Double.doubleToRawLongBits(number);
+        }
+
+        @Override
+        Shortcut shortcut() {
+            return from == Numbers.DOUBLE ? Shortcut.fixed(Double.BYTES) : Shortcut.NONE;
         }
     }
 
@@ -137,9 +163,9 @@ final class Scalars {
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
+        long read(Cursor in, RowBuffer out, int base) {
             int length = Extent.read(in, size);
-            out.write(slot, in.bytes, in.take(length), length);
+            return out.put(in.bytes, in.take(length), length, base);
         }
     }
 
@@ -151,41 +177,66 @@ final class Scalars {
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
+        long read(Cursor in, RowBuffer out, int base) {
             int length = Extent.read(in, size);
             int start = in.take(length);
-            in.requireText(start, length);
-            out.write(slot, in.bytes, start, length);
+            return out.putText(in, start, length, base);
+        }
+
+        @Override
+        Shortcut shortcut() {
+            return size == Extent.PREFIXED ? Shortcut.text() : Shortcut.NONE;
         }
     }
 
     /** An index into the writer's symbols, read as the reader's symbol for each. */
     static final class EnumNode extends Node {
         private final String[] written;
+        /** Padded, so that they can be copied by words. */
         private final byte[][] read;
+        private final int[] lengths;
 
         EnumNode(String[] written, String[] symbols) {
             this.written = written;
             this.read = Arrays.stream(symbols)
                 .map(symbol -> symbol == null ? null : symbol.getBytes(StandardCharsets.UTF_8))
                 .toArray(byte[][]::new);
+            this.lengths = Arrays.stream(read).mapToInt(symbol -> symbol == null ? 0 : symbol.length).toArray();
+            for (int i = 0; i < read.length; i++) {
+                read[i] = read[i] == null ? null : Arrays.copyOf(read[i], lengths[i] + 8);
+            }
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
+        long read(Cursor in, RowBuffer out, int base) {
             int index = in.readIndex(read.length);
             byte[] symbol = read[index];
             if (symbol == null) {
                 throw new Damage(
                     Damage.RESOLUTION, "the reader's enum has no symbol " + written[index] + " and no default");
             }
-            out.write(slot, symbol);
+            return out.put(symbol, 0, lengths[index], base);
+        }
+
+        @Override
+        Shortcut shortcut() {
+            return Shortcut.symbol();
+        }
+
+        /** Copy a symbol; return its length, or -1 if there is none, or no room. */
+        int copy(int index, byte[] to, int place) {
+            if (index < 0 || index >= read.length || read[index] == null || place + lengths[index] + 8 > to.length) {
+                return -1;
+            }
+            RowBuffer.copy(read[index], 0, lengths[index], to, place);
+            return lengths[index];
         }
     }
 
     /** A decimal over bytes or fixed, moved from the writer's scale to the reader's. */
     static final class DecimalNode extends Node {
         private static final int LONG_DIGITS = 18;
+        private static final int WIDEST = 16;
 
         private final int size;
         private final int precision;
@@ -193,6 +244,7 @@ final class Scalars {
         private final int writerScale;
         private final BigInteger bound;
         private final int mostBytes;
+        private boolean inRow = true;
 
         DecimalNode(int size, int precision, int scale, int writerScale) {
             this.size = size;
@@ -205,17 +257,31 @@ final class Scalars {
         }
 
         @Override
-        void read(Cursor in, UnsafeWriter out, int slot) {
+        long read(Cursor in, RowBuffer out, int base) {
             int length = Extent.read(in, size);
             int start = in.take(length);
             if (length > 0 && length <= 7 && writerScale == scale && precision <= LONG_DIGITS) {
-                writeShort(in.bytes, start, length, out, slot);
-            } else {
-                writeLong(in.bytes, start, length, out, slot);
+                return readShort(in.bytes, start, length);
             }
+            BigInteger unscaled = readLong(in.bytes, start, length);
+            if (precision <= LONG_DIGITS) {
+                return unscaled.longValue();
+            }
+            byte[] bytes = unscaled.toByteArray();
+            // A row keeps room for any number of the type, so that it can be changed in place.
+            byte[] kept = inRow ? Arrays.copyOf(bytes, WIDEST) : bytes;
+            int at = out.at;
+            out.put(kept, 0, kept.length, base);
+            return RowBuffer.extent(at, bytes.length, base);
         }
 
-        private void writeShort(byte[] bytes, int start, int length, UnsafeWriter out, int slot) {
+        @Override
+        Shortcut shortcut() {
+            boolean isShort = size == Extent.PREFIXED && writerScale == scale && precision <= LONG_DIGITS;
+            return isShort ? Shortcut.decimal(bound.longValue()) : Shortcut.NONE;
+        }
+
+        private long readShort(byte[] bytes, int start, int length) {
             long unscaled = bytes[start];
             for (int i = 1; i < length; i++) {
                 unscaled = unscaled << 8 | (bytes[start + i] & 0xFF);
@@ -223,10 +289,10 @@ final class Scalars {
             if (Math.abs(unscaled) >= bound.longValue()) {
                 throw tooLong();
             }
-            out.write(slot, unscaled);
+            return unscaled;
         }
 
-        private void writeLong(byte[] bytes, int start, int length, UnsafeWriter out, int slot) {
+        private BigInteger readLong(byte[] bytes, int start, int length) {
             int from = start;
             int stop = start + length;
             byte sign = (byte) (length > 0 ? bytes[start] >> 7 : 0);
@@ -250,7 +316,14 @@ final class Scalars {
             if (unscaled.abs().compareTo(bound) >= 0) {
                 throw tooLong();
             }
-            out.write(slot, Decimal.apply(new BigDecimal(unscaled, scale), precision, scale), precision, scale);
+            return unscaled;
+        }
+
+        @Override
+        Node asItem() {
+            DecimalNode item = new DecimalNode(size, precision, scale, writerScale);
+            item.inRow = false;
+            return item;
         }
 
         private Damage tooLong() {

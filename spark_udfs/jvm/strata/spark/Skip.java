@@ -13,6 +13,11 @@ import org.apache.avro.Schema;
 abstract class Skip {
     abstract void pass(Cursor in);
 
+    /** How it is done without a call. */
+    Shortcut shortcut() {
+        return Shortcut.NONE;
+    }
+
     /** Makes skips, one for each record however often it is met: a writer's record may hold itself. */
     static final class Maker {
         private final Map<Schema, RecordSkip> records = new IdentityHashMap<>();
@@ -103,12 +108,22 @@ abstract class Skip {
         void pass(Cursor in) {
             in.take(size);
         }
+
+        @Override
+        Shortcut shortcut() {
+            return Shortcut.fixed(size);
+        }
     }
 
     private static final class IntSkip extends Skip {
         @Override
         void pass(Cursor in) {
             in.readInt();
+        }
+
+        @Override
+        Shortcut shortcut() {
+            return Shortcut.number(true, true, 1);
         }
     }
 
@@ -117,12 +132,22 @@ abstract class Skip {
         void pass(Cursor in) {
             in.readLong();
         }
+
+        @Override
+        Shortcut shortcut() {
+            return Shortcut.number(false, false, 1);
+        }
     }
 
     private static final class LengthSkip extends Skip {
         @Override
         void pass(Cursor in) {
             in.take(in.readLength());
+        }
+
+        @Override
+        Shortcut shortcut() {
+            return Shortcut.skippedBytes();
         }
     }
 

@@ -16,7 +16,7 @@ import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericDatumReader;
 import org.apache.avro.io.BinaryDecoder;
 import org.apache.avro.io.DecoderFactory;
-import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
 
 /**
@@ -44,11 +44,11 @@ final class Probe {
         ArrayNode ours = answer.putArray("ours");
         ArrayNode avro = answer.putArray("avro");
         Schema writer = parse(task.get("writer").asText());
-        UnsafeRowWriter row = new UnsafeRowWriter(1);
-        Program program = new Program(writer, plan.readerSchema(), plan.dataType(), row);
+        RowBuffer row = new RowBuffer(1);
+        Program program = new Program(1, writer, plan.readerSchema(), plan.dataType(), row);
         for (JsonNode payload : task.get("payloads")) {
             byte[] bytes = HexFormat.of().parseHex(payload.asText());
-            ours.add(ours(program, plan.dataType(), bytes));
+            ours.add(ours(program, row, plan.dataType(), bytes));
             if (task.has("reader")) {
                 avro.add(avro(writer, parse(task.get("reader").asText()), plan.dataType(), bytes));
             }
@@ -60,10 +60,12 @@ final class Probe {
         return new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false).parse(text);
     }
 
-    private static JsonNode ours(Program program, DataType type, byte[] payload) {
+    private static JsonNode ours(Program program, RowBuffer buffer, DataType type, byte[] payload) {
         try {
-            program.read(payload, 0, 1);
-            return JSON.createObjectNode().set("value", Plain.spark(program.row().get(0, type), type));
+            program.read(payload, 0);
+            UnsafeRow row = buffer.row();
+            Layout.requireSame(row, type);
+            return JSON.createObjectNode().set("value", Plain.spark(row.get(0, type), type));
         } catch (Refusal refusal) {
             return JSON.createObjectNode().put("reason", refusal.reason);
         }

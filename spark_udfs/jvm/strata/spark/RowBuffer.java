@@ -1,0 +1,317 @@
+package strata.spark;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.unsafe.Platform;
+
+/**
+ * Spark's row format, written into bytes of our own: a row, and whatever is nested in it, one after the other.
+ *
+ * <p>A row is a bit for each null field, then a word of eight bytes for each field; an array its count, the bits, then
+ * items of 8, 4 or 1 byte; a map the length of its keys, an array of keys, an array of values. All is padded to words
+ * with zeros. The word of something of no fixed size says where it lies, counted from the start of what holds it, and
+ * how long it is. Spark's writers make the same bytes with calls that cost more than the small values they copy.
+ */
+final class RowBuffer {
+    private static final VarHandle WORDS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.nativeOrder());
+    private static final VarHandle TEXTS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+    private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.nativeOrder());
+    static final boolean LITTLE = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN;
+    /** Up to so many bytes are copied by words: the call to copy more has its price. */
+    private static final int FEW = 64;
+    private static final int MOST = Integer.MAX_VALUE - 15;
+    private static final long HIGH_BITS = 0x8080808080808080L;
+
+    /** What {@link Node#read} returns for null, after {@link #nothing}; as a number it is as good as any other. */
+    static final long NULL = 0x6E6F7468696E6721L;
+
+    byte[] bytes = new byte[1024];
+    /** Where the next nested value goes. */
+    int at;
+
+    private boolean isNothing;
+    private final UnsafeRow row;
+    private final int fields;
+
+    RowBuffer(int fields) {
+        this.fields = fields;
+        this.row = new UnsafeRow(fields);
+    }
+
+    /** Begin the row anew. */
+    void begin() {
+        at = 0;
+        isNothing = false;
+        beginRow(fields);
+    }
+
+    void putField(int index, long word) {
+        putField(0, fields, index, word);
+    }
+
+    /** The row as Spark takes it, good until the next one begins. */
+    UnsafeRow row() {
+        row.pointTo(bytes, Platform.BYTE_ARRAY_OFFSET, at);
+        return row;
+    }
+
+    // What is nested
+
+    /** How many bytes the bits of so many fields or items take. */
+    static int nullBytes(int count) {
+        return (count + 63 >>> 6) << 3;
+    }
+
+    /** Begin a row, of which every field is to be put; return where it stands. */
+    int beginRow(int size) {
+        int start = at;
+        int nullBytes = nullBytes(size);
+        reserve(nullBytes + 8L * size);
+        clear(start, nullBytes);
+        at = start + nullBytes + 8 * size;
+        return start;
+    }
+
+    /** Begin an array, of which every item is to be put; return where it stands. */
+    int beginArray(int count, int width) {
+        int start = at;
+        int nullBytes = nullBytes(count);
+        long items = (long) width * count + 7 & ~7L;
+        reserve(8L + nullBytes + items);
+        WORDS.set(bytes, start, (long) count);
+        clear(start + 8, nullBytes);
+        at = start + 8 + nullBytes + (int) items;
+        if (items > 0) {
+            WORDS.set(bytes, at - 8, 0L);
+        }
+        return start;
+    }
+
+    /** Leave a word free, for {@link #putWord}; return where it stands. */
+    int skipWord() {
+        reserve(8);
+        at += 8;
+        return at - 8;
+    }
+
+    void putWord(int place, long word) {
+        WORDS.set(bytes, place, word);
+    }
+
+    static void put(byte[] bytes, int place, long word) {
+        WORDS.set(bytes, place, word);
+    }
+
+    /** What a slot says of something from {@code start} to here. */
+    long close(int start, int base) {
+        return extent(start, at - start, base);
+    }
+
+    /** What a slot says of something of such a size. */
+    static long extent(int start, int size, int base) {
+        return (long) (start - base) << 32 | size;
+    }
+
+    /**
+     * Bring what lies behind a row's words, up to here, into the order of its fields: so Spark has it, which compares and
+     * hashes rows by their bytes.
+     *
+     * @param nested the fields of no fixed size
+     * @param wide which of them are decimals that take two words whatever their length
+     */
+    void sort(int base, int size, int[] nested, boolean[] wide) {
+        int words = base + nullBytes(size);
+        int start = words + 8 * size;
+        if (isSorted(words, nested)) {
+            return;
+        }
+        byte[] before = Arrays.copyOfRange(bytes, start, at);
+        int to = start;
+        for (int i = 0; i < nested.length; i++) {
+            int slot = words + 8 * nested[i];
+            long word = (long) WORDS.get(bytes, slot);
+            if (word != 0) {
+                int padded = wide[i] ? 16 : pad((int) word);
+                System.arraycopy(before, base + (int) (word >>> 32) - start, bytes, to, padded);
+                WORDS.set(bytes, slot, extent(to, (int) word, base));
+                to += padded;
+            }
+        }
+    }
+
+    private boolean isSorted(int words, int[] nested) {
+        long last = 0;
+        for (int field : nested) {
+            long word = (long) WORDS.get(bytes, words + 8 * field);
+            if (word != 0 && word < last) {
+                return false;
+            }
+            last = word == 0 ? last : word;
+        }
+        return true;
+    }
+
+    /** Whether a slot's word is the value itself. */
+    static boolean isFixed(DataType type) {
+        return UnsafeRow.isFixedLength(type);
+    }
+
+    void reserve(long more) {
+        if (more > bytes.length - at) {
+            grow(more);
+        }
+    }
+
+    private void grow(long more) {
+        long need = at + more;
+        if (need > MOST) {
+            throw new Damage(Damage.LIMIT, "the value takes more than " + MOST + " bytes");
+        }
+        bytes = Arrays.copyOf(bytes, (int) Math.min(Math.max(need, 2L * bytes.length), MOST));
+    }
+
+    private void clear(int start, int size) {
+        for (int place = start; place < start + size; place += 8) {
+            WORDS.set(bytes, place, 0L);
+        }
+    }
+
+    // Slots
+
+    /** A field of a row that stands at {@code base}. */
+    void putField(int base, int size, int index, long word) {
+        long kept = word;
+        if (word == NULL && tookNothing()) {
+            setNull(base, index);
+            kept = 0;
+        }
+        WORDS.set(bytes, base + nullBytes(size) + 8 * index, kept);
+    }
+
+    /** Where the items begin of an array that stands at {@code base}. */
+    static int items(int base, int count) {
+        return base + 8 + nullBytes(count);
+    }
+
+    /** An item of an array that stands at {@code base}. */
+    void putItem(int base, int items, int width, int index, long word) {
+        long kept = word;
+        if (word == NULL && tookNothing()) {
+            setNull(base + 8, index);
+            kept = 0;
+        }
+        int place = items + width * index;
+        switch (width) {
+            case 8 -> WORDS.set(bytes, place, kept);
+            case 4 -> INTS.set(bytes, place, (int) (LITTLE ? kept : kept >>> 32));
+            default -> bytes[place] = (byte) (LITTLE ? kept : kept >>> 56);
+        }
+    }
+
+    /** Null, for a field of a row whose slot is so far from where the row stands. */
+    void putNull(int base, int index, int slot) {
+        setNull(base, index);
+        WORDS.set(bytes, base + slot, 0L);
+    }
+
+    private void setNull(int bits, int index) {
+        int place = bits + (index >>> 6 << 3);
+        WORDS.set(bytes, place, (long) WORDS.get(bytes, place) | 1L << index);
+    }
+
+    /** Null, as a word. */
+    long nothing() {
+        isNothing = true;
+        return NULL;
+    }
+
+    /** Whether the word {@link #NULL} that was just read stands for null. */
+    boolean tookNothing() {
+        boolean was = isNothing;
+        isNothing = false;
+        return was;
+    }
+
+    /** Give up what was read since {@code start}. */
+    void drop(int start) {
+        isNothing = false;
+        at = start;
+    }
+
+    /** An int or the bits of a float, as the word of a slot. */
+    static long narrow(int number) {
+        return LITTLE ? number & 0xFFFFFFFFL : (long) number << 32;
+    }
+
+    static long flag(boolean value) {
+        return !value ? 0 : LITTLE ? 1 : 1L << 56;
+    }
+
+    // Bytes and text
+
+    /** Copy bytes; return the word for a slot of what stands at {@code base}. */
+    long put(byte[] from, int start, int length, int base) {
+        if (length <= FEW && fits(from.length, start, length)) {
+            copy(from, start, length, bytes, at);
+        } else {
+            copyMany(from, start, length);
+        }
+        return close(length, base, pad(length));
+    }
+
+    /** Copy what {@code in} has just passed over, which must be UTF-8. */
+    long putText(Cursor in, int start, int length, int base) {
+        if (length > FEW || !fits(in.bytes.length, start, length)) {
+            in.requireText(start, length);
+            copyMany(in.bytes, start, length);
+        } else if (!copy(in.bytes, start, length, bytes, at)) {
+            in.requireText(start, length);
+        }
+        return close(length, base, pad(length));
+    }
+
+    private long close(int length, int base, int padded) {
+        at += padded;
+        return extent(at - padded, length, base);
+    }
+
+    static int pad(int length) {
+        return length + 7 & ~7;
+    }
+
+    /** Whether whole words can be read and written. */
+    private boolean fits(int available, int start, int length) {
+        return start + length + 8 <= available && at + length + 8 <= bytes.length;
+    }
+
+    private void copyMany(byte[] from, int start, int length) {
+        reserve(length + 8L);
+        if (length > 0) {
+            WORDS.set(bytes, at + pad(length) - 8, 0L);
+        }
+        System.arraycopy(from, start, bytes, at, length);
+    }
+
+    /**
+     * Copy by words, and pad with zeros; of source and target up to 8 bytes more are touched.
+     *
+     * @return whether all of it is ASCII
+     */
+    static boolean copy(byte[] from, int start, int length, byte[] to, int place) {
+        long seen = 0;
+        int i = 0;
+        for (; i + 8 <= length; i += 8) {
+            long word = (long) TEXTS.get(from, start + i);
+            seen |= word;
+            TEXTS.set(to, place + i, word);
+        }
+        // Of what is left, 0 to 7 bytes, no more than that.
+        long word = (long) TEXTS.get(from, start + i) & (1L << 8 * (length - i)) - 1;
+        TEXTS.set(to, place + i, word);
+        return ((seen | word) & HIGH_BITS) == 0;
+    }
+}
