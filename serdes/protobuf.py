@@ -10,6 +10,7 @@ Needs the extra `protobuf`.
 Rules of this file: bytes are protobuf's business, descriptors are `serdes.protobuf_files`'.
 """
 
+import copy
 import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -153,7 +154,9 @@ class ProtobufDeserializer(Deserializer):
         self._given = (client, message_type, from_dict, conf)
         self._type = message_type
         self._as_dict = as_dict
-        self._files: SharedCache[tuple[Schema, str | None], FileDescriptor] = SharedCache(client.settings.cache_size)
+        self._files: SharedCache[tuple[Schema, str | None], FileDescriptor | SchemaError] = SharedCache(
+            client.settings.cache_size
+        )
 
     def __reduce__(self) -> tuple[Callable[..., "ProtobufDeserializer"], tuple[Any, ...]]:
         return functools.partial(type(self), as_dict=self._as_dict), self._given
@@ -168,8 +171,17 @@ class ProtobufDeserializer(Deserializer):
         return _decoder(wanted, as_dict=self._as_dict)
 
     def _file(self, schema: Schema, subject: str | None) -> FileDescriptor:
-        """A schema linked, once for all paths: one that leads nowhere may stand in every frame of a topic."""
-        return self._files.get((schema.bare, subject), lambda: link(schema, resolve(self._client, schema, subject)))
+        """A schema linked or refused, once for all paths: one that leads nowhere may be in every frame of a topic."""
+        found = self._files.get((schema.bare, subject), lambda: self._linked(schema, subject))
+        if isinstance(found, SchemaError):
+            raise copy.copy(found)
+        return found
+
+    def _linked(self, schema: Schema, subject: str | None) -> FileDescriptor | SchemaError:
+        try:
+            return link(schema, resolve(self._client, schema, subject))
+        except SchemaError as error:
+            return error
 
     def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str:
         return str(find_message(self._file(schema, subject), indexes).full_name)

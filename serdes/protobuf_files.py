@@ -19,7 +19,7 @@ from compat.protobuf.names import Names
 from compat.protobuf.parser import parse
 from compat.protobuf.to_descriptor import file_to_descriptor
 from compat.schema import ResolvedReference, SchemaParseError
-from serdes.errors import SchemaError
+from serdes.errors import NoMessage, SchemaError
 from serdes.model import PROTOBUF, Schema
 
 __all__ = ["find_message", "imports_of", "indexes_of", "is_known", "link", "text_of"]
@@ -118,11 +118,11 @@ def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
     found: Descriptor | None = None
     for index in indexes:
         if index >= len(messages):
-            raise SchemaError(f"the schema has no message at {list(indexes)[:5]}")
+            raise NoMessage(f"the schema has no message at {list(indexes)[:5]}")
         found = messages[index]
         messages = list(found.nested_types)
     if found is None:
-        raise SchemaError("the path to the message is empty")
+        raise NoMessage("the path to the message is empty")
     return found
 
 
