@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.json_format import Error as JsonError
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import EncodeError as WriteError
 from google.protobuf.message import Message
@@ -30,6 +29,7 @@ from serdes.core import Decode, Deserializer, Encode, FromDict, Serializer
 from serdes.errors import DecodeError, DecodeReason, EncodeError, SchemaError
 from serdes.model import PROTOBUF, Reference
 from serdes.protobuf_files import find_message, imports_of, indexes_of, is_known, link, text_of
+from serdes.protobuf_json import to_json
 from serdes.references import resolve
 from serdes.strategies import RecordContext
 
@@ -58,6 +58,7 @@ class ProtobufSerializer(Serializer):
         self._given = (client, message_type, conf)
         self._type = message_type
         self._message: Any = message_type.DESCRIPTOR  # types-protobuf gives two types for it
+        self._serialize: Any = message_type.SerializeToString  # of the class: fields of that name hide it in messages
         self._reference_subject = self._conf["reference.subject.name.strategy"]
 
     def __reduce__(self) -> tuple[type["ProtobufSerializer"], tuple[Any, ...]]:
@@ -120,9 +121,10 @@ class ProtobufSerializer(Serializer):
         if not isinstance(message, self._type):
             raise EncodeError(f"a {self._message.full_name} expected, found {type(message).__name__}")
         try:
-            return message.SerializeToString()
+            payload: bytes = self._serialize(message)
         except (WriteError, ValueError) as error:
             raise EncodeError(str(error)) from None
+        return payload
 
 
 class ProtobufDeserializer(Deserializer):
@@ -217,12 +219,11 @@ def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
 
 
 def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
-    name = kind.DESCRIPTOR.full_name
+    name, parse = kind.DESCRIPTOR.full_name, kind.FromString
 
     def decode(payload: bytes) -> Any:
-        message = kind()
         try:
-            message.ParseFromString(payload)
+            message = parse(payload)
         except (ParseError, ValueError, RecursionError) as error:
             raise DecodeError(DecodeReason.MALFORMED, f"no {name}: {error}") from None
         return dict_of(message) if as_dict else message
@@ -233,7 +234,8 @@ def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
 def dict_of(message: Message) -> dict[str, Any]:
     """A message as protobuf's JSON has it, but for names; DecodeError where that has no such value."""
     try:
-        return MessageToDict(message, preserving_proto_field_name=True)
-    except (JsonError, ParseError, ValueError, TypeError, RecursionError):  # their texts hold the value
-        detail = f"JSON has no value for something in the {message.DESCRIPTOR.full_name}, such as a time out of range"
+        return to_json(message)
+    except (JsonError, ParseError, ValueError, TypeError, RecursionError, AttributeError):  # their texts hold the value
+        name = type(message).DESCRIPTOR.full_name
+        detail = f"JSON has no value for something in the {name}, such as a time out of range"
         raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None

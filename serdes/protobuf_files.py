@@ -71,6 +71,7 @@ class _Pool:
         _drop_options(file)
         for message in file.message_type:
             _name_entries(message)
+            _part_json_names(message)
         self._pool.AddSerializedFile(file.SerializeToString())
         return self._pool.FindFileByName(name)
 
@@ -106,6 +107,21 @@ def _name_entries(message: DescriptorProto) -> None:
                 name = "".join(part[:1].upper() + part[1:] for part in field.name.split("_")) + "Entry"
                 field.type_name, nested.name = f"{front}{dot}{name}", name
                 break
+
+
+def _part_json_names(message: DescriptorProto) -> None:
+    """Give fields of which two would have one name in JSON (`a_b`, `aB`) those of the schema."""
+    for nested in message.nested_type:
+        _part_json_names(nested)
+    names = [_json_name(field.name) for field in message.field]
+    if len(set(names)) < len(names):
+        for field in message.field:
+            field.json_name = field.name
+
+
+def _json_name(name: str) -> str:
+    front, *rest = name.split("_")
+    return front + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:

@@ -113,7 +113,7 @@ class _Programs:
 
     def result(self, context: RuleContext, message: Any, value: Any, data: dict[str, Any]) -> Any:
         expression = context.rule.expr or ""
-        descriptor = message.DESCRIPTOR if isinstance(message, Message) else None
+        descriptor = type(message).DESCRIPTOR if isinstance(message, Message) else None
         pool = None if descriptor is None else descriptor.file.pool
         guard, program = self._programs.get((expression, pool), lambda: self._compiled(expression, pool))
         data["message"] = _to_cel(message)

@@ -196,7 +196,7 @@ def test_any_value_makes_the_round_trip(client):
     """What a schema that allows everything lets through comes back."""
     serialize, deserialize = JsonSerializer(client, "{}"), JsonDeserializer(client)
 
-    @settings(max_examples=40)
+    @settings(max_examples=40, deadline=None)
     @given(JSON_VALUES.filter(lambda value: value is not None))
     def law(value):
         assert value == deserialize(serialize(value, topic="json-any"))
@@ -209,7 +209,7 @@ def test_any_bytes_give_a_value_or_an_error(client):
     deserialize = JsonDeserializer(client)
     found = client.register("json-bytes", Schema('{"type": ["array", "integer"]}', "JSON")).schema_id
 
-    @settings(max_examples=60)
+    @settings(max_examples=60, deadline=None)
     @given(st.binary(max_size=30) | st.text('[]1,{}"', max_size=30).map(str.encode))
     def law(data):
         try:

@@ -215,7 +215,7 @@ def test_any_bytes_give_a_message_or_an_error(client):
     deserialize = ProtobufDeserializer(client, as_dict=True)
     head = frame_of(client, proto(ORDER), b"", b"")
 
-    @settings(max_examples=60)
+    @settings(max_examples=60, deadline=None)
     @given(st.binary(max_size=40))
     def law(data):
         try:
