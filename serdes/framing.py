@@ -185,6 +185,8 @@ def read_header(context: Any) -> bytes | None:
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     for key, value in pairs:
         if key == name:
+            if value is not None and not isinstance(value, bytes | bytearray | memoryview):
+                raise FrameError(f"the header {name} is not bytes")
             return value if value is None else bytes(value)
     return None
 

@@ -11,9 +11,11 @@ Rules of this file: what the validator sees has been parsed by orjson, whose dep
 is not; it fetches nothing, whatever a schema says.
 """
 
+import dataclasses
 import json
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
@@ -246,9 +248,34 @@ def load(payload: bytes) -> Any:
 
 def _dump(value: Any) -> bytes:
     try:
-        return orjson.dumps(value, default=_plain)
+        payload = orjson.dumps(value, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodeError(f"the value cannot be written as JSON: {error}") from error.__cause__
+    if b"null" in payload:  # which is what orjson makes of NaN
+        _check_finite(value, ())
+    return payload
+
+
+def _check_finite(value: Any, path: tuple[str, ...]) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise EncodeError("the value cannot be written as JSON: it holds NaN or an infinity", path=".".join(path))
+    for name, inner in _inside(value):
+        _check_finite(inner, (*path, str(name)))
+
+
+def _inside(value: Any) -> Iterable[tuple[Any, Any]]:
+    if value is None or isinstance(value, str | int | float):
+        return ()
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, list | tuple):
+        return enumerate(value)
+    if dataclasses.is_dataclass(value):
+        return [(one.name, getattr(value, one.name, None)) for one in dataclasses.fields(value)]
+    try:
+        return _inside(_plain(value))
+    except TypeError:  # times and the like
+        return ()
 
 
 def _plain(value: Any) -> Any:
