@@ -2,8 +2,8 @@
 
 A value may say so itself: `("name", value)` names a record, enum or fixed, or, where the union has no array that the
 tuple may be meant for, a primitive type; a mapping may carry its record's name under `-type`; and what a decoder tagged
-as `Branch` goes where it came from. Otherwise the branch that fits best is taken, the first among equals: an int goes to
-`int` before `long` before `double`, a float to `double` before `float`, a datetime to a timestamp, a mapping to the
+as `Branch` goes where it came from. Otherwise the branch that fits best is taken, the first among equals: an int goes
+to `int` before `long` before `double`, a float to `double` before `float`, a datetime to a timestamp, a mapping to the
 record with the most of its keys.
 
 Rules of this file: it looks at values and never writes bytes.

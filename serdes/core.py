@@ -40,6 +40,7 @@ ToDict = Callable[[Any, RecordContext], Any]
 FromDict = Callable[[Any, RecordContext], Any]
 
 _NOT_FOUND = 404
+_CHOICES = ("use.schema.id", "use.latest.with.metadata", "use.latest.version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +159,17 @@ class Serializer(ABC):
         self._check(latest.schema, subject, strict=conf["latest.compatibility.strict"])
         return latest, latest.schema
 
+    def _need_choice(self) -> None:
+        """Refuse to go without a schema where no setting says which one of the registry is meant."""
+        if all(self._conf[name] in (None, False) for name in _CHOICES):
+            raise ValueError(
+                f"without a schema one of {', '.join(_CHOICES)} must say which one of the registry is meant"
+            )
+
     def _check(self, schema: Schema, subject: str, *, strict: bool) -> None:
         """Refuse a schema of the registry that could not read what the local one describes."""
         local = self._described()
-        if strict and local.bare != schema.bare and schema.format == self.format:
+        if strict and local is not None and local.bare != schema.bare and schema.format == self.format:
             check_reads(self._client, schema, local, subject, imports=self._imports())
 
     def _imports(self) -> Mapping[str, Schema] | None:
@@ -177,8 +185,8 @@ class Serializer(ABC):
         """The schema to register, its references registered."""
 
     @abstractmethod
-    def _described(self) -> Schema:
-        """The schema of the values, as it is known without asking."""
+    def _described(self) -> Schema | None:
+        """The schema of the values, as it is known without asking; None where only the registry has it."""
 
     @abstractmethod
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:

@@ -16,7 +16,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urljoin
 
 import jsonschema_rs
@@ -52,7 +52,8 @@ class JsonSerializer(Serializer):
 
     Args:
         client: the registry.
-        schema: the JSON Schema of the values; one with references as a `Schema`.
+        schema: the JSON Schema of the values; one with references as a `Schema`; None where a setting such as
+            `use.latest.version` says which one of the registry it is.
         to_dict: turns an object of yours into what JSON knows; called with the object and the context.
         conf: settings under the names that Confluent's clients use, see `serdes.configuration`.
     """
@@ -63,14 +64,18 @@ class JsonSerializer(Serializer):
     def __init__(
         self,
         client: RegistryClient,
-        schema: str | Schema,
+        schema: str | Schema | None = None,
         to_dict: ToDict | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(client, to_dict, conf)
         self._given = (client, schema, to_dict, conf)
         self._schema = Schema(schema, JSON) if isinstance(schema, str) else schema
-        self._name = _title(_document(self._schema.text))
+        self._name = None
+        if self._schema is None:
+            self._need_choice()
+        else:
+            self._name = _title(_document(self._schema.text))
 
     def __reduce__(self) -> tuple[type["JsonSerializer"], tuple[Any, ...]]:
         return type(self), self._given
@@ -79,9 +84,9 @@ class JsonSerializer(Serializer):
         return self._name
 
     def _local(self, context: RecordContext) -> Schema:  # noqa: ARG002 - an interface
-        return self._schema
+        return cast("Schema", self._schema)
 
-    def _described(self) -> Schema:
+    def _described(self) -> Schema | None:
         return self._schema
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:  # noqa: ARG002
