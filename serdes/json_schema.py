@@ -45,6 +45,8 @@ _DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in rang
 _LONG_INTEGER = b"0" * 19
 """So many digits may be more than 64 bits hold; looked for this way, since a pattern takes thirty times as long."""
 _LONGEST_MESSAGE = 300
+_MOST_EXPLAINED = 10_000
+"""Ways through the branches of a schema; where there may be more, an error does not say which one went wrong."""
 
 
 class JsonSerializer(Serializer):
@@ -201,8 +203,13 @@ def _compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validat
         validator = jsonschema_rs.validator_for(document, registry=registry, base_uri=base or None, offline=True)
     except (ValueError, TypeError) as error:
         raise SchemaError(f"the JSON Schema cannot be used: {_brief(error)}") from None
+    branches = _most_branches([document, *resources.values()])
 
     def validate(value: Any) -> None:
+        if validator.is_valid(value):
+            return
+        if branches > 1 and branches ** _depth(value) > _MOST_EXPLAINED:
+            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, in one of many ways")
         try:
             validator.validate(value)
         except jsonschema_rs.ValidationError as error:
@@ -212,6 +219,30 @@ def _compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validat
             raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, deep inside") from None
 
     return validate
+
+
+def _most_branches(documents: list[Any]) -> int:
+    """The most branches that a schema offers in one place, if it has a `$ref` by which they may come again below."""
+    most, refers, rest = 1, False, documents
+    while rest:
+        below: list[Any] = []
+        for one in rest:
+            if isinstance(one, dict):
+                most = max([most, *(len(one[key]) for key in ("oneOf", "anyOf") if isinstance(one.get(key), list))])
+                refers = refers or not one.keys().isdisjoint(("$ref", "$dynamicRef", "$recursiveRef"))
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+        rest = below
+    return most if refers else 1
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        depth, level = depth + 1, [one for values in inner for one in values if isinstance(one, dict | list)]
+    return depth
 
 
 def _place(document: Any, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]) -> None:
