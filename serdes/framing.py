@@ -197,6 +197,7 @@ def _in_header(payload: bytes, context: Any, schema: SchemaId) -> bytes:
     if isinstance(headers, dict):
         headers[name] = value
     elif isinstance(headers, list):
+        headers[:] = [pair for pair in headers if pair[0] != name]  # of several some readers take the first
         headers.append((name, value))
     else:
         raise FrameError("the schema goes into the headers of the record, and the context has none to add to")
