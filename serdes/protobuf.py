@@ -68,25 +68,30 @@ class ProtobufSerializer(Serializer):
         return str(self._message.full_name)
 
     def _local(self, context: RecordContext) -> Schema:
-        return self._registered(self._message.file, context)
+        return self._registered(self._message.file, context, {})
 
-    def _registered(self, file: FileDescriptor, context: RecordContext) -> Schema:
-        """The schema of a file, each of its imports registered, or looked up, under a subject of its own."""
+    def _registered(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Schema:
+        """The schema of a file, each of its imports registered, or looked up, once under a subject of its own."""
         references = []
         for one in file.dependencies:
             if self._conf["skip.known.types"] and is_known(one.name):
                 continue
-            schema = self._registered(one, context)
-            subject = one.name if self._reference_subject is None else self._reference_subject(context, one)
-            normalize, version = self._conf["normalize.schemas"], None
-            if self._conf["auto.register.schemas"]:
-                version = self._client.register(subject, schema, normalize=normalize).version
-            if version is None:
-                version = self._client.lookup(subject, schema, normalize=normalize).version
-            if version is None:
-                raise SchemaError(f"the registry did not tell the version of {one.name}")
-            references.append(Reference(one.name, subject, version))
+            if one.name not in known:
+                known[one.name] = self._reference(one, context, known)
+            references.append(known[one.name])
         return Schema(text_of(file), PROTOBUF, tuple(references))
+
+    def _reference(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Reference:
+        schema = self._registered(file, context, known)
+        subject = file.name if self._reference_subject is None else self._reference_subject(context, file)
+        normalize, version = self._conf["normalize.schemas"], None
+        if self._conf["auto.register.schemas"]:
+            version = self._client.register(subject, schema, normalize=normalize).version
+        if version is None:
+            version = self._client.lookup(subject, schema, normalize=normalize).version
+        if version is None:
+            raise SchemaError(f"the registry did not tell the version of {file.name}")
+        return Reference(file.name, subject, version)
 
     def _described(self) -> Schema:
         return Schema(text_of(self._message.file), PROTOBUF)

@@ -110,7 +110,7 @@ def test_headers_must_be_there_to_be_written():
 
 @pytest.mark.parametrize("kind", [list, dict])
 def test_a_header_is_replaced(kind):
-    """Headers that are used again, or forwarded, name the schema of this record alone: readers differ on which counts."""
+    """Headers that are used again, or forwarded, name the schema of this record alone."""
     headers = kind({"trace": b"1", "__value_schema_id": b"old", "__key_schema_id": b"kept"}.items())
     context = Context("t", "value", headers)
     for number in (1, 2):
