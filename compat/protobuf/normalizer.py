@@ -196,15 +196,21 @@ class _Normalizer:
 
     def _options(self, options: Iterable[Option], scope: str) -> tuple[Option, ...]:
         """Custom options by their full names, the parts of one option together, everything sorted."""
-        merged: dict[tuple[str, bool], list[Option]] = {}
+        by_name: dict[tuple[str, bool], list[Option]] = {}
         for option in options:
             name = self._names.extension_of(option.name, scope) if option.custom else None
             named = replace(option, name=name or option.name, value=_sorted(option.value))
-            merged.setdefault((named.name, named.custom), []).append(named)
+            by_name.setdefault((named.name, named.custom), []).append(named)
         found: list[Option] = []
-        for name, custom in sorted(merged):
-            found += _merged(merged[name, custom])
+        for name, custom in sorted(by_name):
+            same = by_name[name, custom]
+            found += same if custom and self._is_repeated(name) else _merged(same)
         return tuple(found)
+
+    def _is_repeated(self, extension: str) -> bool:
+        """Whether the option may be given several times: each time is a value of its own then."""
+        field = self._names.field_of(extension)
+        return field is not None and field.label == "repeated"
 
 
 def _merged(options: list[Option]) -> list[Option]:

@@ -21,7 +21,7 @@ from compat.protobuf.descriptor_class import FileDescriptor
 from compat.protobuf.from_descriptor import file_from_descriptor
 from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, is_map_entry, map_types
 from compat.protobuf.names import LOCAL, Names, inside
-from compat.protobuf.printer import print_file
+from compat.protobuf.printer import is_readable_default, print_file
 from compat.protobuf.schema import ProtobufSchema
 from compat.protobuf.syntax import read_file
 from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
@@ -29,7 +29,6 @@ from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 __all__ = ["parse"]
 
 _MAP_KEYS: Final = SCALARS - {"bytes", "double", "float"}
-_ASCII: Final = 0x80
 
 
 def parse(
@@ -122,8 +121,8 @@ class _Check:
             self._field(field, scope)
 
     def _field(self, field: Field, scope: str) -> None:
-        if field.type == "bytes" and any(ord(character) >= _ASCII for character in field.default or ""):
-            raise SchemaParseError(f"The default of bytes field {field.name} holds a byte above 127")
+        if not is_readable_default(field):
+            raise SchemaParseError(f"The default of {field.type[:60]} field {field.name[:60]} is no word")
         types = map_types(field.type)
         if types is None:
             self._type(field.type, scope)
