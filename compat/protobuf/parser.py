@@ -82,9 +82,10 @@ def _read(text: str, imports: Mapping[str, File], limits: Limits) -> File:
 
 
 def _from_base64(text: str, imports: Mapping[str, File]) -> File | None:
-    """The file of a descriptor in base64; None for what is not even that."""
+    """The file of a descriptor in base64, with or without its padding; None for what is not even that."""
+    padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
     try:
-        descriptor = FileDescriptor.FromString(base64.b64decode(text, validate=True))
+        descriptor = FileDescriptor.FromString(base64.b64decode(text + padding, validate=True))
         known = with_custom_options(descriptor, imports)
     except (binascii.Error, DecodeError, ValueError):
         return None
@@ -126,8 +127,11 @@ class _Check:
         types = map_types(field.type)
         if types is None:
             self._type(field.type, scope)
-        elif types[0] not in _MAP_KEYS:
-            raise SchemaParseError(f"map key must be non-byte, non-floating point scalar: {types[0][:200]}")
+        while types is not None:
+            key, value = types
+            if key not in _MAP_KEYS:
+                raise SchemaParseError(f"map key must be non-byte, non-floating point scalar: {key[:200]}")
+            types = map_types(value)
 
     def _type(self, name: str, scope: str) -> None:
         self._limits.look_at_clock()

@@ -6,6 +6,7 @@ It is more lenient than protoc (keywords as names, options of any name, file-lev
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import Final, TypeVar
 
 from compat.limits import Limits
@@ -395,10 +396,8 @@ def _plain_path(path: str) -> str:
     """A path with single slashes and without dots that mean the same folder; of an empty one a dot is left."""
     path = path.replace("\\", "/")
     root = "/" if path.startswith("/") else ""
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    while root and parts[:1] == [".."]:
-        del parts[0]
-    return root + "/".join(parts) or "."
+    parts = (part for part in path.split("/") if part not in ("", "."))
+    return root + "/".join(dropwhile("..".__eq__, parts) if root else parts) or "."
 
 
 def _strip(reader: Reader, name: str, options: tuple[Option, ...]) -> tuple[str | None, tuple[Option, ...]]:

@@ -121,6 +121,58 @@ def test_normalized_text():
 
 
 @pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        pytest.param('import "a//b/./c.proto";', 'import "a/b/c.proto";', id="same folder"),
+        pytest.param('import "./a.proto";', 'import "a.proto";', id="same folder first"),
+        pytest.param('import "../a/../b.proto";', 'import "../a/../b.proto";', id="folder above"),
+        pytest.param('import "/../a.proto";', 'import "/a.proto";', id="nothing is above the root"),
+        pytest.param('import public "a\\\\b.proto";', 'import public "a/b.proto";', id="backslash"),
+        pytest.param('import "a/";', 'import "a";', id="slash at the end"),
+        pytest.param('import "";', 'import ".";', id="nothing"),
+    ],
+)
+def test_paths_of_imports(statement, expected):
+    """The path of an import is made plain."""
+    assert f"\n{expected}\n" == parse(statement, strict=True).canonical
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "expected"),
+    [
+        pytest.param("bytes", '"ab"', "ab", id="bytes"),
+        pytest.param("string", "ab", '"ab"', id="string"),
+        pytest.param("string", "5", '"5"', id="string from a number"),
+        pytest.param("int32", '"5"', "5", id="number from a string"),
+        pytest.param("bool", '"true"', "true", id="boolean from a string"),
+        pytest.param("E", '"Z"', "Z", id="enum from a string"),
+        pytest.param("double", "-inf", "-inf", id="no number"),
+    ],
+)
+def test_defaults(kind, written, expected):
+    """What a default looks like follows from the type of its field; only that of a string is in quotes."""
+    schema = parse(f"message A {{ optional {kind} a = 1 [default = {written}]; }} enum E {{ Z = 0; }}", strict=True)
+
+    assert f" a = 1 [default = {expected}];" in schema.canonical
+    assert f" a = 1 [default = {expected}];" in normalize(schema)
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        pytest.param("optional", "option (o) = {\n  n: 1,\n  t: 2\n};\n", id="once"),
+        pytest.param("repeated", "option (o) = {\n  n: 1\n};\noption (o) = {\n  t: 2\n};\n", id="repeated"),
+    ],
+)
+def test_parts_of_one_option(label, expected):
+    """The parts of an option are put together, unless it may be given several times."""
+    text = f"""import "google/protobuf/descriptor.proto"; message O {{ optional int32 n = 1; optional int32 t = 2; }}
+    extend google.protobuf.FileOptions {{ {label} O o = 50000; }} option (o) = {{ n: 1 }}; option (o) = {{ t: 2 }};"""
+
+    assert expected in normalize(parse(text, strict=True))
+
+
+@pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
         ("message A { optional A a = 1; }", "message A { optional .A a = 1; }", True),
