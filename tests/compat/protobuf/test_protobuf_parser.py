@@ -100,8 +100,8 @@ HOSTILE = {
     "parts of a package": "package " + "a." * 100_000 + "a; message A {}",
     "path of an import": 'import "' + "/.." * 300_000 + '"?',
     "parts of a name with spaces": "message A { optional " + "a . " * 100_000 + "a b = 1; }",
-    "parts of an option's name": "option a" + " .a" * 300_000 + " = 1;",
-    "semicolons in an option": "option a = {" + "a:1;" * 200_000 + "?",
+    "parts of an option's name": "option a" + " .a" * 100_000 + " = 1;",
+    "semicolons in an option": "option a = {" + "a:1;" * 50_000 + "?",
     "parts of a name": "message A { optional " + "a." * 100_000 + "a b = 1; }",
 }
 
