@@ -37,6 +37,7 @@ from compat.protobuf.model import (
     map_types,
 )
 from compat.protobuf.names import Names, inside
+from compat.protobuf.option_merging import merged
 from compat.protobuf.printer import default_option, print_file
 from compat.protobuf.schema import ProtobufSchema
 from compat.schema import SchemaParseError
@@ -201,63 +202,7 @@ class _Normalizer:
             name = self._names.extension_of(option.name, scope) if option.custom else None
             named = replace(option, name=name or option.name, value=_sorted(option.value))
             by_name.setdefault((named.name, named.custom), []).append(named)
-        found: list[Option] = []
-        for name, custom in sorted(by_name):
-            same = by_name[name, custom]
-            found += same if custom and self._is_repeated(name) else _merged(same)
-        return tuple(found)
-
-    def _is_repeated(self, extension: str) -> bool:
-        """Whether the option may be given several times: each time is a value of its own then."""
-        field = self._names.field_of(extension)
-        return field is not None and field.label == "repeated"
-
-
-def _merged(options: list[Option]) -> list[Option]:
-    """Several options of one name as one map, if each says only a part."""
-    if len(options) == 1 or not all(option.path or isinstance(option.value, MapValue) for option in options):
-        return options
-    merged: _Tree = {}
-    for option in options:
-        value = option.value
-        for part in reversed(option.path):
-            value = MapValue(((part, value),))
-        _merge(merged, value)
-    return [Option(options[0].name, _tree_value(merged), options[0].custom)]
-
-
-_Tree = dict[str, object]
-
-
-def _merge(tree: _Tree, value: Value) -> None:
-    if not isinstance(value, MapValue):
-        return
-    for key, inner in value.entries:
-        known = tree.get(key)
-        if isinstance(inner, MapValue) and (known is None or isinstance(known, dict)):
-            branch: _Tree = known if isinstance(known, dict) else {}
-            tree[key] = branch
-            _merge(branch, inner)
-        elif isinstance(known, list):
-            known += _items(inner)
-        elif isinstance(known, Scalar | ListValue | MapValue):
-            tree[key] = [*_items(known), *_items(inner)]
-        else:
-            tree[key] = inner
-
-
-def _items(value: Value) -> tuple[Value, ...]:
-    return value.items if isinstance(value, ListValue) else (value,)
-
-
-def _tree_value(tree: object) -> Value:
-    if isinstance(tree, dict):
-        return MapValue(tuple((key, _tree_value(tree[key])) for key in sorted(tree)))
-    if isinstance(tree, list):
-        return ListValue(tuple(tree))
-    if not isinstance(tree, Scalar | ListValue | MapValue):
-        raise TypeError("an option's value was expected")
-    return tree
+        return tuple(option for key in sorted(by_name) for option in merged(by_name[key], self._names))
 
 
 def _sorted(value: Value) -> Value:

@@ -157,19 +157,47 @@ def test_defaults(kind, written, expected):
     assert f" a = 1 [default = {expected}];" in normalize(schema)
 
 
+OPTIONS = """
+import "google/protobuf/descriptor.proto";
+message O {
+  optional S s = 1; repeated S t = 2; oneof o { S u = 3; E e = 4; } optional int32 n = 5; map<string, S> m = 6;
+}
+message S { optional int32 max = 1; optional int32 min = 2; }
+enum E { Y = 0; Z = 1; }
+extend google.protobuf.FileOptions { optional O o = 50000; repeated O many = 50001; optional string text = 50002; }
+"""
+
+
 @pytest.mark.parametrize(
-    ("label", "expected"),
+    ("statements", "expected"),
     [
-        pytest.param("optional", "option (o) = {\n  n: 1,\n  t: 2\n};\n", id="once"),
-        pytest.param("repeated", "option (o) = {\n  n: 1\n};\noption (o) = {\n  t: 2\n};\n", id="repeated"),
+        pytest.param("(o).n = 1", "(o).n = 1", id="one part"),
+        pytest.param("(o).t.max = 1, (o).n = 2", "(o) = {n: 2, t: {max: 1}}", id="two parts"),
+        pytest.param("(o).s.min = 1, (o).s.max = 2", "(o) = {s: {max: 2, min: 1}}", id="message"),
+        pytest.param("(o).u.min = 1, (o) = {u {max: 2}}", "(o) = {u: {max: 2, min: 1}}", id="member of a oneof"),
+        pytest.param("(o).t.min = 1, (o).t.max = 2", "(o) = {t: [{min: 1}, {max: 2}]}", id="repeated message"),
+        pytest.param("(o).m.key = b, (o).m.key = a", "(o) = {m: [{key: b}, {key: a}]}", id="map"),
+        pytest.param("(o).n = 1, (o).n = 3, (o).n = 2", "(o) = {n: 2}", id="last number"),
+        pytest.param("(o).e = Y, (o).e = Z", "(o) = {e: Z}", id="last constant"),
+        pytest.param("(o).x = 1, (o).x = [2, 3]", "(o) = {x: [1, 2, 3]}", id="unknown field"),
+        pytest.param("(p).s.min = 1, (p).s.max = 2", "(p) = {s: [{min: 1}, {max: 2}]}", id="unknown option"),
+        pytest.param("(many).n = 1, (many).n = 2", "(many).n = 1, (many).n = 2", id="repeated option"),
+        pytest.param('(text) = "b", (text) = "a"', '(text) = "b", (text) = "a"', id="no parts"),
     ],
 )
-def test_parts_of_one_option(label, expected):
-    """The parts of an option are put together, unless it may be given several times."""
-    text = f"""import "google/protobuf/descriptor.proto"; message O {{ optional int32 n = 1; optional int32 t = 2; }}
-    extend google.protobuf.FileOptions {{ {label} O o = 50000; }} option (o) = {{ n: 1 }}; option (o) = {{ t: 2 }};"""
+def test_parts_of_one_option(statements, expected):
+    """The parts of an option are put together, as the message that it holds says."""
 
-    assert expected in normalize(parse(text, strict=True))
+    def text(options):
+        return OPTIONS + "".join(f"option ({option};" for option in options.removeprefix("(").split(", ("))
+
+    assert _file_options(normalize(parse(text(statements), strict=True))) == _file_options(
+        parse(text(expected), strict=True).canonical
+    )
+
+
+def _file_options(text):
+    return text[: text.index("message")].partition("option")[2]
 
 
 @pytest.mark.parametrize(
