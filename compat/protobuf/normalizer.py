@@ -200,18 +200,22 @@ class _Normalizer:
         by_name: dict[tuple[str, bool], list[Option]] = {}
         for option in options:
             name = self._names.extension_of(option.name, scope) if option.custom else None
-            named = replace(option, name=name or option.name, value=_sorted(option.value))
+            named = replace(option, name=name or option.name, value=self._value(option.value, scope))
             by_name.setdefault((named.name, named.custom), []).append(named)
         return tuple(option for key in sorted(by_name) for option in merged(by_name[key], self._names))
 
+    def _value(self, value: Value, scope: str) -> Value:
+        """The value with its maps in the order of their keys, extensions in full, and its numbers in one spelling."""
+        if isinstance(value, MapValue):
+            entries = sorted(value.entries, key=lambda pair: pair[0])
+            return MapValue(tuple((self._key(key, scope), self._value(inner, scope)) for key, inner in entries))
+        if isinstance(value, ListValue):
+            return ListValue(tuple(self._value(item, scope) for item in value.items))
+        return Scalar(value.kind, _number(value.text)) if value.kind is Kind.NUMBER else value
 
-def _sorted(value: Value) -> Value:
-    """The value with its maps in the order of their keys, and its numbers in one spelling."""
-    if isinstance(value, MapValue):
-        return MapValue(tuple((key, _sorted(inner)) for key, inner in sorted(value.entries, key=lambda pair: pair[0])))
-    if isinstance(value, ListValue):
-        return ListValue(tuple(map(_sorted, value.items)))
-    return Scalar(value.kind, _number(value.text)) if value.kind is Kind.NUMBER else value
+    def _key(self, key: str, scope: str) -> str:
+        full = self._names.extension_of(key[1:-1], scope) if key.startswith("[") else None
+        return f"[{full}]" if full else key
 
 
 def _number(text: str) -> str:

@@ -230,6 +230,17 @@ def test_what_is_no_entry_of_a_map_is_not_folded(tags):
     assert "repeated .A.E e = 1;" in normalize(schema)
 
 
+def test_extensions_inside_an_option():
+    """An extension that a value names in brackets is named in full; what is not known stays as it is."""
+    text = """package p; message O { extensions 1 to 9; message I { extend O { optional int32 x = 1; } } }
+    message A { option (o) = { [I.x]: 1, [O.I.x]: 2, [.p.O.I.x]: 3, [y]: { [p.O.I.x]: 4 } }; }"""
+    normalized = normalize(parse(text, strict=True))
+
+    assert ["[p.O.I.x]: 3", "[I.x]: 1", "[p.O.I.x]: 2", "[y]: {", "[p.O.I.x]: 4"] == [
+        line.strip(" ,") for line in normalized.splitlines() if "[" in line
+    ]
+
+
 def test_texts_of_format():
     """The row in the table says which texts there are."""
     assert {"serialized", "ignore_extensions"} == set(FORMATS[SchemaFormat.PROTOBUF].printed_as)
