@@ -37,7 +37,7 @@ from compat.protobuf.model import (
     map_types,
 )
 from compat.protobuf.names import Names, inside
-from compat.protobuf.option_merging import merged
+from compat.protobuf.option_merging import OptionMerger
 from compat.protobuf.printer import default_option, print_file
 from compat.protobuf.schema import ProtobufSchema
 from compat.schema import SchemaParseError
@@ -70,6 +70,7 @@ class _Normalizer:
     def __init__(self, names: Names, limits: Limits, *, keep_order: bool):
         self._names = names
         self._limits = limits
+        self._merger = OptionMerger(names, limits)
         self._keep_order = keep_order
 
     def _sort(self, items: Iterable[_ItemT], key: Callable[[_ItemT], object]) -> tuple[_ItemT, ...]:
@@ -202,7 +203,7 @@ class _Normalizer:
             name = self._names.extension_of(option.name, scope) if option.custom else None
             named = replace(option, name=name or option.name, value=self._value(option.value, scope))
             by_name.setdefault((named.name, named.custom), []).append(named)
-        return tuple(option for key in sorted(by_name) for option in merged(by_name[key], self._names))
+        return tuple(option for key in sorted(by_name) for option in self._merger.merged(by_name[key]))
 
     def _value(self, value: Value, scope: str) -> Value:
         """The value with its maps in the order of their keys, extensions in full, and its numbers in one spelling."""
