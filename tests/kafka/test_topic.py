@@ -165,10 +165,15 @@ def test_a_log_that_lost_records_is_an_error(topic: "Topic") -> None:
     last = node.append(START, [Record(str(i).encode(), b"v") for i in range(5)])[-1].offset
     admin = AdminClient({"bootstrap.servers": topic.bootstrap})
     admin.delete_topics([topic.name])[topic.name].result(_WAIT_S)
-    deadline = time.monotonic() + _WAIT_S
     with pytest.raises(LogError):
-        while time.monotonic() < deadline:
-            assert list(node.read(last)) == []  # the broker takes a moment to forget the topic
+        _read_until_it_fails(node, last)
+
+
+def _read_until_it_fails(node: KafkaLog, after: int) -> None:
+    """The broker takes a moment to forget a topic."""
+    deadline = time.monotonic() + _WAIT_S
+    while time.monotonic() < deadline:
+        assert list(node.read(after)) == []
 
 
 def test_the_broker_refuses_a_size(topic: "Topic") -> None:
