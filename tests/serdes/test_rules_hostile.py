@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import serdes.rules.json_schema
 import serdes.rules.jsonata
 from serdes.avro_values import Branch
 from serdes.client import RegistryClient, Rule, Schema
-from serdes.errors import RuleError
+from serdes.errors import RuleError, SchemaError
 from serdes.rules.cel import CelExecutor, CelFieldExecutor
 from serdes.rules.executors import FieldContext, RuleContext
+from serdes.rules.json_schema import JsonValues
 from serdes.rules.jsonata import JsonataExecutor
 
 NOBODY = RegistryClient("http://localhost:1")
@@ -210,3 +212,20 @@ def test_bounded_functions(expr, expected):
 def test_jsonata_hands_on_what_it_gets(value):
     """What goes through JSONata comes out the same."""
     assert json.dumps(value, sort_keys=True) == json.dumps(JSONATA.transform(context("$"), value), sort_keys=True)
+
+
+@pytest.mark.parametrize("kind", ["anyOf", "allOf"])
+def test_branches_that_all_fit(monkeypatch, kind):
+    """A deep value has twice as many ways at each level; they are not all gone."""
+    branch = {"properties": {"left": {"$ref": "#/definitions/tree"}, "name": {"type": "string"}}}
+    document = {"$ref": "#/definitions/tree", "definitions": {"tree": {kind: [branch, branch]}}}
+    values = JsonValues({"": document}, lambda uri: lambda value: None, lambda value: value, None)
+    visit = values.visitor(Rule(name="r", type="X"))
+    monkeypatch.setattr(serdes.rules.json_schema, "_MOST_STEPS", 10_000)
+    value = {"name": "a", "left": {"name": "b"}}
+
+    assert {"name": "A!!", "left": {"name": "B!!!!"}} == visit(lambda _, text: text.upper() + "!", value)
+    for _ in range(100):
+        value = {"left": value}
+    with pytest.raises(SchemaError, match="more than 10000 steps"):
+        visit(lambda _, text: text, value)
