@@ -175,6 +175,18 @@ def test_both_paths_agree(answered: Answered) -> None:
     assert outcomes["value"] > outcomes["reason"] > len(answered) / 50
 
 
+def test_one_field_feeds_two(probe: Probe) -> None:
+    """Fields that have an alias in common are read from the same bytes, null or not."""
+    optional, aliased = ["null", "long"], {"type": ["null", "long"], "aliases": ["a"]}
+    writer = {"type": "record", "name": "R", "fields": [{"name": "a", "type": optional}, {"name": "z", "type": "long"}]}
+    fields = [{"name": "x", **aliased}, {"name": "y", **aliased}, {"name": "z", "type": "long"}]
+    payloads = [b"\x00\x0a", b"\x02\x06\x0a"]
+
+    [(answers, _)] = probe([Task(json.dumps(writer), json.dumps({**writer, "fields": fields}), payloads)], False)
+
+    assert [{"value": [None, None, 5]}, {"value": [3, 3, 5]}] == answers
+
+
 # Where we differ from Avro's own reader, and when: case, ours, Avro's.
 DIFFERENCES: list[tuple[str, Callable[[Case, Any, Any], bool]]] = [
     ("Avro takes the number of another scale as it stands", lambda case, *_: "scale of a decimal" in case.changes),

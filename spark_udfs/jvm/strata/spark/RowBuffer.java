@@ -117,8 +117,8 @@ final class RowBuffer {
     }
 
     /**
-     * Bring what lies behind a row's words, up to here, into the order of its fields: so Spark has it, which compares and
-     * hashes rows by their bytes.
+     * Bring what lies behind a row's words, up to here, into the order of its fields: so Spark has it, and it compares
+     * and hashes rows by their bytes.
      *
      * @param nested the fields of no fixed size
      * @param wide which of them are decimals that take two words whatever their length

@@ -70,7 +70,7 @@ record Shortcut(int kind, int most, long factor, long mask) {
         return (word & 0x81) == 0 ? (int) (word & BYTE) >> 1 : -1;
     }
 
-    /** How many bytes a value takes of the kinds that are not numbers, text or fixed; more than there can be if unsound. */
+    /** How many bytes a value of one of the other kinds takes; more than there can be if it is unsound. */
     static int width(Step step, long next) {
         int length = length(next);
         boolean isSound = switch (step.kind) {

@@ -25,13 +25,13 @@ final class Step {
     final long factor;
     final long mask;
 
-    private Step(String name, Node value, Skip skip, int slot, boolean again, Shortcut shortcut) {
+    private Step(String name, Node value, Skip skip, int slot, boolean shared, boolean again, Shortcut shortcut) {
         this.name = name;
         this.value = value;
         this.skip = skip;
         this.slot = slot;
         this.again = again;
-        nullByte = value instanceof Node.Branches union ? union.nullByte() : -1;
+        nullByte = value instanceof Node.Branches union && !shared ? union.nullByte() : -1;
         symbols = inner(value) instanceof Scalars.EnumNode node ? node : null;
         kind = RowBuffer.LITTLE ? shortcut.kind() : Shortcut.OTHER;
         most = shortcut.most();
@@ -45,15 +45,15 @@ final class Step {
     }
 
     static Step read(String name, Node value, int slot) {
-        return new Step(name, value, null, slot, false, inner(value).shortcut());
+        return new Step(name, value, null, slot, false, false, inner(value).shortcut());
     }
 
-    /** A field of the writer's that feeds several fields of the reader's. */
+    /** A field of the writer's that feeds several fields of the reader's: none of it is read on the short way. */
     static Step share(String name, Node value, int slot, boolean first) {
-        return new Step(name, value, null, slot, !first, Shortcut.NONE);
+        return new Step(name, value, null, slot, true, !first, Shortcut.NONE);
     }
 
     static Step skip(String name, Skip skip) {
-        return new Step(name, null, skip, -1, false, skip.shortcut());
+        return new Step(name, null, skip, -1, false, false, skip.shortcut());
     }
 }

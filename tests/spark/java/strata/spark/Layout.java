@@ -58,7 +58,8 @@ final class Layout {
         }
         if (type instanceof MapType map) {
             MapData data = (MapData) value;
-            return new ArrayBasedMapData(items(data.keyArray(), map.keyType()), items(data.valueArray(), map.valueType()));
+            return new ArrayBasedMapData(
+                items(data.keyArray(), map.keyType()), items(data.valueArray(), map.valueType()));
         }
         return type instanceof ArrayType array ? items((ArrayData) value, array.elementType()) : value;
     }
