@@ -177,14 +177,16 @@ def test_both_paths_agree(answered: Answered) -> None:
 
 def test_one_field_feeds_two(probe: Probe) -> None:
     """Fields that have an alias in common are read from the same bytes, null or not."""
+    others = [{"name": f"z{n}", "type": "long"} for n in range(9)]
     optional, aliased = ["null", "long"], {"type": ["null", "long"], "aliases": ["a"]}
-    writer = {"type": "record", "name": "R", "fields": [{"name": "a", "type": optional}, {"name": "z", "type": "long"}]}
-    fields = [{"name": "x", **aliased}, {"name": "y", **aliased}, {"name": "z", "type": "long"}]
-    payloads = [b"\x00\x0a", b"\x02\x06\x0a"]
+    writer = {"type": "record", "name": "R", "fields": [{"name": "a", "type": optional}, *others]}
+    fields = [{"name": "x", **aliased}, {"name": "y", **aliased}, *others]
+    # Behind them so many bytes that a short way could be taken.
+    payloads = [b"\x00\x0a" + b"\x0a" * 8, b"\x02\x06\x0a" + b"\x0a" * 8]
 
     [(answers, _)] = probe([Task(json.dumps(writer), json.dumps({**writer, "fields": fields}), payloads)], False)
 
-    assert [{"value": [None, None, 5]}, {"value": [3, 3, 5]}] == answers
+    assert [{"value": [None, None] + [5] * 9}, {"value": [3, 3] + [5] * 9}] == answers
 
 
 # Where we differ from Avro's own reader, and when: case, ours, Avro's.
