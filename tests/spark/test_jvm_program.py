@@ -179,14 +179,14 @@ def test_one_field_feeds_two(probe: Probe) -> None:
     """Fields that have an alias in common are read from the same bytes, null or not."""
     others = [{"name": f"z{n}", "type": "long"} for n in range(9)]
     optional, aliased = ["null", "long"], {"type": ["null", "long"], "aliases": ["a"]}
-    writer = {"type": "record", "name": "R", "fields": [{"name": "a", "type": optional}, *others]}
-    fields = [{"name": "x", **aliased}, {"name": "y", **aliased}, *others]
+    writer = {"type": "record", "name": "R", "fields": [others[0], {"name": "a", "type": optional}, *others[1:]]}
+    fields = [others[0], {"name": "x", **aliased}, {"name": "y", **aliased}, *others[1:]]
     # Behind them so many bytes that a short way could be taken.
-    payloads = [b"\x00\x0a" + b"\x0a" * 8, b"\x02\x06\x0a" + b"\x0a" * 8]
+    payloads = [b"\x0a\x00" + b"\x0a" * 8, b"\x0a\x02\x06" + b"\x0a" * 8]
 
     [(answers, _)] = probe([Task(json.dumps(writer), json.dumps({**writer, "fields": fields}), payloads)], False)
 
-    assert [{"value": [None, None] + [5] * 9}, {"value": [3, 3] + [5] * 9}] == answers
+    assert [{"value": [5, None, None, *[5] * 8]}, {"value": [5, 3, 3, *[5] * 8]}] == answers
 
 
 # Where we differ from Avro's own reader, and when: case, ours, Avro's.
