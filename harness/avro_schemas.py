@@ -86,13 +86,16 @@ class Schemas:
         return plain.of(new[0]), plain.of(old[0])
 
     def referring(self, references: Sequence[str]) -> str:
-        """A text that may be a schema, and may use names that others define."""
-        self._used = [place.value["name"] for text in references for place in _named_in(json.loads(text))]
-        known = [*self._used, *(f"{self._pick(_SPACES)}.{name}".lstrip(".") for name in self._used)]
+        """A text that may be a schema, and may use names that others define, or define them again."""
+        named = [place.value for text in references for place in _named_in(json.loads(text, parse_float=_Number))]
+        names = [one["name"] for one in named]
+        known = [*names, *(f"{self._pick(_SPACES)}.{name}".lstrip(".") for name in names)] or ["A"]
         root = [self._record(1, "")]
         for _ in range(3):
             self._used = known
-            self._pick(list(_types(root))[1:] or [_Place(root, 0)]).put(self._reference())
+            places = list(_types(root)) if self._likely(0.1) else list(_types(root))[1:]
+            again = {**deepcopy(self._pick(named)), "doc": "again"} if named and self._likely(0.3) else None
+            self._pick(places or [_Place(root, 0)]).put(again or self._reference())
         return _Text(None).of(root[0])
 
     def _root(self) -> list[Json]:

@@ -21,8 +21,8 @@ import org.apache.avro.SchemaCompatibility.Incompatibility;
 /**
  * What Avro's own library makes of schemas: a line of JSON in, a line out.
  *
- * <p>In: {schema, references}. Out: `strict` and `lenient`, each the canonical text or {reason}.
- * In: {reader, writer}, texts that can be parsed. Out: the incompatibilities, or {reason}.
+ * <p>In: {schema, references}; references are texts, those needed by others first. Out: `strict` and `lenient`, each the canonical text or {reason}.
+ * In: {reader, writer}, texts that can be parsed, and their references. Out: the incompatibilities, or {reason}.
  */
 final class AvroSchemas {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -51,18 +51,27 @@ final class AvroSchemas {
 
     private static JsonNode canonical(JsonNode task, boolean strict) {
         Schema.Parser parser = parser(strict);
-        List<Schema> references = new ArrayList<>();
-        for (JsonNode reference : task.path("references")) {
-            references.add(parser.parse(reference.asText()));
-        }
+        List<Schema> references = references(parser, task.path("references"));
         Schema schema = parser.parse(task.get("schema").asText());
         return JSON.getNodeFactory().textNode(schema.toString(references, false));
     }
 
+    private static List<Schema> references(Schema.Parser parser, JsonNode texts) {
+        List<Schema> schemas = new ArrayList<>();
+        texts.forEach(text -> schemas.add(parser.parse(text.asText())));
+        return schemas;
+    }
+
+    private static Schema referring(JsonNode task, String whose) {
+        Schema.Parser parser = parser(false);
+        references(parser, task.path(whose + " references"));
+        return parser.parse(task.get(whose).asText());
+    }
+
     private static JsonNode compared(JsonNode task) {
         return tried(() -> {
-            Schema reader = parser(false).parse(task.get("reader").asText());
-            Schema writer = parser(false).parse(task.get("writer").asText());
+            Schema reader = referring(task, "reader");
+            Schema writer = referring(task, "writer");
             ArrayNode found = JSON.createArrayNode();
             for (Incompatibility each : SchemaCompatibility.checkReaderWriterCompatibility(reader, writer)
                     .getResult().getIncompatibilities()) {
