@@ -21,7 +21,24 @@ _KINDS: Final = ("record", "enum", "fixed", "array", "map", "union", "error")
 _SIMPLE: Final = ("A", "B", "C", "R", "record", "array", "_x1", "Item")
 _SPACES: Final = ("", "n", "n.m", "x.y1", "org.demo")
 _FIELDS: Final = ("a", "b", "c", "f1", "qty", "A")
-_BAD_NAMES: Final = ("", "1R", "a-b", "é", "R$", "中", "int", "string", "a..b", ".A", "A.", "n.1", "1.n", "n.int", "-", " ")
+_BAD_NAMES: Final = (
+    "",
+    "1R",
+    "a-b",
+    "é",
+    "R$",
+    "中",
+    "int",
+    "string",
+    "a..b",
+    ".A",
+    "A.",
+    "n.1",
+    "1.n",
+    "n.int",
+    "-",
+    " ",
+)
 _SYMBOLS: Final = ("A", "B", "C", "D", "E_0", "_1")
 _WORDS: Final = (
     *("type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size", "items", "values", "default"),
@@ -244,7 +261,11 @@ class Schemas:
     def _json(self, depth: int) -> Json:
         """Any JSON."""
         kinds: list[Callable[[], Json]] = [
-            *(lambda: self._pick(_TEXTS), lambda: _Number(self._pick(_NUMBERS)), lambda: self._pick((None, True, False))),
+            *(
+                lambda: self._pick(_TEXTS),
+                lambda: _Number(self._pick(_NUMBERS)),
+                lambda: self._pick((None, True, False)),
+            ),
             *(lambda: self._pick(_PRIMITIVES + _KINDS), self._name),
         ]
         if depth < _DEEPEST:
@@ -411,7 +432,9 @@ class _Text:
 
     def _blank(self) -> str:
         draw = self._random()
-        return " \t\n\r"[int(draw * 40)] if draw < 0.1 else "/* , */" if draw < 0.11 else "// ]\n" if draw < 0.12 else ""
+        return (
+            " \t\n\r"[int(draw * 40)] if draw < 0.1 else "/* , */" if draw < 0.11 else "// ]\n" if draw < 0.12 else ""
+        )
 
 
 def _is_named(value: Json) -> bool:

@@ -166,8 +166,8 @@ _SCALARS: Final[Mapping[str, Callable[[Json], Json]]] = {
 
 def _sorted_names(names: Iterable[Name], namespace: str) -> tuple[Name, ...]:
     """Aliases in order; one without a namespace loses its dot in print, and so comes into the namespace around it."""
-    called = {name.full if name.namespace or not namespace else f".{name.simple}": name for name in names}
-    inside = [Name(called[text].simple, called[text].namespace or namespace) for text in in_java_order(called)]
+    by_full = {name.full: name for name in names}
+    inside = [Name(by_full[full].simple, by_full[full].namespace or namespace) for full in in_java_order(by_full)]
     return tuple({name.full: name for name in inside}.values())
 
 
