@@ -23,7 +23,7 @@ RECORDED = Path(__file__).parents[2] / "conformance"
 
 def read(text, references=(), *, strict=True):
     """Parse a text with texts that it refers to."""
-    given = [ResolvedReference(f"r{index}", other, f"s{index}", True) for index, other in enumerate(references)]
+    given = [ResolvedReference(f"r{index}", other, f"s{index}") for index, other in enumerate(references)]
     return parse(text, strict=strict, references=given)
 
 
