@@ -207,10 +207,10 @@ def _look_up(
 def _asked_for(state: State, subject: Subject, request: SchemaRequest) -> list[SchemaVersion]:
     """The versions that may answer a request: all, only the latest for -1, only the one that it names.
 
-    One with an id may name a version under which the schema does not stand, as an import of it elsewhere does.
+    An import may put the same schema under another version, as it stands where it comes from.
     """
     versions = state.versions(subject, include_deleted=False)
-    if request.version == 0 or request.schema_id is not None:
+    if request.version == 0:
         return versions
     return versions[-1:] if request.version == -1 else [entry for entry in versions if entry.version == request.version]
 

@@ -155,7 +155,7 @@ def test_default_mode(api):
 
 def test_mode_is_set_and_deleted(api):
     """PUT echoes, DELETE answers the mode that goes."""
-    assert (200, {"mode": "READONLY"}) == api.put("/mode/s", {"mode": "READONLY"})
+    assert (200, {"mode": "readonly"}) == api.put("/mode/s", {"mode": "readonly"})
     assert {"mode": "READONLY"} == api.get("/mode/s")[1]
     assert (200, {"mode": "READONLY"}) == api.delete("/mode/s")
     assert 40401 == code(api.delete("/mode/s"))

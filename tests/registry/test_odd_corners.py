@@ -233,6 +233,22 @@ def test_registration_answers_in_another_form(api):
     assert '"n.I"' == api.get("/subjects/s/versions/1")[1]["schema"]
 
 
+# --- imports
+
+
+def test_import_of_one_schema_under_two_versions(api):
+    """A version that the caller names is the one it gets, also for a schema that stands under another."""
+    api.put("/mode/s", {"mode": "IMPORT"})
+
+    assert [(9, 4), (9, 4), (9, 6), (9, 4)] == [api.placed("s", INT, id=9, version=v) for v in (4, 4, 6, 4)]
+    assert (200, [4, 6]) == api.get("/subjects/s/versions")
+    assert (9, 4) == api.placed("s", INT, id=9)
+    assert 6 == api.get("/schemas/ids/9?subject=s")[1]["version"]
+    api.delete("/mode/s")
+    assert 42205 == code(api.register("s", INT, id=9, version=7))
+    assert (9, 6) == api.placed("s", INT, id=9, version=6)
+
+
 # --- methods
 
 
