@@ -96,6 +96,7 @@ def create_app(
     app.add_exception_handler(RegistryError, _refuse)
     app.add_exception_handler(HTTPException, _refuse_http)
     app.add_exception_handler(RequestValidationError, _refuse_parameters)
+    app.add_exception_handler(Exception, _fail)
     return Front(
         Forward(app, writer),
         removals=lambda: writer.state.removals,
@@ -110,6 +111,11 @@ def _body(error: RegistryError) -> Response:
 
 async def _refuse(_request: Request, error: Any) -> Response:
     return _body(error)
+
+
+async def _fail(_request: Request, _error: Any) -> Response:
+    """Answer for what nobody expected; the front logs it."""
+    return _body(errors.internal())
 
 
 async def _refuse_http(request: Request, error: Any) -> Response:

@@ -233,7 +233,7 @@ def test_registration_answers_in_another_form(api):
     assert '"n.I"' == api.get("/subjects/s/versions/1")[1]["schema"]
 
 
-# --- imports
+# --- what another registry gave
 
 
 def test_import_of_one_schema_under_two_versions(api):

@@ -113,6 +113,19 @@ async def test_failure_in_the_app_becomes_a_500(caplog):
     assert "planted" in caplog.text
 
 
+def test_failure_in_a_route_is_an_error_object(api, monkeypatch):
+    """Clients parse every answer, also that to what nobody expected; the connection and the service go on."""
+
+    def broken():
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("registry.routes.root.schema_types", broken)
+
+    assert (500, {"error_code": 500, "message": "Internal Server Error"}) == api.get("/schemas/types")
+    assert V1 == api.headers["content-type"]
+    assert (200, {}) == api.get("/")
+
+
 @pytest.mark.parametrize("path", ["/", "/subjects", "/schemas/ids/1", "/schemas/ids/9", "/config"])
 def test_head_is_get_without_a_body(api, path):
     """HEAD answers status and headers of GET, and no body."""
