@@ -53,7 +53,7 @@ async def schema(
     shown = await _found(service, schema_id, subject)
     max_id = None
     if fetch_max_id:
-        max_id = service.state.context(context_of(_named(service.state, subject))).high_water
+        max_id = service.state.context(context_of(shown.subject)).high_water
     else:
         _keep(request, service, shown, subject)
     text, tags = await service.text_of(shown, form), await service.tags_of(shown, find_tags)

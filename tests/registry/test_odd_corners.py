@@ -114,6 +114,7 @@ def test_id_of_a_namesake(api):
     assert INT == api.get("/schemas/ids/1")[1]["schema"]
     assert (LONG, ":.c:s") == tuple(api.get("/schemas/ids/1?subject=s")[1][name] for name in ("schema", "subject"))
     assert "long" == api.get("/schemas/ids/1/schema?subject=s")[1]
+    assert 2 == api.get("/schemas/ids/1?subject=s&fetchMaxId=true")[1]["maxId"]
     assert [":.c:s"] == api.get("/schemas/ids/1/subjects?subject=s")[1]
     assert INT == api.get("/schemas/ids/1?subject=stranger")[1]["schema"]
     assert LONG == api.get("/schemas/ids/1?subject=%3A.c%3Astranger")[1]["schema"]

@@ -85,9 +85,33 @@ def test_hostile_schema_texts_are_refused(api):
     assert (1, 1) == api.placed("s", '"int"')
 
 
-def test_double_slashes_mean_nothing(api):
-    """A base URL that ends in a slash still works."""
-    assert (200, []) == api.get("//subjects")
+SLASHES = [
+    pytest.param("//subjects", (200, []), id="a base URL that ends in a slash"),
+    pytest.param("///subjects///", (200, []), id="slashes at both ends"),
+    pytest.param("/contexts/.c//subjects", (200, []), id="the base URL of a context that ends in a slash"),
+    pytest.param("//contexts/.c//subjects/", (200, []), id="all of these"),
+    pytest.param("//", (200, {}), id="nothing but slashes"),
+    pytest.param("/contexts//", (200, ["."]), id="slashes at the end of a list"),
+]
+
+
+@pytest.mark.parametrize(("path", "expected"), SLASHES)
+def test_slashes_that_mean_nothing(shared_api, path, expected):
+    """Slashes at the ends of a base URL or a path mean nothing."""
+    assert expected == shared_api.get(path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("DELETE", "/subjects//versions"), ("POST", "/subjects//versions"), ("GET", "/config//x"),
+     ("GET", "/contexts/.c/subjects//versions"), ("GET", "/schemas//ids/1")],
+)  # fmt: skip
+def test_empty_names_in_a_path_are_refused(shared_api, method, path):
+    """A name that somebody forgot does not make the next part of the path the name."""
+    shared_api.placed("versions", '"int"')
+
+    assert (400, 400) == (lambda status, answer: (status, answer["error_code"]))(*shared_api.call(method, path))
+    assert (200, [1]) == shared_api.get("/subjects/versions/versions")
 
 
 async def test_failure_in_the_app_becomes_a_500(caplog):
