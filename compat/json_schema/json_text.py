@@ -6,6 +6,7 @@ of two equal keys the last wins. NaN and the infinities become strings.
 
 import hashlib
 import json
+import math
 from decimal import Decimal, InvalidOperation
 from typing import Final, TypeAlias
 
@@ -13,7 +14,7 @@ from compat.avro.json_text import check_bounds, excerpt, in_java_order, quote
 from compat.limits import Limits
 from compat.schema import SchemaParseError
 
-__all__ = ["Json", "excerpt", "json_digest", "json_key", "read_json", "sorted_keys", "write_json"]
+__all__ = ["Json", "as_double", "excerpt", "json_digest", "json_key", "read_json", "sorted_keys", "write_json"]
 
 Json: TypeAlias = bool | int | Decimal | str | list["Json"] | dict[str, "Json"] | None
 
@@ -88,6 +89,14 @@ def json_digest(value: Json, known: dict[int, str]) -> str:
             whole.update(part.encode())
         digest = known[id(value)] = whole.hexdigest()
     return digest
+
+
+def as_double(value: int | Decimal) -> float:
+    """The double nearest to a number; an infinity beyond their range."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _decimal(digits: str) -> Decimal:
