@@ -5,6 +5,7 @@ newer ones always. Targets of `$ref` wait in a list, so a long chain of them doe
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from compat.json_schema.dialects import Dialect
@@ -54,7 +55,12 @@ class Loader:
 
     def load(self) -> Node:
         """Read everything from the root on."""
-        root = self._node(self._documents.root)  # not as the target of "#", which the reference takes for another
+        place = self._documents.root
+        root = self._node(place)
+        if place.dialect.modern:
+            # To "#" the reference's newer loader gives a schema of its own with the parts of the root; the older one,
+            # whose targets are all read on their own, gives it parts of its own as well.
+            self._nodes[place.document, id(place.value)] = replace(root, id=None)
         while self._waiting:
             reference, place = self._waiting.pop()
             reference.target = self._target(place)
