@@ -44,7 +44,8 @@ class Documents:
         for number, document in enumerate(self._documents):
             if number:
                 place = Place(document.root, document.uri, number, document.dialect)
-                self._names.setdefault(document.uri.removesuffix("#"), place)
+                for name in (document.uri, urljoin(self._documents[0].uri, document.uri)):
+                    self._names.setdefault(name.removesuffix("#"), place)
             for place, name in _named(Place(document.root, document.uri, number, document.dialect)):
                 known = self._names.setdefault(name, place)
                 if (

@@ -7,6 +7,7 @@ of two equal keys the last wins. NaN and the infinities become strings.
 import hashlib
 import json
 import math
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Final, TypeAlias
 
@@ -18,6 +19,7 @@ __all__ = ["Json", "as_double", "excerpt", "json_digest", "json_key", "read_json
 
 Json: TypeAlias = bool | int | Decimal | str | list["Json"] | dict[str, "Json"] | None
 
+_NAME: Final = re.compile(r"[\w$]")  # what would make another word of `true`
 _BLANKS: Final = " \t\r\n"
 _LARGEST_EXPONENT: Final = 100_000  # beyond it, arithmetic on the number would cost more than the schema is worth
 
@@ -38,11 +40,14 @@ def read_json(text: str, limits: Limits) -> Json:
     )
     start = len(text) - len(text.lstrip(_BLANKS))
     try:
-        value: Json = decoder.raw_decode(text, start)[0]
+        value: Json
+        value, end = decoder.raw_decode(text, start)
     except SchemaParseError:
         raise
     except (ValueError, RecursionError) as error:
         raise SchemaParseError(f"Not valid JSON: {error}") from None
+    if isinstance(value, bool) and _NAME.match(text, end):
+        raise SchemaParseError(f"Not valid JSON: {excerpt(text[start:])}")
     return value
 
 

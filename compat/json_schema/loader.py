@@ -48,8 +48,10 @@ class Loader:
     def __init__(self, documents: Documents, limits: Limits):
         self._documents = documents
         self._limits = limits
-        self._nodes: dict[tuple[int, int], Node] = {}  # by document and identity of the JSON value
-        self._waiting: list[tuple[ReferenceNode, Place]] = []
+        self._nodes: dict[
+            tuple[int, int, bool], Node
+        ] = {}  # by document, identity of the JSON value, and how it is named
+        self._waiting: list[tuple[ReferenceNode, Place, bool]] = []
         self._loaded = 0
         self._digests: dict[int, str] = {}
 
@@ -60,14 +62,14 @@ class Loader:
         if place.dialect.modern:
             # To "#" the reference's newer loader gives a schema of its own with the parts of the root; the older one,
             # whose targets are all read on their own, gives it parts of its own as well.
-            self._nodes[place.document, id(place.value)] = replace(root, id=None)
+            self._nodes[place.document, id(place.value), False] = replace(root, id=None)
         while self._waiting:
-            reference, place = self._waiting.pop()
-            reference.target = self._target(place)
+            reference, place, by_hash = self._waiting.pop()
+            reference.target = self._target(place, by_hash=by_hash)
         return root
 
-    def _target(self, place: Place) -> Node:
-        key = (place.document, id(place.value))
+    def _target(self, place: Place, *, by_hash: bool) -> Node:
+        key = (place.document, id(place.value), by_hash)
         if key not in self._nodes or not isinstance(place.value, dict):
             self._nodes[key] = self._node(place)
         return self._nodes[key]
@@ -92,9 +94,9 @@ class Loader:
         if number > self._limits.branches:
             raise SchemaParseError(f"{number} branches, more than the {self._limits.branches} allowed")
 
-    def wait(self, reference: ReferenceNode, place: Place) -> None:
-        """Read the target of a reference later."""
-        self._waiting.append((reference, place))
+    def wait(self, reference: ReferenceNode, place: Place, *, by_hash: bool) -> None:
+        """Read the target of a reference later; `by_hash` if it is a document with a `#` behind its name."""
+        self._waiting.append((reference, place, by_hash))
 
     def node(self, value: Json, place: Place) -> Node:
         """Read a schema inside another."""
@@ -176,7 +178,8 @@ class _Reader:
     def _reference(self, word: str = "$ref") -> ReferenceNode:
         reference = self._keywords.typed(word, str, "a string") or ""
         node = ReferenceNode()
-        self._loader.wait(node, self._documents.resolve(reference, self._place))
+        by_hash = reference.endswith("#") and not self._modern  # to the older loader not what the name alone leads to
+        self._loader.wait(node, self._documents.resolve(reference, self._place), by_hash=by_hash)
         return node
 
     def _definitions(self) -> None:
