@@ -32,6 +32,7 @@ def test_normalized_text():
     "text",
     [
         pytest.param("[]", id="an array"),
+        pytest.param("truely", id="a word that begins like one"),
         pytest.param('{"type":"strin"}', id="an unknown type"),
         pytest.param('{"not":' * 5000 + "{}" + "}" * 5000, id="too deep"),
         pytest.param('{"minLength":1e999999999}', id="a number out of range"),
