@@ -184,7 +184,7 @@ class _Reader:
 
     def _definitions(self) -> None:
         self._schemas("$defs")
-        if isinstance(self._json.get("definitions"), dict):
+        if self._place.root or isinstance(self._json.get("definitions"), dict):
             self._schemas("definitions")
 
     def _combined(self) -> list[Node]:
