@@ -54,13 +54,14 @@ def test_any_bytes(target):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris has no wheel for this machine")
 @pytest.mark.parametrize("name", TARGETS)
 def test_guided(name):
     """The same with inputs that a fuzzer chooses by what they reach, in a process of their own."""
     runs = RUNS.get(name, 50_000)
 
-    outcome = fuzz(name, runs=runs, seconds=240)
+    outcome = fuzz(name, runs=runs, seconds=600)
 
     assert "" == outcome.defect, outcome
     assert runs == outcome.inputs

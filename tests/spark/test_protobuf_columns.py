@@ -297,7 +297,7 @@ def test_value_that_json_does_not_have(client: RegistryClient) -> None:
     assert [("out of range", split(frame)[0])] == PayloadColumn(client, schema).read(frame)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.lists(RICHES, max_size=5))
 def test_any_values(client: RegistryClient, values: list[dict[str, Any]]) -> None:
     """Whatever messages hold, columns hold."""
@@ -307,7 +307,7 @@ def test_any_values(client: RegistryClient, values: list[dict[str, Any]]) -> Non
     assert [_plain(one) for one in values] == PayloadColumn(client, RICH).read(*frames)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     value=RICHES,
     changes=st.lists(st.tuples(st.integers(0, 400), st.sampled_from([0, 1, 0x7F, 0x80, 0xFF])), max_size=4),
