@@ -9,6 +9,7 @@ import unicodedata
 from typing import Final
 
 from compat.json_schema.json_text import excerpt
+from compat.limits import DEFAULT_LIMITS, Limits
 from compat.schema import SchemaParseError
 
 __all__ = ["check_pattern"]
@@ -35,12 +36,15 @@ _FLAGS: Final = frozenset("imsducxU")
 _LARGEST_COUNT: Final = 0x7FFFFFFF
 
 
-def check_pattern(pattern: str) -> None:
-    """Check the syntax of a pattern.
+def check_pattern(pattern: str, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Check the syntax of a pattern, unless it is too long to be used.
 
     Raises:
         SchemaParseError: Java does not compile it.
     """
+    limits.look_at_clock()
+    if len(pattern) > limits.pattern:
+        return
     try:
         _Reader(_without_quotes(pattern)).read()
     except _BadPatternError as error:
@@ -54,14 +58,15 @@ class _BadPatternError(Exception):
 def _without_quotes(pattern: str) -> str:
     r"""With the characters between `\Q` and `\E` escaped one by one."""
     parts: list[str] = []
-    rest = pattern
-    begin = _QUOTE.match(rest)
+    at = 0
+    begin = _QUOTE.match(pattern)
     while begin is not None:
-        quoted, _, rest_behind = rest[begin.end() :].partition("\\E")
-        parts += rest[: begin.end() - 2], "".join(map(_escaped, quoted[:1])), "".join(map(_quoted, quoted[1:]))
-        rest = rest_behind
-        begin = _QUOTE.match(rest)
-    return "".join([*parts, rest])
+        end = pattern.find("\\E", begin.end())
+        quoted = pattern[begin.end() : end if end >= 0 else None]
+        parts += pattern[at : begin.end() - 2], "".join(map(_escaped, quoted[:1])), "".join(map(_quoted, quoted[1:]))
+        at = end + 2 if end >= 0 else len(pattern)
+        begin = _QUOTE.match(pattern, at)
+    return "".join([*parts, pattern[at:]])
 
 
 def _quoted(char: str) -> str:

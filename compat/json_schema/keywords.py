@@ -13,6 +13,7 @@ from compat.json_schema.java_regex import check_pattern
 from compat.json_schema.json_text import Json, as_double, excerpt, write_json
 from compat.json_schema.model import Number
 from compat.json_schema.uris import check_uri
+from compat.limits import Limits
 from compat.schema import SchemaParseError
 
 __all__ = ["ARRAY_WORDS", "NUMBER_WORDS", "OBJECT_WORDS", "STRING_WORDS", "Keywords"]
@@ -55,8 +56,9 @@ _T = TypeVar("_T")
 class Keywords:
     """The keywords of one schema. Every method raises SchemaParseError for a value that is refused."""
 
-    def __init__(self, json: dict[str, Json], dialect: Dialect):
+    def __init__(self, json: dict[str, Json], dialect: Dialect, limits: Limits):
         self._json = json
+        self._limits = limits
         self._dialect = dialect
         self._used: set[str] = set()
 
@@ -79,7 +81,7 @@ class Keywords:
         """The pattern of strings."""
         pattern = self.typed("pattern", str, "a string")
         if pattern is not None:
-            check_pattern(pattern)
+            check_pattern(pattern, self._limits)
         return pattern
 
     def strings(self, value: Json, word: str) -> list[str]:

@@ -47,7 +47,7 @@ class Loader:
 
     def __init__(self, documents: Documents, limits: Limits):
         self._documents = documents
-        self._limits = limits
+        self.limits = limits
         self._nodes: dict[
             tuple[int, int, bool], Node
         ] = {}  # by document, identity of the JSON value, and how it is named
@@ -76,9 +76,9 @@ class Loader:
 
     def _node(self, place: Place) -> Node:
         self._loaded += 1
-        self._limits.look_at_clock()
-        if self._loaded > self._limits.fields:
-            raise SchemaParseError(f"The schema has more than {self._limits.fields} subschemas")
+        self.limits.look_at_clock()
+        if self._loaded > self.limits.fields:
+            raise SchemaParseError(f"The schema has more than {self.limits.fields} subschemas")
         if isinstance(place.value, bool):
             return EmptyNode() if place.value else FalseNode()
         if not isinstance(place.value, dict):
@@ -91,8 +91,8 @@ class Loader:
 
     def check_branches(self, number: int) -> None:
         """Refuse a combined schema of too many branches."""
-        if number > self._limits.branches:
-            raise SchemaParseError(f"{number} branches, more than the {self._limits.branches} allowed")
+        if number > self.limits.branches:
+            raise SchemaParseError(f"{number} branches, more than the {self.limits.branches} allowed")
 
     def wait(self, reference: ReferenceNode, place: Place, *, by_hash: bool) -> None:
         """Read the target of a reference later; `by_hash` if it is a document with a `#` behind its name."""
@@ -116,7 +116,7 @@ class _Reader:
         self._place = place
         self._json: _Object = place.value if isinstance(place.value, dict) else {}
         self._modern = place.dialect.modern
-        self._keywords = Keywords(self._json, place.dialect)
+        self._keywords = Keywords(self._json, place.dialect, loader.limits)
 
     def read(self) -> Node:
         if "$ref" in self._json and not self._modern:
@@ -365,7 +365,7 @@ class _Reader:
     def _patterns(self) -> dict[str, Node]:
         nodes = self._schemas("patternProperties")
         for pattern in nodes:
-            check_pattern(pattern)
+            check_pattern(pattern, self._loader.limits)
         return nodes
 
     def _object_in_draft_4(self, word: str, value: Json) -> Node:
