@@ -13,6 +13,15 @@ from harness.postgres import Postgres
 settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci")  # Hypothesis's own: no chance, no deadline, no complaint about a slow machine
 
+_SLOW_S = 1800
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give what is slow more time, unless it says itself how much."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_SLOW_S))
+
 
 @pytest.fixture(scope="session")
 def kafka_broker() -> Iterator[KafkaBroker]:

@@ -54,7 +54,6 @@ def test_any_bytes(target):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris has no wheel for this machine")
 @pytest.mark.parametrize("name", TARGETS)
 def test_guided(name):
