@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import Column, SparkSession, functions
 
@@ -107,7 +108,12 @@ def _check(settings: ClientSettings) -> None:
 
 def _options(settings: ClientSettings) -> Mapping[str, str]:
     fields = asdict(settings) | {"urls": ",".join(settings.urls)}
-    return {name: str(value) for name, value in fields.items() if value is not None}
+    return {name: _text(value) for name, value in fields.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    """Equal values as the same text."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _problem(spark: SparkSession, name: str) -> str | None:

@@ -78,6 +78,10 @@ class ReaderSource:
             )
         if self.version != "latest" and self.subject is None:
             raise ValueError("version counts within a subject: give the subject too")
+        if not isinstance(self.text, str | Schema | None):
+            raise TypeError(f"reader_schema is a text or a serdes.client.Schema, not {type(self.text).__name__}")
+        if self.schema_id is not None and type(self.schema_id) is not int:
+            raise TypeError(f"schema_id is a number, not {self.schema_id!r}")
 
     def read(self, registry: ClientSettings) -> Schema:
         """The schema, asked of the registry unless it was given."""
@@ -85,7 +89,7 @@ class ReaderSource:
             return Schema(self.text, self.format or AVRO)
         found = self.text or self._ask(registry)
         if self.format not in (None, found.format):
-            raise ValueError(f"the reader schema is a {found.format} schema, and not {self.format}")
+            raise ValueError(f"the reader schema is {found.format}, and not {self.format}")
         return found
 
     def _ask(self, registry: ClientSettings) -> Schema:
@@ -135,8 +139,20 @@ def one_of(allowed: type[_E], name: str, given: str) -> _E:
 
 
 def settings_of(registry: Registry) -> ClientSettings:
-    """The settings behind any way of naming the registry."""
-    return registry if isinstance(registry, ClientSettings) else ClientSettings.of(registry)
+    """The settings behind any way of naming the registry.
+
+    Raises:
+        TypeError: it is none of them.
+        ValueError: it is no URL.
+    """
+    if isinstance(registry, ClientSettings):
+        return registry
+    urls = [registry] if isinstance(registry, str) else registry
+    if not isinstance(urls, Sequence) or not all(isinstance(one, str) for one in urls):
+        raise TypeError(
+            f"registry is a URL, several of them, or a serdes.client.ClientSettings, not {type(registry).__name__}"
+        )
+    return ClientSettings.of(registry)
 
 
 def _avro(registry: ClientSettings, schema: Schema, subject: str | None) -> Node:
