@@ -148,7 +148,17 @@ class Encoder:
 
 def encoder(**options: Unpack[Options]) -> Encoder:
     """Decide on an encode once, for several columns or for the headers of the records; see `encode`."""
-    given: Any = {"mode": "FAILFAST", "framing": "prefix", "key": False, "message": None, "validate": True} | options
+    unknown = sorted(options.keys() - Options.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"no option is called {', '.join(unknown)}; allowed are {', '.join(Options.__annotations__)}")
+    given: Any = {
+        "registry": None,
+        "mode": "FAILFAST",
+        "framing": "prefix",
+        "key": False,
+        "message": None,
+        "validate": True,
+    } | options
     mode, framing = one_of(Mode, "mode", given.pop("mode")), one_of(Framing, "framing", given.pop("framing"))
     key, message, validate = (given.pop(name) for name in ("key", "message", "validate"))
     settings = settings_of(given.pop("registry"))

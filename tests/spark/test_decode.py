@@ -11,8 +11,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, functions
 
-from serdes.client import RegistryClient
+from serdes.client import RegistryClient, Schema
 from serdes.errors import RegistryError, SchemaError
+from serdes.model import Rule, RuleSet
 from spark_udfs import decode, install
 from spark_udfs.catalog import jvm_path
 from spark_udfs.paths import arrow_path, pandas_path
@@ -364,6 +365,28 @@ def test_another_format_than_the_schema_has(registry: RegistryClient) -> None:
 
     with pytest.raises(ValueError, match="the reader schema is AVRO, and not JSON"):
         decode("value", registry=registry.settings, schema_id=schema_id, format="JSON")
+
+
+# mode, whether it is disabled, whether decode tells that it does not run it
+RULES = [("READ", False, True), ("WRITEREAD", False, True), ("WRITE", False, False), ("READ", True, False)]
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(("mode", "disabled", "is_told"), RULES)
+def test_rules_are_told(
+    registry: RegistryClient, caplog: pytest.LogCaptureFixture, mode: str, disabled: bool, is_told: bool
+) -> None:
+    """A reader schema whose contract asks something of readers is read as it is, and a warning says so."""
+    rule = Rule(name="hide", type="CEL", kind="CONDITION", mode=mode, expr="true", disabled=disabled)
+    schema = Schema(json.dumps(FLIGHT_1), rule_set=RuleSet(domain_rules=(rule,)))
+    subject = f"rules for readers {mode} {disabled}"
+    schema_id = registry.register(subject, schema).schema_id
+
+    with caplog.at_level(logging.WARNING, logger="spark_udfs"):
+        decode("value", registry=registry.settings, subject=subject, path="python")
+        decode("value", registry=registry.settings, schema_id=schema_id, path="python")
+
+    assert 2 * [is_told] * is_told == ["rules for reading (hide)" in one for one in caplog.messages]
 
 
 def test_explain_tells_the_path_and_no_secret(
