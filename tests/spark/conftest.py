@@ -63,8 +63,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def registry() -> Iterator[RegistryClient]:
-    """A client of a real registry."""
-    with RegistryNode("memory:") as node, RegistryClient(node.url) as client:
+    """A client of a real registry; it forgets unknown ids at once: another test's damaged frames may name the next."""
+    with RegistryNode("memory:") as node, RegistryClient(node.url, missing_ttl=0) as client:
         yield client
 
 
