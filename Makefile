@@ -43,8 +43,8 @@ format: setup  ## rewrite what the formatter and the linter can
 test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included
 	$(BIN)/pytest -m 'not slow'
 
-test-all: setup  ## the same, and what takes longer
-	$(BIN)/pytest
+test-all: setup  ## the same on examples that are new each time, and what takes longer
+	$(BIN)/pytest --hypothesis-profile=explore
 
 test-faults: setup  ## RUNS (70) seeded runs with faults on each log, and their tables in docs/faults.md
 	$(BIN)/python -m faults --runs $(RUNS) --report docs/faults.md

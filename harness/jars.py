@@ -31,6 +31,7 @@ __all__ = [
     "resolve",
     "spark_avro_jars",
     "spark_kafka_jars",
+    "wire_jars",
 ]
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
@@ -75,6 +76,16 @@ JAR_SETS = {
         ),
         JarSet("spark-avro", ("org.apache.spark:spark-avro_2.13:4.1.1",), transitive=False),
         JarSet("ecj", ("org.eclipse.jdt:ecj:3.40.0",), transitive=False),
+        JarSet(
+            "wire",
+            (
+                "com.squareup.wire:wire-schema-jvm:6.4.7",
+                "com.squareup.wire:wire-runtime-jvm:6.4.7",
+                "com.squareup.okio:okio-jvm:3.17.0",
+                "org.jetbrains.kotlin:kotlin-stdlib:2.1.21",
+            ),
+            transitive=False,
+        ),
     )
 }
 # Not part of `make setup`: only what `make test-all` runs beyond `make test` asks for it.
@@ -102,6 +113,11 @@ def spark_kafka_jars() -> list[Path]:
 def spark_avro_jars() -> list[Path]:
     """Spark's own Avro functions, for `spark.jars`: benchmarks and second opinions."""
     return resolve(JAR_SETS["spark-avro"])
+
+
+def wire_jars() -> list[Path]:
+    """The parser of .proto files that the Confluent Schema Registry uses."""
+    return resolve(JAR_SETS["wire"])
 
 
 def flink_registry_jars() -> list[Path]:

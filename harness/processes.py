@@ -25,6 +25,7 @@ _PR_SET_PDEATHSIG = 1
 # Below the range from which the kernel picks ports for outgoing connections: a port that was free stays free
 # for a restart.
 _PORTS = range(20_000, 32_000)
+_given: set[int] = set()
 _LOOPBACK = "127.0.0.1"
 
 
@@ -87,14 +88,19 @@ def stop_process(process: Process, *, grace_s: float = 0) -> None:
 
 
 def free_port() -> int:
-    """Pick a loopback port that nobody listens on."""
-    for port in random.sample(_PORTS, 200):
+    """Pick a loopback port that nobody listens on.
+
+    None is given twice: whoever got it may not have bound it yet, or remembers by its address who once listened there.
+    """
+    left: list[int] = sorted({*_PORTS} - _given)
+    for port in random.sample(left, min(200, len(left))):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((_LOOPBACK, port))
             except OSError:
                 continue
+            _given.add(port)
             return port
     raise RuntimeError(f"No free port on {_LOOPBACK} between {_PORTS.start} and {_PORTS.stop}")
 

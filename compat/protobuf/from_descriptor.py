@@ -75,7 +75,7 @@ def file_from_descriptor(descriptor: FileDescriptorProto) -> File:
             *map(_enum, descriptor.enum_type),
         ),
         tuple(map(_service, descriptor.service)),
-        _extends(descriptor.extension, descriptor.message_type, is_proto3=is_proto3),
+        _extends(descriptor.extension, is_proto3=is_proto3),
         _options(descriptor),
     )
 
@@ -108,7 +108,7 @@ def _message(message: DescriptorProto, *, is_proto3: bool) -> Message:
             *(Reserved((name,)) for name in message.reserved_name),
         ),
         tuple(Extensions((_range(part.start, part.end - 1),), _options(part)) for part in message.extension_range),
-        _extends(message.extension, message.nested_type, is_proto3=is_proto3),
+        _extends(message.extension, is_proto3=is_proto3),
     )
 
 
@@ -160,9 +160,7 @@ def _field(field: FieldDescriptorProto, *, is_proto3: bool, in_oneof: bool = Fal
     )
 
 
-def _extends(
-    fields: Iterable[FieldDescriptorProto], types: Iterable[DescriptorProto], *, is_proto3: bool
-) -> tuple[Extend, ...]:
+def _extends(fields: Iterable[FieldDescriptorProto], *, is_proto3: bool) -> tuple[Extend, ...]:
     """One block for each extended type, in the order in which they come."""
     blocks: dict[str, list[FieldDescriptorProto]] = {}
     for field in fields:
@@ -171,7 +169,6 @@ def _extends(
         Extend(
             name,
             tuple(_field(field, is_proto3=is_proto3) for field in block if field.type != _Type.TYPE_GROUP),
-            _groups(block, types, is_proto3=is_proto3, in_oneof=False),
         )
         for name, block in blocks.items()
     )

@@ -164,11 +164,10 @@ class Enum:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """An `extend` block."""
+    """An `extend` block; groups in it are read and forgotten, as by the reference."""
 
     name: str
     fields: tuple[Field, ...] = ()
-    groups: tuple[Group, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

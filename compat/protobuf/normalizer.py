@@ -37,6 +37,7 @@ from compat.protobuf.model import (
     map_types,
 )
 from compat.protobuf.names import Names, inside
+from compat.protobuf.option_merging import OptionMerger
 from compat.protobuf.printer import default_option, print_file
 from compat.protobuf.schema import ProtobufSchema
 from compat.schema import SchemaParseError
@@ -69,6 +70,7 @@ class _Normalizer:
     def __init__(self, names: Names, limits: Limits, *, keep_order: bool):
         self._names = names
         self._limits = limits
+        self._merger = OptionMerger(names, limits)
         self._keep_order = keep_order
 
     def _sort(self, items: Iterable[_ItemT], key: Callable[[_ItemT], object]) -> tuple[_ItemT, ...]:
@@ -196,71 +198,25 @@ class _Normalizer:
 
     def _options(self, options: Iterable[Option], scope: str) -> tuple[Option, ...]:
         """Custom options by their full names, the parts of one option together, everything sorted."""
-        merged: dict[tuple[str, bool], list[Option]] = {}
+        by_name: dict[tuple[str, bool], list[Option]] = {}
         for option in options:
             name = self._names.extension_of(option.name, scope) if option.custom else None
-            named = replace(option, name=name or option.name, value=_sorted(option.value))
-            merged.setdefault((named.name, named.custom), []).append(named)
-        found: list[Option] = []
-        for name, custom in sorted(merged):
-            found += _merged(merged[name, custom])
-        return tuple(found)
+            named = replace(option, name=name or option.name, value=self._value(option.value, scope))
+            by_name.setdefault((named.name, named.custom), []).append(named)
+        return tuple(option for key in sorted(by_name) for option in self._merger.merged(by_name[key]))
 
+    def _value(self, value: Value, scope: str) -> Value:
+        """The value with its maps in the order of their keys, extensions in full, and its numbers in one spelling."""
+        if isinstance(value, MapValue):
+            entries = sorted(value.entries, key=lambda pair: pair[0])
+            return MapValue(tuple((self._key(key, scope), self._value(inner, scope)) for key, inner in entries))
+        if isinstance(value, ListValue):
+            return ListValue(tuple(self._value(item, scope) for item in value.items))
+        return Scalar(value.kind, _number(value.text)) if value.kind is Kind.NUMBER else value
 
-def _merged(options: list[Option]) -> list[Option]:
-    """Several options of one name as one map, if each says only a part."""
-    if len(options) == 1 or not all(option.path or isinstance(option.value, MapValue) for option in options):
-        return options
-    merged: _Tree = {}
-    for option in options:
-        value = option.value
-        for part in reversed(option.path):
-            value = MapValue(((part, value),))
-        _merge(merged, value)
-    return [Option(options[0].name, _tree_value(merged), options[0].custom)]
-
-
-_Tree = dict[str, object]
-
-
-def _merge(tree: _Tree, value: Value) -> None:
-    if not isinstance(value, MapValue):
-        return
-    for key, inner in value.entries:
-        known = tree.get(key)
-        if isinstance(inner, MapValue) and (known is None or isinstance(known, dict)):
-            branch: _Tree = known if isinstance(known, dict) else {}
-            tree[key] = branch
-            _merge(branch, inner)
-        elif isinstance(known, list):
-            known += _items(inner)
-        elif isinstance(known, Scalar | ListValue | MapValue):
-            tree[key] = [*_items(known), *_items(inner)]
-        else:
-            tree[key] = inner
-
-
-def _items(value: Value) -> tuple[Value, ...]:
-    return value.items if isinstance(value, ListValue) else (value,)
-
-
-def _tree_value(tree: object) -> Value:
-    if isinstance(tree, dict):
-        return MapValue(tuple((key, _tree_value(tree[key])) for key in sorted(tree)))
-    if isinstance(tree, list):
-        return ListValue(tuple(tree))
-    if not isinstance(tree, Scalar | ListValue | MapValue):
-        raise TypeError("an option's value was expected")
-    return tree
-
-
-def _sorted(value: Value) -> Value:
-    """The value with its maps in the order of their keys, and its numbers in one spelling."""
-    if isinstance(value, MapValue):
-        return MapValue(tuple((key, _sorted(inner)) for key, inner in sorted(value.entries, key=lambda pair: pair[0])))
-    if isinstance(value, ListValue):
-        return ListValue(tuple(map(_sorted, value.items)))
-    return Scalar(value.kind, _number(value.text)) if value.kind is Kind.NUMBER else value
+    def _key(self, key: str, scope: str) -> str:
+        full = self._names.extension_of(key[1:-1], scope) if key.startswith("[") else None
+        return f"[{full}]" if full else key
 
 
 def _number(text: str) -> str:

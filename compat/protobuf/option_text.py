@@ -9,6 +9,7 @@ from compat.protobuf.reader import Reader
 __all__ = ["read_option", "read_options"]
 
 _NUMBER_STARTS: Final = "-0123456789"
+_CLOSING: Final[Mapping[str, str]] = {"(": ")", "[": "]"}
 _WORDS: Final[Mapping[str, Kind]] = {"true": Kind.BOOLEAN, "false": Kind.BOOLEAN}
 
 
@@ -39,9 +40,9 @@ def _read_name(reader: Reader, depth: int) -> tuple[str, tuple[str, ...], bool]:
         name = f"[{name}]"
     path: list[str] = []
     while reader.take("."):
-        wrapped = reader.peek() in "(["
-        word = reader.name()
-        path += [f"({word})"] if wrapped else word.split(".")
+        opening = reader.peek()
+        word = reader.name(dots=False)
+        path.append(f"{opening}{word}{_CLOSING[opening]}" if opening in _CLOSING else word)
         if len(path) > depth:
             raise reader.fault("The name of an option has too many parts")
     return name, tuple(path), first == "("
@@ -72,7 +73,7 @@ def _read_list(reader: Reader, depth: int) -> Value:
 
 
 def _read_map(reader: Reader, depth: int) -> Value:
-    """Entries with or without a colon before a brace, with or without commas; a repeated key makes a list."""
+    """Entries with or without a colon before a brace, with commas, semicolons or none; a repeated key makes a list."""
     reader.require("{")
     entries: dict[str, list[Value]] = {}
     while not reader.take("}"):
@@ -83,7 +84,8 @@ def _read_map(reader: Reader, depth: int) -> Value:
         for part in reversed(path):
             value = MapValue(((part, value),))
         entries.setdefault(name, []).append(value)
-        reader.take(",")
+        if not reader.take(","):
+            reader.take(";")
     return MapValue(tuple((name, _joined(values)) for name, values in entries.items()))
 
 

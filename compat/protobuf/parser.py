@@ -21,7 +21,7 @@ from compat.protobuf.descriptor_class import FileDescriptor
 from compat.protobuf.from_descriptor import file_from_descriptor
 from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, is_map_entry, map_types
 from compat.protobuf.names import LOCAL, Names, inside
-from compat.protobuf.printer import print_file
+from compat.protobuf.printer import is_readable_default, print_file
 from compat.protobuf.schema import ProtobufSchema
 from compat.protobuf.syntax import read_file
 from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
@@ -29,7 +29,6 @@ from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 __all__ = ["parse"]
 
 _MAP_KEYS: Final = SCALARS - {"bytes", "double", "float"}
-_ASCII: Final = 0x80
 
 
 def parse(
@@ -83,9 +82,10 @@ def _read(text: str, imports: Mapping[str, File], limits: Limits) -> File:
 
 
 def _from_base64(text: str, imports: Mapping[str, File]) -> File | None:
-    """The file of a descriptor in base64; None for what is not even that."""
+    """The file of a descriptor in base64, with or without its padding; None for what is not even that."""
+    padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
     try:
-        descriptor = FileDescriptor.FromString(base64.b64decode(text, validate=True))
+        descriptor = FileDescriptor.FromString(base64.b64decode(text + padding, validate=True))
         known = with_custom_options(descriptor, imports)
     except (binascii.Error, DecodeError, ValueError):
         return None
@@ -122,13 +122,16 @@ class _Check:
             self._field(field, scope)
 
     def _field(self, field: Field, scope: str) -> None:
-        if field.type == "bytes" and any(ord(character) >= _ASCII for character in field.default or ""):
-            raise SchemaParseError(f"The default of bytes field {field.name} holds a byte above 127")
+        if not is_readable_default(field):
+            raise SchemaParseError(f"The default of {field.type[:60]} field {field.name[:60]} is no word")
         types = map_types(field.type)
         if types is None:
             self._type(field.type, scope)
-        elif types[0] not in _MAP_KEYS:
-            raise SchemaParseError(f"map key must be non-byte, non-floating point scalar: {types[0][:200]}")
+        while types is not None:
+            key, value = types
+            if key not in _MAP_KEYS:
+                raise SchemaParseError(f"map key must be non-byte, non-floating point scalar: {key[:200]}")
+            types = map_types(value)
 
     def _type(self, name: str, scope: str) -> None:
         self._limits.look_at_clock()

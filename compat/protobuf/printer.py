@@ -31,7 +31,7 @@ from compat.protobuf.model import (
     Value,
 )
 
-__all__ = ["default_option", "print_file", "quoted"]
+__all__ = ["default_option", "is_readable_default", "print_file", "quoted"]
 
 _ESCAPES: Final = str.maketrans(
     {
@@ -83,15 +83,23 @@ def quoted(text: str) -> str:
 
 
 def default_option(field: Field) -> Option:
-    """The default of a field, as if it were an option; what kind of value it is follows from the field's type."""
-    if field.type in ("string", "bytes"):
-        kind = Kind.STRING
-    elif field.type == "bool":
-        kind = Kind.BOOLEAN
-    else:
-        kind = Kind.NUMBER if field.type in SCALARS else Kind.ENUM
+    """The default of a field, as if it were an option; what kind of value it is follows from the field's type.
+
+    Bytes are a number to the reference: they stand without quotes.
+    """
     text = field.default or ""
-    return Option("default", Scalar(kind if _WORD.fullmatch(text) else Kind.STRING, text))
+    return Option("default", Scalar(_default_kind(field.type) if _WORD.fullmatch(text) else Kind.STRING, text))
+
+
+def is_readable_default(field: Field) -> bool:
+    """Whether the default can be read back from where the reference prints it: in quotes only for a string."""
+    return field.default is None or field.type == "string" or _WORD.fullmatch(field.default) is not None
+
+
+def _default_kind(type_name: str) -> Kind:
+    if type_name in ("string", "bool"):
+        return Kind.STRING if type_name == "string" else Kind.BOOLEAN
+    return Kind.NUMBER if type_name in SCALARS else Kind.ENUM
 
 
 def _indented(lines: Iterable[str]) -> Lines:

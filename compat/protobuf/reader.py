@@ -15,6 +15,7 @@ _SKIPPED: Final = frozenset(" \t\r\n/")  # what space and comments begin with
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _BLANKS: Final = re.compile(r"[ \t]*")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.\-]*")
+_PART: Final = re.compile(r"[A-Za-z0-9_\-]*")  # a word without dots
 _PLAIN: Final = re.compile(r"[^\"'\\]*")  # what a literal holds between quotes and escapes
 _DIGITS: Final = {10: re.compile(r"-?[0-9]{1,64}"), 16: re.compile(r"-?[0-9A-Fa-f]{1,64}")}
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -69,11 +70,11 @@ class Reader:
             self._at += 1
             raise self.fault(f"expected '{character}' but was '{found}'")
 
-    def word(self, *, leading_digit: bool = True) -> str:
+    def word(self, *, leading_digit: bool = True, dots: bool = True) -> str:
         """Letters, digits, underscores, hyphens and dots."""
         self._skip()
         start = self._at
-        end = self._end(_WORD)
+        end = self._end(_WORD if dots else _PART)
         if start == end:
             raise self.fault("expected a word")
         if not leading_digit and self._text[start] in "0123456789":
@@ -81,11 +82,11 @@ class Reader:
         self._at = end
         return self._text[start:end]
 
-    def name(self, *, leading_digit: bool = True) -> str:
-        """A word that may stand in parentheses or brackets."""
+    def name(self, *, leading_digit: bool = True, dots: bool = True) -> str:
+        """A word that may stand in parentheses or brackets, where it may always have dots."""
         closing = _CLOSING.get(self.peek())
         if closing is None:
-            return self.word(leading_digit=leading_digit)
+            return self.word(leading_digit=leading_digit, dots=dots)
         self._at += 1
         word = self.word(leading_digit=leading_digit)
         if not self.take(closing):
@@ -148,9 +149,12 @@ class Reader:
         return chr(int(found.group(), base))
 
     def trailing_comment(self) -> None:
-        """Read a comment that follows a declaration on its line; a block comment must be the last on that line."""
+        """Read a comment that follows a declaration on its line; a block comment must be the last on that line.
+
+        After all but blanks the text must not end, for the reference looks for a comment there.
+        """
         self._at = self._end(_BLANKS)
-        if not self._text.startswith("/", self._at):
+        if self._at < len(self._text) and self._text[self._at] != "/":
             return
         if not self._text.startswith(("//", "/*"), self._at):
             raise self.fault("expected '//' or '/*'")

@@ -6,6 +6,7 @@ It is more lenient than protoc (keywords as names, options of any name, file-lev
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import Final, TypeVar
 
 from compat.limits import Limits
@@ -167,7 +168,7 @@ class _FileReader:
         modifier = "" if reader.peek() in "\"'" else reader.word()
         if modifier not in self._imports:
             raise reader.fault("expected quoted string", self._start)
-        self._imports[modifier].append(reader.literal())
+        self._imports[modifier].append(_plain_path(reader.literal()))
         reader.require(";")
 
     def _message(self) -> Message:
@@ -203,8 +204,7 @@ class _FileReader:
     def _extend(self) -> Extend:
         name = self._reader.name()
         self._reader.require("{")
-        parts = self._body(_EXTEND)
-        return Extend(name, parts.of(Field), parts.of(Group))
+        return Extend(name, self._body(_EXTEND).of(Field))
 
     def _rpc(self) -> Rpc:
         reader = self._reader
@@ -265,8 +265,8 @@ class _FileReader:
         reader.require("=")
         tag = reader.integer()
         options = read_options(reader, self._depth_left())
-        default, options = _strip("default", options)
-        json_name, options = _strip("json_name", options)
+        default, options = _strip(reader, "default", options)
+        json_name, options = _strip(reader, "json_name", options)
         reader.require(";")
         reader.trailing_comment()
         return Field(label, type_name, name, tag, options, default, json_name)
@@ -294,6 +294,8 @@ class _FileReader:
         reader = self._reader
         word = reader.word() if word is None else word
         if word != "map":
+            while reader.take("."):
+                word += f".{reader.word()}"
             return word
         self._depth += 1
         if self._depth > self._limits.depth:
@@ -390,15 +392,20 @@ _STATEMENTS: Final[Mapping[str, Mapping[str, _Statement]]] = {
 }
 
 
-def _strip(name: str, options: tuple[Option, ...]) -> tuple[str | None, tuple[Option, ...]]:
-    """Take out what is written as an option but is an attribute of the field; the last one counts.
+def _plain_path(path: str) -> str:
+    """A path with single slashes and without dots that mean the same folder; of an empty one a dot is left."""
+    path = path.replace("\\", "/")
+    root = "/" if path.startswith("/") else ""
+    parts = (part for part in path.split("/") if part not in ("", "."))
+    return root + "/".join(dropwhile("..".__eq__, parts) if root else parts) or "."
 
-    A map or a list can be no attribute, and stays where it is.
-    """
-    found = [option for option in options if option.name == name and isinstance(option.value, Scalar)]
+
+def _strip(reader: Reader, name: str, options: tuple[Option, ...]) -> tuple[str | None, tuple[Option, ...]]:
+    """Take out what is written as an option but is an attribute of the field; the last one counts."""
+    found = [option for option in options if option.name == name]
     if not found:
         return None, options
     value = found[-1].value
-    taken = set(map(id, found))
-    rest = tuple(option for option in options if id(option) not in taken)
-    return value.text if isinstance(value, Scalar) else None, rest
+    if not isinstance(value, Scalar) or found[-1].path:
+        raise reader.fault(f"{name} is no single value")
+    return value.text, tuple(option for option in options if option.name != name)

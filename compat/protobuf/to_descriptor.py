@@ -77,7 +77,7 @@ class _Writer:
         for enum in file.enums:
             self._enum(enum, target.enum_type.add(), scope)
         for extend in file.extends:
-            self._extend(extend, target.extension.add, target.message_type.add, scope)
+            self._extend(extend, target.extension.add, scope)
         for service in file.services:
             self._service(service, target.service.add(), scope)
         self._options(file.options, target, scope)
@@ -98,7 +98,7 @@ class _Writer:
         for group in message.groups:
             self._group(group, target.field.add(), target.nested_type.add(), scope)
         for extend in message.extends:
-            self._extend(extend, target.extension.add, target.nested_type.add, scope)
+            self._extend(extend, target.extension.add, scope)
         for statement in message.extensions:
             self._extensions(statement, target, scope)
         for reserved in message.reserved:
@@ -178,20 +178,12 @@ class _Writer:
         for field in group.fields:
             self._plain_field(field, body, inside(scope, group.name))
 
-    def _extend(
-        self,
-        extend: Extend,
-        add: Callable[..., FieldDescriptorProto],
-        add_body: Callable[[], DescriptorProto],
-        scope: str,
-    ) -> None:
+    def _extend(self, extend: Extend, add: Callable[..., FieldDescriptorProto], scope: str) -> None:
         for field in extend.fields:
             target = add(extendee=extend.name)
             self._field(field, target, scope)
             if self._is_proto3 and field.label == "optional":
                 target.proto3_optional = True
-        for group in extend.groups:
-            self._group(group, add(extendee=extend.name), add_body(), scope)
 
     def _extensions(self, statement: Extensions, target: DescriptorProto, scope: str) -> None:
         for value in statement.values:

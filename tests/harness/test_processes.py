@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import processes
 from harness.processes import free_port, start_tied, stop_process, tail
 
 _SCRIPT = """
@@ -72,3 +73,9 @@ def test_free_ports_stay_free() -> None:
     """Ports are picked below the range from which the kernel takes ports for outgoing connections."""
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]) if os.name == "posix" else 32768
     assert all(1024 < free_port() < lowest for _ in range(20))
+
+
+def test_no_port_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port that somebody was given, and has not bound yet, is not given to somebody else."""
+    monkeypatch.setattr(processes, "_PORTS", range(31_000, 31_060))
+    assert 30 == len({free_port() for _ in range(30)})

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from harness.kafka import KafkaBroker
 from storage.kafka_log import KafkaLog
 
-_POLL_S = 10.0
+_POLL_S = 30.0
 
 
 class Topic:
@@ -47,9 +47,12 @@ class Topic:
         with closing(consumer):
             consumer.assign([TopicPartition(self.name, 0, 0)])
             keys = []
-            while (message := consumer.poll(_POLL_S)) is not None and message.error() is None:
-                keys.append(message.key())
-        return keys
+            while (message := consumer.poll(_POLL_S)) is not None:
+                if (problem := message.error()) is None:
+                    keys.append(message.key())
+                elif problem.code() == KafkaError._PARTITION_EOF:
+                    return keys
+        raise AssertionError(f"the end of {self.name} was not reached")
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 
-_WAIT_S = 30
+_WAIT_S = 60
 _SHORT = Timeouts(start=_WAIT_S, take_pen=_WAIT_S, read=1.0, write=2.0)
 
 
@@ -62,7 +62,7 @@ def test_calls_while_the_broker_is_away(own_broker: KafkaBroker, topic_on: Calla
     """Every call fails in bounded time; what was refused is not written later, behind everybody's back."""
     topic = topic_on(own_broker)
     node = topic.node(timeouts=_SHORT)
-    last = node.append(START, [Record(b"a", b"1")])[-1].offset
+    last = _append_at_end(node, "a", patience=threading.Event())[-1].offset
     own_broker.kill()
     try:
         for call in (
@@ -82,7 +82,7 @@ def test_a_broker_that_falls_silent(own_broker: KafkaBroker, topic_on: Callable[
     """A broker that holds its connections and says nothing is an error in bounded time as well."""
     topic = topic_on(own_broker)
     node = topic.node(timeouts=_SHORT)
-    last = node.append(START, [Record(b"a", b"1")])[-1].offset
+    last = _append_at_end(node, "a", patience=threading.Event())[-1].offset
     own_broker.pause()
     try:
         with pytest.raises(LogError):
@@ -101,13 +101,13 @@ def test_a_leader_that_dies(topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
     with KafkaBroker(3) as cluster:
         topic = topic_on(cluster)
         nodes = [topic.node(timeouts=_SHORT), topic.node(timeouts=_SHORT)]
-        written = list(nodes[0].append(START, [Record(b"0", b"v")]))
+        patience = threading.Event()
+        written = _append_at_end(nodes[0], "0", patience=patience)
         admin = AdminClient({"bootstrap.servers": topic.bootstrap})
         description = admin.describe_topics(TopicCollection([topic.name]))[topic.name].result(_WAIT_S)
         partition = description.partitions[0]
         assert len(partition.replicas) == 3
         cluster.kill(partition.leader.id - 1)
-        patience = threading.Event()
         for i in range(1, 4):
             written += _append_at_end(nodes[i % 2], str(i), patience=patience)
         assert [entry.key for entry in written] == [b"0", b"1", b"2", b"3"]
@@ -119,7 +119,7 @@ def test_a_start_right_after_the_controller_died(topic_on: Callable[[KafkaBroker
     """A node that starts while the brokers still name a dead controller asks again, and finds the new one."""
     with KafkaBroker(3) as cluster:
         topic = topic_on(cluster)
-        topic.node(timeouts=_SHORT).append(START, [Record(b"a", b"v")])
+        _append_at_end(topic.node(timeouts=_SHORT), "a", patience=threading.Event())
         admin = AdminClient({"bootstrap.servers": topic.bootstrap})
         for _ in range(2):
             controller = admin.list_topics(timeout=_WAIT_S).controller_id

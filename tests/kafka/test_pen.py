@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 
-_WAIT_S = 30
+_WAIT_S = 60
 
 
 def _record(name: str, size: int = 10) -> Record:
@@ -253,7 +253,7 @@ def test_an_append_larger_than_a_batch(topic: "Topic") -> None:
 
 def test_reads_and_appends_do_not_wait_for_each_other(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
     """While an append hangs, reads answer; a second append gives up in time."""
-    node = topic.node(timeouts=Timeouts(write=1.0))
+    node = topic.node(timeouts=Timeouts(write=3.0))
     first = node.append(START, [_record("a")])
     reached, go_on, original = threading.Event(), threading.Event(), Pen.commit
 

@@ -5,6 +5,7 @@ import json
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,6 @@ def test_a_hundred_thousand_requests(capsys):
 
 def _ask(port, path, body):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-    with connection.getresponse() as response:
-        return response.status
+    with closing(connection):
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        return connection.getresponse().status

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 import uvicorn
 
+from harness.processes import free_port
 from registry.app import create_app
 from registry.settings import Settings
 from storage.kafka_log import KafkaLog
@@ -189,9 +190,7 @@ def test_a_slow_holder_is_waited_for():
 def test_a_holder_that_is_gone_is_replaced():
     """A holder that nobody can connect to was asked nothing: this node writes in its place, and nobody notices."""
     log = HeldLog()
-    gone = socket.create_server(("127.0.0.1", 0))
-    log.url = f"http://127.0.0.1:{gone.getsockname()[1]}"
-    gone.close()
+    log.url = f"http://127.0.0.1:{free_port()}"
     with node(log) as port:
         assert (200, None) == put(port)
         assert ["NONE"] == levels(log)

@@ -54,7 +54,7 @@ def call(node, method, path, body=None):
 def insistent(nodes, number, method, path, body=None):
     """Send a request as a client with retries does: to one node, and to the next one when that fails."""
     last = None
-    for attempt in range(40):
+    for attempt in range(600):
         try:
             status, answer = call(nodes[(number + attempt) % len(nodes)], method, path, body)
         except (OSError, http.client.HTTPException) as error:

@@ -13,9 +13,8 @@ QUICK = settings(
     max_examples=60,
     suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.generate],
-    derandomize=True,
 )
-LONG = settings(QUICK, max_examples=3_000, derandomize=False)
+LONG = settings(QUICK, max_examples=3_000)
 
 
 @pytest.fixture

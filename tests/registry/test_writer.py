@@ -20,12 +20,13 @@ class ScriptedLog(MemoryLog):
         super().__init__()
         self.failures = list(failures)
         self.appends = []
-        self.gate = threading.Event()
+        self.reached, self.gate = threading.Event(), threading.Event()
         self.gate.set()
 
     def append(self, after, records):
         """Append, or fail as told."""
-        self.gate.wait(10)
+        self.reached.set()
+        self.gate.wait(30)
         self.appends.append(len(records))
         failure = self.failures.pop(0) if self.failures else None
         if callable(failure):
@@ -68,9 +69,9 @@ async def test_waiting_writes_are_one_append_each_decided_on_the_last():
     writer = Writer(log)
     log.gate.clear()
     first = asyncio.create_task(writer.write(put("first")))
-    await asyncio.sleep(0.05)
+    await asyncio.to_thread(log.reached.wait, 30)
     others = [asyncio.create_task(writer.write(put(f"s{n}"))) for n in range(5)]
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)  # all of them are waiting now
     log.gate.set()
 
     assert 0 == await first
@@ -110,7 +111,7 @@ async def test_refused_request_does_not_touch_its_neighbours():
     writer = Writer(log)
     log.gate.clear()
     first = asyncio.create_task(writer.write(put("first")))
-    await asyncio.sleep(0.05)
+    await asyncio.to_thread(log.reached.wait, 30)
 
     def refuse(_state):
         raise RegistryError(42205, "no")
@@ -118,7 +119,7 @@ async def test_refused_request_does_not_touch_its_neighbours():
     results = asyncio.gather(
         writer.write(put("a")), writer.write(refuse), writer.write(put("b")), return_exceptions=True
     )
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)  # all of them are waiting now
     log.gate.set()
     await first
     one, refused, two = await results
@@ -136,11 +137,11 @@ async def test_too_large_a_record_is_found_in_its_group():
     writer = Writer(log)
     log.gate.clear()
     first = asyncio.create_task(writer.write(put("first")))
-    await asyncio.sleep(0.05)
+    await asyncio.to_thread(log.reached.wait, 30)
     results = asyncio.gather(
         writer.write(put("a")), writer.write(put("b", "x" * 2000)), writer.write(put("c")), return_exceptions=True
     )
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)  # all of them are waiting now
     log.gate.set()
     await first
     one, refused, two = await results
@@ -182,17 +183,18 @@ async def test_catch_up_that_begins_later_sees_more():
         def read(self, after):
             self.reads += 1
             entries = list(super().read(after))
-            gate.wait(10)
+            begun.set()
+            gate.wait(30)
             return iter(entries)
 
-    gate, log = threading.Event(), SlowLog()
+    begun, gate, log = threading.Event(), threading.Event(), SlowLog()
     writer = Writer(log)
     early = asyncio.create_task(writer.catch_up())
-    await asyncio.sleep(0.05)
+    await asyncio.to_thread(begun.wait, 30)
     record = encode(ModeKey("a"), "READONLY")
     log.append(-1, [Record(record.key, record.value)])
     late = [asyncio.create_task(writer.catch_up()) for _ in range(5)]
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)  # all of them have asked now
     gate.set()
     await early
 
@@ -217,11 +219,11 @@ async def test_read_from_a_failing_log_is_50001():
 async def test_expensive_work_does_not_hold_up_reads_and_writes():
     """However many long computations run, the log is read and written beside them."""
     writer, gate = Writer(MemoryLog()), threading.Event()
-    long_work = [asyncio.create_task(writer.in_thread(gate.wait, 10)) for _ in range(50)]
-    await asyncio.sleep(0.05)
+    long_work = [asyncio.create_task(writer.in_thread(gate.wait, 60)) for _ in range(50)]
+    await asyncio.sleep(0)  # all of them are under way, or waiting for a thread
 
-    assert 0 == await asyncio.wait_for(writer.write(put("a")), 5)
-    assert {"a"} == set((await asyncio.wait_for(writer.catch_up(), 5)).modes)
+    assert 0 == await asyncio.wait_for(writer.write(put("a")), 20)
+    assert {"a"} == set((await asyncio.wait_for(writer.catch_up(), 20)).modes)
     gate.set()
     assert [True] * 50 == await asyncio.gather(*long_work)
 

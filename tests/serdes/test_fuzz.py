@@ -60,7 +60,7 @@ def test_guided(name):
     """The same with inputs that a fuzzer chooses by what they reach, in a process of their own."""
     runs = RUNS.get(name, 50_000)
 
-    outcome = fuzz(name, runs=runs, seconds=240)
+    outcome = fuzz(name, runs=runs, seconds=600)
 
     assert "" == outcome.defect, outcome
     assert runs == outcome.inputs

@@ -20,6 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness import spark_jar
+from harness.processes import free_port
 from harness.registry import RegistryNode
 from serdes.client import RegistryClient
 
@@ -83,7 +84,8 @@ class ScriptedRegistry:
         self.authorizations: set[str] = set()
         self._scheme = "http"
         self._schemas: dict[int, dict[str, Any]] = {}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        # A port that no test had before: Spark remembers for the session what a registry at an address has answered.
+        self._server = ThreadingHTTPServer(("127.0.0.1", free_port()), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
         self._thread.start()
 

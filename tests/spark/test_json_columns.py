@@ -401,7 +401,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.lists(VALUES, max_size=4), junk=st.binary(max_size=6))
 def test_any_values(client: RegistryClient, values: list[Any], junk: bytes) -> None:
     """Whatever the payload, it is a row or a dead letter with its bytes; text columns hold it all."""

@@ -64,7 +64,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
 
     def run(tasks: Sequence[Task], with_avro: bool) -> list[tuple[Answers, Answers]]:
         lines = "".join(json.dumps(_line(task, with_avro)) + "\n" for task in tasks)
-        done = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=250, check=False)
+        done = subprocess.run(command, input=lines.encode(), capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()[-3000:]
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         return [(answer["ours"], answer["avro"]) for answer in answers]

@@ -148,6 +148,15 @@ def test_payloads(client: RegistryClient, declaration: str, kind: str, payload: 
     assert [{"f": expected}] == column.read(proto_frame(client, schema, bytes.fromhex(payload)))
 
 
+def test_fields_called_as_methods(client: RegistryClient) -> None:
+    """What a field is called is the schema's business; methods of messages that it hides are the class's."""
+    schema = proto(f"{PROTO3} message M {{ optional int32 HasField = 1; int32 DESCRIPTOR = 2; }}")
+    column = PayloadColumn(client, schema)
+    frames = [proto_frame(client, schema, bytes.fromhex(one)) for one in ("08051007", "1007")]
+
+    assert [{"HasField": 5, "DESCRIPTOR": 7}, {"HasField": None, "DESCRIPTOR": 7}] == column.read(*frames)
+
+
 def test_nullable(client: RegistryClient) -> None:
     """What is always there cannot be null; what may be absent can. Columns are in the order of the numbers."""
     schema = proto(
@@ -297,7 +306,7 @@ def test_value_that_json_does_not_have(client: RegistryClient) -> None:
     assert [("out of range", split(frame)[0])] == PayloadColumn(client, schema).read(frame)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.lists(RICHES, max_size=5))
 def test_any_values(client: RegistryClient, values: list[dict[str, Any]]) -> None:
     """Whatever messages hold, columns hold."""
@@ -307,7 +316,7 @@ def test_any_values(client: RegistryClient, values: list[dict[str, Any]]) -> Non
     assert [_plain(one) for one in values] == PayloadColumn(client, RICH).read(*frames)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     value=RICHES,
     changes=st.lists(st.tuples(st.integers(0, 400), st.sampled_from([0, 1, 0x7F, 0x80, 0xFF])), max_size=4),

@@ -183,7 +183,7 @@ def test_of_two_compactions_one_goes(url):
         assert 0 in [entry.offset for entry in log.read(START)]
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories=st.lists(HISTORIES, min_size=2, max_size=3))
 def test_histories_with_compactions_on_a_database(url, histories):
     """Write, compact, write on: the database adds up to what a node that saw everything holds, next id included."""

@@ -10,16 +10,29 @@ import pytest
 from storage.log import Record
 from storage.open_log import open_log
 
-_STRATA = [sys.executable, "-m", "registry"]
+# A kill from outside would come too late now and then.
+_DYING = """
+import os, sys
+from registry.cli import main
+from registry.transfer import progress
+
+tell, line = progress.tell, sys.argv.pop(1)
+
+def tell_and_die(text):
+    tell(text)
+    if text.startswith(line):
+        os.kill(os.getpid(), 9)
+
+progress.tell = tell_and_die
+main()
+"""
 
 
 def _killed_at(line, *arguments):
-    """Run a command, and kill -9 it as soon as it has said a line."""
-    with subprocess.Popen([*_STRATA, *map(str, arguments)], stderr=subprocess.PIPE, text=True) as process:
-        for said in process.stderr:
-            if said.startswith(line):
-                process.kill()
-        assert -9 == process.wait(), "it was done before it could be killed"
+    """Run a command that is ended by kill -9 as soon as it has said a line."""
+    command = [sys.executable, "-c", _DYING, line, *map(str, arguments)]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert -9 == ended.returncode, ended.stderr
 
 
 def _held(log_url):

@@ -30,7 +30,20 @@ ACCEPTED = {
     "line comment at the end": "message A {} // the end",
     "block comment as the last on its line": "message A { optional int32 a = 1; /* c */ \t\n optional int32 b = 2; }",
     "reserved at the top": "reserved 1; message A {}",
+    "spaces around the dots of a type": 'syntax = "proto3"; message A { google . protobuf /**/ .Any a = 1; }',
+    "semicolons between the entries of an option": "option a = { b: 1; c { d: 2 }; e: [3]; f: 4 };",
+    "part of an option's name in brackets": "option (a).[b.c].(d.e) = 1;",
+    "group in an extend block": "message A {} extend A { optional group G = 1 { optional int32 a = 1; } }",
+    "default of bytes": 'message A { optional bytes a = 1 [default = "\\x41bc"]; }',
+    "default of a string": 'message A { optional string a = 1 [default = "\\xff b\\n"]; }',
+    "map of maps": 'syntax = "proto3"; message A { map<int32, map<bool, Unknown>> a = 1; }',
 }
+
+
+def _default(kind, value):
+    return f"message A {{ optional {kind} a = 1 [default = {value}]; }}"
+
+
 REFUSED = {
     "edition": ('edition = "2023"; message A {}', "edition is not currently supported"),
     "syntax": ('syntax = "proto4";', "unexpected syntax: proto4"),
@@ -50,7 +63,19 @@ REFUSED = {
         "message A { optional int32 a = 1; /* c */ optional int32 b = 2; }",
         ":1:43: no syntax may",
     ),
-    "high byte": ('message A { optional bytes a = 1 [default = "\\xff"]; }', "byte above 127"),
+    "key of a map in a map": ("message A { map<string, map<float, A>> a = 1; }", "non-floating point scalar: float"),
+    "default of bytes with a high byte": (_default("bytes", '"\\xff"'), "default of bytes field a is no word"),
+    "default of bytes with a space": (_default("bytes", '"a b"'), "default of bytes field a is no word"),
+    "default of bytes without any": (_default("bytes", '""'), "default of bytes field a is no word"),
+    "default of a number in words": (_default("int32", '"a b"'), "default of int32 field a is no word"),
+    "default of several values": (_default("int32", "[1, 2]"), "default is no single value"),
+    "JSON name with parts": (
+        "message A { optional int32 a = 1 [json_name = {b: 1}]; }",
+        "json_name is no single value",
+    ),
+    "name of a field with a dot in front": ('syntax = "proto3"; message A { int32 .b = 1; }', "expected a word"),
+    "dots in a row": ("option (a)..b = 1;", "expected a word"),
+    "reserved at the end": ("message A {} reserved 1;", ":1:25: expected '//' or '/*'"),
     "tag too large": ('syntax = "proto3";\nmessage A { int32 a = 2147483648; }', ":2:33: expected an integer"),
     "group in a group": ("message A { optional group G = 1 { optional group H = 2 {} } }", "expected field"),
     "open string": ('option a = "b', "unterminated string"),
@@ -73,6 +98,10 @@ HOSTILE = {
     "quotes": "option a = " + '"' * 200_001,
     "digits": "message A { optional int32 a = " + "9" * 1_000_000 + "; }",
     "parts of a package": "package " + "a." * 100_000 + "a; message A {}",
+    "path of an import": 'import "' + "/.." * 300_000 + '"?',
+    "parts of a name with spaces": "message A { optional " + "a . " * 100_000 + "a b = 1; }",
+    "parts of an option's name": "option a" + " .a" * 100_000 + " = 1;",
+    "semicolons in an option": "option a = {" + "a:1;" * 50_000 + "?",
     "parts of a name": "message A { optional " + "a." * 100_000 + "a b = 1; }",
 }
 
@@ -134,7 +163,7 @@ def test_the_deepest_schema_is_usable():
 def test_references_stand_for_imports():
     """The types of references are known, directly named or not, and keep their own package."""
     references = (
-        ResolvedReference("deep.proto", 'syntax = "proto3"; package deep; message D {}', "s/1", direct=False),
+        ResolvedReference("deep.proto", 'syntax = "proto3"; package deep; message D {}', "s/1"),
         ResolvedReference("dep.proto", 'syntax = "proto3"; package dep; message M { deep.D d = 1; }', "t/1"),
     )
     text = 'syntax = "proto3"; package own; import "dep.proto"; message A { dep.M m = 1; deep.D d = 2; }'
@@ -162,6 +191,12 @@ def test_descriptor_in_base64():
     schema = parse(text, strict=True)
 
     assert schema.canonical == parse(serialized(schema), strict=True).canonical
+
+
+@pytest.mark.parametrize("written", ["CgdhLnByb3RvIgMKAUE=", "CgdhLnByb3RvIgMKAUE"], ids=["padded", "not padded"])
+def test_padding_of_base64(written):
+    """A descriptor may come with the padding of its base64, or without."""
+    assert "message A {}" in parse(written, strict=True).canonical
 
 
 def test_editions_are_refused_as_descriptors_too():

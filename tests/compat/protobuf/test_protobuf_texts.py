@@ -121,6 +121,86 @@ def test_normalized_text():
 
 
 @pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        pytest.param('import "a//b/./c.proto";', 'import "a/b/c.proto";', id="same folder"),
+        pytest.param('import "./a.proto";', 'import "a.proto";', id="same folder first"),
+        pytest.param('import "../a/../b.proto";', 'import "../a/../b.proto";', id="folder above"),
+        pytest.param('import "/../a.proto";', 'import "/a.proto";', id="nothing is above the root"),
+        pytest.param('import public "a\\\\b.proto";', 'import public "a/b.proto";', id="backslash"),
+        pytest.param('import "a/";', 'import "a";', id="slash at the end"),
+        pytest.param('import "";', 'import ".";', id="nothing"),
+    ],
+)
+def test_paths_of_imports(statement, expected):
+    """The path of an import is made plain."""
+    assert f"\n{expected}\n" == parse(statement, strict=True).canonical
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "expected"),
+    [
+        pytest.param("bytes", '"ab"', "ab", id="bytes"),
+        pytest.param("string", "ab", '"ab"', id="string"),
+        pytest.param("string", "5", '"5"', id="string from a number"),
+        pytest.param("int32", '"5"', "5", id="number from a string"),
+        pytest.param("bool", '"true"', "true", id="boolean from a string"),
+        pytest.param("E", '"Z"', "Z", id="enum from a string"),
+        pytest.param("double", "-inf", "-inf", id="no number"),
+    ],
+)
+def test_defaults(kind, written, expected):
+    """What a default looks like follows from the type of its field; only that of a string is in quotes."""
+    schema = parse(f"message A {{ optional {kind} a = 1 [default = {written}]; }} enum E {{ Z = 0; }}", strict=True)
+
+    assert f" a = 1 [default = {expected}];" in schema.canonical
+    assert f" a = 1 [default = {expected}];" in normalize(schema)
+
+
+OPTIONS = """
+import "google/protobuf/descriptor.proto";
+message O {
+  optional S s = 1; repeated S t = 2; oneof o { S u = 3; E e = 4; } optional int32 n = 5; map<string, S> m = 6;
+}
+message S { optional int32 max = 1; optional int32 min = 2; }
+enum E { Y = 0; Z = 1; }
+extend google.protobuf.FileOptions { optional O o = 50000; repeated O many = 50001; optional string text = 50002; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        pytest.param("(o).n = 1", "(o).n = 1", id="one part"),
+        pytest.param("(o).t.max = 1, (o).n = 2", "(o) = {n: 2, t: {max: 1}}", id="two parts"),
+        pytest.param("(o).s.min = 1, (o).s.max = 2", "(o) = {s: {max: 2, min: 1}}", id="message"),
+        pytest.param("(o).u.min = 1, (o) = {u {max: 2}}", "(o) = {u: {max: 2, min: 1}}", id="member of a oneof"),
+        pytest.param("(o).t.min = 1, (o).t.max = 2", "(o) = {t: [{min: 1}, {max: 2}]}", id="repeated message"),
+        pytest.param("(o).m.key = b, (o).m.key = a", "(o) = {m: [{key: b}, {key: a}]}", id="map"),
+        pytest.param("(o).n = 1, (o).n = 3, (o).n = 2", "(o) = {n: 2}", id="last number"),
+        pytest.param("(o).e = Y, (o).e = Z", "(o) = {e: Z}", id="last constant"),
+        pytest.param("(o).x = 1, (o).x = [2, 3]", "(o) = {x: [1, 2, 3]}", id="unknown field"),
+        pytest.param("(p).s.min = 1, (p).s.max = 2", "(p) = {s: [{min: 1}, {max: 2}]}", id="unknown option"),
+        pytest.param("(many).n = 1, (many).n = 2", "(many).n = 1, (many).n = 2", id="repeated option"),
+        pytest.param('(text) = "b", (text) = "a"', '(text) = "b", (text) = "a"', id="no parts"),
+    ],
+)
+def test_parts_of_one_option(statements, expected):
+    """The parts of an option are put together, as the message that it holds says."""
+
+    def text(options):
+        return OPTIONS + "".join(f"option ({option};" for option in options.removeprefix("(").split(", ("))
+
+    assert _file_options(normalize(parse(text(statements), strict=True))) == _file_options(
+        parse(text(expected), strict=True).canonical
+    )
+
+
+def _file_options(text):
+    return text[: text.index("message")].partition("option")[2]
+
+
+@pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
         ("message A { optional A a = 1; }", "message A { optional .A a = 1; }", True),
@@ -148,6 +228,17 @@ def test_what_is_no_entry_of_a_map_is_not_folded(tags):
     schema = parse(f"message A {{ repeated E e = 1; message E {{ {entry} }} }}", strict=True)
 
     assert "repeated .A.E e = 1;" in normalize(schema)
+
+
+def test_extensions_inside_an_option():
+    """An extension that a value names in brackets is named in full; what is not known stays as it is."""
+    text = """package p; message O { extensions 1 to 9; message I { extend O { optional int32 x = 1; } } }
+    message A { option (o) = { [I.x]: 1, [O.I.x]: 2, [.p.O.I.x]: 3, [y]: { [p.O.I.x]: 4 } }; }"""
+    normalized = normalize(parse(text, strict=True))
+
+    assert ["[p.O.I.x]: 3", "[I.x]: 1", "[p.O.I.x]: 2", "[y]: {", "[p.O.I.x]: 4"] == [
+        line.strip(" ,") for line in normalized.splitlines() if "[" in line
+    ]
 
 
 def test_texts_of_format():
