@@ -29,7 +29,8 @@ JAR = Path(__file__).with_name("strata-spark.jar")
 
 _CLASS = "strata.spark.StrataCatalog"
 _PREFIX = "spark.sql.catalog."
-_PYTHON_ONLY = ("token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster", "identity_pool")
+_PYTHON_ONLY = ("proxy", "token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster")
+_PYTHON_ONLY += ("identity_pool",)
 
 
 class NotInstalled(RuntimeError):
@@ -101,7 +102,7 @@ def _check(settings: ClientSettings) -> None:
     given = [name for name in _PYTHON_ONLY if getattr(settings, name) is not None]
     if given:
         raise NotInstalled(
-            f"the JVM path does not know {', '.join(given)} (OAuth client credentials and what belongs to them); "
+            f"the JVM path does not know {', '.join(given)} (a proxy, OAuth and what belongs to it); "
             "leave install out and call decode with path='python'"
         )
 

@@ -186,6 +186,16 @@ def test_session_that_has_the_jar(scripted_registry: Any, spark: SparkSession, t
     install(spark, registry=_settings(scripted_registry), jar=tmp_path / "none.jar")
 
 
+def test_proxy_that_the_jvm_does_not_know(spark: SparkSession) -> None:
+    """The registry is not asked past its proxy, whose password is not put into the session's configuration."""
+    settings = ClientSettings.of("http://localhost:1", proxy="http://ann:s3cret@localhost:2")
+
+    with pytest.raises(NotInstalled, match=r"does not know proxy .*path='python'"):
+        install(spark, registry=settings)
+
+    assert "s3cret" not in str(spark.sql("SET").collect())
+
+
 @pytest.mark.parametrize(
     "options",
     [
