@@ -29,8 +29,16 @@ JAR = Path(__file__).with_name("strata-spark.jar")
 
 _CLASS = "strata.spark.StrataCatalog"
 _PREFIX = "spark.sql.catalog."
-_PYTHON_ONLY = ("proxy", "token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster")
-_PYTHON_ONLY += ("identity_pool",)
+_PYTHON_ONLY = (
+    "proxy",
+    "token_url",
+    "client_id",
+    "client_secret",
+    "scope",
+    "token_ca_file",
+    "logical_cluster",
+    "identity_pool",
+)
 
 
 class NotInstalled(RuntimeError):
