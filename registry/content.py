@@ -1,18 +1,19 @@
 """Look-up by content: which version of a subject holds a schema."""
 
-from collections.abc import Iterator
-from contextlib import suppress
+from itertools import chain
 
 from compat.levels import Level
 from registry import errors
 from registry.decide.register import contracts_to_find, find
 from registry.effective import config_in_force, flag_in_force
-from registry.lookup import versions_of
+from registry.lookup import namesakes, versions_of
 from registry.schemas import SchemaRequest, parse_request
-from storage.records import DEFAULT_CONTEXT, Subject, context_of
+from storage.records import Subject
 from storage.state import SchemaVersion, State
 
 __all__ = ["version_with"]
+
+_NOT_FOUND = 404
 
 
 def version_with(
@@ -20,23 +21,31 @@ def version_with(
 ) -> tuple[SchemaVersion, bool]:
     """Return the version of a subject that holds a schema, and whether by identity.
 
-    A plain subject that does not hold it is looked for by the same name in every other context.
+    A plain subject that does not hold it is looked for by the same name in every other context. What is found nowhere
+    is looked for once more as normalizing has it, since it may have been registered so
+    (confluentinc/schema-registry#3841).
 
     Raises:
         RegistryError: 40401, 40403, 42201, as the subject itself has it.
     """
-    try:
-        return _version_with(state, subject, request, default, normalize, include_deleted)
-    except errors.RegistryError:
-        for namesake in _namesakes(state, subject):
-            with suppress(errors.RegistryError):
-                return _version_with(state, namesake, request, default, normalize, include_deleted)
-        raise
+    faults: list[errors.RegistryError] = []
+    for form in (True,) if normalize else (False, True):
+        for owner in chain((subject,), namesakes(state, subject)):
+            try:
+                return _version_with(state, owner, request, default, form, include_deleted)
+            except errors.RegistryError as fault:
+                faults.append(fault)
+        if faults[0].status != _NOT_FOUND:
+            break
+    raise faults[0]
 
 
 def _version_with(
     state: State, subject: Subject, request: SchemaRequest, default: Level, normalize: bool, include_deleted: bool
 ) -> tuple[SchemaVersion, bool]:
+    if not request.text.strip():
+        versions_of(state, subject, include_deleted=include_deleted)
+        raise errors.schema_not_found()
     normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
     candidate = parse_request(state, subject, request.started(), strict=False, normalize=normalize)
     versions = state.versions(subject, include_deleted=include_deleted)
@@ -47,10 +56,3 @@ def _version_with(
             return found, found.schema.fingerprint == sought.digest
     versions_of(state, subject, include_deleted=include_deleted)
     raise errors.schema_not_found()
-
-
-def _namesakes(state: State, subject: Subject) -> Iterator[Subject]:
-    if subject and context_of(subject) == DEFAULT_CONTEXT:
-        for context in state.context_names():
-            if (name := Subject(f":{context}:{subject}")) in state.subjects:
-                yield name
