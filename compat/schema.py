@@ -31,7 +31,6 @@ class ResolvedReference:
     name: str  # how the referring schema names it: an Avro type, a JSON Schema URI, a Protobuf import
     text: str  # its schema text as stored
     identity: str = ""  # equal for two references if, and only if, they lead to the same registered version
-    direct: bool = True  # named by the schema itself, not only by one of its references
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,8 @@ def _import(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject
     """The caller gives the id, in a context that holds this subject alone."""
     ids = {entry.content: entry.schema_id for entry in subject.entries}
     for entry in subject.live:
-        if entry.content == request.content and entry.schema_id == request.schema_id:
+        asked_for = request.version in (0, entry.version)
+        if asked_for and entry.content == request.content and entry.schema_id == request.schema_id:
             return subject, (200, (entry.schema_id, entry.version))
     if ids.get(request.content, request.schema_id) != request.schema_id:
         return subject, (42207, None)

@@ -92,7 +92,7 @@ def free_port() -> int:
 
     None is given twice: whoever got it may not have bound it yet, or remembers by its address who once listened there.
     """
-    left = sorted({*_PORTS} - _given)
+    left: list[int] = sorted({*_PORTS} - _given)
     for port in random.sample(left, min(200, len(left))):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

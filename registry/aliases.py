@@ -3,6 +3,7 @@
 One hop only. A plain alias is one of the subject's own context. `/config/x` and `/mode/x` work on the name itself.
 """
 
+from registry.lookup import has_prefix
 from storage.records import Subject, context_of, qualified
 from storage.state import State
 
@@ -28,10 +29,10 @@ def _target(state: State, subject: str, *fields: str) -> Subject:
     return Subject(subject)
 
 
-def aliases_of(state: State) -> dict[Subject, list[Subject]]:
-    """Return the names that stand for each subject, sorted."""
+def aliases_of(state: State, prefix: str) -> dict[Subject, list[Subject]]:
+    """Return the names under a prefix that stand for other subjects, sorted, by subject."""
     found: dict[Subject, list[Subject]] = {}
     for name in state.configs:
-        if name and (target := aliased(state, name)) != name:
+        if name and has_prefix(name, prefix) and (target := aliased(state, name)) != name:
             found.setdefault(target, []).append(name)
     return {target: sorted(names) for target, names in found.items()}

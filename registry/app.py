@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from registry import errors
 from registry.errors import RegistryError
@@ -95,6 +96,7 @@ def create_app(
     app.add_exception_handler(RegistryError, _refuse)
     app.add_exception_handler(HTTPException, _refuse_http)
     app.add_exception_handler(RequestValidationError, _refuse_parameters)
+    app.add_exception_handler(Exception, _fail)
     return Front(
         Forward(app, writer),
         removals=lambda: writer.state.removals,
@@ -111,8 +113,27 @@ async def _refuse(_request: Request, error: Any) -> Response:
     return _body(error)
 
 
-async def _refuse_http(_request: Request, error: Any) -> Response:
-    return _body(errors.http_error(error.status_code, HTTPStatus(error.status_code).phrase))
+async def _fail(_request: Request, _error: Any) -> Response:
+    """Answer for what nobody expected; the front logs it."""
+    return _body(errors.internal())
+
+
+async def _refuse_http(request: Request, error: Any) -> Response:
+    refusal = _body(errors.http_error(error.status_code, HTTPStatus(error.status_code).phrase))
+    if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
+        return refusal
+    allow = {"Allow": ", ".join(_methods(request))}
+    if request.method == "OPTIONS":
+        return Response(headers=allow)
+    refusal.headers.update(allow)
+    return refusal
+
+
+def _methods(request: Request) -> list[str]:
+    """The methods of every route that a path has."""
+    routes = (route for route in request.app.router.routes if isinstance(route, Route))
+    found = {"OPTIONS"}.union(*(r.methods or () for r in routes if r.matches(request.scope)[0] is not Match.NONE))
+    return sorted(found | ({"HEAD"} if "GET" in found else set()))
 
 
 async def _refuse_parameters(_request: Request, error: Any) -> Response:

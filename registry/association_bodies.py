@@ -10,7 +10,7 @@ from registry.decide.associations import TOPIC, AssociationRequest, Resource, Se
 from registry.errors import RegistryError
 from registry.lookup import page
 from registry.wire import ErrorAnswer, SchemaAnswer, SchemaBody, registered, schema_version
-from registry.wire_contracts import Answer, Body
+from registry.wire_contracts import Answer, Body, Truth, Word
 from storage.associations import Association
 from storage.records import qualified
 from storage.state import State
@@ -33,14 +33,14 @@ __all__ = [
 class WantedBody(Body):
     """An association to make, change or (in a batch) delete."""
 
-    op: str | None = Field(None, alias="opType", description="in a batch: CREATE, UPSERT or DELETE")
-    subject: str | None = None
-    association_type: str | None = Field(None, alias="associationType", description="key or value, value when absent")
-    lifecycle: str | None = Field(None, description="STRONG or WEAK, WEAK when absent")
-    frozen: bool | None = None
+    op: Word | None = Field(None, alias="opType", description="in a batch: CREATE, UPSERT or DELETE")
+    subject: Word | None = None
+    association_type: Word | None = Field(None, alias="associationType", description="key or value, value when absent")
+    lifecycle: Word | None = Field(None, description="STRONG or WEAK, WEAK when absent")
+    frozen: Truth | None = None
     schema_body: SchemaBody | None = Field(None, alias="schema", description="a schema to register with it")
-    normalize: bool | None = None
-    cascade: bool | None = Field(None, alias="cascadeLifecycle")
+    normalize: Truth | None = None
+    cascade: Truth | None = Field(None, alias="cascadeLifecycle")
 
     def wanted(self, op: str, context: str, limits: Limits) -> Wanted:
         """Return the change in the terms of the decisions."""
@@ -60,10 +60,12 @@ class WantedBody(Body):
 class ResourceBody(Body):
     """A resource, and what is wanted of its associations."""
 
-    name: str = Field("", alias="resourceName")
-    namespace: str = Field("", alias="resourceNamespace", description="the Kafka cluster's id")
-    resource_id: str | None = Field(None, alias="resourceId")
-    resource_type: str | None = Field(None, alias="resourceType", description="topic, which is what is meant if absent")
+    name: Word = Field("", alias="resourceName")
+    namespace: Word = Field("", alias="resourceNamespace", description="the Kafka cluster's id")
+    resource_id: Word | None = Field(None, alias="resourceId")
+    resource_type: Word | None = Field(
+        None, alias="resourceType", description="topic, which is what is meant if absent"
+    )
     associations: list[WantedBody] | None = None
 
     def request(self, op: str | None, context: str, limits: Limits, *, dry_run: bool) -> AssociationRequest:
@@ -82,12 +84,12 @@ class BatchBody(Body):
 class GetBody(Body):
     """Which associations to list: those of a resource's id, or of its name in a namespace."""
 
-    name: str | None = Field(None, alias="resourceName")
-    namespace: str | None = Field(None, alias="resourceNamespace", description="`-`: any")
-    resource_id: str | None = Field(None, alias="resourceId")
-    resource_type: str | None = Field(None, alias="resourceType")
-    association_types: list[str] | None = Field(None, alias="associationTypes")
-    lifecycle: str | None = None
+    name: Word | None = Field(None, alias="resourceName")
+    namespace: Word | None = Field(None, alias="resourceNamespace", description="`-`: any")
+    resource_id: Word | None = Field(None, alias="resourceId")
+    resource_type: Word | None = Field(None, alias="resourceType")
+    association_types: list[Word] | None = Field(None, alias="associationTypes")
+    lifecycle: Word | None = None
 
 
 class GetBatchBody(Body):
@@ -202,7 +204,7 @@ def select(
         and (not types or a.key.association_type in types)
         and lifecycle in (None, a.value.lifecycle)
     ]
-    return list(page(chosen, offset, limit if limit > 0 else -1))
+    return list(page(chosen, offset, limit))
 
 
 def found_answer(body: GetBody, state: State, *, include_schemas: bool) -> dict[str, Any]:

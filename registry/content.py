@@ -1,15 +1,14 @@
 """Look-up by content: which version of a subject holds a schema."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 
 from compat.levels import Level
 from registry import errors
 from registry.decide.register import contracts_to_find, find
 from registry.effective import config_in_force, flag_in_force
-from registry.lookup import versions_of
+from registry.lookup import namesakes, versions_of
 from registry.schemas import SchemaRequest, parse_request
-from storage.records import DEFAULT_CONTEXT, Subject, context_of
+from storage.records import Subject
 from storage.state import SchemaVersion, State
 
 __all__ = ["version_with"]
@@ -28,7 +27,7 @@ def version_with(
     try:
         return _version_with(state, subject, request, default, normalize, include_deleted)
     except errors.RegistryError:
-        for namesake in _namesakes(state, subject):
+        for namesake in namesakes(state, subject):
             with suppress(errors.RegistryError):
                 return _version_with(state, namesake, request, default, normalize, include_deleted)
         raise
@@ -37,6 +36,9 @@ def version_with(
 def _version_with(
     state: State, subject: Subject, request: SchemaRequest, default: Level, normalize: bool, include_deleted: bool
 ) -> tuple[SchemaVersion, bool]:
+    if not request.text.strip():
+        versions_of(state, subject, include_deleted=include_deleted)
+        raise errors.schema_not_found()
     normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
     candidate = parse_request(state, subject, request.started(), strict=False, normalize=normalize)
     versions = state.versions(subject, include_deleted=include_deleted)
@@ -47,10 +49,3 @@ def _version_with(
             return found, found.schema.fingerprint == sought.digest
     versions_of(state, subject, include_deleted=include_deleted)
     raise errors.schema_not_found()
-
-
-def _namesakes(state: State, subject: Subject) -> Iterator[Subject]:
-    if subject and context_of(subject) == DEFAULT_CONTEXT:
-        for context in state.context_names():
-            if (name := Subject(f":{context}:{subject}")) in state.subjects:
-                yield name

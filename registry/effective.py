@@ -77,7 +77,7 @@ def policy_in_force(state: State, subject: Subject) -> Policy:
 
 def mode_in_force(state: State, subject: Subject | None) -> Mode:
     """Return the mode of a subject, or of the registry for None."""
-    if state.modes.get(None) == Mode.READONLY_OVERRIDE:
+    if state.modes.get(None, state.modes.get(Subject(GLOBAL_SCOPE))) == Mode.READONLY_OVERRIDE:
         return Mode.READONLY_OVERRIDE
     for scope in (subject, *_wider_scopes(subject)):
         mode = state.modes.get(scope)

@@ -46,7 +46,7 @@ _LONG_TO_PACK = 64 * 1024
 _MAX_ACCEPTS = 256
 _MAX_PATH = 8192
 _PAGES = ("/docs", "/redoc", "/openapi.json")
-_SLASHES = re.compile("/{2,}")
+_BASE_URL = re.compile(r"/*(?:(contexts/[^/]+)/+(?=[^/]))?")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 _ENCODING_HEADERS = (b"content-encoding", b"content-length", b"x-request-id")
 _log = logging.getLogger("strata.http")
@@ -106,7 +106,7 @@ class Front:
 
     async def _slow(self, scope: Scope, receive: Receive, answer: "_Answer", media_type: bytes | None) -> None:
         key = (scope["raw_path"], scope["query_string"])
-        path = _SLASHES.sub("/", scope["raw_path"].decode("latin-1").split("?", 1)[0])
+        path = _from_base_url(scope["raw_path"].decode("latin-1").split("?", 1)[0])
         scope["path"] = path.rstrip("/") or "/"
         scope["root_path"] = ""
         removals = self._removals()
@@ -134,6 +134,8 @@ class Front:
         self._kept.put(key, kept, size + _BYTES_AROUND)
 
     def _enter_context(self, scope: Scope) -> None:
+        if "//" in scope["path"]:
+            raise errors.http_error(400, "Bad Request")
         path, query = within_context(scope["path"], scope["query_string"].decode("latin-1"))
         if path != scope["path"]:
             # The raw path too: a write is forwarded as what it stands for.
@@ -212,6 +214,13 @@ class _Answer:
         self.status = error.status
         body = orjson.dumps({"error_code": error.code, "message": error.message})
         await _send_bytes(self._send, error.status, _headers(self._media_type, self.request_id), body, None, b"")
+
+
+def _from_base_url(path: str) -> str:
+    """Take away the slashes that a base URL ends in, which may be that of a context."""
+    base = _BASE_URL.match(path)
+    start, context = (base.end(), base[1]) if base else (0, None)
+    return f"/{context + '/' if context else ''}{path[start:]}"
 
 
 def _headers(media_type: bytes, request_id: bytes) -> list[tuple[bytes, bytes]]:

@@ -81,7 +81,7 @@ class Health:
     def _tell_changes(self) -> None:
         reason = self.reason()
         if reason is not None and self._was_ready:
-            _log.error("not ready: %s", reason)
+            _log.log(logging.INFO if self._draining() else logging.ERROR, "not ready: %s", reason)
         elif reason is None and not self._was_ready:
             _log.info("ready again")
         self._was_ready = reason is None

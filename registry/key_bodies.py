@@ -6,7 +6,7 @@ from pydantic import Field
 
 from registry.decide.deks import AES256_GCM, Dek, DekRequest
 from registry.decide.keks import Kek, KekRequest
-from registry.wire_contracts import Answer, Body, Text
+from registry.wire_contracts import Answer, Body, Number, Text, Truth, Word
 from storage.records import Subject
 
 __all__ = ["Algorithm", "DekAnswer", "DekBody", "KekAnswer", "KekBody", "KekChange", "dek_answer", "kek_answer"]
@@ -21,13 +21,13 @@ _Material = Annotated[str, Field(max_length=16 * 1024)]
 class KekBody(Body):
     """A key encryption key to make."""
 
-    name: str = Field("", description="up to 64 letters, digits, `_` and `-`, a letter or `_` first")
+    name: Word = Field("", description="up to 64 letters, digits, `_` and `-`, a letter or `_` first")
     kms_type: _Short | None = Field(None, alias="kmsType", description="aws-kms, azure-kms, gcp-kms, hcvault, …")
     kms_key_id: _Short | None = Field(None, alias="kmsKeyId", description="the key within its KMS")
     kms_props: _Props | None = Field(None, alias="kmsProps", description="for clients; credentials are left out")
     doc: Text | None = None
-    shared: bool | None = Field(None, description="true is refused: this service has no access to a KMS")
-    deleted: bool | None = Field(None, description="soft-deleted from the start")
+    shared: Truth | None = Field(None, description="true is refused: this service has no access to a KMS")
+    deleted: Truth | None = Field(None, description="soft-deleted from the start")
 
     def request(self) -> KekRequest:
         """Return the request in the terms of the decisions."""
@@ -47,7 +47,7 @@ class KekChange(Body):
 
     kms_props: _Props | None = Field(None, alias="kmsProps")
     doc: Text | None = None
-    shared: bool | None = None
+    shared: Truth | None = None
 
     def change(self) -> dict[str, Any]:
         """Return the properties that the request holds, null ones included."""
@@ -57,13 +57,13 @@ class KekChange(Body):
 class DekBody(Body):
     """A version of a data encryption key to make."""
 
-    subject: str | None = Field(None, description="where the path does not say it")
-    version: int | None = Field(None, description="1 when absent")
+    subject: Word | None = Field(None, description="where the path does not say it")
+    version: Number | None = Field(None, description="1 when absent")
     algorithm: Algorithm | None = Field(None, description="AES256_GCM when absent")
     material: _Material | None = Field(
         None, alias="encryptedKeyMaterial", description="the key, encrypted by the KEK, in base64"
     )
-    deleted: bool | None = Field(None, description="soft-deleted from the start")
+    deleted: Truth | None = Field(None, description="soft-deleted from the start")
 
     def request(self, kek: str, subject: Subject, *, rewrap: bool = False) -> DekRequest:
         """Return the request in the terms of the decisions."""

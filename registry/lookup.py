@@ -1,6 +1,7 @@
 """Pure reads over State: what the routes ask, in the terms of the wire."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID
 
@@ -11,13 +12,16 @@ from storage.state import IdEntry, SchemaVersion, State
 
 __all__ = [
     "LATEST",
+    "has_prefix",
     "ids_of_guid",
+    "namesakes",
     "page",
     "parse_version",
     "schema_by_id",
     "schemas",
     "subjects",
     "uses_of",
+    "version_anywhere",
     "version_of",
     "version_to_compare",
     "version_with_properties",
@@ -48,16 +52,39 @@ def parse_version(text: str) -> int:
 
 
 def version_of(state: State, subject: Subject, version: int, *, include_deleted: bool) -> SchemaVersion:
-    """Return one version of a subject, or its latest that is not deleted.
+    """Return one version of a subject; the latest is one that is not deleted, whatever is to be seen.
 
     Raises:
         RegistryError: 40401, 40402.
     """
-    versions = versions_of(state, subject, include_deleted=include_deleted)
-    found = versions[-1] if version == LATEST else state.version(subject, version)
+    versions_of(state, subject, include_deleted=include_deleted)
+    found = state.latest(subject) if version == LATEST else state.version(subject, version)
     if found is None or (found.deleted and not include_deleted):
         raise errors.version_not_found(version)
     return found
+
+
+def version_anywhere(state: State, subject: Subject, version: int, *, include_deleted: bool) -> SchemaVersion:
+    """Return one version of a subject, or for a plain subject that lacks it, of a namesake in another context.
+
+    Raises:
+        RegistryError: 40401, 40402, as the subject itself has it.
+    """
+    try:
+        return version_of(state, subject, version, include_deleted=include_deleted)
+    except errors.RegistryError:
+        for namesake in namesakes(state, subject):
+            with suppress(errors.RegistryError):
+                return version_of(state, namesake, version, include_deleted=include_deleted)
+        raise
+
+
+def namesakes(state: State, subject: str) -> Iterator[Subject]:
+    """Yield the subjects of a plain subject's name in other contexts."""
+    if subject and context_of(subject) == DEFAULT_CONTEXT:
+        for context in state.context_names():
+            if (name := Subject(f":{context}:{subject}")) in state.subjects:
+                yield name
 
 
 def versions_of(
@@ -85,8 +112,8 @@ def version_with_properties(
     """
     entry: SchemaVersion
     for entry in reversed(versions_of(state, subject, include_deleted=include_deleted)):
-        properties = (entry.schema.value.metadata or {}).get("properties") or {}
-        if all(properties.get(name) == value for name, value in wanted):
+        properties = (entry.schema.value.metadata or {}).get("properties")
+        if properties and all(properties.get(name) == value for name, value in wanted):
             return entry
     raise errors.schema_not_found()
 
@@ -111,25 +138,24 @@ def subjects(state: State, prefix: str, *, include_deleted: bool, deleted_only: 
     return sorted(
         name
         for name in state.subject_names()
-        if _has_prefix(name, prefix) and _is_seen(state, name, include_deleted, deleted_only)
+        if has_prefix(name, prefix) and _is_seen(state, name, include_deleted, deleted_only)
     )
 
 
 def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, SchemaVersion] | None:
     """Return what an id names, and the version to show with it: the subject's own when it uses the id.
 
-    An id is looked up in the subject's context, and for an unqualified subject in every other context after that.
+    An id is looked up in the subject's context. Only the namesakes of a plain subject that use it, in other contexts,
+    come before somebody else's schema there.
     """
     name = subject_name(subject)
-    own = context_of(name)
-    others = [c for c in state.context_names() if c != own] if own == DEFAULT_CONTEXT and name else []
-    for context in (own, *others):
-        if entry := state.schema(context, schema_id):
-            own_use = _use_of(state, name, entry)
-            found = own_use or state.version(*entry.used_by[0])
-            if found:
-                return entry, found
-    return None
+    for owner in (name, *namesakes(state, name)):
+        entry = state.schema(context_of(owner), schema_id)
+        if entry and (use := _use_of(state, owner, entry)):
+            return entry, use
+    entry = state.schema(context_of(name), schema_id)
+    found = state.version(*entry.used_by[0]) if entry else None
+    return (entry, found) if entry and found else None
 
 
 def _use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | None:
@@ -140,10 +166,12 @@ def _use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | N
     return state.version(*[place for place in entry.used_by if place[0] == subject][-1])
 
 
-def schemas(state: State, prefix: str, *, include_deleted: bool, latest_only: bool) -> list[SchemaVersion]:
-    """Return the versions of the subjects under a prefix, by subject and version."""
+def schemas(
+    state: State, prefix: str, more: Iterable[Subject] = (), *, include_deleted: bool, latest_only: bool
+) -> list[SchemaVersion]:
+    """Return the versions of the subjects under a prefix, and of some more, by subject and version."""
     found: list[SchemaVersion] = []
-    for name in subjects(state, prefix, include_deleted=include_deleted, deleted_only=False):
+    for name in sorted({*subjects(state, prefix, include_deleted=include_deleted, deleted_only=False), *more}):
         versions = state.versions(name, include_deleted=include_deleted)
         found += versions[-1:] if latest_only else versions
     return found
@@ -178,12 +206,13 @@ def uses_of(state: State, schema_id: int, subject: str, *, include_deleted: bool
 
 
 def page(items: Sequence[_T], offset: int, limit: int) -> Sequence[_T]:
-    """Return a part of a list; a limit below zero is none."""
+    """Return a part of a list; a limit below 1 is none."""
     start = max(offset, 0)
-    return items[start:] if limit < 0 else items[start : start + limit]
+    return items[start : start + limit] if limit > 0 else items[start:]
 
 
-def _has_prefix(name: str, prefix: str) -> bool:
+def has_prefix(name: str, prefix: str) -> bool:
+    """Tell whether a subject is under a prefix; `:*:` stands for every context."""
     if prefix.startswith(_ALL_CONTEXTS):
         return name.split(":", 2)[-1].startswith(prefix.removeprefix(_ALL_CONTEXTS))
     plain = subject_name(prefix)

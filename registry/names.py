@@ -24,7 +24,8 @@ def writable_subject(text: str) -> Subject:
         RegistryError: 42208 for control characters and reserved names.
     """
     name = subject_name(text)
-    if any(unicodedata.category(c) == "Cc" for c in name) or name in _RESERVED or not _is_text(name):
+    plain = name.removeprefix(f":{context_of(name)}:")
+    if any(unicodedata.category(c) == "Cc" for c in name) or plain in _RESERVED or not _is_text(name):
         raise errors.invalid_subject(text)
     return name
 

@@ -71,7 +71,7 @@ def resolved(
             return
         for inner in entry.schema.value.references:
             follow(_target(state, entry.subject, inner), inner.name, (*around, place))
-        found[place] = ResolvedReference(name, entry.schema.text, f"{entry.subject} {entry.version}", direct=not around)
+        found[place] = ResolvedReference(name, entry.schema.text, f"{entry.subject} {entry.version}")
 
     for reference in references:
         follow(_target(state, subject, reference), reference.name, ())

@@ -17,7 +17,7 @@ import orjson
 import uvicorn
 
 from registry.app import create_app
-from registry.settings import LogFormat, Settings
+from registry.settings import LogFormat, SettingRefused, Settings
 from storage.log import Log, LogError
 from storage.open_log import open_log, without_password
 
@@ -48,6 +48,7 @@ def run(settings: Settings) -> None:
     listener = _bind(settings)
     port = listener.getsockname()[1]
     url = settings.url_for(port)
+    _log.info("opening %s", without_password(settings.log))
     log = open_for(settings, url)
     draining = threading.Event()
     try:
@@ -125,6 +126,7 @@ def open_for(settings: Settings, url: str | None = None, *, must_exist: bool = F
     Raises:
         StartError: it cannot be opened; the message says why and what to do, without a password.
     """
+    name = without_password(settings.log)
     try:
         return open_log(
             settings.log,
@@ -133,10 +135,12 @@ def open_for(settings: Settings, url: str | None = None, *, must_exist: bool = F
             kafka_config=settings.kafka_settings(),
             must_exist=must_exist,
         )
+    except SettingRefused as error:
+        raise StartError(f"--kafka-config (or STRATA_KAFKA_CONFIG): {error}") from None
     except ValueError as error:
-        raise StartError(f"--log (or STRATA_LOG) is {without_password(settings.log)!r}: {error}") from None
+        raise StartError(f"--log (or STRATA_LOG) is {name!r}: {error}") from None
     except LogError as error:
-        raise StartError(f"the log {without_password(settings.log)} cannot be opened: {error}") from None
+        raise StartError(f"the log {name} cannot be opened: {str(error).removeprefix(f'{name}: ')}") from None
 
 
 def _log_name(log_url: str) -> str:

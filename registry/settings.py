@@ -143,10 +143,14 @@ class Settings(BaseSettings):
         """Return the librdkafka settings from the file that holds them.
 
         Raises:
-            SettingRefused: a line is not NAME=VALUE.
+            SettingRefused: the file cannot be read, or a line is not NAME=VALUE.
         """
         found: dict[str, str] = {}
-        for number, line in enumerate(self.kafka_config.read_text().splitlines() if self.kafka_config else (), 1):
+        try:
+            lines = self.kafka_config.read_text().splitlines() if self.kafka_config else []
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingRefused(f"{self.kafka_config} cannot be read as text: {error}") from None
+        for number, line in enumerate(lines, 1):
             name, equals, value = line.strip().partition("=")
             if name and not name.startswith("#"):
                 if not equals:

@@ -54,7 +54,7 @@ def _reporting(command: Callable[..., int]) -> Callable[..., None]:
 @_kafka_config
 @_reporting
 def _export(source: str, file: str, *, force: bool, auth: str | None, kafka_config: Path | None) -> int:
-    r"""Write a whole registry into FILE: of a running service, or straight from its log.
+    """Write a whole registry into FILE: of a running service, or straight from its log.
 
     A log is exported record for record; a service tells all but what its interface has no words for. FILE gets its
     name when it is complete; `.gz` at its end packs it, `-` is standard output.
@@ -65,7 +65,7 @@ def _export(source: str, file: str, *, force: bool, auth: str | None, kafka_conf
     strata export https://user:password@registry.example:8081 backup.jsonl.gz
 
     Exit code 0 when done, 2 on failure.
-    """
+    """  # noqa: D301 - click wants the character itself
     from registry.transfer.files import check_free, write_export
 
     check_free(file, force=force)
@@ -82,7 +82,7 @@ def _export(source: str, file: str, *, force: bool, auth: str | None, kafka_conf
 @_kafka_config
 @_reporting
 def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None) -> int:
-    r"""Restore FILE into LOG, which must be empty: the same ids, versions, deletions, settings and contexts.
+    """Restore FILE into LOG, which must be empty: the same ids, versions, deletions, settings and contexts.
 
     FILE is checked before anything is written. A SQL log takes all or nothing. A Kafka topic takes large imports in
     batches; one that was interrupted is run again, and goes on where it stopped.
@@ -92,7 +92,7 @@ def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None
     strata import backup.jsonl.gz kafka://broker:9092/_schemas
 
     Exit code 0 when done, 2 on failure.
-    """
+    """  # noqa: D301 - click wants the character itself
     from registry.transfer.files import read_export
 
     copy = read_export(file)
@@ -121,7 +121,7 @@ def _migrate(
     to_auth: str | None,
     kafka_config: Path | None,
 ) -> int:
-    r"""Move a registry of any make, ids and versions kept, and compare both at the end.
+    """Move a registry of any make, ids and versions kept, and compare both at the end.
 
     A target URL is put into mode IMPORT while schemas are registered, and ends in the source's modes, or with --mode
     in that one. A run that was interrupted is run again, and goes on where it stopped. Put the source into mode
@@ -132,7 +132,7 @@ def _migrate(
     strata migrate --from http://confluent:8081 --to postgresql+psycopg://strata@db/strata
 
     Exit code 0 when done and nothing differs, 1 when something does (one line each), 2 on failure.
-    """
+    """  # noqa: D301 - click wants the character itself
     from registry.transfer.rest import Connection, is_service
 
     copy = _read(source, from_auth, kafka_config)
@@ -153,7 +153,7 @@ def _migrate(
 @_kafka_config
 @_reporting
 def _verify(a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_config: Path | None) -> int:
-    r"""Compare A with B, each the URL of a service, a log or an export file, and print each difference on a line.
+    """Compare A with B, each the URL of a service, a log or an export file, and print each difference on a line.
 
     Compared are versions, ids, GUIDs, types, texts, references, metadata, rule sets, deletion, configurations, modes,
     contexts with their highest ids, encryption keys, associations, and between logs and files records of other kinds;
@@ -164,7 +164,7 @@ def _verify(a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_con
     strata verify backup.jsonl.gz kafka://broker:9092/_schemas
 
     Exit code 0 when nothing differs, 1 when something does, 2 on failure.
-    """
+    """  # noqa: D301 - click wants the character itself
     return _compared(_read(a, a_auth, kafka_config), _read(b, b_auth, kafka_config))
 
 

@@ -5,6 +5,7 @@ Builders return bytes: the models of answers serve the OpenAPI document, and a t
 model.
 """
 
+import codecs
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -24,11 +25,14 @@ from registry.wire_contracts import (
     Body,
     MetadataAnswer,
     MetadataBody,
+    Number,
     RuleSetAnswer,
     RuleSetBody,
     SchemaTagsAnswer,
     SchemaTagsBody,
     Text,
+    Truth,
+    Word,
     tags_by_entity,
 )
 from storage.records import Reference
@@ -81,24 +85,24 @@ Flag = Annotated[bool, BeforeValidator(_lenient_flag)]
 class ReferenceBody(Body):
     """A name inside the schema, and the subject and version it stands for."""
 
-    name: str = ""
-    subject: str = ""
-    version: int = -1
+    name: Word = ""
+    subject: Word = ""
+    version: Number = -1
 
 
 class SchemaBody(Body):
     """A schema to register, look up or check."""
 
-    text: str | None = Field(None, alias="schema", description="the schema text; blank: the latest version")
-    schema_type: str | None = Field(None, alias="schemaType", description="AVRO when absent")
+    text: Word | None = Field(None, alias="schema", description="the schema text; blank: the latest version")
+    schema_type: Word | None = Field(None, alias="schemaType", description="AVRO when absent")
     references: list[ReferenceBody] | None = None
-    version: int | None = Field(None, description="the version it must get")
-    schema_id: int | None = Field(None, alias="id", description="the id it must get, in IMPORT mode")
+    version: Number | None = Field(None, description="the version it must get")
+    schema_id: Number | None = Field(None, alias="id", description="the id it must get, in IMPORT mode")
     metadata: MetadataBody | None = Field(None, description="absent: that of the version before")
     rule_set: RuleSetBody | None = Field(None, alias="ruleSet", description="absent: that of the version before")
     tags_to_add: list[SchemaTagsBody] | None = Field(None, alias="schemaTagsToAdd")
     tags_to_remove: list[SchemaTagsBody] | None = Field(None, alias="schemaTagsToRemove")
-    propagate_tags: bool | None = Field(
+    propagate_tags: Truth | None = Field(
         None, alias="propagateSchemaTags", description="put the tags of the version before into the text"
     )
 
@@ -122,7 +126,7 @@ class SchemaBody(Body):
 class TagsChange(Body):
     """A new version of a schema with other tags, metadata or rules."""
 
-    new_version: int | None = Field(None, alias="newVersion", description="the next one, when given")
+    new_version: Number | None = Field(None, alias="newVersion", description="the next one, when given")
     tags_to_add: list[SchemaTagsBody] | None = Field(None, alias="tagsToAdd")
     tags_to_remove: list[SchemaTagsBody] | None = Field(None, alias="tagsToRemove")
     metadata: MetadataBody | None = None
@@ -149,12 +153,12 @@ class ConfigChange(Body):
 
     alias: Text | None = Field(None, description="the subject that this name stands for")
     alias_for_deks: Text | None = Field(None, alias="aliasForDeks")
-    normalize: bool | None = None
-    validate_fields: bool | None = Field(None, alias="validateFields", description="refuse reserved field names")
-    validate_new_schemas: bool | None = Field(None, alias="validateNewSchemas")
-    validate_rules: bool | None = Field(None, alias="validateRules", description="true when absent")
-    compatibility: str | None = None
-    compatibility_policy: str | None = Field(
+    normalize: Truth | None = None
+    validate_fields: Truth | None = Field(None, alias="validateFields", description="refuse reserved field names")
+    validate_new_schemas: Truth | None = Field(None, alias="validateNewSchemas")
+    validate_rules: Truth | None = Field(None, alias="validateRules", description="true when absent")
+    compatibility: Word | None = None
+    compatibility_policy: Word | None = Field(
         None, alias="compatibilityPolicy", description="STRICT, LENIENT or LOGICAL"
     )
     compatibility_group: Text | None = Field(
@@ -174,7 +178,7 @@ class ConfigChange(Body):
 class ModeChange(Body):
     """The mode to set; null clears the scope's own."""
 
-    mode: str | None = None
+    mode: Word | None = None
 
 
 class ErrorAnswer(Answer):
@@ -346,7 +350,7 @@ async def read_body(request: Request, model: type[Body]) -> Any:
     if not data.strip() or data.strip() == b"null":
         raise errors.missing_body()
     try:
-        return model.model_validate(orjson.loads(data))
+        return model.model_validate(orjson.loads(data.removeprefix(codecs.BOM_UTF8)))
     except orjson.JSONDecodeError as error:
         raise errors.unreadable_body(f"The request body is not JSON: {error}") from None
     except ValidationError as error:
@@ -385,10 +389,13 @@ def registered(place: Registered, text: str | None = None) -> dict[str, Any]:
 
 
 def schema_string(
-    shown: SchemaVersion, *, subject: str, max_id: int | None, text: str | None = None, tags: Tags | None = None
+    shown: SchemaVersion, *, named: bool, max_id: int | None, text: str | None = None, tags: Tags | None = None
 ) -> dict[str, Any]:
-    """Return what an id names, in another text when one is given, with the tags that were asked for."""
-    content: dict[str, Any] = {"subject": shown.subject, "version": shown.version} if subject else {}
+    """Return what an id names, in another text when one is given, with the tags that were asked for.
+
+    `named`: with a subject and version that it stands for.
+    """
+    content: dict[str, Any] = {"subject": shown.subject, "version": shown.version} if named else {}
     content |= _content(shown.schema, text) | _tags(tags)
     if max_id is not None:
         content["maxId"] = max_id

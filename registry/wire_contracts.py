@@ -4,10 +4,11 @@
 empty, so that what means the same is the same.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from compat.tags import Entity, EntityType
 
@@ -16,17 +17,46 @@ __all__ = [
     "Body",
     "MetadataAnswer",
     "MetadataBody",
+    "Number",
     "RuleSetAnswer",
     "RuleSetBody",
     "SchemaTagsAnswer",
     "SchemaTagsBody",
     "Text",
+    "Truth",
+    "Word",
     "tags_by_entity",
 ]
 
 MAX_ENTRIES = 1000  # of any list or map here: the reference knows no bound
 
-Text = Annotated[str, Field(max_length=64 * 1024)]
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_TRUTHS: Final = {
+    text: value for value in (True, False) for text in (str(value), str(value).lower(), str(value).upper())
+}
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _as_number(value: object) -> object:
+    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _as_truth(value: object) -> object:
+    return _TRUTHS.get(value, value) if isinstance(value, str) else value
+
+
+# As the reference's parser has it, numbers and truth values may be in quotes, and either stands for a text.
+Word = Annotated[str, BeforeValidator(_as_text)]
+Number = Annotated[int, BeforeValidator(_as_number)]
+Truth = Annotated[bool, BeforeValidator(_as_truth)]
+Text = Annotated[str, BeforeValidator(_as_text), Field(max_length=64 * 1024)]
 Texts = Annotated[list[Text], Field(max_length=MAX_ENTRIES)]
 TextMap = Annotated[dict[Text, Text], Field(max_length=MAX_ENTRIES)]
 
@@ -78,7 +108,7 @@ class RuleBody(Body):
     expr: Text | None = None
     on_success: Text | None = Field(None, alias="onSuccess", description="an action, or of two modes two: `a,b`")
     on_failure: Text | None = Field(None, alias="onFailure", description="an action, or of two modes two: `a,b`")
-    disabled: bool | None = None
+    disabled: Truth | None = None
 
     def value(self) -> dict[str, Any]:
         """Return the rule as stored."""

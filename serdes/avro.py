@@ -13,7 +13,7 @@ here.
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from serdes.avro_decode import DEFAULT_LIMITS, Decoder, Limits, compile_decoder
 from serdes.avro_encode import Encoder, compile_encoder
@@ -47,7 +47,8 @@ class AvroSerializer(Serializer):
 
     Args:
         client: the registry.
-        schema: the schema of the values; one with references as a `Schema`.
+        schema: the schema of the values; one with references as a `Schema`; None where a setting such as
+            `use.latest.version` says which one of the registry it is.
         to_dict: turns an object of yours into what the schema describes; called with the object and the context.
         conf: settings under the names that Confluent's clients use, see `serdes.configuration`.
     """
@@ -58,7 +59,7 @@ class AvroSerializer(Serializer):
     def __init__(
         self,
         client: RegistryClient,
-        schema: str | Schema,
+        schema: str | Schema | None = None,
         to_dict: ToDict | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
@@ -66,9 +67,13 @@ class AvroSerializer(Serializer):
         self._given = (client, schema, to_dict, conf)
         self._schema = Schema(schema) if isinstance(schema, str) else schema
         self._encoders: SharedCache[Schema, Encoder] = SharedCache(client.settings.cache_size)
-        node = _node(client, self._schema)
-        self._name = _name(node)
-        self._encoders.get(self._schema.bare, lambda: compile_encoder(node))
+        self._name = None
+        if self._schema is None:
+            self._need_choice()
+        else:
+            node = _node(client, self._schema)
+            self._name = _name(node)
+            self._encoders.get(self._schema.bare, lambda: compile_encoder(node))
 
     def __reduce__(self) -> tuple[type["AvroSerializer"], tuple[Any, ...]]:
         return type(self), self._given
@@ -77,9 +82,9 @@ class AvroSerializer(Serializer):
         return self._name
 
     def _local(self, context: RecordContext) -> Schema:  # noqa: ARG002 - an interface
-        return self._schema
+        return cast("Schema", self._schema)
 
-    def _described(self) -> Schema:
+    def _described(self) -> Schema | None:
         return self._schema
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encoder, tuple[int, ...]]:  # noqa: ARG002

@@ -1,9 +1,10 @@
 """Which branch of a union a Python value is meant for.
 
-A value may say so itself: `("name", value)` names a record, enum or fixed, a mapping may carry its record's name under
-`-type`, and what a decoder tagged as `Branch` goes where it came from. Otherwise the branch that fits best is taken,
-the first among equals: an int goes to `int` before `long` before `double`, a float to `double` before `float`, a
-datetime to a timestamp, a mapping to the record with the most of its keys.
+A value may say so itself: `("name", value)` names a record, enum or fixed, or, where the union has no array that the
+tuple may be meant for, a primitive type; a mapping may carry its record's name under `-type`; and what a decoder tagged
+as `Branch` goes where it came from. Otherwise the branch that fits best is taken, the first among equals: an int goes
+to `int` before `long` before `double`, a float to `double` before `float`, a datetime to a timestamp, a mapping to the
+record with the most of its keys.
 
 Rules of this file: it looks at values and never writes bytes.
 """
@@ -55,6 +56,8 @@ def chooser(union: Union) -> Callable[[Any], tuple[int, Any]]:
         if isinstance(one, Record | Enum | Fixed)
         for name in (one.simple_name, one.name)
     }
+    if not any(isinstance(one, Array) for one in branches):
+        names = {str(one.kind): at for at, one in enumerate(branches) if isinstance(one, Primitive)} | names
 
     def choose(value: Any) -> tuple[int, Any]:
         if isinstance(value, Branch):

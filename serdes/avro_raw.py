@@ -126,7 +126,10 @@ def lowering(logical: Logical | None, size: int | None = None) -> Callable[[Any]
 
 def _date(value: Any) -> Any:
     if isinstance(value, str):
-        value = date.fromisoformat(value)
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            raise EncodeError("a date expected, found a text that is none") from None
     return value.toordinal() - _EPOCH_ORDINAL if isinstance(value, date) else value
 
 
@@ -170,6 +173,12 @@ _TIMES: dict[str, Callable[[Any], Any]] = {
 
 
 def _uuid_text(value: Any) -> Any:
+    """A text is looked at, for nobody could read the record if it were no UUID."""
+    if isinstance(value, str):
+        try:
+            UUID(value)
+        except ValueError:
+            raise EncodeError("a uuid expected, found a text that is none") from None
     return str(value) if isinstance(value, UUID) else value
 
 

@@ -4,6 +4,7 @@ Rules of this file: failures are handed to all who waited and are never kept; wh
 so that a hit takes no lock.
 """
 
+import os
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from threading import Lock
@@ -21,6 +22,7 @@ class SharedCache(Generic[K, V]):
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._lock = Lock()
+        self._process = os.getpid()
         self._values: dict[K, V] = {}
         self._loading: dict[K, Future[V]] = {}
 
@@ -42,6 +44,8 @@ class SharedCache(Generic[K, V]):
         return self._values.get(key)
 
     def _shared_load(self, key: K, load: Callable[[], V], is_fresh: Callable[[V], bool] | None) -> V:
+        if self._process != os.getpid():  # whoever held the lock or was loading when this process forked is not in it
+            self._lock, self._loading, self._process = Lock(), {}, os.getpid()
         with self._lock:
             if key in self._values:
                 value = self._values[key]

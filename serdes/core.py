@@ -8,6 +8,7 @@ registry, once for however many threads. Rules of a schema are found then too: a
 Rules of this file: it names subjects, asks the client, frames; no bytes of any format.
 """
 
+import copy
 import math
 import time
 from abc import ABC, abstractmethod
@@ -21,7 +22,7 @@ from serdes.cache import SharedCache
 from serdes.client import RegistryClient, Schema, context_of
 from serdes.compatibility import check_reads
 from serdes.configuration import Table, framing_of, settings_of, strategy_of
-from serdes.errors import DecodeError, NoSubject, SchemaError
+from serdes.errors import DecodeError, NoMessage, NoSubject, RegistryError, RuleError, SchemaError, SerdeError
 from serdes.framing import Frame, SchemaId, open_frame, read_header
 from serdes.model import RegisteredSchema
 from serdes.strategies import Context, RecordContext
@@ -37,6 +38,9 @@ Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
 ToDict = Callable[[Any, RecordContext], Any]
 FromDict = Callable[[Any, RecordContext], Any]
+
+_NOT_FOUND = 404
+_CHOICES = ("use.schema.id", "use.latest.with.metadata", "use.latest.version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +159,17 @@ class Serializer(ABC):
         self._check(latest.schema, subject, strict=conf["latest.compatibility.strict"])
         return latest, latest.schema
 
+    def _need_choice(self) -> None:
+        """Refuse to go without a schema where no setting says which one of the registry is meant."""
+        if all(self._conf[name] in (None, False) for name in _CHOICES):
+            raise ValueError(
+                f"without a schema one of {', '.join(_CHOICES)} must say which one of the registry is meant"
+            )
+
     def _check(self, schema: Schema, subject: str, *, strict: bool) -> None:
         """Refuse a schema of the registry that could not read what the local one describes."""
         local = self._described()
-        if strict and local.bare != schema.bare and schema.format == self.format:
+        if strict and local is not None and local.bare != schema.bare and schema.format == self.format:
             check_reads(self._client, schema, local, subject, imports=self._imports())
 
     def _imports(self) -> Mapping[str, Schema] | None:
@@ -174,8 +185,8 @@ class Serializer(ABC):
         """The schema to register, its references registered."""
 
     @abstractmethod
-    def _described(self) -> Schema:
-        """The schema of the values, as it is known without asking."""
+    def _described(self) -> Schema | None:
+        """The schema of the values, as it is known without asking; None where only the registry has it."""
 
     @abstractmethod
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
@@ -265,8 +276,12 @@ class Deserializer(ABC):
             scope = self._scopes.get((context.topic, context.field), lambda: self._scope(context)) or None
         schema = self._written(frame.schema, scope)
         if self._keeps_latest or (schema.rule_set is not None and schema.rule_set.concerns("READ")):
-            return self._ruled(frame, context, schema, scope)
-        return self._decoders.get((frame.schema, frame.indexes, scope), lambda: self._plain(frame, schema, scope))
+            return self._or_refusal(frame, lambda: self._ruled(frame, context, schema, scope), lasts=False)
+        return self._decoders.get(
+            (frame.schema, frame.indexes, scope),
+            lambda: self._or_refusal(frame, lambda: Source(self._reader(schema, frame.indexes, scope)), lasts=True),
+            is_fresh=_is_fresh,
+        )
 
     def _written(self, named: int | UUID, scope: str | None) -> Schema:
         if isinstance(named, int):
@@ -277,23 +292,36 @@ class Deserializer(ABC):
             raise SchemaError(f"the schema {named} is in the format {schema.format}, not {self.format}")
         return schema
 
-    def _plain(self, frame: Frame, schema: Schema, scope: str | None) -> Source:
+    def _or_refusal(self, frame: Frame, make: Callable[[], Source], *, lasts: bool) -> Source:
+        """What reads a frame, or what refuses it at once: a topic may be full of frames whose schema cannot be read.
+
+        A text that cannot be read stays so (`lasts`). What depends on the latest version, on what is installed, or on a
+        reference that is not there is tried again as unknown ids are. Paths to messages are not remembered: a damaged
+        frame may have any.
+        """
+        refusal: SerdeError
         try:
-            return Source(self._reader(schema, frame.indexes, scope))
+            return make()
         except SchemaError as error:
-            raise SchemaError(f"the schema {frame.schema} cannot be read: {error}") from None
+            refusal = type(error)(f"the schema {frame.schema} cannot be read: {error}")
+            if isinstance(error, NoMessage):
+                raise refusal from None
+        except RuleError as error:
+            refusal, lasts = error, False
+        except RegistryError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            refusal, lasts = error, False
+        return Source(_refusing(refusal), math.inf if lasts else time.monotonic() + self._client.settings.missing_ttl)
 
     def _ruled(self, frame: Frame, context: RecordContext, schema: Schema, scope: str | None) -> Source:
         """What reads by the rules of the schemas on the way to the one wanted."""
         from serdes.rules.contracts import reading_of
 
-        try:
-            subject = self._subject(context, schema, frame.indexes, scope)
-            latest = self._latest(subject)
-            shapes = self._shapes(schema, frame.indexes, subject or None)
-            rules = reading_of(self._runner, self._client, subject, schema, latest, shapes)
-        except SchemaError as error:
-            raise SchemaError(f"the schema {frame.schema} cannot be read: {error}") from None
+        subject = self._subject(context, schema, frame.indexes, scope)
+        latest = self._latest(subject)
+        shapes = self._shapes(schema, frame.indexes, subject or None)
+        rules = reading_of(self._runner, self._client, subject, schema, latest, shapes)
         plain = rules.plain
         return Source(plain or rules.decode, _until(self._conf), rules if plain is None else None)
 
@@ -336,6 +364,13 @@ class Deserializer(ABC):
     @abstractmethod
     def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "Shapes":
         """What the format knows of payloads written with a schema."""
+
+
+def _refusing(error: SerdeError) -> Decode:
+    def refuse(payload: bytes) -> Any:  # noqa: ARG001 - an interface
+        raise copy.copy(error) from error.__cause__
+
+    return refuse
 
 
 def _is_fresh(one: Target | Source) -> bool:

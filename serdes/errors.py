@@ -6,6 +6,7 @@
     ├── EncodeError           the value does not fit the schema
     ├── NoSubject             the subject name strategy lacks a topic or a record name
     ├── SchemaError           the schema text cannot be used
+    │   └── NoMessage         the path in the frame leads to no message of the schema
     ├── RuleError             a rule of the schema failed
     ├── RegistryError         the registry answered: no
     ├── TokenError            the endpoint that gives out access tokens gave none
@@ -22,6 +23,7 @@ __all__ = [
     "DecodeReason",
     "EncodeError",
     "FrameError",
+    "NoMessage",
     "NoSubject",
     "RegistryError",
     "RegistryUnavailable",
@@ -50,6 +52,10 @@ class NoSubject(SerdeError):
 
 class SchemaError(SerdeError):
     """The schema text, or what it refers to, cannot be used."""
+
+
+class NoMessage(SchemaError):
+    """The path in a Protobuf frame leads to no message of the schema, which may be good for other frames."""
 
 
 class DecodeReason(StrEnum):

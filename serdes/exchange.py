@@ -12,7 +12,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from serdes.errors import SerdeError
-from serdes.settings import ClientSettings
+from serdes.settings import ClientSettings, split_userinfo
 
 __all__ = ["RETRIED", "Answer", "backoff", "brief", "exchange", "open_pool", "retry_after"]
 
@@ -41,14 +41,19 @@ def open_pool(
     """Connections to some hosts, with the time-outs of the settings."""
     files = {"ca_certs": ca_file, "cert_file": cert_file, "key_file": key_file}
     tls: dict[str, Any] = {name: file for name, file in files.items() if file is not None}
-    return urllib3.PoolManager(
-        num_pools=hosts,
-        maxsize=settings.pool_size,
-        block=True,
-        timeout=urllib3.Timeout(connect=settings.timeout, read=settings.timeout),
-        retries=False,
+    options: dict[str, Any] = {
+        "num_pools": hosts,
+        "maxsize": settings.pool_size,
+        "block": True,
+        "timeout": urllib3.Timeout(connect=settings.timeout, read=settings.timeout),
+        "retries": False,
         **tls,
-    )
+    }
+    if settings.proxy is None:
+        return urllib3.PoolManager(**options)
+    address, userinfo = split_userinfo(settings.proxy)
+    headers = None if userinfo is None else urllib3.make_headers(proxy_basic_auth=":".join(userinfo))
+    return urllib3.ProxyManager(address, proxy_headers=headers, **options)
 
 
 def exchange(

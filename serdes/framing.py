@@ -185,6 +185,8 @@ def read_header(context: Any) -> bytes | None:
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     for key, value in pairs:
         if key == name:
+            if value is not None and not isinstance(value, bytes | bytearray | memoryview):
+                raise FrameError(f"the header {name} is not bytes")
             return value if value is None else bytes(value)
     return None
 
@@ -195,6 +197,7 @@ def _in_header(payload: bytes, context: Any, schema: SchemaId) -> bytes:
     if isinstance(headers, dict):
         headers[name] = value
     elif isinstance(headers, list):
+        headers[:] = [pair for pair in headers if pair[0] != name]  # of several some readers take the first
         headers.append((name, value))
     else:
         raise FrameError("the schema goes into the headers of the record, and the context has none to add to")

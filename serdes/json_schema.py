@@ -11,10 +11,12 @@ Rules of this file: what the validator sees has been parsed by orjson, whose dep
 is not; it fetches nothing, whatever a schema says.
 """
 
+import dataclasses
 import json
+import math
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urljoin
 
 import jsonschema_rs
@@ -43,6 +45,8 @@ _DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in rang
 _LONG_INTEGER = b"0" * 19
 """So many digits may be more than 64 bits hold; looked for this way, since a pattern takes thirty times as long."""
 _LONGEST_MESSAGE = 300
+_MOST_EXPLAINED = 10_000
+"""Ways through the branches of a schema; where there may be more, an error does not say which one went wrong."""
 
 
 class JsonSerializer(Serializer):
@@ -50,7 +54,8 @@ class JsonSerializer(Serializer):
 
     Args:
         client: the registry.
-        schema: the JSON Schema of the values; one with references as a `Schema`.
+        schema: the JSON Schema of the values; one with references as a `Schema`; None where a setting such as
+            `use.latest.version` says which one of the registry it is.
         to_dict: turns an object of yours into what JSON knows; called with the object and the context.
         conf: settings under the names that Confluent's clients use, see `serdes.configuration`.
     """
@@ -61,14 +66,18 @@ class JsonSerializer(Serializer):
     def __init__(
         self,
         client: RegistryClient,
-        schema: str | Schema,
+        schema: str | Schema | None = None,
         to_dict: ToDict | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(client, to_dict, conf)
         self._given = (client, schema, to_dict, conf)
         self._schema = Schema(schema, JSON) if isinstance(schema, str) else schema
-        self._name = _title(_document(self._schema.text))
+        self._name = None
+        if self._schema is None:
+            self._need_choice()
+        else:
+            self._name = _title(_document(self._schema.text))
 
     def __reduce__(self) -> tuple[type["JsonSerializer"], tuple[Any, ...]]:
         return type(self), self._given
@@ -77,9 +86,9 @@ class JsonSerializer(Serializer):
         return self._name
 
     def _local(self, context: RecordContext) -> Schema:  # noqa: ARG002 - an interface
-        return self._schema
+        return cast("Schema", self._schema)
 
-    def _described(self) -> Schema:
+    def _described(self) -> Schema | None:
         return self._schema
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:  # noqa: ARG002
@@ -194,8 +203,13 @@ def _compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validat
         validator = jsonschema_rs.validator_for(document, registry=registry, base_uri=base or None, offline=True)
     except (ValueError, TypeError) as error:
         raise SchemaError(f"the JSON Schema cannot be used: {_brief(error)}") from None
+    branches = _most_branches([document, *resources.values()])
 
     def validate(value: Any) -> None:
+        if validator.is_valid(value):
+            return
+        if branches > 1 and branches ** _depth(value) > _MOST_EXPLAINED:
+            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, in one of many ways")
         try:
             validator.validate(value)
         except jsonschema_rs.ValidationError as error:
@@ -205,6 +219,30 @@ def _compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validat
             raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, deep inside") from None
 
     return validate
+
+
+def _most_branches(documents: list[Any]) -> int:
+    """The most branches that a schema offers in one place, if it has a `$ref` by which they may come again below."""
+    most, refers, rest = 1, False, documents
+    while rest:
+        below: list[Any] = []
+        for one in rest:
+            if isinstance(one, dict):
+                most = max([most, *(len(one[key]) for key in ("oneOf", "anyOf") if isinstance(one.get(key), list))])
+                refers = refers or not one.keys().isdisjoint(("$ref", "$dynamicRef", "$recursiveRef"))
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+        rest = below
+    return most if refers else 1
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        depth, level = depth + 1, [one for values in inner for one in values if isinstance(one, dict | list)]
+    return depth
 
 
 def _place(document: Any, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]) -> None:
@@ -246,9 +284,34 @@ def load(payload: bytes) -> Any:
 
 def _dump(value: Any) -> bytes:
     try:
-        return orjson.dumps(value, default=_plain)
+        payload = orjson.dumps(value, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise EncodeError(f"the value cannot be written as JSON: {error}") from error.__cause__
+    if b"null" in payload:  # which is what orjson makes of NaN
+        _check_finite(value, ())
+    return payload
+
+
+def _check_finite(value: Any, path: tuple[str, ...]) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise EncodeError("the value cannot be written as JSON: it holds NaN or an infinity", path=".".join(path))
+    for name, inner in _inside(value):
+        _check_finite(inner, (*path, str(name)))
+
+
+def _inside(value: Any) -> Iterable[tuple[Any, Any]]:
+    if value is None or isinstance(value, str | int | float):
+        return ()
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, list | tuple):
+        return enumerate(value)
+    if dataclasses.is_dataclass(value):
+        return [(one.name, getattr(value, one.name, None)) for one in dataclasses.fields(value)]
+    try:
+        return _inside(_plain(value))
+    except TypeError:  # times and the like
+        return ()
 
 
 def _plain(value: Any) -> Any:

@@ -10,13 +10,13 @@ Needs the extra `protobuf`.
 Rules of this file: bytes are protobuf's business, descriptors are `serdes.protobuf_files`'.
 """
 
+import copy
 import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.json_format import Error as JsonError
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import EncodeError as WriteError
 from google.protobuf.message import Message
@@ -29,6 +29,7 @@ from serdes.core import Decode, Deserializer, Encode, FromDict, Serializer
 from serdes.errors import DecodeError, DecodeReason, EncodeError, SchemaError
 from serdes.model import PROTOBUF, Reference
 from serdes.protobuf_files import find_message, imports_of, indexes_of, is_known, link, text_of
+from serdes.protobuf_json import to_json
 from serdes.references import resolve
 from serdes.strategies import RecordContext
 
@@ -57,6 +58,7 @@ class ProtobufSerializer(Serializer):
         self._given = (client, message_type, conf)
         self._type = message_type
         self._message: Any = message_type.DESCRIPTOR  # types-protobuf gives two types for it
+        self._serialize: Any = message_type.SerializeToString  # of the class: fields of that name hide it in messages
         self._reference_subject = self._conf["reference.subject.name.strategy"]
 
     def __reduce__(self) -> tuple[type["ProtobufSerializer"], tuple[Any, ...]]:
@@ -66,25 +68,30 @@ class ProtobufSerializer(Serializer):
         return str(self._message.full_name)
 
     def _local(self, context: RecordContext) -> Schema:
-        return self._registered(self._message.file, context)
+        return self._registered(self._message.file, context, {})
 
-    def _registered(self, file: FileDescriptor, context: RecordContext) -> Schema:
-        """The schema of a file, each of its imports registered, or looked up, under a subject of its own."""
+    def _registered(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Schema:
+        """The schema of a file, each of its imports registered, or looked up, once under a subject of its own."""
         references = []
         for one in file.dependencies:
             if self._conf["skip.known.types"] and is_known(one.name):
                 continue
-            schema = self._registered(one, context)
-            subject = one.name if self._reference_subject is None else self._reference_subject(context, one)
-            normalize, version = self._conf["normalize.schemas"], None
-            if self._conf["auto.register.schemas"]:
-                version = self._client.register(subject, schema, normalize=normalize).version
-            if version is None:
-                version = self._client.lookup(subject, schema, normalize=normalize).version
-            if version is None:
-                raise SchemaError(f"the registry did not tell the version of {one.name}")
-            references.append(Reference(one.name, subject, version))
+            if one.name not in known:
+                known[one.name] = self._reference(one, context, known)
+            references.append(known[one.name])
         return Schema(text_of(file), PROTOBUF, tuple(references))
+
+    def _reference(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Reference:
+        schema = self._registered(file, context, known)
+        subject = file.name if self._reference_subject is None else self._reference_subject(context, file)
+        normalize, version = self._conf["normalize.schemas"], None
+        if self._conf["auto.register.schemas"]:
+            version = self._client.register(subject, schema, normalize=normalize).version
+        if version is None:
+            version = self._client.lookup(subject, schema, normalize=normalize).version
+        if version is None:
+            raise SchemaError(f"the registry did not tell the version of {file.name}")
+        return Reference(file.name, subject, version)
 
     def _described(self) -> Schema:
         return Schema(text_of(self._message.file), PROTOBUF)
@@ -119,9 +126,10 @@ class ProtobufSerializer(Serializer):
         if not isinstance(message, self._type):
             raise EncodeError(f"a {self._message.full_name} expected, found {type(message).__name__}")
         try:
-            return message.SerializeToString()
+            payload: bytes = self._serialize(message)
         except (WriteError, ValueError) as error:
             raise EncodeError(str(error)) from None
+        return payload
 
 
 class ProtobufDeserializer(Deserializer):
@@ -153,7 +161,9 @@ class ProtobufDeserializer(Deserializer):
         self._given = (client, message_type, from_dict, conf)
         self._type = message_type
         self._as_dict = as_dict
-        self._files: SharedCache[tuple[Schema, str | None], FileDescriptor] = SharedCache(client.settings.cache_size)
+        self._files: SharedCache[tuple[Schema, str | None], FileDescriptor | SchemaError] = SharedCache(
+            client.settings.cache_size
+        )
 
     def __reduce__(self) -> tuple[Callable[..., "ProtobufDeserializer"], tuple[Any, ...]]:
         return functools.partial(type(self), as_dict=self._as_dict), self._given
@@ -168,8 +178,17 @@ class ProtobufDeserializer(Deserializer):
         return _decoder(wanted, as_dict=self._as_dict)
 
     def _file(self, schema: Schema, subject: str | None) -> FileDescriptor:
-        """A schema linked, once for all paths: one that leads nowhere may stand in every frame of a topic."""
-        return self._files.get((schema.bare, subject), lambda: link(schema, resolve(self._client, schema, subject)))
+        """A schema linked or refused, once for all paths: one that leads nowhere may be in every frame of a topic."""
+        found = self._files.get((schema.bare, subject), lambda: self._linked(schema, subject))
+        if isinstance(found, SchemaError):
+            raise copy.copy(found)
+        return found
+
+    def _linked(self, schema: Schema, subject: str | None) -> FileDescriptor | SchemaError:
+        try:
+            return link(schema, resolve(self._client, schema, subject))
+        except SchemaError as error:
+            return error
 
     def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str:
         return str(find_message(self._file(schema, subject), indexes).full_name)
@@ -205,12 +224,11 @@ def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
 
 
 def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
-    name = kind.DESCRIPTOR.full_name
+    name, parse = kind.DESCRIPTOR.full_name, kind.FromString
 
     def decode(payload: bytes) -> Any:
-        message = kind()
         try:
-            message.ParseFromString(payload)
+            message = parse(payload)
         except (ParseError, ValueError, RecursionError) as error:
             raise DecodeError(DecodeReason.MALFORMED, f"no {name}: {error}") from None
         return dict_of(message) if as_dict else message
@@ -221,7 +239,8 @@ def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
 def dict_of(message: Message) -> dict[str, Any]:
     """A message as protobuf's JSON has it, but for names; DecodeError where that has no such value."""
     try:
-        return MessageToDict(message, preserving_proto_field_name=True)
-    except (JsonError, ParseError, ValueError, TypeError, RecursionError):  # their texts hold the value
-        detail = f"JSON has no value for something in the {message.DESCRIPTOR.full_name}, such as a time out of range"
+        return to_json(message)
+    except (JsonError, ParseError, ValueError, TypeError, RecursionError, AttributeError):  # their texts hold the value
+        name = type(message).DESCRIPTOR.full_name
+        detail = f"JSON has no value for something in the {name}, such as a time out of range"
         raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None

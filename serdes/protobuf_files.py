@@ -19,7 +19,7 @@ from compat.protobuf.names import Names
 from compat.protobuf.parser import parse
 from compat.protobuf.to_descriptor import file_to_descriptor
 from compat.schema import ResolvedReference, SchemaParseError
-from serdes.errors import SchemaError
+from serdes.errors import NoMessage, SchemaError
 from serdes.model import PROTOBUF, Schema
 
 __all__ = ["find_message", "imports_of", "indexes_of", "is_known", "link", "text_of"]
@@ -71,6 +71,7 @@ class _Pool:
         _drop_options(file)
         for message in file.message_type:
             _name_entries(message)
+            _part_json_names(message)
         self._pool.AddSerializedFile(file.SerializeToString())
         return self._pool.FindFileByName(name)
 
@@ -108,6 +109,21 @@ def _name_entries(message: DescriptorProto) -> None:
                 break
 
 
+def _part_json_names(message: DescriptorProto) -> None:
+    """Give fields of which two would have one name in JSON (`a_b`, `aB`) those of the schema."""
+    for nested in message.nested_type:
+        _part_json_names(nested)
+    names = [_json_name(field.name) for field in message.field]
+    if len(set(names)) < len(names):
+        for field in message.field:
+            field.json_name = field.name
+
+
+def _json_name(name: str) -> str:
+    front, *rest = name.split("_")
+    return front + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
 def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
     """The message at a path of indexes.
 
@@ -118,11 +134,11 @@ def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
     found: Descriptor | None = None
     for index in indexes:
         if index >= len(messages):
-            raise SchemaError(f"the schema has no message at {list(indexes)[:5]}")
+            raise NoMessage(f"the schema has no message at {list(indexes)[:5]}")
         found = messages[index]
         messages = list(found.nested_types)
     if found is None:
-        raise SchemaError("the path to the message is empty")
+        raise NoMessage("the path to the message is empty")
     return found
 
 

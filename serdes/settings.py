@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-__all__ = ["ClientSettings"]
+__all__ = ["ClientSettings", "split_userinfo"]
 
 _HEADER_VALUE = re.compile(r"[!-~]+")
 
@@ -41,6 +41,7 @@ class ClientSettings:
         ca_file: certificates to trust for https, instead of the system's.
         cert_file: own certificate for https.
         key_file: its key.
+        proxy: an HTTP proxy to ask through, for tokens too; credentials may stand in its URL.
     """
 
     urls: tuple[str, ...]
@@ -65,16 +66,19 @@ class ClientSettings:
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
+    proxy: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not self.urls:
             raise ValueError("a registry client needs at least one URL")
-        if any(_split_userinfo(url)[1] for url in self.urls):
+        if any(split_userinfo(url)[1] for url in self.urls):
             # Here they would show in every repr; and so in the plans of Spark.
             raise ValueError(
                 "credentials do not belong into urls: give username and password, or use ClientSettings.of"
             )
         _check_credentials(self)
+        if self.proxy is not None:
+            _check_proxy(self.proxy)
         for name, least in (("retries", 0), ("backoff", 0), ("max_backoff", 0), ("missing_ttl", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; allowed is {least} or more")
@@ -88,7 +92,7 @@ class ClientSettings:
         given = url.split(",") if isinstance(url, str) else url
         urls = []
         for one in given:
-            base, userinfo = _split_userinfo(one.strip())
+            base, userinfo = split_userinfo(one.strip())
             urls.append(base)
             if userinfo is not None and options.get("username") is None:
                 options["username"], options["password"] = userinfo
@@ -171,6 +175,7 @@ _CONF: Mapping[str, _Reader] = {
     "ssl.ca.location": _text("ca_file"),
     "ssl.certificate.location": _text("cert_file"),
     "ssl.key.location": _text("key_file"),
+    "proxy": _text("proxy"),
     "timeout": _number("timeout", float),
     "cache.capacity": _number("cache_size", int),
     "max.retries": _number("retries", int),
@@ -213,6 +218,16 @@ def _check_credentials(one: ClientSettings) -> None:
         _check_token_url(one.token_url)
 
 
+def _check_proxy(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise ValueError("the URL of the proxy cannot be read") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError("the proxy must look like http://host:3128 or http://name:password@host:3128")
+
+
 def _check_token_url(url: str) -> None:
     try:
         parts = urlsplit(url)
@@ -225,7 +240,8 @@ def _check_token_url(url: str) -> None:
         raise ValueError("credentials do not belong into token_url: give client_id and client_secret")
 
 
-def _split_userinfo(url: str) -> tuple[str, tuple[str, str] | None]:
+def split_userinfo(url: str) -> tuple[str, tuple[str, str] | None]:
+    """A base URL and the credentials that stood in it."""
     try:
         parts = urlsplit(url)
         port = parts.port

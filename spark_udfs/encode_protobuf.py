@@ -72,9 +72,9 @@ def protobuf_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes
         message = make()
         fill(message, value)
         try:
-            payload: bytes = message.SerializeToString()
+            payload: bytes = make.SerializeToString(message)
         except (WriteError, ValueError):
-            missing = message.FindInitializationErrors()
+            missing = make.FindInitializationErrors(message)
             raise EncodeError("a value expected, found null", path=missing[0] if missing else "") from None
         return payload
 

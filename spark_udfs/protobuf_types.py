@@ -214,7 +214,7 @@ def _getter(field: FieldDescriptor) -> Get:
     if field.is_repeated or not _has_presence(field):
         return lambda messages: list(map(get, messages))
     name = field.name
-    return lambda messages: [get(one) if one.HasField(name) else None for one in messages]
+    return lambda messages: [get(one) if type(one).HasField(one, name) else None for one in messages]
 
 
 def _structs(columns: Sequence[tuple[str, Get, Build]], kind: pa.StructType, absent: Any) -> Build:

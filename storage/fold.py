@@ -179,8 +179,11 @@ class Fold:
             self._unlink(old)
             self._removals += 1
             held = ids.schemas.get(schema_id)
-        elif versions and number < next(reversed(versions)):
-            self._out_of_order.add(subject)
+        elif versions:
+            if number < next(reversed(versions)):
+                self._out_of_order.add(subject)
+            # An id that the subject uses already is shown with this version from now on.
+            self._removals += held is not None and any(entry.schema is held.schema for entry in versions.values())
         schema = ids.link(held, schema, place)
         versions[number] = SchemaVersion(subject, number, schema, timestamp, value.deleted)
         if schema.value.references:

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaException, Message
 from confluent_kafka.admin import AdminClient
 
 from storage.fencing import Fencing
@@ -107,7 +107,10 @@ class KafkaLog:
         self._fencing = fencing
         self._timeouts = timeouts or Timeouts()
         self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
-        admin = AdminClient(self._client)
+        try:
+            admin = AdminClient(self._client)
+        except KafkaException as error:
+            raise LogError(f"the settings of the Kafka client cannot be used: {error.args[0].str()}") from None
         self._max_bytes = prepare_topic(admin, topic, self._timeouts.start, must_exist=must_exist)
         self._end = End(admin, self._client, topic)
         self._reader = Cursor(self._client, topic)

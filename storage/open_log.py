@@ -64,7 +64,7 @@ def _open(
         from storage.sql_log import SqlLog
 
         return SqlLog(url, must_exist=must_exist)
-    if kafka := _KAFKA.fullmatch(url):
+    if (kafka := _KAFKA.fullmatch(url)) and _has_ports(unquote(kafka["bootstrap"])):
         from storage.kafka_log import KafkaLog
 
         return KafkaLog(
@@ -77,6 +77,12 @@ def _open(
         )
     # Only the scheme is repeated: what follows may hold a password.
     raise ValueError(f"{scheme + ':…' if scheme else 'This'} is not the URL of a log; allowed are {_FORMS}")
+
+
+def _has_ports(bootstrap: str) -> bool:
+    """Whether what follows the colon of each host is a number: a client would go on looking for such a host in vain."""
+    ends = (server.rpartition(":") for server in bootstrap.split(","))
+    return all(not colon or end.endswith("]") or end.isdecimal() for _, colon, end in ends)
 
 
 def without_password(url: str) -> str:

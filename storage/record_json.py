@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from storage.fingerprint import fingerprint
 from storage.log import Record
 from storage.records import (
     CONFIG_FIELDS,
@@ -262,7 +263,7 @@ def decode_value(key: Key, data: bytes | None) -> Value:
         case SchemaKey():
             return _schema_value(key, content)
         case ConfigKey():
-            return ConfigValue({name: content[name] for name in CONFIG_FIELDS if content.get(name) is not None})
+            return _config_value(content)
         case ModeKey():
             return _typed(content, "mode", str)
         case DeleteSubjectKey():
@@ -360,6 +361,19 @@ def _schema_value(key: SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
         content.get("ruleSet"),
         deleted=_typed(content, "deleted", bool, default=False),
     )
+
+
+def _config_value(content: Mapping[str, Any]) -> ConfigValue:
+    fields: dict[str, Any] = {
+        name: _typed(content, name, kind) for name, kind in CONFIG_FIELDS.items() if content.get(name) is not None
+    }
+    for layer in ("default", "override"):
+        try:
+            # What no identity can be computed from could not become part of a schema.
+            fingerprint("", (), fields.get(f"{layer}Metadata"), fields.get(f"{layer}RuleSet"))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise RecordError(f"the {layer} metadata or rule set is of another shape: {error}") from None
+    return ConfigValue(fields)
 
 
 def _association_value(content: Mapping[str, Any]) -> AssociationValue:

@@ -189,21 +189,23 @@ class SchemaValue(NamedTuple):
     deleted: bool = False
 
 
-# Every field of a configuration in the order in which it is written; values are kept as they came.
-CONFIG_FIELDS = (
-    "alias",
-    "aliasForDeks",
-    "normalize",
-    "validateFields",
-    "validateNewSchemas",
-    "validateRules",
-    "compatibilityLevel",
-    "compatibilityPolicy",
-    "compatibilityGroup",
-    "defaultMetadata",
-    "overrideMetadata",
-    "defaultRuleSet",
-    "overrideRuleSet",
+# Every field of a configuration in the order in which it is written, and its type; values are kept as they came.
+CONFIG_FIELDS: Mapping[str, type] = MappingProxyType(
+    {
+        "alias": str,
+        "aliasForDeks": str,
+        "normalize": bool,
+        "validateFields": bool,
+        "validateNewSchemas": bool,
+        "validateRules": bool,
+        "compatibilityLevel": str,
+        "compatibilityPolicy": str,
+        "compatibilityGroup": str,
+        "defaultMetadata": dict,
+        "overrideMetadata": dict,
+        "defaultRuleSet": dict,
+        "overrideRuleSet": dict,
+    }
 )
 
 

@@ -23,7 +23,6 @@ def set_config(state: State, scope: Subject | None, change: Mapping[str, Any]) -
         RegistryError: 42203 for a level that is none, 42210 for a rule set with an impossible rule, 42205 in a
             read-only scope.
     """
-    _check_writable(state, scope)
     before = state.configs.get(scope, ConfigValue()).fields
     checked = {
         _stored_name(name): None if value is None else _CHECKS.get(name, _as_it_is)(value)
@@ -34,6 +33,7 @@ def set_config(state: State, scope: Subject | None, change: Mapping[str, Any]) -
     if _validates_rules(state, scope, after):
         for name in _RULE_SETS & checked.keys() & after.keys():
             check_rule_set(after[name])
+    _check_writable(state, scope)
     answer = {_ANSWERED_AS.get(name, name): after[name] for name in CONFIG_FIELDS if name in after}
     return Decision(answer, [encode(ConfigKey(scope), ConfigValue(MappingProxyType(after)))])
 
@@ -44,14 +44,11 @@ def delete_config(state: State, scope: Subject | None, default: Level) -> Decisi
     Raises:
         RegistryError: 40401 when the scope has none, 42205 when it is read-only.
     """
-    _check_writable(state, scope)
     own = state.configs.get(scope)
-    if scope is None:
-        answer = config_in_force(state, None, default)
-    elif own is None:
+    if own is None and scope is not None:
         raise errors.subject_not_found(scope)
-    else:
-        answer = dict(own.fields)
+    _check_writable(state, scope)
+    answer = dict(own.fields) if own and scope is not None else config_in_force(state, None, default)
     return Decision(answer, [encode(ConfigKey(scope))] if own else [])
 
 

@@ -47,41 +47,38 @@ def delete_with_association(state: State, subject: Subject, now: int) -> list[Re
 def _deletion(
     state: State, subject: Subject, versions: list[SchemaVersion], *, permanent: bool
 ) -> Decision[list[Version]]:
-    _check_writable(state, subject)
     live = [entry for entry in versions if not entry.deleted]
+    if not permanent and not live:
+        raise errors.subject_soft_deleted(subject)
+    _check_writable(state, subject)
     check_unreferenced(state, versions if permanent else live, permanent=permanent, within=subject)
     if permanent:
         if live:
             raise errors.subject_not_soft_deleted(subject)
         return Decision([entry.version for entry in versions], list(hard_delete(state, subject, versions)))
-    if not live:
-        raise errors.subject_soft_deleted(subject)
     return Decision([entry.version for entry in live], [encode(DeleteSubjectKey(subject), versions[-1].version)])
 
 
 def delete_version(state: State, subject: Subject, version: int | None, *, permanent: bool) -> Decision[Version]:
-    """Return the version that is deleted (None asks for the latest), and the records that do it.
+    """Return the version that is deleted (None asks for the latest that is not deleted), and the records that do it.
 
     Raises:
         RegistryError: 40401, 40402, 40406, 40407, 42205, 42206.
     """
-    versions = state.versions(subject, include_deleted=True)
-    if not versions or (not permanent and all(entry.deleted for entry in versions) and version is None):
+    if not state.versions(subject, include_deleted=True):
         raise errors.subject_not_found(subject)
-    latest = state.latest(subject, include_deleted=permanent)
-    entry = latest if version is None else state.version(subject, version)
+    entry = state.latest(subject) if version is None else state.version(subject, version)
     if entry is None:
         raise errors.version_not_found(-1 if version is None else version)
-    _check_writable(state, subject)
-    if permanent:
-        if not entry.deleted:
-            raise errors.version_not_soft_deleted(subject, entry.version)
-        check_unreferenced(state, [entry], permanent=True)
-        return Decision(entry.version, list(hard_delete(state, subject, [entry])))
-    if entry.deleted:
+    if entry.deleted and not permanent:
         raise errors.version_soft_deleted(subject, entry.version)
-    check_unreferenced(state, [entry], permanent=False)
-    return Decision(entry.version, [_soft_deleted(entry)])
+    _check_writable(state, subject)
+    check_unreferenced(state, [entry], permanent=permanent)
+    if not permanent:
+        return Decision(entry.version, [_soft_deleted(entry)])
+    if not entry.deleted:
+        raise errors.version_not_soft_deleted(subject, entry.version)
+    return Decision(entry.version, list(hard_delete(state, subject, [entry])))
 
 
 def hard_delete(state: State, subject: Subject, entries: Iterable[SchemaVersion]) -> Iterator[Record]:

@@ -70,6 +70,11 @@ class Registered:
     schema: StoredSchema
     existing: SchemaVersion | None = None
 
+    @property
+    def entry(self) -> SchemaVersion:
+        """The version, which for a new one is without the time of its record."""
+        return self.existing or SchemaVersion(self.subject, self.version, self.schema, 0, deleted=False)
+
 
 def register(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> Decision[Registered]:
     """Return the place of a schema under a subject, and the records that put it there.
@@ -161,6 +166,7 @@ def _prepared(state: State, subject: Subject, request: SchemaRequest, mode: Mode
     latest = state.latest(subject)
     if not request.text.strip():
         if latest is None:
+            _check_mode(mode, subject, imports=request.schema_id is not None)
             raise errors.empty_schema()
         value = latest.schema.value
         request = replace(request, text=value.text, schema_type=value.schema_type, references=value.references)
@@ -201,10 +207,10 @@ def _look_up(
 def _asked_for(state: State, subject: Subject, request: SchemaRequest) -> list[SchemaVersion]:
     """The versions that may answer a request: all, only the latest for -1, only the one that it names.
 
-    One with an id may name a version under which the schema does not stand, as an import of it elsewhere does.
+    An import may put the same schema under another version, as it stands where it comes from.
     """
     versions = state.versions(subject, include_deleted=False)
-    if request.version == 0 or request.schema_id is not None:
+    if request.version == 0:
         return versions
     return versions[-1:] if request.version == -1 else [entry for entry in versions if entry.version == request.version]
 
@@ -270,6 +276,8 @@ def _placed(
     candidate: Candidate,
     before: list[Record],
 ) -> Decision[Registered]:
+    if version > MAX_VERSION:
+        raise errors.invalid_schema(f"The version {version} of subject {subject} is out of range")
     value = SchemaValue(
         subject,
         version,

@@ -1,6 +1,6 @@
 """`/compatibility`: would a registration be accepted?"""
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import Response
 
 from registry.aliases import aliased
@@ -9,10 +9,10 @@ from registry.decide.contracts import merged_contract
 from registry.effective import config_in_force, flag_in_force
 from registry.errors import RegistryError
 from registry.lookup import version_to_compare
-from registry.routes.parameters import Normalize, SubjectPath, Verbose, VersionPath, body_of, failures
+from registry.routes.parameters import GivenSchema, Normalize, SubjectPath, Verbose, VersionPath, body_of, failures
 from registry.schemas import SchemaRequest, parse_request
 from registry.service import Service, ServiceDep
-from registry.wire import CompatibilityAnswer, SchemaBody, answer, read_body
+from registry.wire import CompatibilityAnswer, SchemaBody, answer
 from storage.records import Subject
 from storage.state import SchemaVersion, State
 
@@ -27,8 +27,8 @@ router = APIRouter(prefix="/compatibility/subjects/{subject}/versions", tags=["c
     openapi_extra=body_of(SchemaBody),
 )
 async def check_all(
-    request: Request,
     service: ServiceDep,
+    body: GivenSchema,
     subject: SubjectPath,
     normalize: Normalize = False,
     verbose: Verbose = False,
@@ -37,7 +37,7 @@ async def check_all(
     state = await service.fresh()
     name = aliased(state, subject)
     previous = state.versions(name, include_deleted=False)
-    return await _checked(request, service, state, name, previous, normalize=normalize, verbose=verbose)
+    return await _checked(service, state, name, previous, body, normalize=normalize, verbose=verbose)
 
 
 @router.post(
@@ -46,8 +46,8 @@ async def check_all(
     openapi_extra=body_of(SchemaBody),
 )
 async def check_one(
-    request: Request,
     service: ServiceDep,
+    body: GivenSchema,
     subject: SubjectPath,
     version: VersionPath,
     normalize: Normalize = False,
@@ -57,20 +57,19 @@ async def check_one(
     state = await service.fresh()
     name = aliased(state, subject)
     previous = version_to_compare(state, name, version)
-    return await _checked(request, service, state, name, previous, normalize=normalize, verbose=verbose)
+    return await _checked(service, state, name, previous, body, normalize=normalize, verbose=verbose)
 
 
 async def _checked(
-    request: Request,
     service: Service,
     state: State,
     subject: Subject,
     previous: list[SchemaVersion],
+    body: SchemaBody,
     *,
     normalize: bool,
     verbose: bool,
 ) -> Response:
-    body: SchemaBody = await read_body(request, SchemaBody)
     messages = await service.writer.in_thread(
         _messages, service, state, subject, previous, body.request(service.limits), normalize, verbose
     )

@@ -1,15 +1,14 @@
 """`/contexts`: the namespaces of subjects and ids."""
 
 from typing import Annotated
-from urllib.parse import unquote
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from registry.contexts import context_name
 from registry.decide.contexts import delete_context
 from registry.lookup import page
-from registry.routes.parameters import Limit, Offset, failures
+from registry.routes.parameters import ContextPath, Limit, Offset, failures
 from registry.service import ServiceDep
 from registry.wire import answer
 
@@ -33,9 +32,9 @@ async def contexts(
 @router.delete("/{context}", status_code=204, responses={204: {}, **failures(400, 42205, 42211)})
 async def delete(
     service: ServiceDep,
-    context: Annotated[str, Path(description="the context, percent-encoded, with or without its leading dot")],
+    context: ContextPath,
 ) -> Response:
     """Delete a context that holds nothing any more, soft-deleted subjects included."""
-    name = context_name(unquote(context))
+    name = context_name(context)
     await service.writer.write(lambda state: delete_context(state, name))
     return Response(status_code=204)

@@ -53,7 +53,7 @@ async def subjects(
     state = await service.fresh()
     kek_of(state, name, include_deleted=deleted)
     found = sorted(set(state.encryption_keys.subjects(name, include_deleted=deleted)))
-    return answer(page(found, offset, limit if limit > 0 else -1))
+    return answer(page(found, offset, limit))
 
 
 @router.post("", deprecated=True, responses={200: {"model": DekAnswer}, **_CREATION}, openapi_extra=body_of(DekBody))
@@ -116,7 +116,7 @@ async def versions(
     kek_of(state, name, include_deleted=deleted)
     keys, target = state.encryption_keys, aliased_for_deks(state, subject)
     found = [key.version for key, _ in keys.versions(name, target, algorithm, include_deleted=deleted)]
-    return answer(page(found, offset, limit if limit > 0 else -1))
+    return answer(page(found, offset, limit))
 
 
 @router.get("/{subject}/versions/{version}", responses={200: {"model": DekAnswer}, **failures(40470, 42202, 42271)})

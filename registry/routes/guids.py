@@ -27,7 +27,7 @@ async def schema(request: Request, service: ServiceDep, guid: GuidPath, form: Fo
         raise errors.schema_not_found(guid)
     keep_answer(request)
     text = await service.text_of(found[1], form)
-    return answer(schema_string(found[1], subject="", max_id=None, text=text))
+    return answer(schema_string(found[1], named=False, max_id=None, text=text))
 
 
 @router.get("/ids", responses={200: {"model": list[ContextIdAnswer]}, **failures()})

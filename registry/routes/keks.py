@@ -40,7 +40,7 @@ async def names(
         ]
     else:
         found = [name for name, value in keys.keks.items() if deleted or not value.deleted]
-    return answer(page(sorted(found), offset, limit if limit > 0 else -1))
+    return answer(page(sorted(found), offset, limit))
 
 
 @router.post(

@@ -35,7 +35,10 @@ async def all_schemas(
     subject_prefix: Annotated[
         str, Query(alias="subjectPrefix", description="blank: the default context, `:*:`: every one")
     ] = "",
-    aliases: Annotated[Flag, Query(description="tell the aliases of each subject")] = False,
+    aliases: Annotated[
+        Flag,
+        Query(description="tell the names that stand for each subject, and list what names under the prefix stand for"),
+    ] = False,
     deleted: Deleted = False,
     latest_only: Annotated[Flag, Query(alias="latestOnly", description="the newest version of each subject")] = False,
     rule_type: Annotated[str, Query(alias="ruleType", description="only versions with a rule of this type")] = "",
@@ -50,7 +53,8 @@ async def all_schemas(
     """List versions by subject and version, at most 1000 at a time."""
     check_lifecycle(lifecycle)
     state = await service.fresh()
-    found = schemas(state, subject_prefix, include_deleted=deleted, latest_only=latest_only)
+    names = aliases_of(state, subject_prefix) if aliases else {}
+    found = schemas(state, subject_prefix, names, include_deleted=deleted, latest_only=latest_only)
     if rule_type:
         found = [entry for entry in found if _has_rule(entry, rule_type)]
     more: dict[str, dict[str, Any]] = {}
@@ -61,7 +65,6 @@ async def all_schemas(
                 more[subject] = {"associations": [associated(one) for one in chosen]}
         found = [entry for entry in found if entry.subject in more]
     taken = page(found, offset, limit if 0 < limit <= _MOST else _MOST)
-    names = aliases_of(state) if aliases else {}
     return answer(
         [
             schema_version(entry)

@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
+from registry.lookup import page
 from registry.routes.parameters import Limit, Offset
 from registry.service import Service, ServiceDep
 from registry.wire import LogAnswer, answer
@@ -20,9 +21,7 @@ async def log(service: ServiceDep, offset: Offset = 0, limit: Limit = 100) -> Re
     """Describe the log; `offset` and `limit` page through what was set aside, newest first (the last 1000 are kept)."""
     state = service.state
     counts = await service.writer.in_thread(_counts, state)
-    start = max(offset, 0)
-    newest_first = state.set_aside[::-1]
-    aside = newest_first[start:] if limit < 0 else newest_first[start : start + limit]
+    aside = page(state.set_aside[::-1], offset, limit)
     return answer(
         {
             **_writing(service),

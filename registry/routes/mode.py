@@ -79,8 +79,8 @@ async def delete_subject_mode(service: ServiceDep, subject: SubjectPath, recursi
 async def _set(request: Request, service: Service, subject: str, *, force: bool) -> Response:
     body: ModeChange = await read_body(request, ModeChange)
     name = writable_scope(subject)
-    mode = await service.writer.write(lambda state: set_mode(state, name, body.mode, force=force))
-    return answer(_mode(mode))
+    await service.writer.write(lambda state: set_mode(state, name, body.mode, force=force))
+    return answer(_mode(body.mode))
 
 
 async def _delete(service: Service, subject: str, *, recursive: bool) -> Response:

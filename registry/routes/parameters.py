@@ -3,20 +3,23 @@
 from typing import Annotated, Any
 from urllib.parse import unquote
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BeforeValidator
 
 from registry import errors
 from registry.lookup import parse_version
 from registry.names import subject_name, writable_subject
-from registry.wire import MEDIA_TYPES, ErrorAnswer, Flag
+from registry.wire import MEDIA_TYPES, ErrorAnswer, Flag, SchemaBody, read_body
+from registry.wire_contracts import Body
 
 __all__ = [
+    "ContextPath",
     "Deleted",
     "DeletedOnly",
     "FindTags",
     "Force",
     "Form",
+    "GivenSchema",
     "GuidPath",
     "IdPath",
     "KekPath",
@@ -30,6 +33,7 @@ __all__ = [
     "Verbose",
     "VersionPath",
     "WritableSubjectPath",
+    "body_first",
     "body_of",
     "failures",
 ]
@@ -42,9 +46,14 @@ def _decode(value: object) -> object:
 def _int(value: object) -> object:
     """A bad integer is an unknown path, as the reference has it."""
     try:
-        return int(str(value))
+        return int(unquote(str(value)))
     except ValueError:
         raise errors.not_found() from None
+
+
+def _int_or(default: int) -> BeforeValidator:
+    """An empty parameter is one that is not there."""
+    return BeforeValidator(lambda value: default if value == "" else _int(value))
 
 
 SubjectPath = Annotated[
@@ -61,11 +70,14 @@ VersionPath = Annotated[
 ]
 IdPath = Annotated[int, BeforeValidator(_int), Path(description="the schema id")]
 GuidPath = Annotated[str, BeforeValidator(_decode), Path(description="the GUID, with or without dashes")]
+ContextPath = Annotated[
+    str, BeforeValidator(_decode), Path(description="the context, percent-encoded, with or without its leading dot")
+]
 KekPath = Annotated[str, BeforeValidator(_decode), Path(description="the key encryption key")]
 ReferenceFormat = Annotated[
     str, Query(alias="referenceFormat", description="accepted; references are always told as they are stored")
 ]
-SubjectQuery = Annotated[str, Query(description="the subject whose context the id is looked up in")]
+SubjectQuery = Annotated[str | None, Query(description="the subject whose context the id is looked up in")]
 Form = Annotated[
     str,
     Query(alias="format", description="another text: `resolved` (Avro), `serialized`, `ignore_extensions` (Protobuf)"),
@@ -79,8 +91,21 @@ Permanent = Annotated[Flag, Query(description="hard-delete what was soft-deleted
 Normalize = Annotated[Flag, Query(description="compare and store the normalised text")]
 Force = Annotated[Flag, Query(description="do it against the rules that guard it")]
 Verbose = Annotated[Flag, Query(description="say why not")]
-Offset = Annotated[int, BeforeValidator(_int), Query(description="how many to leave out")]
-Limit = Annotated[int, BeforeValidator(_int), Query(description="how many at most; below zero: all")]
+Offset = Annotated[int, _int_or(0), Query(description="how many to leave out")]
+Limit = Annotated[int, _int_or(-1), Query(description="how many at most; below 1: all")]
+
+
+def body_first(model: type[Body]) -> Any:
+    """Read the body before anything else is looked at: as in the reference, its faults are told first."""
+
+    async def read(request: Request) -> Body:
+        body: Body = await read_body(request, model)
+        return body
+
+    return Depends(read)
+
+
+GivenSchema = Annotated[SchemaBody, body_first(SchemaBody)]
 
 
 def body_of(model: type[Any]) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from importlib.metadata import version
 from fastapi import APIRouter
 from fastapi.responses import Response
 
+from registry.contexts import context_name
+from registry.routes.parameters import ContextPath, failures
 from registry.schemas import schema_types
 from registry.service import ServiceDep
 from registry.wire import answer
@@ -23,6 +25,20 @@ async def root() -> Response:
 @router.post("/", responses={200: {"model": dict[str, str]}})
 async def post_root() -> Response:
     """Answer an empty object, as GET does."""
+    return answer({})
+
+
+@router.get("/contexts/{context}", responses={200: {"model": dict[str, str]}, **failures(400)})
+async def root_of_context(context: ContextPath) -> Response:
+    """Answer as the root does: the context's name may end a client's base URL."""
+    context_name(context)
+    return answer({})
+
+
+@router.post("/contexts/{context}", responses={200: {"model": dict[str, str]}, **failures(400)})
+async def post_root_of_context(context: ContextPath) -> Response:
+    """Answer an empty object, as GET does."""
+    context_name(context)
     return answer({})
 
 

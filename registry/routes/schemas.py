@@ -9,6 +9,7 @@ from registry import errors
 from registry.aliases import aliased
 from registry.front import keep_answer
 from registry.lookup import page, schema_by_id, uses_of
+from registry.names import is_scope_name, subject_name
 from registry.routes.parameters import (
     Deleted,
     FindTags,
@@ -29,8 +30,8 @@ from registry.wire import (
     schema_string,
     text_answer,
 )
-from storage.records import context_of
-from storage.state import SchemaVersion
+from storage.records import Subject, context_of
+from storage.state import SchemaVersion, State
 
 __all__ = ["router"]
 
@@ -42,7 +43,7 @@ async def schema(
     request: Request,
     service: ServiceDep,
     schema_id: IdPath,
-    subject: SubjectQuery = "",
+    subject: SubjectQuery = None,
     form: Form = "",
     reference_format: ReferenceFormat = "",  # noqa: ARG001 - accepted
     find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
@@ -52,16 +53,16 @@ async def schema(
     shown = await _found(service, schema_id, subject)
     max_id = None
     if fetch_max_id:
-        max_id = service.state.context(context_of(aliased(service.state, subject))).high_water
+        max_id = service.state.context(context_of(shown.subject)).high_water
     else:
         _keep(request, service, shown, subject)
     text, tags = await service.text_of(shown, form), await service.tags_of(shown, find_tags)
-    return answer(schema_string(shown, subject=subject, max_id=max_id, text=text, tags=tags))
+    return answer(schema_string(shown, named=subject is not None, max_id=max_id, text=text, tags=tags))
 
 
 @router.get("/schema", responses={200: {"content": {"text/plain": {}}}, **failures(40403)})
 async def schema_text(
-    request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery = "", form: Form = ""
+    request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery = None, form: Form = ""
 ) -> Response:
     """Return the schema's text as it is."""
     shown = await _found(service, schema_id, subject)
@@ -73,14 +74,14 @@ async def schema_text(
 async def subjects(
     service: ServiceDep,
     schema_id: IdPath,
-    subject: SubjectQuery = "",
+    subject: SubjectQuery = None,
     deleted: Deleted = False,
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> Response:
     """List the subjects that use a schema."""
     state = await service.fresh()
-    uses = uses_of(state, schema_id, aliased(state, subject), include_deleted=deleted)
+    uses = uses_of(state, schema_id, _named(state, subject), include_deleted=deleted)
     return answer(page(sorted({entry.subject for entry in uses}), offset, limit))
 
 
@@ -88,29 +89,40 @@ async def subjects(
 async def versions(
     service: ServiceDep,
     schema_id: IdPath,
-    subject: SubjectQuery = "",
+    subject: SubjectQuery = None,
     deleted: Deleted = False,
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> Response:
     """List the subjects and versions that use a schema."""
     state = await service.fresh()
-    uses = uses_of(state, schema_id, aliased(state, subject), include_deleted=deleted)
+    uses = uses_of(state, schema_id, _named(state, subject), include_deleted=deleted)
     pairs = [{"subject": entry.subject, "version": entry.version} for entry in uses]
     return answer(page(pairs, offset, limit))
 
 
-async def _found(service: Service, schema_id: int, subject: str) -> SchemaVersion:
-    found = schema_by_id(service.state, schema_id, aliased(service.state, subject))
+async def _found(service: Service, schema_id: int, subject: str | None) -> SchemaVersion:
+    state = service.state
+    found = schema_by_id(state, schema_id, _named(state, subject))
     if found is None:
         state = await service.writer.catch_up()
-        found = schema_by_id(state, schema_id, aliased(state, subject))
+    elif not _is_settled(found[1], _named(state, subject)):
+        state = await service.fresh()
+    found = schema_by_id(state, schema_id, _named(state, subject))
     if found is None:
         raise errors.schema_not_found(schema_id)
     return found[1]
 
 
-def _keep(request: Request, service: Service, shown: SchemaVersion, subject: str) -> None:
-    """Keep the answer, unless an id given later may bring another one: a schema found in another context, say."""
-    if not subject or shown.subject == aliased(service.state, subject):
+def _keep(request: Request, service: Service, shown: SchemaVersion, subject: str | None) -> None:
+    if _is_settled(shown, _named(service.state, subject)):
         keep_answer(request)
+
+
+def _is_settled(shown: SchemaVersion, subject: Subject) -> bool:
+    """Whether no registration to come can change what an id of a subject names, or is shown with it."""
+    return not subject or is_scope_name(subject) or shown.subject == subject
+
+
+def _named(state: State, subject: str | None) -> Subject:
+    return subject_name(aliased(state, subject or ""))

@@ -13,12 +13,14 @@ from registry.decide.register import Rules, register, try_out
 from registry.decide.tag import change_tags
 from registry.front import keep_answer
 from registry.lookup import LATEST
+from registry.names import writable_subject
 from registry.routes.parameters import (
     Deleted,
     DeletedOnly,
     FindTags,
     Force,
     Form,
+    GivenSchema,
     Limit,
     Normalize,
     Offset,
@@ -27,6 +29,7 @@ from registry.routes.parameters import (
     SubjectPath,
     VersionPath,
     WritableSubjectPath,
+    body_first,
     body_of,
     failures,
 )
@@ -38,12 +41,12 @@ from registry.wire import (
     SchemaBody,
     TagsChange,
     answer,
-    read_body,
     registered,
     schema_version,
     text_answer,
 )
-from storage.state import SchemaVersion
+from storage.records import Subject
+from storage.state import SchemaVersion, State
 
 __all__ = ["router"]
 
@@ -73,15 +76,14 @@ async def subjects(
     openapi_extra=body_of(SchemaBody),
 )
 async def look_up(
-    request: Request,
     service: ServiceDep,
+    body: GivenSchema,
     subject: SubjectPath,
     normalize: Normalize = False,
     deleted: Deleted = False,
     form: Form = "",
 ) -> Response:
     """Find the version of a subject that holds a schema; for a plain subject, that of its namesakes elsewhere, too."""
-    body: SchemaBody = await read_body(request, SchemaBody)
     state, level = await service.fresh(), service.settings.compatibility_level
     asked = body.request(service.limits)
     entry, identical = await service.writer.in_thread(
@@ -142,19 +144,20 @@ async def versions(
     openapi_extra=body_of(SchemaBody),
 )
 async def register_schema(
-    request: Request,
     service: ServiceDep,
+    body: GivenSchema,
     subject: WritableSubjectPath,
     normalize: Normalize = False,
     force: Force = False,
+    form: Form = "",
 ) -> Response:
     """Register a schema under a subject; one that stands already gets its old place."""
-    body: SchemaBody = await read_body(request, SchemaBody)
     asked = body.request(service.limits)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
-    await service.writer.in_thread(try_out, service.state, aliased(service.state, subject), asked, rules)
-    placed = await service.writer.write(lambda state: register(state, aliased(state, subject), asked, rules))
-    return answer(registered(placed, asked.own_text))
+    await service.writer.in_thread(try_out, service.state, _target(service.state, subject), asked, rules)
+    placed = await service.writer.write(lambda state: register(state, _target(state, subject), asked, rules))
+    text = await service.text_of(placed.entry, form) if form else asked.own_text
+    return answer(registered(placed, text))
 
 
 @router.get("/{subject}/versions/{version}", responses={200: {"model": SchemaAnswer}, **failures(40401, 40402, 42202)})
@@ -182,12 +185,16 @@ async def version(
     },
     openapi_extra=body_of(TagsChange),
 )
-async def tags(request: Request, service: ServiceDep, subject: WritableSubjectPath, version: VersionPath) -> Response:
+async def tags(
+    service: ServiceDep,
+    body: Annotated[TagsChange, body_first(TagsChange)],
+    subject: WritableSubjectPath,
+    version: VersionPath,
+) -> Response:
     """Make a new version of a version, with other tags, metadata or rules."""
-    body: TagsChange = await read_body(request, TagsChange)
     change, rules = body.request(service.limits), Rules(service.settings.compatibility_level)
     placed = await service.writer.write(
-        lambda state: change_tags(state, aliased(state, subject), version, change, rules)
+        lambda state: change_tags(state, _target(state, subject), version, change, rules)
     )
     return answer(registered(placed))
 
@@ -223,7 +230,7 @@ async def referenced_by(
 ) -> Response:
     """List the ids of the schemas that refer to a version."""
     state = await service.fresh()
-    entry = lookup.version_of(state, aliased(state, subject), version, include_deleted=True)
+    entry = lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=True)
     referrers = state.referred_by(entry.subject, entry.version)
     ids = sorted({referrer.schema.schema_id for referrer in referrers if deleted or not referrer.deleted})
     return answer(lookup.page(ids, offset, limit))
@@ -245,6 +252,11 @@ async def delete_one(
     )
 
 
+def _target(state: State, subject: str) -> Subject:
+    """Return the subject to write under: an alias may say what no path may."""
+    return writable_subject(aliased(state, subject))
+
+
 async def _version(request: Request, service: Service, subject: str, version: int, deleted: bool) -> SchemaVersion:
     """Return a version: from memory when its number is known there, else from a fresh State."""
     if version != LATEST:
@@ -253,4 +265,4 @@ async def _version(request: Request, service: Service, subject: str, version: in
             keep_answer(request)
             return known
     state = await service.fresh()
-    return lookup.version_of(state, aliased(state, subject), version, include_deleted=deleted)
+    return lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=deleted)

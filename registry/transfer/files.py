@@ -101,7 +101,8 @@ def read_export(name: str) -> Copy:
         raise TransferError(f"{name} is damaged: {error!r}") from None
     if len(records) != count or len({record.key for record in records}) != count:
         raise TransferError(f"{name} is damaged: {count} records are announced, each with a key of its own")
-    return replace(copy_of_records(source, records), end=end, over_rest=header.get("overRest") is True, untold=untold)
+    copy = copy_of_records(f"{name} (an export of {source})", records)
+    return replace(copy, end=end, over_rest=header.get("overRest") is True, untold=untold)
 
 
 def _lines(copy: Copy) -> Iterator[bytes]:

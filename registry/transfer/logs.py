@@ -117,7 +117,7 @@ def _opened(url: str, kafka_config: Mapping[str, str], *, must_exist: bool = Fal
     except ValueError as error:
         raise TransferError(str(error)) from None
     except LogError as error:
-        raise TransferError(f"the log {name} cannot be opened: {error}") from None
+        raise TransferError(f"the log {name} cannot be opened: {str(error).removeprefix(f'{name}: ')}") from None
     try:
         yield log
     except LogError as error:

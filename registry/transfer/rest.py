@@ -50,8 +50,8 @@ def is_service(where: str) -> bool:
 
 
 def segment(text: str) -> str:
-    """Return a name as one segment of a path."""
-    return quote(text, safe="")
+    """Return a name as one segment of a path, where dots alone would be taken for directories on the way."""
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text or ":.:", safe="")
 
 
 class Connection:

@@ -163,7 +163,10 @@ def _lowered(node: Node, value: Any) -> Any:
     if isinstance(value, Decimal | UUID):
         return str(value)
     lower = lowering(node.logical)
-    raw = value if lower is None else lower(value)
+    try:
+        raw = value if lower is None else lower(value)
+    except (EncodeError, ValueError, OverflowError):
+        return value
     if not isinstance(raw, bytes | bytearray | memoryview):
         return raw
     if node.logical is not None and node.logical.name == "decimal":

@@ -11,7 +11,8 @@ Timestamps are CEL's, dates are days since 1970, times of day durations, decimal
 are messages.
 
 The library is Google's, over their C++ implementation, which bounds the depth of an expression, the rounds of its
-macros and the time of its patterns. What it does not bound is the depth of a value, so that is done here, and memory.
+macros and the time of its patterns. What it does not bound is the depth of a value, so that is done here, and memory,
+which `serdes.rules.cel_cost` bounds.
 
 Rules of this file: one compiled expression for each text; values in and out.
 """
@@ -20,7 +21,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from cel_expr_python import cel
@@ -34,6 +35,7 @@ from serdes.avro_values import Branch
 from serdes.cache import SharedCache
 from serdes.client import RegistryClient
 from serdes.errors import RuleError
+from serdes.rules.cel_cost import Cost
 from serdes.rules.cel_functions import FUNCTIONS
 from serdes.rules.executors import FieldContext, FieldTransform, RuleContext
 
@@ -103,17 +105,22 @@ class CelFieldExecutor:
         return one
 
 
+class _Program(NamedTuple):
+    compiled: Any
+    cost: Cost
+
+
 class _Programs:
     """Compiled expressions over certain variables."""
 
     def __init__(self, variables: _Variables) -> None:
         self._variables = variables
         self._environments: SharedCache[Any, Any] = SharedCache(_CACHED)
-        self._programs: SharedCache[Any, tuple[Any, Any]] = SharedCache(_CACHED)
+        self._programs: SharedCache[Any, tuple[_Program | None, _Program]] = SharedCache(_CACHED)
 
     def result(self, context: RuleContext, message: Any, value: Any, data: dict[str, Any]) -> Any:
         expression = context.rule.expr or ""
-        descriptor = message.DESCRIPTOR if isinstance(message, Message) else None
+        descriptor = type(message).DESCRIPTOR if isinstance(message, Message) else None
         pool = None if descriptor is None else descriptor.file.pool
         guard, program = self._programs.get((expression, pool), lambda: self._compiled(expression, pool))
         data["message"] = _to_cel(message)
@@ -124,7 +131,7 @@ class _Programs:
             return asks or value
         return _evaluated(program, data)
 
-    def _compiled(self, expression: str, pool: Any) -> tuple[Any, Any]:
+    def _compiled(self, expression: str, pool: Any) -> tuple[_Program | None, _Program]:
         if not expression.strip():
             raise RuleError("the rule has no expression")
         if len(expression) > MAX_EXPRESSION:
@@ -134,7 +141,16 @@ class _Programs:
         guarded = _GUARDED.fullmatch(expression)
         guard, expression = guarded.groups() if guarded else ("", expression)
         environment = self._environments.get(pool, lambda: self._environment(pool))
-        return _program(environment, guard) if guard.strip() else None, _program(environment, expression)
+        return self._program(environment, guard) if guard.strip() else None, self._program(environment, expression)
+
+    def _program(self, environment: Any, expression: str) -> _Program:
+        try:
+            compiled = environment.compile(expression)
+            cost = Cost(compiled.serialize(), tuple(self._variables))
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0][:_LONGEST_REASON]
+            raise RuleError(f"the expression is no CEL that is read: {reason}") from None
+        return _Program(compiled, cost)
 
     def _environment(self, pool: Any) -> Any:
         return cel.NewEnv(
@@ -145,17 +161,10 @@ class _Programs:
         )
 
 
-def _program(environment: Any, expression: str) -> Any:
+def _evaluated(program: _Program, data: Mapping[str, Any]) -> Any:
+    program.cost.check(data)
     try:
-        return environment.compile(expression)
-    except RuntimeError as error:
-        reason = str(error).partition("\n")[0][:_LONGEST_REASON]
-        raise RuleError(f"the expression is no CEL that is read: {reason}") from None
-
-
-def _evaluated(program: Any, data: Mapping[str, Any]) -> Any:
-    try:
-        result = program.eval(data=data)
+        result = program.compiled.eval(data=data)
         found = result.plain_value()
     except RuntimeError as error:
         raise RuleError(f"the expression cannot be evaluated: {_reason(error)}") from None

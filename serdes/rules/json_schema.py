@@ -15,7 +15,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from serdes.errors import DecodeError, SchemaError
 from serdes.model import Metadata, Rule, Schema
-from serdes.rules.executors import FieldTransform
+from serdes.rules.executors import FieldContext, FieldTransform
 from serdes.rules.fields import Fields, Place, Values, Visit
 
 __all__ = ["JsonShapes", "JsonValues"]
@@ -24,6 +24,7 @@ Validate = Callable[[Any], None]
 Decode = Callable[[bytes], Any]
 
 _DEEPEST = 500
+_MOST_STEPS = 1_000_000
 _LEAVES = frozenset({"ENUM", "STRING", "INT", "DOUBLE", "BOOLEAN"})
 _TYPE_NAMES = {
     "array": "ARRAY",
@@ -113,11 +114,13 @@ class _Walk:
 
     def value(self, transform: FieldTransform, value: Any) -> Any:
         """Call a transform with each field that is selected."""
-        return self._at(_At(self._root, "", self._documents[self._root]), "$", None, None, value, transform, 0)
+        begin = _At(self._root, "", self._documents[self._root])
+        return self._at(begin, "$", None, None, value, _Counted(transform), 0)
 
     def _at(
-        self, at: _At, path: str, place: Place | None, message: Any, value: Any, transform: FieldTransform, depth: int
+        self, at: _At, path: str, place: Place | None, message: Any, value: Any, transform: "_Counted", depth: int
     ) -> Any:
+        transform.step()
         if value is None or not isinstance(at.tree, dict):
             return value
         if depth > _DEEPEST:
@@ -137,7 +140,7 @@ class _Walk:
             value = go(self._target(at), value=value)
         return value
 
-    def _properties(self, at: _At, path: str, value: dict[str, Any], transform: FieldTransform, depth: int) -> Any:
+    def _properties(self, at: _At, path: str, value: dict[str, Any], transform: "_Counted", depth: int) -> Any:
         made = dict(value)
         for name, inner in at.tree["properties"].items():
             if made.get(name) is None or not isinstance(inner, dict):
@@ -194,6 +197,24 @@ class _Walk:
                 continue
             return target
         raise SchemaError(f"rules cannot follow the reference {reference[:100]!r} of the JSON Schema")
+
+
+class _Counted:
+    """A transform for one record, and the steps on the way: branches that all fit double them at each level."""
+
+    __slots__ = ("_steps", "_transform")
+
+    def __init__(self, transform: FieldTransform) -> None:
+        self._transform = transform
+        self._steps = 0
+
+    def __call__(self, field: FieldContext, value: Any) -> Any:
+        return self._transform(field, value)
+
+    def step(self) -> None:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise SchemaError(f"rules take more than {_MOST_STEPS} steps through the JSON Schema and the value")
 
 
 def _own_id(document: Any) -> str:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 import re2
@@ -26,10 +27,14 @@ MAX_EXPRESSION = 64 * 1024
 MAX_DEPTH = 200
 """How deep functions may call each other, and results stand inside each other."""
 MAX_SIZE = 4 * 1024 * 1024
-"""Characters of a text, or items of a list."""
+"""Characters of a text, items of a list, values of a result."""
 TIMEOUT = 1.0
 """Seconds of the computing thread's own time, however busy the machine is; another number by `timeout.sec`."""
 _CACHED = 200
+_TEXTS = 16
+"""How many characters of texts count as one value of a result."""
+_COPIED = 256
+"""How many characters are copied in the time that one takes to make."""
 
 
 def _library() -> Any:
@@ -61,7 +66,8 @@ class JsonataExecutor:
         guard = _Guard(self._timeout)
         bounds.set_evaluate_entry_callback(guard.enter)
         bounds.set_evaluate_exit_callback(guard.leave)
-        bounds.bind("pad", jsonata.Jsonata.JLambda(_pad))
+        for name, function in _FUNCTIONS.items():
+            bounds.bind(name, function)
         try:
             return _bounded(expression.evaluate(message, bounds))
         except RuleError:
@@ -102,8 +108,8 @@ class _Guard:
     def leave(self, expression: Any, value: Any, frame: Any, result: Any) -> None:  # noqa: ARG002 - an interface
         if not frame.is_parallel_call:
             self._depth -= 1
-        if isinstance(result, str | list) and len(result) > MAX_SIZE:
-            raise RuleError(f"the expression makes something larger than {MAX_SIZE}")
+        if isinstance(result, str | list):
+            _check_size(len(result))
 
 
 def _compiled(text: str) -> Any:
@@ -121,10 +127,9 @@ def _bounded(result: Any) -> Any:
     """The result, if whoever walks through it comes to an end: parts of it may be one and the same."""
     level, seen = [result], 0
     for _ in range(MAX_DEPTH):
-        level = [inner for one in level for inner in _inside(one)]
-        seen += len(level)
-        if seen > MAX_SIZE:
-            raise RuleError(f"the expression makes something larger than {MAX_SIZE}")
+        level = list(islice((inner for one in level for inner in _inside(one)), MAX_SIZE - seen + 1))
+        seen += len(level) + sum(len(one) for one in level if isinstance(one, str)) // _TEXTS
+        _check_size(seen)
         if not level:
             return result
     raise RuleError(f"the expression makes something nested deeper than {MAX_DEPTH}")
@@ -148,7 +153,73 @@ def _pattern(pattern: str, flags: Any) -> Any:
     return re2.compile(f"(?m){pattern}" if flags.multiline else pattern, options)
 
 
-def _pad(text: Any, width: Any, filling: Any = " ") -> Any:
-    if isinstance(width, int | float) and abs(width) > MAX_SIZE:
+_PLAIN = jsonata.functions.Functions
+
+
+class _Bounded:
+    """The library's functions that multiply, or go through all of a value, in one step: they look before they begin."""
+
+    @staticmethod
+    def pad(text: Any, width: Any, filling: Any) -> Any:
+        _check_size(abs(width or 0))
+        return _PLAIN.pad(text, width, filling)
+
+    @staticmethod
+    def replace(text: Any, pattern: Any, replacement: Any, limit: Any) -> Any:
+        if isinstance(text, str):
+            size = len(replacement) if isinstance(replacement, str) else 0
+            count = len(text) + 1
+            if isinstance(pattern, str):
+                count = text.count(pattern)
+                _check_size(count * len(text) // _COPIED)  # what is left of the text is copied for each match
+            elif count * size > MAX_SIZE:
+                count = sum(1 for _ in pattern.finditer(text))
+            _check_size(len(text) + min(count, limit or count) * size)
+        return _PLAIN.replace(text, pattern, replacement, limit)
+
+    @staticmethod
+    def join(texts: Any, separator: Any) -> Any:
+        if isinstance(texts, list):
+            _check_size(sum(map(len, texts)) + len(texts) * len(separator or ""))
+        return _PLAIN.join(texts, separator)
+
+    @staticmethod
+    def string(value: Any, prettify: Any) -> Any:
+        _bounded(value)
+        return _PLAIN.string(value, prettify)
+
+    @staticmethod
+    def distinct(values: Any) -> Any:
+        if not isinstance(values, list) or len(values) <= 1:
+            return values
+        _bounded(values)
+        kept: dict[Any, Any] = {}
+        for one in values:
+            kept.setdefault(_hashable(one), one)
+        made = jsonata.utils.Utils.create_sequence() if isinstance(values, jsonata.utils.Utils.JList) else []
+        made.extend(kept.values())
+        return made
+
+
+_FUNCTIONS = {
+    name: jsonata.Jsonata.JNativeFunction(name, signature, _Bounded, name)
+    for name, signature in (
+        ("pad", "<s-ns?:s>"),
+        ("replace", "<s-(sf)(sf)n?:s>"),
+        ("join", "<a<s>s?:s>"),
+        ("string", "<x-b?:s>"),
+        ("distinct", "<x:x>"),
+    )
+}
+"""With the signatures of the library, which say where the context stands in for an argument."""
+
+
+def _check_size(size: float) -> None:
+    if size > MAX_SIZE:
         raise RuleError(f"the expression makes something larger than {MAX_SIZE}")
-    return jsonata.functions.Functions.pad(text, width, filling)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return frozenset((key, _hashable(one)) for key, one in value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value

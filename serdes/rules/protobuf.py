@@ -3,7 +3,7 @@
 Full name and tags of a field are those of the schema in the registry, where a class may call the field otherwise. JSON
 is protobuf's, with the names of the schema.
 
-Rules of this file: a message that was handed over stays as it is.
+Rules of this file: a message that was handed over stays as it is. Methods are the class's: fields may hide them.
 """
 
 import base64
@@ -14,7 +14,6 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
-from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -27,6 +26,7 @@ from compat.schema import ResolvedReference
 from serdes.errors import DecodeError, DecodeReason, RuleError, SchemaError
 from serdes.model import Metadata, Rule, Schema
 from serdes.protobuf import dict_of
+from serdes.protobuf_json import from_json, to_json
 from serdes.rules.executors import FieldTransform
 from serdes.rules.fields import Fields, Place, Visit
 
@@ -84,7 +84,7 @@ class ProtobufValues:
             if not isinstance(value, Message):
                 return value
             made = type(value)()
-            made.CopyFrom(value)
+            type(value).CopyFrom(made, value)
             self._message(made, self._described, fields, transform)
             return made
 
@@ -96,16 +96,17 @@ class ProtobufValues:
 
     def lower(self, value: Any) -> Any:
         """A message as JSON."""
-        return MessageToDict(value, preserving_proto_field_name=True) if isinstance(value, Message) else value
+        return to_json(value) if isinstance(value, Message) else value
 
     def lift(self, value: Any) -> Any:
         """What a rule made, as a message of the class; what it leaves out is not set."""
         return message_of(self._kind, value)
 
     def _message(self, message: Any, described: Any, fields: Fields, transform: FieldTransform) -> None:
-        for field in message.DESCRIPTOR.fields:
+        kind = type(message)
+        for field in kind.DESCRIPTOR.fields:
             known = described.fields_by_number.get(field.number)
-            if known is None or (field.has_presence and not message.HasField(field.name)):
+            if known is None or (field.has_presence and not kind.HasField(message, field.name)):
                 continue
             place = fields.place(known.full_name, known.name, self._tags.get(known.full_name, frozenset()))
             if _is_map(field):
@@ -125,12 +126,12 @@ class ProtobufValues:
         if field.is_repeated:
             made = [transform(context, one) for one in value]
             if made != list(value):
-                message.ClearField(field.name)
+                type(message).ClearField(message, field.name)
                 getattr(message, field.name).extend(made)
             return
         changed = transform(context, value)
         if changed is None:
-            message.ClearField(field.name)
+            type(message).ClearField(message, field.name)
         elif changed != value:
             setattr(message, field.name, changed)
 
@@ -168,8 +169,8 @@ def message_of(kind: type[Message], value: Any) -> Message:
         return value
     try:
         if isinstance(value, Message):
-            return kind.FromString(value.SerializeToString())
-        return ParseDict(_json(value), kind())
+            return kind.FromString(type(value).SerializeToString(value))
+        return from_json(kind, _json(value))
     except Exception as error:
         raise RuleError(f"what the rule makes is no {kind.DESCRIPTOR.full_name}") from error
 
@@ -177,7 +178,7 @@ def message_of(kind: type[Message], value: Any) -> Message:
 def _moved(old: type[Message], new: type[Message], value: Any) -> Message:
     """What migrations made, from the class of one schema to that of another."""
     try:
-        return new.FromString(message_of(old, value).SerializeToString())
+        return new.FromString(old.SerializeToString(message_of(old, value)))
     except (RuleError, ParseError) as error:
         name = old.DESCRIPTOR.full_name
         raise DecodeError(DecodeReason.INVALID_VALUE, f"what the rules make is no {name}") from error.__cause__
@@ -200,7 +201,7 @@ def _json(value: Any) -> Any:
             span.FromTimedelta(value)
             return span.ToJsonString()
         case Message():
-            return MessageToDict(value, preserving_proto_field_name=True)
+            return to_json(value)
     return value
 
 

@@ -28,14 +28,14 @@ def _references(case, schema):
     registered = {(entry["subject"], entry["version"]): entry for entry in case.get("references", ())}
     found = {}
 
-    def follow(references, *, direct):
+    def follow(references):
         for reference in references or ():
             place = (reference["subject"], reference["version"])
             entry = registered[place]
-            follow(entry.get("references"), direct=False)
-            found.setdefault(place, ResolvedReference(reference["name"], entry["schema"], str(place), direct))
+            follow(entry.get("references"))
+            found.setdefault(place, ResolvedReference(reference["name"], entry["schema"], str(place)))
 
-    follow(schema.get("references"), direct=True)
+    follow(schema.get("references"))
     return tuple(found.values())
 
 

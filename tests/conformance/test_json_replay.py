@@ -33,10 +33,8 @@ def _resolved(case, schema):
             if key not in registered:
                 raise SchemaParseError(f"No schema reference found for {key}")
             visit(registered[key])
-            direct = referring is schema
             found.setdefault(
-                (reference["name"], key),
-                ResolvedReference(reference["name"], registered[key]["schema"], str(key), direct),
+                (reference["name"], key), ResolvedReference(reference["name"], registered[key]["schema"], str(key))
             )
 
     visit(schema)

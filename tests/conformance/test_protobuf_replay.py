@@ -32,7 +32,7 @@ class _Registered:
     def __init__(self, case):
         self._known = {(one["subject"], one["version"]): one for one in case.get("references", ())}
 
-    def resolve(self, references, *, direct=True):
+    def resolve(self, references):
         """What the references lead to, dependencies first."""
         found = {}
         for reference in references:
@@ -40,10 +40,10 @@ class _Registered:
             if key not in self._known:
                 raise SchemaParseError(f"No schema reference found for {key}")
             schema = self._known[key]
-            for inner in self.resolve(schema.get("references", ()), direct=False):
+            for inner in self.resolve(schema.get("references", ())):
                 found.setdefault((inner.name, inner.identity), inner)
             text = PROTOBUF.parse(schema["schema"], strict=False).canonical
-            one = ResolvedReference(reference["name"], text, f"{key[0]}/{key[1]}", direct)
+            one = ResolvedReference(reference["name"], text, f"{key[0]}/{key[1]}")
             found[one.name, one.identity] = one
         return list(found.values())
 

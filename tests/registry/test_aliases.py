@@ -135,7 +135,7 @@ def test_plain_subject_is_looked_up_in_every_context(api):
 
 def test_text_of_an_id_found_elsewhere_is_not_kept(api):
     """An id that the subject's own context gives later wins over that of another context."""
-    api.placed(":.c:other", LONG)
+    api.placed(":.c:s", LONG)
     for _ in range(2):
         assert "long" == api.get("/schemas/ids/1/schema?subject=s")[1]
     api.placed("s", INT)

@@ -124,9 +124,9 @@ def test_flags_rule_registrations(api):
 
 REFUSED_CONFIGS = [
     ("a level that is none", {"compatibility": "SIDEWAYS"}, 422, 42203),
-    ("a level that is a number", {"compatibility": 1}, 400, 400),
+    ("a level that is a number", {"compatibility": 1}, 422, 42203),
     ("a flag that is a word", {"normalize": "yes"}, 400, 400),
-    ("an alias that is a number", {"alias": 1}, 400, 400),
+    ("an alias that is a list", {"alias": ["a"]}, 400, 400),
     ("metadata that is a text", {"overrideMetadata": "me"}, 400, 400),
     ("a rule without name", {"overrideRuleSet": {"domainRules": [{"type": "CEL"}]}}, 422, 42210),
     ("a rule set that is a list", {"defaultRuleSet": []}, 422, 42210),
@@ -155,7 +155,7 @@ def test_default_mode(api):
 
 def test_mode_is_set_and_deleted(api):
     """PUT echoes, DELETE answers the mode that goes."""
-    assert (200, {"mode": "READONLY"}) == api.put("/mode/s", {"mode": "READONLY"})
+    assert (200, {"mode": "readonly"}) == api.put("/mode/s", {"mode": "readonly"})
     assert {"mode": "READONLY"} == api.get("/mode/s")[1]
     assert (200, {"mode": "READONLY"}) == api.delete("/mode/s")
     assert 40401 == code(api.delete("/mode/s"))
@@ -184,6 +184,9 @@ def test_subjects_mode_wins_over_the_registrys(api):
 
     assert (1, 1) == api.placed("s", INT)
     api.put("/mode", {"mode": "READONLY_OVERRIDE"})
+    assert 42205 == code(api.register("s", '"long"'))
+    api.delete("/mode")
+    api.put("/mode/%3A.__GLOBAL%3A", {"mode": "READONLY_OVERRIDE"})
     assert 42205 == code(api.register("s", '"long"'))
 
 

@@ -91,3 +91,12 @@ def test_kafka_compacts_itself(kafka_broker: KafkaBroker):
     code, output = strata("compact", url)
 
     assert (0, True) == (code, "brokers compact it by themselves" in output)
+
+
+@pytest.mark.parametrize("command", ["export", "import", "migrate", "verify"])
+def test_help_shows_examples_line_by_line(command):
+    """An example of a command stands on a line of its own, as it is typed."""
+    shown = CliRunner().invoke(main, [command, "--help"]).output.splitlines()
+
+    assert any(line.startswith(f"  strata {command} ") for line in shown)
+    assert "\\b" not in "".join(shown)

@@ -223,7 +223,7 @@ def test_names_with_two_dollars(api):
 
 
 REFUSED = [
-    pytest.param({"properties": {"a": 1}}, id="a number for a text"),
+    pytest.param({"properties": {"a": ["1"]}}, id="a list for a text"),
     pytest.param({"tags": {"a": "PII"}}, id="a text for a list"),
     pytest.param({"sensitive": [None]}, id="null for a text"),
     pytest.param("me", id="no object"),

@@ -74,6 +74,8 @@ ANSWERS = [
     ("GET", "/contexts", "/contexts", None, list[str]),
     ("GET", "/schemas", "/schemas?aliases=true&resourceType=topic", None, list[ListedSchema]),
     ("DELETE", "/contexts/{context}", "/contexts/.c", None, str),
+    ("GET", "/contexts/{context}", "/contexts/.c/", None, dict[str, str]),
+    ("POST", "/contexts/{context}", "/contexts/.c/", {}, dict[str, str]),
     ("POST", "/associations", "/associations", NEW, ResourceAnswer),
     ("POST", "/associations", "/associations", WRONG, ErrorAnswer),
     ("GET", "/associations/subjects/{subject}", "/associations/subjects/s", None, list[AssociationAnswer]),

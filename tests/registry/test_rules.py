@@ -76,7 +76,7 @@ def test_name_stands_once_in_a_set():
 FORMS = [
     pytest.param({"domainRules": [{**RULE, "kind": "MAGIC"}]}, "ruleSet.domainRules.0.kind", id="no such kind"),
     pytest.param({"domainRules": [{**RULE, "mode": "read"}]}, "ruleSet.domainRules.0.mode", id="no such mode"),
-    pytest.param({"domainRules": [{**RULE, "params": {"a": 1}}]}, "ruleSet.domainRules.0.params.a", id="a number"),
+    pytest.param({"domainRules": [{**RULE, "params": {"a": [1]}}]}, "ruleSet.domainRules.0.params.a", id="a list"),
     pytest.param({"domainRules": RULE}, "ruleSet.domainRules", id="no list"),
     pytest.param({"enableAt": "NOON"}, "ruleSet.enableAt", id="no such place"),
     pytest.param({"domainRules": [RULE] * 1001}, "ruleSet.domainRules", id="more than 1,000 rules"),

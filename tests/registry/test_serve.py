@@ -126,6 +126,26 @@ def test_log_that_cannot_be_opened_is_told_without_its_password(tmp_path):
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param(b"abc", "line 1: NAME=VALUE is wanted", id="a line without a value"),
+        pytest.param(b"\xff=1", "cannot be read as text", id="no text"),
+        pytest.param(b"no.such.setting=1", 'No such configuration property: "no.such.setting"', id="unknown"),
+    ],
+)
+def test_bad_kafka_settings_are_told(tmp_path, content, words):
+    """A file of client settings that cannot be used ends the start with a sentence."""
+    path = tmp_path / "kafka.conf"
+    path.write_bytes(content)
+    ended = strata("serve", "--listen=127.0.0.1:0", "--log=kafka://127.0.0.1:1/_schemas", f"--kafka-config={path}")
+
+    assert 1 == ended.returncode
+    assert words in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr
+    assert "--log (or" not in ended.stderr
+
+
 def test_json_log_lines(tmp_path):
     """`--log-format=json` logs one object a line."""
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db", "--log-format=json") as node:

@@ -188,6 +188,7 @@ REFUSALS = [
     ("null", "POST", "/subjects/n/versions", "null", 422, 422),
     ("a control character in the subject", "POST", "/subjects/a%00b/versions", {"schema": INT}, 422, 42208),
     ("a reserved subject", "POST", "/subjects/__GLOBAL/versions", {"schema": INT}, 422, 42208),
+    ("a reserved subject of a context", "POST", "/subjects/%3A.c%3A__EMPTY/versions", {"schema": INT}, 422, 42208),
     ("an id outside IMPORT", "POST", "/subjects/n/versions", {"schema": INT, "id": 7}, 422, 42205),
     ("deleting an unknown subject", "DELETE", "/subjects/x", None, 404, 40401),
     ("deleting a deleted subject", "DELETE", "/subjects/d", None, 404, 40404),

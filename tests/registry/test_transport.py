@@ -85,9 +85,33 @@ def test_hostile_schema_texts_are_refused(api):
     assert (1, 1) == api.placed("s", '"int"')
 
 
-def test_double_slashes_mean_nothing(api):
-    """A base URL that ends in a slash still works."""
-    assert (200, []) == api.get("//subjects")
+SLASHES = [
+    pytest.param("//subjects", (200, []), id="a base URL that ends in a slash"),
+    pytest.param("///subjects///", (200, []), id="slashes at both ends"),
+    pytest.param("/contexts/.c//subjects", (200, []), id="the base URL of a context that ends in a slash"),
+    pytest.param("//contexts/.c//subjects/", (200, []), id="all of these"),
+    pytest.param("//", (200, {}), id="nothing but slashes"),
+    pytest.param("/contexts//", (200, ["."]), id="slashes at the end of a list"),
+]
+
+
+@pytest.mark.parametrize(("path", "expected"), SLASHES)
+def test_slashes_that_mean_nothing(shared_api, path, expected):
+    """Slashes at the ends of a base URL or a path mean nothing."""
+    assert expected == shared_api.get(path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("DELETE", "/subjects//versions"), ("POST", "/subjects//versions"), ("GET", "/config//x"),
+     ("GET", "/contexts/.c/subjects//versions"), ("GET", "/schemas//ids/1")],
+)  # fmt: skip
+def test_empty_names_in_a_path_are_refused(shared_api, method, path):
+    """A name that somebody forgot does not make the next part of the path the name."""
+    shared_api.placed("versions", '"int"')
+
+    assert (400, 400) == (lambda status, answer: (status, answer["error_code"]))(*shared_api.call(method, path))
+    assert (200, [1]) == shared_api.get("/subjects/versions/versions")
 
 
 async def test_failure_in_the_app_becomes_a_500(caplog):
@@ -111,6 +135,19 @@ async def test_failure_in_the_app_becomes_a_500(caplog):
     assert 500 == sent[0]["status"]
     assert {"error_code": 500, "message": "Internal Server Error"} == json.loads(sent[1]["body"])
     assert "planted" in caplog.text
+
+
+def test_failure_in_a_route_is_an_error_object(api, monkeypatch):
+    """Clients parse every answer, also that to what nobody expected; the connection and the service go on."""
+
+    def broken():
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("registry.routes.root.schema_types", broken)
+
+    assert (500, {"error_code": 500, "message": "Internal Server Error"}) == api.get("/schemas/types")
+    assert V1 == api.headers["content-type"]
+    assert (200, {}) == api.get("/")
 
 
 @pytest.mark.parametrize("path", ["/", "/subjects", "/schemas/ids/1", "/schemas/ids/9", "/config"])

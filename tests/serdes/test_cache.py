@@ -1,5 +1,7 @@
 """The cache that loads each key once however many ask."""
 
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -94,3 +96,28 @@ def test_discarded_keys_are_forgotten_even_while_they_load():
         assert slow.result() == "old"
     assert cache.get("a", lambda: "new") == "new"
     assert cache.get("b", lambda: 2) == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_waits_for_nobody():
+    """A load under way, and a lock held, when a process forks belong to a thread that the child does not have."""
+    cache, gate, began = SharedCache(10), threading.Event(), threading.Event()
+
+    def load():
+        began.set()
+        gate.wait(30)
+        return 1
+
+    loading = threading.Thread(target=cache.get, args=("a", load))
+    loading.start()
+    began.wait(30)
+    with cache._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            os._exit(cache.get("a", lambda: 5))
+    gate.set()
+    loading.join()
+
+    assert 5 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert 1 == cache.get("a", lambda: 2)

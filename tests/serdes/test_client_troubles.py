@@ -1,5 +1,7 @@
 """What goes wrong between the registry client and a registry, made by a server on purpose."""
 
+import pickle
+
 import pytest
 
 from harness.processes import free_port
@@ -198,3 +200,28 @@ def test_credentials_in_bare_settings_are_refused():
         ClientSettings(urls=("http://u:hunter2@localhost",))
     assert "hunter2" not in str(caught.value)
     assert "hunter2" not in repr(ClientSettings.of("http://u:hunter2@localhost"))
+
+
+def test_through_a_proxy(scripted_servers, answer):
+    """It gets the whole address and its own credentials, which show nowhere else."""
+    proxy = scripted_servers(answer(body=["s"]))
+    url = proxy.url.replace("http://", "http://ann:s%2Fecret@")
+
+    client = patient("http://registry.invalid:8081/base", proxy=url, username="bob", password="p")
+
+    assert ["s"] == client.get_subjects()
+    (request,) = proxy.requests
+    assert "http://registry.invalid:8081/base/subjects" == request.path
+    assert "Basic YW5uOnMvZWNyZXQ=" == request.headers["proxy-authorization"]
+    assert "Basic Ym9iOnA=" == request.headers["Authorization"]
+    assert "ecret" not in repr(client.settings)
+    assert ["s"] == pickle.loads(pickle.dumps(client)).get_subjects()
+
+
+def test_a_proxy_that_is_not_there():
+    """It is told as any registry that does not answer."""
+    url = f"http://ann:secret@127.0.0.1:{free_port()}"
+    with pytest.raises(RegistryUnavailable) as caught:
+        patient("http://registry.invalid", proxy=url, retries=1).get_subjects()
+
+    assert "secret" not in str(caught.value)

@@ -106,3 +106,21 @@ def test_headers_must_be_there_to_be_written():
         FRAMINGS["header"](b"", Context("t"), SchemaId(1, GUID))
     with pytest.raises(FrameError, match="did not tell the GUID"):
         FRAMINGS["guid"](b"", Context("t"), SchemaId(1))
+
+
+@pytest.mark.parametrize("kind", [list, dict])
+def test_a_header_is_replaced(kind):
+    """Headers that are used again, or forwarded, name the schema of this record alone."""
+    headers = kind({"trace": b"1", "__value_schema_id": b"old", "__key_schema_id": b"kept"}.items())
+    context = Context("t", "value", headers)
+    for number in (1, 2):
+        FRAMINGS["header"](b"", context, SchemaId(5, UUID(int=number)))
+
+    assert kind is type(headers)
+    assert context.headers is headers
+    assert [
+        ("trace", b"1"),
+        ("__key_schema_id", b"kept"),
+        ("__value_schema_id", b"\x01" + UUID(int=2).bytes),
+    ] == sorted(dict(headers).items(), key=lambda pair: (pair[0] != "trace", pair[0]))
+    assert 3 == len(headers)

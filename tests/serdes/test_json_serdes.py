@@ -196,7 +196,7 @@ def test_any_value_makes_the_round_trip(client):
     """What a schema that allows everything lets through comes back."""
     serialize, deserialize = JsonSerializer(client, "{}"), JsonDeserializer(client)
 
-    @settings(max_examples=40)
+    @settings(max_examples=40, deadline=None)
     @given(JSON_VALUES.filter(lambda value: value is not None))
     def law(value):
         assert value == deserialize(serialize(value, topic="json-any"))
@@ -209,7 +209,7 @@ def test_any_bytes_give_a_value_or_an_error(client):
     deserialize = JsonDeserializer(client)
     found = client.register("json-bytes", Schema('{"type": ["array", "integer"]}', "JSON")).schema_id
 
-    @settings(max_examples=60)
+    @settings(max_examples=60, deadline=None)
     @given(st.binary(max_size=30) | st.text('[]1,{}"', max_size=30).map(str.encode))
     def law(data):
         try:
@@ -288,3 +288,38 @@ def test_unknown_schemas_are_asked_for_once(scripted_servers, answer, guid):
     assert ["/schemas/guids/" + "00000000-0000-0000-0000-000000000000" if guid else "/schemas/ids/5"] == [
         one.path for one in server.requests
     ]
+
+
+def tree(kind):
+    """A schema of trees whose nodes are of several kinds, as many a syntax tree is."""
+    kinds = [
+        {"properties": {"kind": {"const": name}, "left": {"$ref": "#/definitions/tree"}}, "required": ["kind"]}
+        for name in ("node", "leaf", "other")
+    ]
+    return json.dumps({"$ref": "#/definitions/tree", "definitions": {"tree": {kind: kinds}}})
+
+
+def deep(depth, kind):
+    """A tree that is wrong, or not, at its end."""
+    value = {"kind": kind}
+    for _ in range(depth):
+        value = {"kind": "node", "left": value}
+    return value
+
+
+@pytest.mark.parametrize("kind", ["oneOf", "anyOf"])
+def test_what_is_wrong_deep_in_a_tree_is_told_soon(client, kind):
+    """The validator would explain each branch at each level; a payload must not make it begin."""
+    serialize, schema_id = (
+        JsonSerializer(client, tree(kind)),
+        client.register(f"tree-{kind}", Schema(tree(kind), "JSON")),
+    )
+    deserialize = JsonDeserializer(client)
+
+    assert deep(100, "leaf") == deserialize(serialize(deep(100, "leaf"), topic=f"tree-{kind}"))
+    for depth, says in (
+        (2, f"does not allow it: definitions/tree/{kind}"),
+        (100, "does not allow it, in one of many ways"),
+    ):
+        with pytest.raises(DecodeError, match=says):
+            deserialize(join(schema_id.schema_id, json.dumps(deep(depth, "nothing")).encode()))

@@ -3,6 +3,8 @@
 import pickle
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.struct_pb2 import Struct, Value
@@ -215,7 +217,7 @@ def test_any_bytes_give_a_message_or_an_error(client):
     deserialize = ProtobufDeserializer(client, as_dict=True)
     head = frame_of(client, proto(ORDER), b"", b"")
 
-    @settings(max_examples=60)
+    @settings(max_examples=60, deadline=None)
     @given(st.binary(max_size=40))
     def law(data):
         try:
@@ -361,3 +363,27 @@ def test_required_fields_must_be_there(client):
     kind = message_of('syntax = "proto2"; message R { required int32 n = 1; }')
     with pytest.raises(SerdeError, match="required"):
         ProtobufSerializer(client, kind)(kind(), topic="proto-required")
+
+
+def test_files_that_many_import_are_registered_once(client, monkeypatch):
+    """However many ways lead to a file: here each of eight layers has two files, which import both of the next."""
+    pool = DescriptorPool()
+    for layer in range(8):
+        for side in "ab":
+            file = FileDescriptorProto(name=f"layers/{layer}{side}.proto", package="layers", syntax="proto3")
+            message = file.message_type.add(name=f"M{layer}{side}")
+            for number, below in enumerate("ab" if layer else "", 1):
+                file.dependency.append(f"layers/{layer - 1}{below}.proto")
+                kind = f".layers.M{layer - 1}{below}"
+                message.field.add(name=below, number=number, type=11, label=1, type_name=kind)
+            pool.Add(file)
+    kind = GetMessageClass(pool.FindMessageTypeByName("layers.M7a"))
+    sent, register = [], client.register
+    monkeypatch.setattr(
+        client, "register", lambda subject, *given, **more: sent.append(subject) or register(subject, *given, **more)
+    )
+
+    frame = ProtobufSerializer(client, kind)(kind(), topic="layers")
+
+    assert 1 + 2 * 7 == len(sent) == len(set(sent))
+    assert kind() == ProtobufDeserializer(client, kind)(frame)

@@ -7,16 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import serdes.rules.json_schema
+import serdes.rules.jsonata
 from serdes.avro_values import Branch
 from serdes.client import RegistryClient, Rule, Schema
-from serdes.errors import RuleError
+from serdes.errors import RuleError, SchemaError
 from serdes.rules.cel import CelExecutor, CelFieldExecutor
 from serdes.rules.executors import FieldContext, RuleContext
+from serdes.rules.json_schema import JsonValues
 from serdes.rules.jsonata import JsonataExecutor
 
 NOBODY = RegistryClient("http://localhost:1")
 CEL, FIELD = CelExecutor(NOBODY, {}), CelFieldExecutor(NOBODY, {})
 JSONATA = JsonataExecutor(NOBODY, {"timeout.sec": 0.3})
+JSONATA_PATIENT = JsonataExecutor(NOBODY, {"timeout.sec": 30})
 
 
 def context(expr, kind="TRANSFORM"):
@@ -36,6 +40,8 @@ def deep(depth):
 SECRET = {"text": "secret-4711", "many": list(range(100))}
 TEN = "[0,1,2,3,4,5,6,7,8,9]"
 LOOPS = "".join(f"{TEN}.all({name}, " for name in "abcdef") + "true" + ")" * 6
+LONG = "$pad('', 30000, 'a')"
+TREE = "$reduce([1..25], function($a, $b){[[$a], [$a]]}, 1)"
 EXPRESSIONS = [
     pytest.param(CEL, "", "no expression", id="CEL, none"),
     pytest.param(CEL, None, "no expression", id="CEL, null"),
@@ -70,6 +76,11 @@ EXPRESSIONS = [
     pytest.param(
         JSONATA, "$reduce([1..40], function($a,$b){[$a, $a]}, 1)", "larger|longer", id="JSONATA, a full result"
     ),
+    pytest.param(JSONATA, f"$replace({LONG}, 'a', {LONG})", "larger", id="JSONATA, replacing"),
+    pytest.param(JSONATA, f"$replace({LONG}, /a/, {LONG})", "larger", id="JSONATA, replacing a pattern"),
+    pytest.param(JSONATA, "$replace($pad('', 1000000, 'a'), 'a', '')", "larger", id="JSONATA, replacing much"),
+    pytest.param(JSONATA, f"$join([1..1000].($$.text), {LONG})", "larger", id="JSONATA, joining"),
+    pytest.param(JSONATA, f"$string([1..1000].({{'a': {LONG}}}))", "larger|longer", id="JSONATA, a text of texts"),
     pytest.param(JSONATA, "$number(text)", "cannot be evaluated", id="JSONATA, no number"),
     pytest.param(JSONATA, "$match(text, /(?=s)/)", "no JSONata that is read", id="JSONATA, a look ahead"),
     pytest.param(JSONATA, "$error(text)", "cannot be evaluated", id="JSONATA, an error"),
@@ -84,6 +95,15 @@ def test_expressions(executor, expr, detail):
 
     assert "4711" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("expr", [f"$string([{TREE}])", f"$distinct([{TREE}, 1])"])
+def test_lists_that_are_full_of_one_list(monkeypatch, expr):
+    """What goes through all of a value looks at its size before; here at a smaller one, as looking takes its time."""
+    monkeypatch.setattr(serdes.rules.jsonata, "MAX_SIZE", 10_000)
+
+    with pytest.raises(RuleError, match="larger than 10000"):
+        JSONATA_PATIENT.transform(context(expr), SECRET)
 
 
 @pytest.mark.parametrize("executor", [CEL, JSONATA])
@@ -161,8 +181,51 @@ def test_cel_hands_on_what_it_gets(value):
     assert type(value) is type(found[0])
 
 
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        pytest.param("text.$pad(4, '-')", "ab--", id="pad, of the context"),
+        pytest.param("$pad(text, -4)", "  ab", id="pad, in front"),
+        pytest.param("text.$replace('b', 'c$0$$')", "acb$", id="replace, of the context"),
+        pytest.param("$replace('aaa', 'a', 'b', 2)", "bba", id="replace, some"),
+        pytest.param("$replace('a1b22', /[0-9]+/, '<$0>')", "a<1>b<22>", id="replace, a pattern"),
+        pytest.param("$replace('a1', /[0-9]/, function($m){$m.match & '!'})", "a1!", id="replace, by a function"),
+        pytest.param("$join(['a', 'b'], '-') & $join(['c', 'd'])", "a-bcd", id="join"),
+        pytest.param("many.$string()", ["1", "[[2]]"], id="string, of the context"),
+        pytest.param(
+            "$distinct([1, 2, 1.0, [1], [1], {'a': 1}, {'a': 1}, null, null])",
+            [1, 2, [1], {"a": 1}, None],
+            id="distinct",
+        ),
+        pytest.param("$count($distinct([1..20000]))", 20000, id="distinct, many"),
+        pytest.param("$map(['ab', 'b'], $string)", ["ab", "b"], id="a function handed on"),
+        pytest.param("nowhere.$string()", None, id="nothing"),
+    ],
+)
+def test_bounded_functions(expr, expected):
+    """What is looked at before it begins is otherwise what it was."""
+    assert expected == JSONATA_PATIENT.transform(context(expr), {"text": "ab", "many": [1, [[2]]]})
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.dictionaries(st.text(max_size=3), JSON_VALUES, min_size=1))
 def test_jsonata_hands_on_what_it_gets(value):
     """What goes through JSONata comes out the same."""
     assert json.dumps(value, sort_keys=True) == json.dumps(JSONATA.transform(context("$"), value), sort_keys=True)
+
+
+@pytest.mark.parametrize("kind", ["anyOf", "allOf"])
+def test_branches_that_all_fit(monkeypatch, kind):
+    """A deep value has twice as many ways at each level; they are not all gone."""
+    branch = {"properties": {"left": {"$ref": "#/definitions/tree"}, "name": {"type": "string"}}}
+    document = {"$ref": "#/definitions/tree", "definitions": {"tree": {kind: [branch, branch]}}}
+    values = JsonValues({"": document}, lambda uri: lambda value: None, lambda value: value, None)
+    visit = values.visitor(Rule(name="r", type="X"))
+    monkeypatch.setattr(serdes.rules.json_schema, "_MOST_STEPS", 10_000)
+    value = {"name": "a", "left": {"name": "b"}}
+
+    assert {"name": "A!!", "left": {"name": "B!!!!"}} == visit(lambda _, text: text.upper() + "!", value)
+    for _ in range(100):
+        value = {"left": value}
+    with pytest.raises(SchemaError, match="more than 10000 steps"):
+        visit(lambda _, text: text, value)

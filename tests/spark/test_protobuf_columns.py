@@ -148,6 +148,15 @@ def test_payloads(client: RegistryClient, declaration: str, kind: str, payload: 
     assert [{"f": expected}] == column.read(proto_frame(client, schema, bytes.fromhex(payload)))
 
 
+def test_fields_called_as_methods(client: RegistryClient) -> None:
+    """What a field is called is the schema's business; methods of messages that it hides are the class's."""
+    schema = proto(f"{PROTO3} message M {{ optional int32 HasField = 1; int32 DESCRIPTOR = 2; }}")
+    column = PayloadColumn(client, schema)
+    frames = [proto_frame(client, schema, bytes.fromhex(one)) for one in ("08051007", "1007")]
+
+    assert [{"HasField": 5, "DESCRIPTOR": 7}, {"HasField": None, "DESCRIPTOR": 7}] == column.read(*frames)
+
+
 def test_nullable(client: RegistryClient) -> None:
     """What is always there cannot be null; what may be absent can. Columns are in the order of the numbers."""
     schema = proto(

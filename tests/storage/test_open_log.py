@@ -42,6 +42,8 @@ def test_sqlite(tmp_path: Path) -> None:
         "kafka://localhost:9092/two/parts",
         "kafka://localhost:9092/no spaces",
         "kafka:///_schemas",
+        "kafka://localhost:nine/_schemas",
+        "kafka://a:9092,b:/_schemas",
     ],
 )
 def test_a_bad_url_is_answered_with_the_allowed_forms(url: str) -> None:

@@ -253,6 +253,15 @@ DAMAGED = [
     ),
     ("a truncated value", b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}', b'{"id":1,"sch'),
     ("a mode that is a number", b'{"keytype":"MODE","magic":0}', b'{"mode":4}'),
+    ("a level that is a number", b'{"keytype":"CONFIG","magic":0}', b'{"compatibilityLevel":4}'),
+    ("a flag that is a word", b'{"keytype":"CONFIG","magic":0}', b'{"normalize":"true"}'),
+    ("a group that is a list", b'{"keytype":"CONFIG","magic":0}', b'{"compatibilityGroup":["a"]}'),
+    ("metadata that is a number", b'{"keytype":"CONFIG","magic":0}', b'{"defaultMetadata":7}'),
+    ("properties that are a number", b'{"keytype":"CONFIG","magic":0}', b'{"overrideMetadata":{"properties":5}}'),
+    ("a property that is null", b'{"keytype":"CONFIG","magic":0}', b'{"overrideMetadata":{"properties":{"a":null}}}'),
+    ("tags that are null", b'{"keytype":"CONFIG","magic":0}', b'{"defaultMetadata":{"tags":{"a":null}}}'),
+    ("a rule that is a number", b'{"keytype":"CONFIG","magic":0}', b'{"defaultRuleSet":{"domainRules":[5]}}'),
+    ("enableAt that is a number", b'{"keytype":"CONFIG","magic":0}', b'{"overrideRuleSet":{"enableAt":5}}'),
 ]
 
 

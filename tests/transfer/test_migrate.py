@@ -6,6 +6,7 @@ The service stands for the reference's own: its answers are held against recorde
 import pytest
 
 from registry.transfer import rest_source
+from registry.transfer.rest import segment
 from storage.record_json import encode
 from storage.records import KekKey, KekValue, Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
 
@@ -177,3 +178,11 @@ def test_contracts_and_their_configuration_arrive(strata, source, serve, target_
 
     assert (0, "") == (code, output), errors
     assert metadata["tags"] == new.call("GET", "/subjects/ruled/versions/1")["metadata"]["tags"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("", "%3A.%3A"), (".", "%2E"), ("..", "%2E%2E"), ("a/b", "a%2Fb"), (":.c:", "%3A.c%3A")]
+)
+def test_any_name_is_one_segment_of_a_path(name, expected):
+    """Whatever a subject is called, its path leads to it: dots are no directories, and no name is not left out."""
+    assert expected == segment(name)

@@ -57,7 +57,7 @@ def _put(*path, to):
             ITEM_CONFIG, _put("compatibilityLevel", to="FULL"), "config of 'item': compatibilityLevel is", id="level"
         ),
         pytest.param(
-            ITEM_CONFIG, _put("normalize", to=1), "config of 'item': normalize is true in A, 1 in B", id="flag"
+            ITEM_CONFIG, _put("normalize", to=False), "config of 'item': normalize is true in A, false in B", id="flag"
         ),
         pytest.param(ITEM_CONFIG, None, "config of 'item': only in A", id="config missing"),
         pytest.param(BASKET_MODE, _put("mode", to="IMPORT"), "mode of 'basket': mode is", id="mode"),

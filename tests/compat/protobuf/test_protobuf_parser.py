@@ -163,7 +163,7 @@ def test_the_deepest_schema_is_usable():
 def test_references_stand_for_imports():
     """The types of references are known, directly named or not, and keep their own package."""
     references = (
-        ResolvedReference("deep.proto", 'syntax = "proto3"; package deep; message D {}', "s/1", direct=False),
+        ResolvedReference("deep.proto", 'syntax = "proto3"; package deep; message D {}', "s/1"),
         ResolvedReference("dep.proto", 'syntax = "proto3"; package dep; message M { deep.D d = 1; }', "t/1"),
     )
     text = 'syntax = "proto3"; package own; import "dep.proto"; message A { dep.M m = 1; deep.D d = 2; }'

@@ -1,0 +1,95 @@
+"""Messages as protobuf's JSON has them but for names, which are those of the schema; and back.
+
+The library calls what fields of the same names hide (`message.ListFields()`, `message.DESCRIPTOR`). A message with such
+fields, at any depth, goes through a stand-in, in which fields are named by their numbers, and in JSON as in the schema.
+
+Rules of this file: the library's errors pass.
+"""
+
+import functools
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import Default, DescriptorPool
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+__all__ = ["from_json", "to_json"]
+
+_TAKEN = frozenset(dir(Empty))
+
+
+class _Types:
+    """Finds what may stand in an Any: a type of the message's own pool, or one of the program."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def FindMessageTypeByName(self, name: str) -> Any:  # noqa: N802 - as a pool has it
+        try:
+            return self._own.FindMessageTypeByName(name)
+        except KeyError:
+            return Default().FindMessageTypeByName(name)
+
+
+def to_json(message: Message) -> dict[str, Any]:
+    """A message as JSON."""
+    kind: Any = type(message)
+    types, stand_in = _about(kind.DESCRIPTOR)
+    if stand_in is None:
+        return MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=types)
+    return MessageToDict(stand_in.FromString(kind.SerializePartialToString(message)), descriptor_pool=types)
+
+
+def from_json(kind: type[Message], value: Any) -> Message:
+    """A message of a class, of JSON."""
+    types, stand_in = _about(kind.DESCRIPTOR)
+    made = ParseDict(value, (stand_in or kind)(), descriptor_pool=types)
+    return made if stand_in is None else kind.FromString(stand_in.SerializePartialToString(made))
+
+
+@functools.lru_cache(maxsize=1000)
+def _about(message: Any) -> tuple[Any, Any]:
+    """The types that an Any in it may be of, and the class that stands in for it, if that is needed."""
+    types = _Types(message.file.pool)
+    if not any(field.name in _TAKEN for one in _reachable(message) for field in one.fields):
+        return types, None
+    pool = DescriptorPool()
+    _copy(message.file, pool, set())
+    return types, GetMessageClass(pool.FindMessageTypeByName(message.full_name))
+
+
+def _reachable(message: Descriptor) -> list[Descriptor]:
+    found = {message.full_name: message}
+    rest = [message]
+    while rest:
+        for field in rest.pop().fields:
+            inner = field.message_type
+            if inner is not None and inner.full_name not in found:
+                found[inner.full_name] = inner
+                rest.append(inner)
+    return list(found.values())
+
+
+def _copy(file: FileDescriptor, pool: DescriptorPool, copied: set[str]) -> None:
+    if file.name in copied:
+        return
+    copied.add(file.name)
+    for one in file.dependencies:
+        _copy(one, pool, copied)
+    proto = FileDescriptorProto()
+    file.CopyToProto(proto)
+    if not file.name.startswith("google/protobuf/"):  # whose fields the library knows by name
+        for message in proto.message_type:
+            _rename(message)
+    pool.AddSerializedFile(proto.SerializeToString())
+
+
+def _rename(message: DescriptorProto) -> None:
+    for nested in message.nested_type:
+        _rename(nested)
+    for field in () if message.options.map_entry else message.field:
+        field.json_name, field.name = field.name, f"f{field.number}"

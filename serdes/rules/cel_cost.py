@@ -1,0 +1,309 @@
+"""What memory a CEL expression may take over a value: an upper bound, of the expression's tree and the value's sizes.
+
+CEL bounds depth and rounds, but not size: `message.replace('a', message)` squares a text, and ten nested
+`[x].map(a, a + a)` make a thousand of one. Each part of an expression has a `Size`; calls that make something new add
+what they make to what has been spent. What an expression spends over any value of a size is known when it is compiled;
+only over larger ones it is looked at record by record.
+
+The rounds of a macro are taken together. What a round spends, f(item), is never less than proportional to its item, so
+over all rounds it is no more than f(all items as one) + (rounds - 1) * f(nothing).
+
+Rules of this file: too much is told rather than too little; nothing is evaluated.
+"""
+
+import bisect
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.wrappers_pb2 import StringValue
+
+from serdes.errors import RuleError
+from serdes.model import PROTOBUF, Schema
+from serdes.protobuf_files import link
+
+__all__ = ["MAX_BYTES", "MAX_MACROS", "Cost"]
+
+MAX_BYTES = 256 * 1024 * 1024
+"""What an expression may spend over one record."""
+MAX_ROUNDS = 10_000
+"""Rounds of all macros of an expression together; the library stops there."""
+MAX_MACROS = 8
+"""How deep macros may stand in each other; each level doubles the time to tell what they spend."""
+
+_NODE = 32
+"""Bytes that any value takes beside its text."""
+_TREE = """syntax = "proto3";
+message Any { string type_url = 1; Checked value = 2; }
+message Checked { Expr expr = 4; }
+message Expr { oneof kind { Const const = 3; Ident ident = 4; Select select = 5; Call call = 6; List list = 7;
+  Struct struct = 8; Fold fold = 9; } }
+message Const { string text = 6; bytes bytes = 7; }
+message Ident { string name = 1; }
+message Select { Expr operand = 1; string field = 2; bool test = 3; }
+message Call { Expr target = 1; string function = 2; repeated Expr args = 3; }
+message List { repeated Expr parts = 1; }
+message Struct { message Entry { Expr key = 3; Expr value = 4; } repeated Entry entries = 2; }
+message Fold { string item = 1; Expr range = 2; string sum = 3; Expr begin = 4; Expr step = 6; Expr result = 7; }
+"""
+"""cel/expr/checked.proto and syntax.proto, as much of them as counts here, under names of our own."""
+
+
+class Size(NamedTuple):
+    """How large a value may be: bytes of its longest text, items of its largest list or map, bytes of all of it."""
+
+    text: int = 0
+    items: int = 0
+    whole: int = _NODE
+
+
+class _Known:
+    """A value that is there, in the record."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    @functools.cached_property
+    def size(self) -> Size:
+        return _measured(self.value)
+
+    @property
+    def count(self) -> int:
+        return len(self.value) if hasattr(self.value, "__len__") else 0
+
+    def inner(self, name: str) -> "_Known | None":
+        if isinstance(self.value, dict):
+            return _Known(self.value[name]) if name in self.value else None
+        known = isinstance(self.value, Message) and name in type(self.value).DESCRIPTOR.fields_by_name
+        return _Known(getattr(self.value, name)) if known else None
+
+
+_Found = Size | _Known
+_Scope = Mapping[str, _Found]
+_SCALAR = Size()
+_SMALL = frozenset({int, float, bool, type(None)})
+_SCALES = [0, *(2**power for power in range(10, 27))]
+"""Sizes of values that are tried when an expression is compiled, in bytes."""
+
+
+def _measured(value: Any) -> Size:
+    if isinstance(value, str):
+        return _text(len(value) if value.isascii() else 4 * len(value))
+    if isinstance(value, bytes | bytearray):
+        return _text(len(value))
+    if isinstance(value, StringValue):
+        return _measured(value.value)
+    if isinstance(value, Message):
+        length = type(value).ByteSize(value)
+        return Size(length, length, _NODE * (length + 1))
+    if isinstance(value, Mapping):
+        return _together([_measured(one) for pair in value.items() for one in pair])
+    if isinstance(value, Sequence):
+        return _together([_measured(one) for one in value])
+    return _SCALAR
+
+
+def _weight(value: Any) -> int:
+    """No less than the bytes of all of a value, told quickly: most values are small."""
+    kind = type(value)
+    if kind is str:
+        return _NODE + 4 * len(value)
+    if kind is dict:
+        return _NODE + sum(map(_weight, value)) + sum(map(_weight, value.values()))
+    if kind is list:
+        return _NODE + sum(map(_weight, value))
+    return _NODE if kind in _SMALL else _measured(value).whole
+
+
+def _together(parts: Sequence[Size]) -> Size:
+    """A list or map of parts."""
+    text = max((one.text for one in parts), default=0)
+    items = max((one.items for one in parts), default=0)
+    return Size(text, max(items, len(parts)), _NODE + sum(one.whole for one in parts))
+
+
+def _largest(parts: Sequence[Size]) -> Size:
+    return Size(*map(max, zip(_SCALAR, *parts, strict=True)))
+
+
+def _added(parts: Sequence[Size]) -> Size:
+    return Size(*map(sum, zip(*parts, strict=True)))
+
+
+def _text(length: int) -> Size:
+    return Size(length, 0, length + _NODE)
+
+
+def _replaced(parts: Sequence[Size]) -> Size:
+    return _text(parts[0].text + (parts[0].text + 1) * parts[2].text)
+
+
+def _joined(parts: Sequence[Size]) -> Size:
+    return _text(parts[0].whole + parts[0].items * (parts[1].text if len(parts) > 1 else 0))
+
+
+def _split(parts: Sequence[Size]) -> Size:
+    count = parts[0].text + 1
+    return Size(parts[0].text, count, parts[0].text + (count + 1) * _NODE)
+
+
+def _formatted(parts: Sequence[Size]) -> Size:
+    return _text(parts[0].text + 8 * parts[1].whole + 1100 * parts[1].items)  # a number has at most 1000 digits
+
+
+_GROWING: Mapping[str, Callable[[Sequence[Size]], Size]] = {
+    "_+_": _added,
+    "replace": _replaced,
+    "join": _joined,
+    "split": _split,
+    "format": _formatted,
+    "strings.quote": lambda parts: _text(3 * parts[0].text + 2),
+    "string": lambda parts: _text(3 * parts[0].text + 64),
+    "bytes": lambda parts: _text(parts[0].text),
+}
+"""Functions that make something of another size than their arguments; of the others none is larger than its largest."""
+_PICKING = frozenset({"_[_]", "_?_:_", "dyn"})
+"""They hand on what is there already."""
+_SCALARS = frozenset(
+    (
+        *("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_&&_", "_||_", "!_", "@in", "@not_strictly_false"),
+        *("-_", "_-_", "_*_", "_/_", "_%_", "int", "uint", "double", "bool", "type", "timestamp", "duration"),
+        *("size", "contains", "startsWith", "endsWith", "matches", "indexOf", "lastIndexOf"),
+        *("isEmail", "isHostname", "isIpv4", "isIpv6", "isUri", "isUriRef", "isUuid"),
+    )
+)
+
+
+_Tree = tuple[Any, ...]
+"""A part of an expression: its kind, and what that has."""
+
+
+def _tree(expr: Any, macros: int = 0) -> _Tree:
+    if macros > MAX_MACROS:
+        raise RuleError(f"the expression has macros more than {MAX_MACROS} deep in each other")
+    down = functools.partial(_tree, macros=macros)
+    kind = expr.WhichOneof("kind")
+    match kind:
+        case "const":
+            return kind, _text(4 * len(expr.const.text) + len(expr.const.bytes))
+        case "ident":
+            return kind, expr.ident.name
+        case "select":
+            return kind, down(expr.select.operand), expr.select.field, expr.select.test
+        case "call":
+            targets = [expr.call.target] if expr.call.HasField("target") else []
+            return kind, expr.call.function, [down(one) for one in (*targets, *expr.call.args)]
+        case "list":
+            return "made", [down(one) for one in expr.list.parts]
+        case "struct":
+            return "made", [down(one) for pair in expr.struct.entries for one in (pair.key, pair.value)]
+        case "fold":
+            fold = expr.fold
+            step = _tree(fold.step, macros + 1)
+            return kind, fold.item, down(fold.range), fold.sum, down(fold.begin), step, down(fold.result)
+    return "const", _SCALAR
+
+
+class _Spending:
+    """One way through a tree, with what was spent on it."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def size(self, tree: _Tree, scope: _Scope, rounds: int) -> Size:
+        found = self.find(tree, scope, rounds)
+        return found.size if isinstance(found, _Known) else found
+
+    def find(self, tree: _Tree, scope: _Scope, rounds: int) -> _Found:
+        match tree:
+            case "ident", name:
+                return scope.get(name, _SCALAR)
+            case "select", operand, field, test:
+                found = self.find(operand, scope, rounds)
+                inner = found.inner(field) if isinstance(found, _Known) else None
+                return _SCALAR if test else inner or found
+            case "call", function, parts:
+                return self._called(function, [self.size(one, scope, rounds) for one in parts])
+            case "made", parts:
+                return self._made(_together([self.size(one, scope, rounds) for one in parts]))
+            case "fold", *_:
+                return self._folded(tree, scope, rounds)
+        size: Size = tree[1]
+        return size
+
+    def _called(self, function: str, parts: Sequence[Size]) -> Size:
+        if function in _SCALARS:
+            return _SCALAR
+        if function in _PICKING:
+            return _largest(parts)
+        return self._made(_GROWING.get(function, _largest)(parts))
+
+    def _made(self, size: Size) -> Size:
+        self.bytes += size.text + _NODE * (size.items + 1)
+        return size
+
+    def _folded(self, tree: _Tree, scope: _Scope, rounds: int) -> Size:
+        _, item, over, total, begin, step, result = tree
+        found, first = self.find(over, scope, rounds), self.size(begin, scope, rounds)
+        within, count = (found.size, found.count) if isinstance(found, _Known) else (found, found.items)
+        count = max(1, min(count, rounds))
+        every, nothing = _Spending(), _Spending()
+        all_items = Size(within.whole, within.whole // _NODE, within.whole)
+        left = max(1, rounds // count)
+        most = every.round(step, {**scope, item: all_items, total: first}, total, left)
+        least = nothing.round(step, {**scope, item: _SCALAR, total: first}, total, left)
+        self.bytes += every.bytes + (count - 1) * nothing.bytes
+        summed = Size(most.text, max(most.items, first.items + count), most.whole + (count - 1) * least.whole)
+        return self.size(result, {**scope, total: summed}, rounds)
+
+    def round(self, step: _Tree, scope: _Scope, total: str, rounds: int) -> Size:
+        """What a round adds; what is appended to the list that a macro makes is no sum of texts."""
+        match step:
+            case "call", "_?_:_", [condition, ("call", "_+_", _) as appended, *_]:
+                self.size(condition, scope, rounds)
+                return self.round(appended, scope, total, rounds)
+            case "call", "_+_", [("ident", name), item] if name == total:
+                return self._made(self.size(item, scope, rounds))
+        return self.size(step, scope, rounds)
+
+
+class Cost:
+    """What an expression spends.
+
+    Args:
+        serialized: the compiled expression, as the library serializes it.
+        variables: the names of what it is given.
+
+    Raises:
+        RuleError: macros stand too deep in each other.
+    """
+
+    def __init__(self, serialized: bytes, variables: Sequence[str]) -> None:
+        self._tree = _tree(_tree_class().FromString(serialized).value.expr)
+        self._harmless = 0
+
+        def passes(whole: int) -> bool:
+            return self._spent(dict.fromkeys(variables, Size(whole, whole // _NODE, whole))) > MAX_BYTES
+
+        fitting = bisect.bisect_left(_SCALES, True, key=passes)
+        self._harmless = _SCALES[fitting - 1] if fitting else -1
+        self._never = fitting == len(_SCALES)
+
+    def check(self, data: Mapping[str, Any]) -> None:
+        """Raise RuleError if it may take more than `MAX_BYTES` over some values."""
+        if self._never or sum(map(_weight, data.values())) <= self._harmless:
+            return
+        if self._spent({name: _Known(value) for name, value in data.items()}) > MAX_BYTES:
+            raise RuleError(f"the expression may take more than {MAX_BYTES >> 20} MiB over this value")
+
+    def _spent(self, scope: _Scope) -> int:
+        spending = _Spending()
+        result = spending.size(self._tree, scope, MAX_ROUNDS)
+        return spending.bytes + result.whole
+
+
+@functools.cache
+def _tree_class() -> Any:
+    return GetMessageClass(link(Schema(_TREE, PROTOBUF), {}).message_types_by_name["Any"])

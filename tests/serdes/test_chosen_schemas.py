@@ -1,0 +1,52 @@
+"""Serializers without a schema of their own: the registry has it, and a setting says which one."""
+
+import pickle
+
+import pytest
+
+from serdes.avro import AvroDeserializer, AvroSerializer
+from serdes.client import Metadata, Schema
+from serdes.errors import EncodeError, NoSubject, RegistryError
+from serdes.framing import split
+from serdes.json_schema import JsonDeserializer, JsonSerializer
+
+AVRO = '{"type":"record","name":"n.Chosen","fields":[{"name":"x","type":"int"}]}'
+JSON = '{"title": "Chosen", "properties": {"x": {"type": "integer"}}}'
+FORMATS = [
+    pytest.param(AvroSerializer, AvroDeserializer, Schema(AVRO), id="Avro"),
+    pytest.param(JsonSerializer, JsonDeserializer, Schema(JSON, "JSON"), id="JSON"),
+]
+LATEST = {"use.latest.version": True, "auto.register.schemas": False}
+
+
+@pytest.mark.parametrize(("serializer", "deserializer", "schema"), FORMATS)
+def test_the_registry_has_it(client, serializer, deserializer, schema):
+    """By id, as the newest version, or as the newest with some properties; here and in another process."""
+    topic = f"chosen-{schema.format}".lower()
+    marked = Schema(schema.text, schema.format, metadata=Metadata(properties={"major": topic}))
+    found = client.register(f"{topic}-value", marked)
+    for conf in ({"use.schema.id": found.schema_id}, LATEST, {"use.latest.with.metadata": {"major": topic}}):
+        for serialize in (one := serializer(client, None, conf=conf), pickle.loads(pickle.dumps(one))):
+            frame = serialize({"x": 5}, topic=topic)
+
+            assert found.schema_id == split(frame)[0]
+            assert {"x": 5} == deserializer(client)(frame)
+        with pytest.raises(EncodeError):
+            serialize({"x": "5"}, topic=topic)
+
+
+@pytest.mark.parametrize(("serializer", "deserializer", "schema"), FORMATS)
+def test_a_setting_must_say_which(client, serializer, deserializer, schema):
+    """When it is made; nothing can be registered, or looked up."""
+    for conf in (None, {"auto.register.schemas": False}):
+        with pytest.raises(ValueError, match=r"without a schema one of use\.schema\.id"):
+            serializer(client, None, conf=conf)
+
+
+@pytest.mark.parametrize(("serializer", "deserializer", "schema"), FORMATS)
+def test_it_has_no_name(client, serializer, deserializer, schema):
+    """A strategy that asks for the record's name has no subject; one by topic may have no version yet."""
+    with pytest.raises(NoSubject, match="needs a named record"):
+        serializer(client, None, conf={**LATEST, "subject.name.strategy.type": "RECORD"})({"x": 1}, topic="chosen-none")
+    with pytest.raises(RegistryError, match="not found"):
+        serializer(client, None, conf=LATEST)({"x": 1}, topic="chosen-none")

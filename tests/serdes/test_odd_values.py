@@ -1,0 +1,125 @@
+"""Values that a schema only seems to take: each is written so that it can be read, or refused without being quoted."""
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from serdes.avro import AvroDeserializer, compile_decoder, compile_encoder
+from serdes.avro_schema import parse
+from serdes.client import RegistryClient
+from serdes.errors import EncodeError, FrameError
+from serdes.json_schema import JsonSerializer
+from serdes.rules.avro import AvroValues
+
+UUID_TEXT = {"type": "string", "logicalType": "uuid"}
+DATE = {"type": "int", "logicalType": "date"}
+INNER = {"type": "record", "name": "n.R", "fields": [{"name": "a", "type": "int"}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "says"),
+    [
+        pytest.param(UUID_TEXT, "secret-4711", "a uuid expected", id="a text that is no uuid"),
+        pytest.param(["null", UUID_TEXT], "secret-4711", "a uuid expected", id="a text that is no uuid, in a union"),
+        pytest.param(DATE, "secret-4711", "a date expected", id="a text that is no date"),
+    ],
+)
+def test_what_nobody_could_read_is_not_written(schema, value, says):
+    """The error names the type and not the value."""
+    with pytest.raises(EncodeError, match=says) as caught:
+        compile_encoder(json.dumps(schema))(value)
+
+    assert "4711" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("union", "value", "payload"),
+    [
+        pytest.param(["int", "long"], ("long", 5), b"\x02\x0a", id="a primitive"),
+        pytest.param(["null", "float", "double"], ("float", 0.5), b"\x02\x00\x00\x00\x3f", id="a narrower one"),
+        pytest.param(["string", INNER], ("R", {"a": 1}), b"\x02\x02", id="a record"),
+        pytest.param(["string", INNER], ("n.R", {"a": 1}), b"\x02\x02", id="a record by its full name"),
+        pytest.param(
+            ["string", {"type": "array", "items": "string"}],
+            ("string", "x"),
+            b"\x02\x04\x0cstring\x02x\x00",
+            id="an array",
+        ),
+    ],
+)
+def test_tuples_name_branches(union, value, payload):
+    """As fastavro's do, but for a union with an array, where a tuple is one."""
+    assert payload == compile_encoder(json.dumps(union))(value)
+    assert compile_decoder(json.dumps(union))(payload) in (value[1], list(value))
+
+
+def test_rules_see_what_does_not_fit_as_it_is():
+    """A rule may mend it, and a dead letter shows it; the encoder refuses what is left."""
+    schema = json.dumps(
+        {
+            "type": "record",
+            "name": "R",
+            "fields": [
+                {"name": "day", "type": DATE},
+                {"name": "id", "type": UUID_TEXT},
+                {"name": "sum", "type": {"type": "bytes", "logicalType": "decimal", "precision": 3}},
+            ],
+        }
+    )
+    value = {"day": "nope", "id": "nope", "sum": 12345}
+
+    assert value == AvroValues(parse(schema)).lower(value)
+
+
+@dataclasses.dataclass
+class Point:
+    """A dataclass."""
+
+    x: float
+    y: Any = None
+
+
+class Model(BaseModel):
+    """A model of pydantic."""
+
+    x: float
+    y: int | None = None
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    ("wrap", "path"),
+    [
+        pytest.param(lambda number: number, "", id="alone"),
+        pytest.param(lambda number: {"a": [None, (number,)]}, "a.1.0", id="in lists"),
+        pytest.param(lambda number: Point(1.0, {"b": number}), "y.b", id="in a dataclass"),
+        pytest.param(lambda number: [Model(x=number)], "0.x", id="in a model"),
+    ],
+)
+def test_json_has_no_such_number(client, wrap, path, number):
+    """It does not become null, which readers would take for a value that is not there."""
+    with pytest.raises(EncodeError, match="NaN or an infinity") as caught:
+        JsonSerializer(client, "{}", conf={"validate": False})(wrap(number), topic="odd-numbers")
+
+    assert path == caught.value.path
+
+
+def test_null_is_null(client):
+    """Where it was meant."""
+    value = {"a": None, "b": [Point(1.5), Model(x=2.5)], "c": "null"}
+
+    frame = JsonSerializer(client, "{}")(value, topic="odd-numbers")
+
+    assert b'{"a":null,"b":[{"x":1.5,"y":null},{"x":2.5,"y":null}],"c":"null"}' == frame[5:]
+
+
+def test_a_header_that_is_no_bytes():
+    """Kafka's are; one that was made by hand may be anything."""
+    deserialize = AvroDeserializer(RegistryClient("http://localhost:1"))
+
+    with pytest.raises(FrameError, match="the header __value_schema_id is not bytes"):
+        deserialize(b"\x02", headers=[("__value_schema_id", "text")])

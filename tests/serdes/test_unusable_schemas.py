@@ -1,0 +1,134 @@
+"""Frames of schemas that cannot be read: each is refused, and a topic full of them costs little."""
+
+import pytest
+
+import serdes.avro
+import serdes.json_schema
+import serdes.protobuf
+from serdes.avro import AvroDeserializer
+from serdes.client import RegistryClient
+from serdes.errors import RegistryError, SchemaError
+from serdes.framing import join
+from serdes.json_schema import JsonDeserializer
+from serdes.protobuf import ProtobufDeserializer
+
+PROTO = 'syntax = "proto3"; message A { Nowhere a = 1; }'
+UNUSABLE = [
+    pytest.param(
+        AvroDeserializer, {"schema": '"a.Other"'}, serdes.avro, "parse", [b"\x02", b"\x04"], "not defined", id="Avro"
+    ),
+    pytest.param(
+        JsonDeserializer,
+        {"schema": '{"$ref": "nowhere.json"}', "schemaType": "JSON"},
+        serdes.json_schema,
+        "validator_of",
+        [b"1", b"2"],
+        "JSON Schema cannot be used",
+        id="JSON",
+    ),
+    pytest.param(
+        ProtobufDeserializer,
+        {"schema": PROTO, "schemaType": "PROTOBUF"},
+        serdes.protobuf,
+        "link",
+        [b"\x00", b"\x02\x02"],  # two paths in it
+        "cannot be linked",
+        id="Protobuf",
+    ),
+]
+
+
+def counting(monkeypatch, module, name):
+    """How often a function of a module is called from now on."""
+    calls, real = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given, **more: calls.append(1) or real(*given, **more))
+    return calls
+
+
+@pytest.fixture
+def serving(scripted_servers, answer):
+    """Makes a client of a server with a script, and hands out the requests that arrived there."""
+
+    def make(*bodies, **options):
+        server = scripted_servers(*(one if isinstance(one, answer) else answer(body=one) for one in bodies))
+        return RegistryClient(server.url, retries=0, **options), server.requests
+
+    return make
+
+
+@pytest.mark.parametrize(("kind", "body", "module", "name", "payloads", "says"), UNUSABLE)
+def test_it_is_compiled_once(serving, monkeypatch, kind, body, module, name, payloads, says):
+    """However many frames have it, from however many topics; each of them gets the whole error."""
+    client, requests = serving(body)
+    calls = counting(monkeypatch, module, name)
+    deserialize = kind(client, conf={"subject.name.strategy.type": "TOPIC"})
+
+    for payload in payloads * 2:
+        for topic in (None, "a", "b"):
+            with pytest.raises(SchemaError, match=f"the schema 6 cannot be read: .*{says}"):
+                deserialize(join(6, payload), topic=topic)
+
+    assert 1 == len(calls)
+    assert 1 == sum("/schemas/ids/" in one.path for one in requests)
+
+
+def test_another_deserializer_tries_again(serving, monkeypatch):
+    """What is remembered goes with it."""
+    client, _ = serving({"schema": '"a.Other"'})
+    calls = counting(monkeypatch, serdes.avro, "parse")
+
+    for _ in range(2):
+        with pytest.raises(SchemaError):
+            AvroDeserializer(client)(join(6, b""))
+
+    assert 2 == len(calls)
+
+
+@pytest.mark.parametrize(("missing_ttl", "requests_made"), [(60.0, 2), (0.0, 4)])
+def test_a_reference_that_is_not_there_is_asked_for_now_and_then(serving, answer, missing_ttl, requests_made):
+    """As an id that is not there: for `missing_ttl` seconds it is not asked for again."""
+    schema = {"schema": '"a.Other"', "references": [{"name": "a.Other", "subject": "other", "version": 1}]}
+    gone = answer(404, {"error_code": 40402, "message": "Version 1 not found."})
+    client, requests = serving(schema, gone, missing_ttl=missing_ttl)
+    deserialize = AvroDeserializer(client)
+
+    for _ in range(3):
+        with pytest.raises(RegistryError, match=r"Version 1 not found\."):
+            deserialize(join(6, b""))
+
+    assert requests_made == len(requests)
+
+
+@pytest.mark.parametrize(("missing_ttl", "compilations"), [(60.0, 1), (0.0, 3)])
+def test_a_latest_version_that_cannot_be_read(serving, monkeypatch, missing_ttl, compilations):
+    """There may be a better one soon, so it is tried again after `missing_ttl` seconds."""
+    latest = {"subject": "s-value", "version": 2, "id": 7, "schema": '"a.Other"'}
+    written = {"subject": "s-value", "version": 1, "id": 6, "schema": '"int"'}
+    script = [written, latest, written, [1, 2], latest, [1, 2], latest, [1, 2]]
+    client, _ = serving(*script, missing_ttl=missing_ttl)
+    conf = {"use.latest.version": True, "subject.name.strategy.type": "TOPIC"}
+    deserialize = AvroDeserializer(client, conf=conf)
+    seen = []
+    real = serdes.avro.parse
+    monkeypatch.setattr(serdes.avro, "parse", lambda text, *more: seen.append(text) or real(text, *more))
+
+    for _ in range(3):
+        with pytest.raises(SchemaError, match=r"the schema 6 cannot be read: the type a\.Other is not defined"):
+            deserialize(join(6, b"\x02"), topic="s")
+
+    assert compilations == seen.count('"a.Other"')
+
+
+def test_damaged_paths_put_nothing_good_out(serving, monkeypatch):
+    """A frame may have any path to a message; those that lead nowhere are not remembered."""
+    client, _ = serving({"schema": 'syntax = "proto3"; message A {}', "schemaType": "PROTOBUF"}, cache_size=2)
+    deserialize = ProtobufDeserializer(client)
+    deserialize(join(6, b"\x00"))
+    read = counting(monkeypatch, ProtobufDeserializer, "_reader")
+
+    for index in range(1, 9):
+        with pytest.raises(SchemaError, match=r"the schema 6 cannot be read: .* has no message at"):
+            deserialize(join(6, bytes([2, 2 * index])))
+    deserialize(join(6, b"\x00"))
+
+    assert 8 == len(read)
