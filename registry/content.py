@@ -1,6 +1,6 @@
 """Look-up by content: which version of a subject holds a schema."""
 
-from contextlib import suppress
+from itertools import chain
 
 from compat.levels import Level
 from registry import errors
@@ -13,24 +13,31 @@ from storage.state import SchemaVersion, State
 
 __all__ = ["version_with"]
 
+_NOT_FOUND = 404
+
 
 def version_with(
     state: State, subject: Subject, request: SchemaRequest, default: Level, normalize: bool, include_deleted: bool
 ) -> tuple[SchemaVersion, bool]:
     """Return the version of a subject that holds a schema, and whether by identity.
 
-    A plain subject that does not hold it is looked for by the same name in every other context.
+    A plain subject that does not hold it is looked for by the same name in every other context. What is found nowhere
+    is looked for once more as normalizing has it, since it may have been registered so
+    (confluentinc/schema-registry#3841).
 
     Raises:
         RegistryError: 40401, 40403, 42201, as the subject itself has it.
     """
-    try:
-        return _version_with(state, subject, request, default, normalize, include_deleted)
-    except errors.RegistryError:
-        for namesake in namesakes(state, subject):
-            with suppress(errors.RegistryError):
-                return _version_with(state, namesake, request, default, normalize, include_deleted)
-        raise
+    faults: list[errors.RegistryError] = []
+    for form in (True,) if normalize else (False, True):
+        for owner in chain((subject,), namesakes(state, subject)):
+            try:
+                return _version_with(state, owner, request, default, form, include_deleted)
+            except errors.RegistryError as fault:
+                faults.append(fault)
+        if faults[0].status != _NOT_FOUND:
+            break
+    raise faults[0]
 
 
 def _version_with(

@@ -14,6 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import Column, SparkSession, functions
 
@@ -28,7 +29,16 @@ JAR = Path(__file__).with_name("strata-spark.jar")
 
 _CLASS = "strata.spark.StrataCatalog"
 _PREFIX = "spark.sql.catalog."
-_PYTHON_ONLY = ("token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster", "identity_pool")
+_PYTHON_ONLY = (
+    "proxy",
+    "token_url",
+    "client_id",
+    "client_secret",
+    "scope",
+    "token_ca_file",
+    "logical_cluster",
+    "identity_pool",
+)
 
 
 class NotInstalled(RuntimeError):
@@ -100,14 +110,19 @@ def _check(settings: ClientSettings) -> None:
     given = [name for name in _PYTHON_ONLY if getattr(settings, name) is not None]
     if given:
         raise NotInstalled(
-            f"the JVM path does not know {', '.join(given)} (OAuth client credentials and what belongs to them); "
+            f"the JVM path does not know {', '.join(given)} (a proxy, OAuth and what belongs to it); "
             "leave install out and call decode with path='python'"
         )
 
 
 def _options(settings: ClientSettings) -> Mapping[str, str]:
     fields = asdict(settings) | {"urls": ",".join(settings.urls)}
-    return {name: str(value) for name, value in fields.items() if value is not None}
+    return {name: _text(value) for name, value in fields.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    """Equal values as the same text."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _problem(spark: SparkSession, name: str) -> str | None:

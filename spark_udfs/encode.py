@@ -1,12 +1,12 @@
 """The public call that turns a column of values into registry frames."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal, Required, TypedDict, Unpack, cast
 
 import pyarrow as pa
-from pyspark.sql import Column, functions
+from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
 
 from serdes.client import RegistryClient, Schema
@@ -83,7 +83,8 @@ def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpac
         SchemaError: the schema cannot be used, or has rules that writing would have to run.
         RegistryError: the registry does not have the schema, or refuses to register it.
         RegistryUnavailable: the registry does not answer.
-        NotImplementedError: the installed Spark has no `arrow_udf`: it came with 4.1.
+        NotImplementedError: the installed Spark has no `arrow_udf`: it came with 4.1. On 4.0 there is
+            `Encoder.with_column`.
         ValueError: the options do not fit each other.
     """
     return encoder(**options)(column, origin=origin)
@@ -123,16 +124,41 @@ class Encoder:
 
     def __call__(self, column: Column | str, *, origin: Sequence[str] = ()) -> Column:
         """The column of frames, see `encode`."""
+        plan = self._telling(origin)
+        return _call(plan, [_column(column), *map(functions.col, plan.origin)])
+
+    def with_column(self, df: DataFrame, name: str, column: Column | str, *, origin: Sequence[str] = ()) -> DataFrame:
+        """`df.withColumn(name, encode(column))`, also on Spark 4.0.
+
+        There the whole data frame goes through Python workers, by `mapInArrow`: leave out before what is not needed.
+        """
+        if _has_arrow_udf():
+            return df.withColumn(name, self(column, origin=origin))
+        plan = self._telling(origin)
+        told = [functions.col(one).alias(f"origin{number}") for number, one in enumerate(plan.origin)]
+        given = df.withColumn(name, functions.struct(_column(column).alias("value"), *told))
+        return _mapped(plan, given, name)
+
+    def _telling(self, origin: Sequence[str]) -> WritePlan:
+        """The plan, with the columns that its errors tell."""
         if isinstance(origin, str):
             raise TypeError(f"origin is a list of column names, not the text {origin!r}")
-        told = tuple(origin) if self.plan.mode is Mode.FAILFAST else ()
-        values = functions.col(column) if isinstance(column, str) else column
-        return _call(replace(self.plan, origin=told), [values, *map(functions.col, told)])
+        return replace(self.plan, origin=tuple(origin) if self.plan.mode is Mode.FAILFAST else ())
 
 
 def encoder(**options: Unpack[Options]) -> Encoder:
     """Decide on an encode once, for several columns or for the headers of the records; see `encode`."""
-    given: Any = {"mode": "FAILFAST", "framing": "prefix", "key": False, "message": None, "validate": True} | options
+    unknown = sorted(options.keys() - Options.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"no option is called {', '.join(unknown)}; allowed are {', '.join(Options.__annotations__)}")
+    given: Any = {
+        "registry": None,
+        "mode": "FAILFAST",
+        "framing": "prefix",
+        "key": False,
+        "message": None,
+        "validate": True,
+    } | options
     mode, framing = one_of(Mode, "mode", given.pop("mode")), one_of(Framing, "framing", given.pop("framing"))
     key, message, validate = (given.pop(name) for name in ("key", "message", "validate"))
     settings = settings_of(given.pop("registry"))
@@ -153,18 +179,53 @@ def _framed(target: Target, framing: Framing, *, key: bool) -> tuple[bytes, tupl
     return b"", (header_name("key" if key else "value"), named)
 
 
+def _column(column: Column | str) -> Column:
+    return functions.col(column) if isinstance(column, str) else column
+
+
+def _has_arrow_udf() -> bool:
+    return hasattr(functions, "arrow_udf")
+
+
 def _call(plan: WritePlan, columns: Sequence[Column]) -> Column:
     """A call that is not to be repeated, as that of the decode."""
-    if not hasattr(functions, "arrow_udf"):
-        raise NotImplementedError("encode needs Spark 4.1 or later, for its arrow_udf")
+    if not _has_arrow_udf():
+        raise NotImplementedError(
+            "a column of encode needs Spark 4.1 or later, for its arrow_udf; on this one "
+            "encoder(…).with_column(df, name, column) adds the column to a data frame"
+        )
 
     def encode_arrow(values: pa.Array, *origin: pa.Array) -> pa.Array:
         from spark_udfs.encode_executor import batch_encoder
 
         return batch_encoder(plan).encode(values, origin)
 
-    kind: DataType = BinaryType()
-    if plan.mode is Mode.DEADLETTER:
-        kind = StructType([StructField("frame", BinaryType()), StructField("error", ENCODE_ERROR_TYPE)])
-    function = cast("Any", functions).arrow_udf(encode_arrow, kind)
+    function = cast("Any", functions).arrow_udf(encode_arrow, _type(plan))
     return cast("Column", function.asNondeterministic()(*columns))
+
+
+def _mapped(plan: WritePlan, df: DataFrame, name: str) -> DataFrame:
+    """The data frame with frames in place of a struct, of a value and of what errors tell beside it."""
+    places = [place for place, one in enumerate(df.columns) if one == name]
+    kind = StructType([StructField(name, _type(plan)) if one.name == name else one for one in df.schema])
+
+    def encode_batches(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        from spark_udfs.encode_executor import batch_encoder
+
+        write = batch_encoder(plan).encode
+        for batch in batches:
+            columns = batch.columns
+            for place in places:
+                value, *origin = columns[place].flatten()
+                columns[place] = write(value, origin)
+            yield pa.RecordBatch.from_arrays(columns, names=kind.names)
+
+    numbered = df.toDF(*map(str, range(len(kind))))  # mapInArrow finds no names with dots, and none that is there twice
+    return numbered.mapInArrow(encode_batches, kind)
+
+
+def _type(plan: WritePlan) -> DataType:
+    """The type of what comes out."""
+    if plan.mode is not Mode.DEADLETTER:
+        return BinaryType()
+    return StructType([StructField("frame", BinaryType()), StructField("error", ENCODE_ERROR_TYPE)])

@@ -20,14 +20,13 @@ from serdes.model import AVRO, JSON, PROTOBUF
 from serdes.references import resolve
 from serdes.settings import ClientSettings
 from spark_udfs.encode_schemas import avro_schema, json_schema
-from spark_udfs.plan import Mode
+from spark_udfs.plan import Mode, check_id, rules_of_clients
 
 __all__ = ["Target", "WritePlan", "WriterSource", "target_of"]
 
 FORMATS = (AVRO, JSON, PROTOBUF)
 
 _WRITING = ("WRITE", "WRITEREAD")
-_AT_CLIENTS = (None, "ALL", "CLIENT")
 
 _DERIVED: dict[str, Callable[[DataType, str], str]] = {AVRO: avro_schema, JSON: json_schema}
 
@@ -55,6 +54,7 @@ class WriterSource:
             raise ValueError(
                 f"{'a schema is registered' if self.schema else 'version counts'} under a subject: give it"
             )
+        check_id(self.schema_id)
         if self.format is not None and self.format not in FORMATS:
             raise ValueError(f"format is {self.format!r}; allowed are {', '.join(FORMATS)}")
 
@@ -130,11 +130,7 @@ def target_of(
 
 def _check_rules(schema: Schema, schema_id: int) -> None:
     """Refuse a data contract that would be broken: fields to encrypt would be written in the clear."""
-    rules = schema.rule_set
-    if rules is None or rules.enable_at not in _AT_CLIENTS:
-        return
-    both = (*rules.domain_rules, *rules.encoding_rules)
-    asked = [one.name for one in both if one.mode in _WRITING and not one.disabled]
+    asked = [one.name for one in rules_of_clients(schema) if one.mode in _WRITING]
     if asked:
         raise SchemaError(
             f"the schema with the id {schema_id} has rules for writing ({', '.join(asked)}), and encode runs none: "

@@ -71,9 +71,15 @@ def run_stream(
     Raises:
         StreamingQueryException: the query failed.
         SerdeError: the registry does not have the subject, or does not answer at the start.
+        TypeError: `build` returns no query.
+        ValueError: an argument is not one that is allowed.
     """
     if evolve not in get_args(Evolve):
         raise ValueError(f"evolve is {evolve!r}; allowed are {', '.join(get_args(Evolve))}")
+    if poll <= 0:
+        raise ValueError(f"poll is {poll}; allowed is more than 0")
+    if patience < 0:
+        raise ValueError(f"patience is {patience}; allowed is 0 or more")
     with RegistryClient.from_settings(settings_of(registry)) as client:
         stream = _Stream(build, client, subject)
         if evolve == "keep":
@@ -95,7 +101,7 @@ class _Stream:
         self._subject = subject
         self._reader = client.get_version(subject)
         self._passed_over = 0
-        self.query = build(self._reader)
+        self.query = self._built(self._reader)
 
     def newer(self) -> RegisteredSchema | None:
         """The latest version, when it is newer and reads what the present one describes."""
@@ -124,7 +130,7 @@ class _Stream:
         """Build with a version, or else with the one before; both may have to wait for the registry."""
         while True:
             try:
-                self.query = self._build(wanted)
+                self.query = self._built(wanted)
             except RegistryUnavailable as error:
                 _log.warning("the query on %s waits for the registry: %s", self._subject, error)
                 time.sleep(pause)
@@ -138,6 +144,12 @@ class _Stream:
         if wanted is not self._reader:
             _log.info("%s is read with version %s from now on", self._subject, wanted.version)
             self._reader = wanted
+
+    def _built(self, reader: RegisteredSchema) -> StreamingQuery:
+        query = self._build(reader)
+        if not hasattr(query, "awaitTermination"):  # Spark Connect has a class of its own
+            raise TypeError(f"build returned {type(query).__name__}, and not the query that it started")
+        return query
 
     def _pass_over(self, version: RegisteredSchema, why: Exception) -> None:
         _log.warning("version %s of %s is not taken up: %s", version.version, self._subject, why)

@@ -118,7 +118,7 @@ def arrow_path(plan: Plan, columns: Sequence[Column]) -> Column:
     """Arrow arrays from and to the JVM."""
 
     def decode_arrow(frames: pa.Array, *origin: pa.Array) -> pa.Array:
-        return _decoder(plan).decode(frames, origin)
+        return _decoder(plan).decode(_frames(frames), origin)
 
     return _once(cast("Any", functions).arrow_udf(decode_arrow, output_type(plan)), columns)
 
@@ -142,7 +142,11 @@ def _undressed(frames: Any) -> pa.Array:
     """Frames as Arrow has them; records with headers come as a data frame."""
     if frames.ndim > 1:
         return pa.StructArray.from_arrays([_undressed(frames[name]) for name in frames], names=list(frames))
-    array = pa.Array.from_pandas(frames)
+    return _frames(pa.Array.from_pandas(frames))
+
+
+def _frames(array: pa.Array) -> pa.Array:
+    """A column without a type, in which all is null, as frames that are null."""
     return array.cast(pa.binary()) if pa.types.is_null(array.type) else array
 
 

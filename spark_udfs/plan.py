@@ -6,6 +6,7 @@ executors look them up as they meet them.
 Rules of this file: it asks the registry for the reader schema at most, once; no Spark session, no data.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +14,7 @@ from typing import Literal, TypeVar
 
 from serdes.avro_schema import Node, parse
 from serdes.client import RegistryClient, Schema
-from serdes.model import AVRO
+from serdes.model import AVRO, Rule
 from serdes.references import resolve
 from serdes.settings import ClientSettings
 from spark_udfs.formats import PayloadSchema, payload_schema, reader_of
@@ -21,12 +22,18 @@ from spark_udfs.reader_schema import project, write
 from spark_udfs.shapes import Shape
 from spark_udfs.types import Type, type_of
 
-__all__ = ["Mode", "Plan", "ReaderSource", "Registry", "one_of", "plan", "reader_type", "settings_of"]
+__all__ = ["Mode", "Plan", "ReaderSource", "Registry", "check_id", "one_of", "plan", "reader_type", "rules_of_clients"]
+__all__ += ["settings_of"]
 
 Registry = str | Sequence[str] | ClientSettings
 """How a caller names the registry."""
 
+_AT_CLIENTS = (None, "ALL", "CLIENT")
+_WRITE = "WRITE"
+
 _E = TypeVar("_E", bound=StrEnum)
+
+_log = logging.getLogger("spark_udfs")
 
 
 class Mode(StrEnum):
@@ -78,6 +85,9 @@ class ReaderSource:
             )
         if self.version != "latest" and self.subject is None:
             raise ValueError("version counts within a subject: give the subject too")
+        if not isinstance(self.text, str | Schema | None):
+            raise TypeError(f"reader_schema is a text or a serdes.client.Schema, not {type(self.text).__name__}")
+        check_id(self.schema_id)
 
     def read(self, registry: ClientSettings) -> Schema:
         """The schema, asked of the registry unless it was given."""
@@ -85,7 +95,7 @@ class ReaderSource:
             return Schema(self.text, self.format or AVRO)
         found = self.text or self._ask(registry)
         if self.format not in (None, found.format):
-            raise ValueError(f"the reader schema is a {found.format} schema, and not {self.format}")
+            raise ValueError(f"the reader schema is {found.format}, and not {self.format}")
         return found
 
     def _ask(self, registry: ClientSettings) -> Schema:
@@ -109,6 +119,7 @@ def plan(
 ) -> Plan:
     """Fix the reader schema of a decode."""
     schema = source.read(registry)
+    _tell_rules(schema)
     if schema.format == AVRO and message is None and not validate:
         parsed = _avro(registry, schema, source.subject)
         wanted = parsed if columns is None else project(parsed, columns)
@@ -135,8 +146,44 @@ def one_of(allowed: type[_E], name: str, given: str) -> _E:
 
 
 def settings_of(registry: Registry) -> ClientSettings:
-    """The settings behind any way of naming the registry."""
-    return registry if isinstance(registry, ClientSettings) else ClientSettings.of(registry)
+    """The settings behind any way of naming the registry.
+
+    Raises:
+        TypeError: it is none of them.
+        ValueError: it is no URL.
+    """
+    if isinstance(registry, ClientSettings):
+        return registry
+    urls = [registry] if isinstance(registry, str) else registry
+    if not isinstance(urls, Sequence) or not all(isinstance(one, str) for one in urls):
+        raise TypeError(
+            f"registry is a URL, several of them, or a serdes.client.ClientSettings, not {type(registry).__name__}"
+        )
+    return ClientSettings.of(registry)
+
+
+def check_id(schema_id: object) -> None:
+    """Refuse what is no number: in the registry's paths a text would do, and mean something else."""
+    if schema_id is not None and type(schema_id) is not int:
+        raise TypeError(f"schema_id is a number, not {schema_id!r}")
+
+
+def rules_of_clients(schema: Schema) -> list[Rule]:
+    """What a data contract asks clients to run."""
+    rules = schema.rule_set
+    if rules is None or rules.enable_at not in _AT_CLIENTS:
+        return []
+    return [one for one in (*rules.migration_rules, *rules.domain_rules, *rules.encoding_rules) if not one.disabled]
+
+
+def _tell_rules(schema: Schema) -> None:
+    """Say what a deserializer would do with the values, and columns do not."""
+    passed = [one.name for one in rules_of_clients(schema) if one.mode != _WRITE]
+    if passed:
+        _log.warning(
+            "the reader schema has rules for reading (%s), and decode runs none: what was encrypted stays so",
+            ", ".join(passed),
+        )
 
 
 def _avro(registry: ClientSettings, schema: Schema, subject: str | None) -> Node:

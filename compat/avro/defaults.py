@@ -8,7 +8,7 @@ Both questions are asked here; the second only of fields whose first answer depe
 A union default may belong to any branch, not only to the first.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Final
 
 from compat.avro.model import (
@@ -68,12 +68,12 @@ class DefaultCheck:
         names: Names,
         limits: Limits,
         *,
-        undefined_allowed: bool = False,
+        undefined: Container[int] = (),
         unfinished: frozenset[str] = frozenset(),
     ):
         self._names = names
         self._limits = limits
-        self._undefined_allowed = undefined_allowed
+        self._undefined = undefined  # the ids of references to such types
         self._unfinished = unfinished
         self._known: dict[tuple[int, int], bool | None] = {}
         self.undefined_seen = False
@@ -82,7 +82,7 @@ class DefaultCheck:
         """Whether the value fits the type."""
         self._limits.look_at_clock()
         if isinstance(node, Reference):
-            if node.forward and self._undefined_allowed:
+            if id(node) in self._undefined:
                 self.undefined_seen = True
                 return isinstance(value, dict)
             node = self._names[node.full]

@@ -8,7 +8,7 @@ subject that are equivalent are one version.
 Pairs of types are compared once each and from a work list, so recursive schemas end and deep ones cannot overflow.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from compat.avro.json_text import json_equal
 from compat.avro.model import (
@@ -43,20 +43,25 @@ def equivalent(left: AvroSchema, right: AvroSchema, *, limits: Limits = DEFAULT_
     return left.canonical == right.canonical or comparison.equal(left.root, right.root)
 
 
-def same_structure(left: Node, right: Node, names: Names, limits: Limits = DEFAULT_LIMITS) -> bool:
+def same_structure(
+    left: Node, right: Node, names: Names, limits: Limits = DEFAULT_LIMITS, *, forward: Container[int] = ()
+) -> bool:
     """Whether a second definition of a name says the same as the first.
 
-    A reference to what is not defined yet equals nothing, as in Avro Java.
+    A forward reference, told by its node's id, equals nothing, as in Avro Java.
     """
-    return _Comparison(names, names, limits, with_meta=False).equal(left, right)
+    return _Comparison(names, names, limits, with_meta=False, forward=forward).equal(left, right)
 
 
 class _Comparison:
-    def __init__(self, left_names: Names, right_names: Names, limits: Limits, *, with_meta: bool):
+    def __init__(
+        self, left_names: Names, right_names: Names, limits: Limits, *, with_meta: bool, forward: Container[int] = ()
+    ):
         self._limits = limits
         self._left_names = left_names
         self._right_names = right_names
         self._with_meta = with_meta
+        self._forward = forward
 
     def equal(self, left: Node, right: Node) -> bool:
         work = [(left, right)]
@@ -74,9 +79,7 @@ class _Comparison:
         return True
 
     def _resolved(self, left: Node, right: Node) -> tuple[Node, Node]:
-        if not self._with_meta:
-            _want(not (isinstance(left, Reference) and left.forward))
-            _want(not (isinstance(right, Reference) and right.forward))
+        _want(id(left) not in self._forward and id(right) not in self._forward)
         return resolve(left, self._left_names), resolve(right, self._right_names)
 
     def _compare(self, left: Node, right: Node) -> _Pairs:

@@ -21,7 +21,8 @@ __all__ = ["check_bounds", "excerpt", "in_java_order", "json_equal", "quote", "r
 
 _STRING: Final = r'"(?:[^"\\]++|\\.)*+"?'
 _TOKENS: Final = re.compile(_STRING + r"|[\[{\]}]", re.DOTALL)
-_COMMENTS: Final = re.compile(_STRING + r"|//[^\r\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_ILLEGAL: Final = r"\x00-\x08\x0b\x0c\x0e-\x1f"  # nowhere legal: a comment ends before it, and is none
+_COMMENTS: Final = re.compile(rf"{_STRING}|//[^\r\n{_ILLEGAL}]*+|/\*(?:[^*{_ILLEGAL}]++|\*(?!/))*+(?:\*/)?", re.DOTALL)
 _BLANKS: Final = re.compile(r"[ \t\r\n]*+")
 _CONTROLS: Final = "".join(map(chr, range(0x21)))  # what Java's trim() takes away
 

@@ -148,11 +148,10 @@ class RecordType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """A use of a named type; `forward` when its definition had not ended where the reference stands."""
+    """A use of a named type."""
 
     kind: ClassVar[str] = "reference"
     full: str
-    forward: bool
 
 
 NamedType: TypeAlias = EnumType | FixedType | RecordType

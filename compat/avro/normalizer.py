@@ -53,6 +53,8 @@ _LOGICAL_TYPES: Final[Mapping[str, frozenset[str]]] = {
     "fixed": frozenset({"decimal", "duration", "uuid"}),
 }
 _LOGICAL_SIZES: Final = {"duration": 12, "uuid": 16}
+_JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
+"""With one of these, Avro knows no logical type."""
 
 
 def normalize(schema: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
@@ -92,7 +94,7 @@ class _Normalizer:
         return self._done[id(node)]
 
     def _rebuilt(self, node: NamedType) -> NamedType:
-        doc, aliases = node.doc or None, _sorted_names(node.aliases)
+        doc, aliases = node.doc or None, _sorted_names(node.aliases, node.name.namespace)
         if isinstance(node, EnumType):
             return EnumType(node.name, doc, aliases, node.symbols, node.default, _ordered(node))
         if isinstance(node, FixedType):
@@ -103,13 +105,16 @@ class _Normalizer:
     def _field(self, field: Field) -> Field:
         default = field.default
         if not isinstance(default, Missing):
-            default = self._typed(field.type, default)
+            default = self._typed(field.type, default, inside=False)
         aliases = tuple(in_java_order(field.aliases))
         properties = _sorted_json(field.properties)
         return Field(field.name, self.node(field.type), field.doc, default, field.order, aliases, properties)
 
-    def _typed(self, node: Node, value: Json) -> Json:
-        """A default as a value of its type; one that does not fit (stored schemas have such) is only sorted."""
+    def _typed(self, node: Node, value: Json, *, inside: bool = True) -> Json:
+        """A default as a value of its type; one that does not fit (stored schemas have such) is only sorted.
+
+        What rounds to infinity, which is legal as a field's own default alone, stays as it is inside another value.
+        """
         node = resolve(node, self._names)
         if isinstance(node, UnionType):
             fitting = (branch for branch in node.branches if accepts(branch, value, self._names, self._limits))
@@ -126,7 +131,8 @@ class _Normalizer:
                 for key in in_java_order(value)
             }
         convert = _SCALARS.get(node.kind)
-        return convert(value) if convert else _sorted_json(value)
+        typed = convert(value) if convert else _sorted_json(value)
+        return value if inside and typed in (math.inf, -math.inf) else typed
 
 
 def _to_double(value: Json) -> Json:
@@ -158,9 +164,11 @@ _SCALARS: Final[Mapping[str, Callable[[Json], Json]]] = {
 }
 
 
-def _sorted_names(names: Iterable[Name]) -> tuple[Name, ...]:
+def _sorted_names(names: Iterable[Name], namespace: str) -> tuple[Name, ...]:
+    """Aliases in order; one without a namespace loses its dot in print, and so comes into the namespace around it."""
     by_full = {name.full: name for name in names}
-    return tuple(by_full[full] for full in in_java_order(by_full))
+    inside = [Name(by_full[full].simple, by_full[full].namespace or namespace) for full in in_java_order(by_full)]
+    return tuple({name.full: name for name in inside}.values())
 
 
 def _sorted_json(value: Json) -> Json:
@@ -184,6 +192,8 @@ def _logical_words(node: PrimitiveType | ArrayType | MapType | NamedType) -> tup
     logical = node.properties.get("logicalType")
     if not isinstance(logical, str) or logical not in _LOGICAL_TYPES.get(node.kind, ()):
         return ()
+    if any(isinstance(node.properties.get(word), str) for word in _JAVA_CLASSES):
+        return ()
     if isinstance(node, FixedType) and node.size != _LOGICAL_SIZES.get(logical, node.size):
         return ()
     if logical != "decimal":
@@ -202,9 +212,9 @@ def _is_decimal(node: PrimitiveType | ArrayType | MapType | NamedType) -> bool:
 
 
 def _largest_precision(size: int) -> int:
-    """How many decimal digits fit into this many bytes, whatever the digits are."""
-    return len(str(2 ** (8 * size - 1) - 1)) - 1 if 0 < size <= _DIGITS_MATTER else 0 if size == 0 else _LARGEST_INT
+    """How many decimal digits fit into this many bytes, whatever the digits are; the bits are counted in 32 of them."""
+    bits = (8 * size - 1 + 2**31) % 2**32 - 2**31
+    return math.floor(math.log10(2) * bits)
 
 
 _LARGEST_INT: Final = 2**31 - 1
-_DIGITS_MATTER: Final = 128  # bytes; Java computes in doubles, and beyond this in infinity

@@ -75,11 +75,14 @@ def parse(
 
 
 def _read(text: str, names: dict[str, NamedType], limits: Limits, *, strict: bool) -> Node:
-    """Read one text, and add the types that it defines to those known."""
+    """Read one text, and add the types that it defines to those known.
+
+    If it is itself the definition of a known type, the known one stands, whose doc and aliases may be others.
+    """
     parser = _Parser(names, limits, strict=strict)
     root = parser.node(read_json(text, limits), "")
     parser.finish()
-    return root
+    return names[root.name.full] if isinstance(root, EnumType | FixedType | RecordType) else root
 
 
 class _Parser:
@@ -90,12 +93,12 @@ class _Parser:
         self._fields = 0
         self._path: list[str] = []  # the fields around the place that is being read, for error messages
         self._open: tuple[str, ...] = ()  # the records around it
-        self._forward: list[Reference] = []
+        self._forward: dict[int, Reference] = {}  # by their ids
         self._unsure: list[tuple[str, Node, Json, frozenset[str]]] = []  # defaults to be checked again at the end
 
     def finish(self) -> None:
         """Settle what had to wait until every name was known."""
-        for reference in self._forward:
+        for reference in self._forward.values():
             if reference.full not in self.names:
                 raise SchemaParseError(f"Undefined schema: {excerpt(reference.full)}")
         for name, node, value, unfinished in self._unsure:
@@ -125,9 +128,9 @@ class _Parser:
         full = qualify(text, namespace)
         for known in (full, text):
             if known in self.names:
-                return Reference(known, forward=False)
-        reference = Reference(full, forward=True)
-        self._forward.append(reference)
+                return Reference(known)
+        reference = Reference(full)
+        self._forward[id(reference)] = reference
         return reference
 
     def _union(self, json: list[Json], namespace: str) -> Node:
@@ -231,7 +234,7 @@ class _Parser:
                 raise self._invalid_default(name, node, value)
             value = number
         if self._strict:
-            check = DefaultCheck(self.names, self._limits, undefined_allowed=True)
+            check = DefaultCheck(self.names, self._limits, undefined=self._forward)
             if not check.accepts(node, value):
                 raise self._invalid_default(name, node, value)
             if check.undefined_seen:
@@ -279,7 +282,7 @@ class _Parser:
             if len(self.names) >= self._limits.types:
                 raise self._fault(f"More than the {self._limits.types} named types allowed")
             self.names[full] = node
-        elif not same_structure(known, node, self.names, self._limits):
+        elif not same_structure(known, node, self.names, self._limits, forward=self._forward):
             raise self._fault(f"Can't redefine: {full}")
         return node
 

@@ -26,6 +26,7 @@ from compat.avro.model import (
     FixedType,
     MapType,
     Missing,
+    Name,
     NamedType,
     Names,
     Node,
@@ -214,9 +215,14 @@ def _primitives(reader: PrimitiveType, writer: PrimitiveType, place: Place) -> F
 
 
 def _names(reader: NamedType, writer: NamedType, place: Place) -> Findings:
-    if reader.name.simple == writer.name.simple or any(alias.full == writer.name.full for alias in reader.aliases):
+    if reader.name.simple == writer.name.simple or any(_is_called(alias, reader, writer) for alias in reader.aliases):
         return _NONE
     return (Note(Kind.NAME_MISMATCH, Place(place, "name", ""), reader, writer),)
+
+
+def _is_called(alias: Name, reader: NamedType, writer: NamedType) -> bool:
+    """Whether the reader's alias is the writer's name; one without a namespace means nothing inside a namespace."""
+    return alias.full == writer.name.full and bool(alias.namespace or not reader.name.namespace)
 
 
 def _sizes(reader: FixedType, writer: FixedType, place: Place) -> Findings:

@@ -1,14 +1,16 @@
 """The five dialects, and how `$schema` decides between them.
 
-None, or one that nobody knows, is draft 7. Nothing is ever looked up under the URI.
+None, or one that nobody knows, is draft 7. What a schema refers to is read by the loader that reads the schema: its
+own `$schema` counts among the dialects of that loader only. Nothing is ever looked up under the URI.
 """
 
 from enum import IntEnum
 from typing import Final
 
 from compat.json_schema.json_text import Json
+from compat.schema import SchemaParseError
 
-__all__ = ["Dialect", "dialect_of"]
+__all__ = ["Dialect", "dialect_of", "dialect_within"]
 
 
 class Dialect(IntEnum):
@@ -31,8 +33,9 @@ class Dialect(IntEnum):
         return "id" if self is Dialect.DRAFT_4 else "$id"
 
 
-_KNOWN: Final = {
+_KNOWN: Final = {  # by the beginning of the URI, behind http:// or https://
     "json-schema.org/draft-04/schema": Dialect.DRAFT_4,
+    "json-schema.org/schema": Dialect.DRAFT_4,
     "json-schema.org/draft-06/schema": Dialect.DRAFT_6,
     "json-schema.org/draft-07/schema": Dialect.DRAFT_7,
     "json-schema.org/draft/2019-09/schema": Dialect.DRAFT_2019_09,
@@ -42,7 +45,25 @@ _KNOWN: Final = {
 
 def dialect_of(root: Json) -> Dialect:
     """The dialect that a document is written in."""
-    uri = root.get("$schema") if isinstance(root, dict) else None
+    return _named(root) or Dialect.DRAFT_7
+
+
+def dialect_within(root: Json, referring: Dialect) -> Dialect:
+    """The dialect that a document is read in which another one refers to."""
+    own = _named(root)
+    return own if own is not None and not own.modern and not referring.modern else referring
+
+
+def _named(root: Json) -> Dialect | None:
+    """The dialect that a document names.
+
+    Raises:
+        SchemaParseError: `$schema` is no string.
+    """
+    uri = root.get("$schema", "") if isinstance(root, dict) else ""
     if not isinstance(uri, str):
-        return Dialect.DRAFT_7
-    return _KNOWN.get(uri.partition("://")[2].removesuffix("#"), Dialect.DRAFT_7)
+        raise SchemaParseError("'$schema' is not a string")
+    scheme, _, rest = uri.partition("://")
+    if scheme not in ("http", "https"):
+        return None
+    return next((dialect for start, dialect in _KNOWN.items() if rest.startswith(start)), None)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
-from urllib.parse import unquote, urldefrag, urljoin
+from urllib.parse import unquote_plus, urldefrag, urljoin
 
-from compat.json_schema.dialects import Dialect, dialect_of
+from compat.json_schema.dialects import Dialect, dialect_of, dialect_within
 from compat.json_schema.json_text import Json, excerpt
 from compat.json_schema.metaschemas import metaschema_of
+from compat.json_schema.uris import check_uri
 from compat.schema import SchemaParseError
 
 __all__ = ["NOT_SCHEMAS", "Documents", "Place"]
@@ -34,17 +35,26 @@ class Documents:
     """The schema itself (document 0) and what it refers to, with every name in them."""
 
     def __init__(self, root: Json, references: Mapping[str, Json]):
-        self._documents = [self._document(root, "")]
+        self._dialect = dialect_of(root)
+        self._documents = [self._document(root, "", self._dialect)]
         self._names: dict[str, Place] = {}
         self.has_references = bool(references)
         for name, value in references.items():
-            self._documents.append(self._document(value, name))
+            self._documents.append(self._document(value, name, dialect_within(value, self._dialect)))
         for number, document in enumerate(self._documents):
             if number:
                 place = Place(document.root, document.uri, number, document.dialect)
-                self._names.setdefault(document.uri.removesuffix("#"), place)
+                for name in (document.uri, urljoin(self._documents[0].uri, document.uri)):
+                    self._names.setdefault(name.removesuffix("#"), place)
             for place, name in _named(Place(document.root, document.uri, number, document.dialect)):
-                self._names.setdefault(name, place)
+                known = self._names.setdefault(name, place)
+                if (
+                    place.dialect.modern
+                    and not _is_dynamic(place, name)
+                    and known.document == number
+                    and known.value is not place.value
+                ):
+                    raise SchemaParseError(f"Two schemas are called {excerpt(name)!r}")
 
     @property
     def root(self) -> Place:
@@ -54,16 +64,18 @@ class Documents:
 
     def resolve(self, reference: str, origin: Place) -> Place:
         """The schema that a reference means at a place."""
-        target, fragment = urldefrag(reference)
+        check_uri(reference)
+        target, _, fragment = reference.partition("#")
         start = self._start(reference, target, origin)
         if fragment.startswith("/") or not fragment:
-            return _pointed(start, unquote(fragment), reference)
+            return _pointed(start, fragment, reference)
         for name in (f"{start.base}#{fragment}", f"{origin.base}#{fragment}", f"#{fragment}"):
             if name in self._names:
                 return self._names[name]
         if origin.dialect.modern:
             raise SchemaParseError(f"$ref {excerpt(reference)!r} leads to no schema")
-        return start  # an anchor that nobody declares means the document, as the reference's older loader takes it
+        # An anchor that nobody declares means the document, as the reference's older loader takes it.
+        return _pointed(start, "/".join(["", *fragment.split("/")[1:]]), reference)
 
     @staticmethod
     def join(base: str, own: str) -> str:
@@ -89,17 +101,16 @@ class Documents:
         metaschema = metaschema_of(urljoin(origin.base, target)) or metaschema_of(target)
         if metaschema is not None:
             uri, root = metaschema
-            return self._names.setdefault(uri, Place(root, uri, self._number_of(uri, root), dialect_of(root)))
+            dialect = dialect_within(root, self._dialect)
+            self._documents.append(self._document(root, uri, dialect))
+            return self._names.setdefault(uri, Place(root, uri, len(self._documents) - 1, dialect))
         raise SchemaParseError(f"$ref {excerpt(reference)!r} is not among the references, and nothing is fetched")
 
-    def _number_of(self, uri: str, root: Json) -> int:
-        self._documents.append(self._document(root, uri))
-        return len(self._documents) - 1
-
     @staticmethod
-    def _document(root: Json, name: str) -> _Document:
-        dialect = dialect_of(root)
+    def _document(root: Json, name: str, dialect: Dialect) -> _Document:
         own = root.get(dialect.id_keyword) if isinstance(root, dict) else None
+        if dialect.modern and isinstance(own, str) and urldefrag(own)[1]:
+            raise SchemaParseError(f"The name of a schema has a fragment: {excerpt(own)!r}")
         uri = name or (urldefrag(own)[0] if isinstance(own, str) else "")
         return _Document(root, uri, dialect)
 
@@ -128,10 +139,19 @@ def _named(root: Place) -> Iterator[tuple[Place, str]]:
         stack += ((item, base) for key, item in value.items() if key not in NOT_SCHEMAS)
 
 
+def _is_dynamic(place: Place, name: str) -> bool:
+    """Whether a name is a `$dynamicAnchor`, which several schemas may have."""
+    anchor = place.value.get("$dynamicAnchor") if isinstance(place.value, dict) else None
+    return isinstance(anchor, str) and name.endswith(f"#{anchor}")
+
+
 def _pointed(start: Place, pointer: str, reference: str) -> Place:
     value, base = start.value, start.base
-    for token in pointer.split("/")[1:]:
-        step = token.replace("~1", "/").replace("~0", "~")
+    steps = pointer.split("/")[1:]
+    while steps and not steps[-1] and not start.dialect.modern:  # which the older loader does not see
+        steps.pop()
+    for token in steps:
+        step = unquote_plus(token).replace("~1", "/").replace("~0", "~")
         if isinstance(value, dict) and step in value:
             value = value[step]
         elif (

@@ -6,6 +6,8 @@ of two equal keys the last wins. NaN and the infinities become strings.
 
 import hashlib
 import json
+import math
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Final, TypeAlias
 
@@ -13,10 +15,11 @@ from compat.avro.json_text import check_bounds, excerpt, in_java_order, quote
 from compat.limits import Limits
 from compat.schema import SchemaParseError
 
-__all__ = ["Json", "excerpt", "json_digest", "json_key", "read_json", "sorted_keys", "write_json"]
+__all__ = ["Json", "as_double", "excerpt", "json_digest", "json_key", "read_json", "sorted_keys", "write_json"]
 
 Json: TypeAlias = bool | int | Decimal | str | list["Json"] | dict[str, "Json"] | None
 
+_NAME: Final = re.compile(r"[\w$]")  # what would make another word of `true`
 _BLANKS: Final = " \t\r\n"
 _LARGEST_EXPONENT: Final = 100_000  # beyond it, arithmetic on the number would cost more than the schema is worth
 
@@ -37,11 +40,14 @@ def read_json(text: str, limits: Limits) -> Json:
     )
     start = len(text) - len(text.lstrip(_BLANKS))
     try:
-        value: Json = decoder.raw_decode(text, start)[0]
+        value: Json
+        value, end = decoder.raw_decode(text, start)
     except SchemaParseError:
         raise
     except (ValueError, RecursionError) as error:
         raise SchemaParseError(f"Not valid JSON: {error}") from None
+    if isinstance(value, bool) and _NAME.match(text, end):
+        raise SchemaParseError(f"Not valid JSON: {excerpt(text[start:])}")
     return value
 
 
@@ -88,6 +94,14 @@ def json_digest(value: Json, known: dict[int, str]) -> str:
             whole.update(part.encode())
         digest = known[id(value)] = whole.hexdigest()
     return digest
+
+
+def as_double(value: int | Decimal) -> float:
+    """The double nearest to a number; an infinity beyond their range."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _decimal(digits: str) -> Decimal:

@@ -5,12 +5,14 @@ newer ones always. Targets of `$ref` wait in a list, so a long chain of them doe
 """
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
-from typing import Final, TypeVar
+from dataclasses import replace
+from typing import Final
 
 from compat.json_schema.dialects import Dialect
 from compat.json_schema.documents import Documents, Place
+from compat.json_schema.java_regex import check_pattern
 from compat.json_schema.json_text import Json, excerpt, json_digest, json_key, write_json
+from compat.json_schema.keywords import ARRAY_WORDS, NUMBER_WORDS, OBJECT_WORDS, STRING_WORDS, Keywords
 from compat.json_schema.model import (
     ArrayNode,
     BooleanNode,
@@ -24,7 +26,6 @@ from compat.json_schema.model import (
     Node,
     NotNode,
     NullNode,
-    Number,
     NumberNode,
     ObjectNode,
     ReferenceNode,
@@ -35,32 +36,9 @@ from compat.schema import SchemaParseError
 
 __all__ = ["Loader"]
 
-_STRING_WORDS: Final = frozenset({"minLength", "maxLength", "pattern", "format"})
-_NUMBER_WORDS: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
-_OBJECT_WORDS: Final = frozenset(
-    {
-        "properties",
-        "required",
-        "minProperties",
-        "maxProperties",
-        "dependencies",
-        "dependentRequired",
-        "dependentSchemas",
-        "patternProperties",
-        "additionalProperties",
-        "unevaluatedProperties",
-    }
-)
-_ARRAY_WORDS: Final = frozenset(
-    {"items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "unevaluatedItems"}
-)
-_CONTAINS_WORDS: Final = frozenset({"contains", "minContains", "maxContains"})
-_MODERN_ONLY: Final = frozenset(
-    {"dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "prefixItems"}
-)
 _CONDITIONS: Final = frozenset({"if", "then", "else"})
+_REFERENCES: Final = ("$ref", "$dynamicRef")  # the second leads to the anchor of that name in its own document
 
-_T = TypeVar("_T")
 _Object = dict[str, Json]
 
 
@@ -69,31 +47,38 @@ class Loader:
 
     def __init__(self, documents: Documents, limits: Limits):
         self._documents = documents
-        self._limits = limits
-        self._nodes: dict[tuple[int, int], Node] = {}  # by document and identity of the JSON value
-        self._waiting: list[tuple[ReferenceNode, Place]] = []
+        self.limits = limits
+        self._nodes: dict[
+            tuple[int, int, bool], Node
+        ] = {}  # by document, identity of the JSON value, and how it is named
+        self._waiting: list[tuple[ReferenceNode, Place, bool]] = []
         self._loaded = 0
         self._digests: dict[int, str] = {}
 
     def load(self) -> Node:
         """Read everything from the root on."""
-        root = self._node(self._documents.root)  # not as the target of "#", which the reference takes for another
+        place = self._documents.root
+        root = self._node(place)
+        if place.dialect.modern:
+            # To "#" the reference's newer loader gives a schema of its own with the parts of the root; the older one,
+            # whose targets are all read on their own, gives it parts of its own as well.
+            self._nodes[place.document, id(place.value), False] = replace(root, id=None)
         while self._waiting:
-            reference, place = self._waiting.pop()
-            reference.target = self._target(place)
+            reference, place, by_hash = self._waiting.pop()
+            reference.target = self._target(place, by_hash=by_hash)
         return root
 
-    def _target(self, place: Place) -> Node:
-        key = (place.document, id(place.value))
+    def _target(self, place: Place, *, by_hash: bool) -> Node:
+        key = (place.document, id(place.value), by_hash)
         if key not in self._nodes or not isinstance(place.value, dict):
             self._nodes[key] = self._node(place)
         return self._nodes[key]
 
     def _node(self, place: Place) -> Node:
         self._loaded += 1
-        self._limits.look_at_clock()
-        if self._loaded > self._limits.fields:
-            raise SchemaParseError(f"The schema has more than {self._limits.fields} subschemas")
+        self.limits.look_at_clock()
+        if self._loaded > self.limits.fields:
+            raise SchemaParseError(f"The schema has more than {self.limits.fields} subschemas")
         if isinstance(place.value, bool):
             return EmptyNode() if place.value else FalseNode()
         if not isinstance(place.value, dict):
@@ -106,12 +91,12 @@ class Loader:
 
     def check_branches(self, number: int) -> None:
         """Refuse a combined schema of too many branches."""
-        if number > self._limits.branches:
-            raise SchemaParseError(f"{number} branches, more than the {self._limits.branches} allowed")
+        if number > self.limits.branches:
+            raise SchemaParseError(f"{number} branches, more than the {self.limits.branches} allowed")
 
-    def wait(self, reference: ReferenceNode, place: Place) -> None:
-        """Read the target of a reference later."""
-        self._waiting.append((reference, place))
+    def wait(self, reference: ReferenceNode, place: Place, *, by_hash: bool) -> None:
+        """Read the target of a reference later; `by_hash` if it is a document with a `#` behind its name."""
+        self._waiting.append((reference, place, by_hash))
 
     def node(self, value: Json, place: Place) -> Node:
         """Read a schema inside another."""
@@ -131,7 +116,7 @@ class _Reader:
         self._place = place
         self._json: _Object = place.value if isinstance(place.value, dict) else {}
         self._modern = place.dialect.modern
-        self._used: set[str] = set()
+        self._keywords = Keywords(self._json, place.dialect, loader.limits)
 
     def read(self) -> Node:
         if "$ref" in self._json and not self._modern:
@@ -142,66 +127,71 @@ class _Reader:
         if not parts:
             return self._annotated(EmptyNode())
         if len(parts) == 1:
-            return self._annotated(parts[0])
+            return self._annotated(self._with_contains(parts[0]))
         combined_first = sorted(parts, key=lambda part: not isinstance(part, CombinedNode))
         return self._annotated(CombinedNode(criterion=Criterion.ALL, branches=combined_first))
 
     def _parts(self) -> list[Node]:
-        parts: list[Node] = []
-        if "$ref" in self._json:
-            parts.append(self._reference())
-        parts += self._combined()
+        references = [word for word in _REFERENCES[: 2 if self._modern else 1] if word in self._json]
+        parts: list[Node] = [*map(self._reference, references), *self._combined()]
         if "type" in self._json:
             parts.append(self._typed())
-        if self._has(_ARRAY_WORDS | _CONTAINS_WORDS):
-            parts.append(self._array())
-        if self._has(_OBJECT_WORDS):
-            parts.append(self._object())
-        if self._has(_NUMBER_WORDS):
-            parts.append(self._number())
-        if self._has(_STRING_WORDS):
-            parts.append(self._string())
+        for words, build in _UNTYPED:
+            if self._keywords.has(words):
+                parts.append(build(self))
         if "enum" in self._json:
-            values = self._typed_value("enum", list, "an array") or []
+            values = self._keywords.typed("enum", list, "an array") or []
             parts.append(EnumNode(values=frozenset(map(json_key, values))))
         if "not" in self._json:
             parts.append(NotNode(inner=self._schema(self._json["not"])))
         if "const" in self._json and self._place.dialect >= Dialect.DRAFT_6:
             parts.append(ConstNode(value=json_key(self._json["const"])))
-        if self._place.dialect >= Dialect.DRAFT_7 and not _CONDITIONS.isdisjoint(self._json):
+        if self._conditional():
             for word in _CONDITIONS & self._json.keys():
                 self._schema(self._json[word])
             parts.append(ConditionalNode())
         return parts
 
+    def _conditional(self) -> bool:
+        if self._modern:  # the newer loader looks at "then" and "else" when it meets "if"
+            return "if" in self._json
+        return self._place.dialect is Dialect.DRAFT_7 and not _CONDITIONS.isdisjoint(self._json)
+
+    def _with_contains(self, node: Node) -> Node:
+        """With the two limits that the older dialects do not know: the reference reads them where the array is all."""
+        if isinstance(node, ArrayNode) and not self._modern:
+            node.min_contains = self._keywords.number_or_none("minContains")
+            node.max_contains = self._keywords.number_or_none("maxContains")
+        return node
+
     def _annotated(self, node: Node) -> Node:
         if not self._modern or self._place.root:  # the newer loader keeps the name of the whole alone
-            node.id = self._typed_value(self._place.dialect.id_keyword, str, "a string", strict=not self._modern)
-        node.title = self._typed_value("title", str, "a string")
-        node.description = self._typed_value("description", str, "a string")
+            node.id = self._keywords.typed(self._place.dialect.id_keyword, str, "a string", strict=not self._modern)
+        self._keywords.check_annotations()
+        node.title = self._keywords.typed("title", str, "a string")
+        node.description = self._keywords.typed("description", str, "a string")
         if "default" in self._json:
             node.default = json_key(self._json["default"])
         node.connect_type = self._json.get("connect.type")
         return node
 
-    def _reference(self) -> ReferenceNode:
-        reference = self._typed_value("$ref", str, "a string") or ""
+    def _reference(self, word: str = "$ref") -> ReferenceNode:
+        reference = self._keywords.typed(word, str, "a string") or ""
         node = ReferenceNode()
-        self._loader.wait(node, self._documents.resolve(reference, self._place))
+        by_hash = reference.endswith("#") and not self._modern  # to the older loader not what the name alone leads to
+        self._loader.wait(node, self._documents.resolve(reference, self._place), by_hash=by_hash)
         return node
 
     def _definitions(self) -> None:
-        for word in ("$defs", "definitions"):
-            values = self._json.get(word)
-            if isinstance(values, dict):
-                for value in values.values():
-                    self._schema(value)
+        self._schemas("$defs")
+        if self._place.root or isinstance(self._json.get("definitions"), dict):
+            self._schemas("definitions")
 
     def _combined(self) -> list[Node]:
         found: list[Node] = []
         for criterion in (Criterion.ALL, Criterion.ANY, Criterion.ONE):
             if criterion.value in self._json:
-                values = self._typed_value(criterion.value, list, "an array") or []
+                values = self._keywords.typed(criterion.value, list, "an array") or []
                 self._loader.check_branches(len(values))
                 found.append(CombinedNode(criterion=criterion, branches=[self._branch(value) for value in values]))
         return found
@@ -209,8 +199,6 @@ class _Reader:
     def _branch(self, value: Json) -> Node:
         node = self._schema(value)
         node.key = self._loader.digest(value)
-        index = value.get("connect.index") if isinstance(value, dict) else None
-        node.connect_index = index if isinstance(index, int) and not isinstance(index, bool) else None
         return node
 
     def _typed(self) -> Node:
@@ -218,11 +206,11 @@ class _Reader:
         if isinstance(kind, str):
             return self._of_type(kind)
         if not isinstance(kind, list):
-            raise self._fault("type", "a string or an array")
+            raise self._keywords.fault("type", "a string or an array")
         branches: list[Node] = []
         for one in kind:
             if not isinstance(one, str):
-                raise self._fault("type", "an array of strings")
+                raise self._keywords.fault("type", "an array of strings")
             node = self._of_type(one)
             node.key = one
             branches.append(node)
@@ -235,27 +223,28 @@ class _Reader:
         return build(self)
 
     def _string(self) -> StringNode:
-        self._used |= _STRING_WORDS
-        self._typed_value("format", str, "a string")
+        self._keywords.use(STRING_WORDS)
+        self._keywords.typed("format", str, "a string")
         return StringNode(
-            min_length=self._count("minLength"),
-            max_length=self._count("maxLength"),
-            pattern=self._typed_value("pattern", str, "a string"),
+            min_length=self._keywords.count("minLength"),
+            max_length=self._keywords.count("maxLength"),
+            pattern=self._keywords.pattern(),
         )
 
     def _number(self) -> NumberNode:
-        self._used |= _NUMBER_WORDS
-        minimum, maximum = self._numeric("minimum"), self._numeric("maximum")
+        self._keywords.use(NUMBER_WORDS)
+        minimum, maximum = self._keywords.numeric("minimum"), self._keywords.numeric("maximum")
+        multiple_of = self._keywords.multiple_of()
         if self._place.dialect is Dialect.DRAFT_4:
-            self._typed_value("exclusiveMinimum", bool, "a boolean")
-            self._typed_value("exclusiveMaximum", bool, "a boolean")
-            return NumberNode(minimum=minimum, maximum=maximum, multiple_of=self._numeric("multipleOf"))
+            self._keywords.typed("exclusiveMinimum", bool, "a boolean")
+            self._keywords.typed("exclusiveMaximum", bool, "a boolean")
+            return NumberNode(minimum=minimum, maximum=maximum, multiple_of=multiple_of)
         return NumberNode(
             minimum=minimum,
             maximum=maximum,
-            exclusive_minimum=self._numeric("exclusiveMinimum"),
-            exclusive_maximum=self._numeric("exclusiveMaximum"),
-            multiple_of=self._numeric("multipleOf"),
+            exclusive_minimum=self._keywords.numeric("exclusiveMinimum"),
+            exclusive_maximum=self._keywords.numeric("exclusiveMaximum"),
+            multiple_of=multiple_of,
         )
 
     def _integer(self) -> NumberNode:
@@ -264,18 +253,20 @@ class _Reader:
         return node
 
     def _object(self) -> ObjectNode:
-        self._used |= _OBJECT_WORDS
+        self._keywords.use(OBJECT_WORDS)
         permits, additional = self._open("additionalProperties")
         permits_unevaluated, unevaluated = self._unevaluated("unevaluatedProperties")
         arrays, schemas = self._dependencies()
+        if "propertyNames" in self._json and self._place.dialect is not Dialect.DRAFT_4:
+            self._schema(self._json["propertyNames"])
         return ObjectNode(
-            properties=self._schemas("properties"),
-            required=frozenset(self._strings(self._json.get("required", []), "required")),
-            min_properties=self._count("minProperties"),
-            max_properties=self._count("maxProperties"),
+            properties=self._properties(),
+            required=frozenset(self._keywords.strings(self._json.get("required", []), "required")),
+            min_properties=self._keywords.count("minProperties"),
+            max_properties=self._keywords.count("maxProperties"),
             permits_additional=permits,
             additional=additional,
-            patterns=self._schemas("patternProperties"),
+            patterns=self._patterns(),
             permits_unevaluated=permits_unevaluated,
             unevaluated=unevaluated,
             property_dependencies=arrays,
@@ -283,18 +274,22 @@ class _Reader:
         )
 
     def _array(self) -> ArrayNode:
-        self._used |= _ARRAY_WORDS | _CONTAINS_WORDS
+        self._keywords.use(ARRAY_WORDS)
         items, tuple_items, permits, additional = self._items()
         permits_unevaluated, unevaluated = self._unevaluated("unevaluatedItems")
-        minimum, maximum = self._count("minContains"), self._count("maxContains")
-        if "contains" in self._json and self._place.dialect >= Dialect.DRAFT_6:
+        minimum = maximum = None
+        if "contains" in self._json and self._place.dialect is not Dialect.DRAFT_4:
             self._schema(self._json["contains"])
-            if self._modern and minimum is None:
-                minimum = 1
+            if self._modern:
+                minimum, maximum = (
+                    self._keywords.number_or_none("minContains"),
+                    self._keywords.number_or_none("maxContains"),
+                )
+                minimum = 1 if minimum is None else minimum
         return ArrayNode(
-            min_items=self._count("minItems"),
-            max_items=self._count("maxItems"),
-            unique=self._typed_value("uniqueItems", bool, "a boolean") or False,
+            min_items=self._keywords.count("minItems"),
+            max_items=self._keywords.count("maxItems"),
+            unique=self._keywords.typed("uniqueItems", bool, "a boolean") or False,
             items=items,
             tuple_items=tuple_items,
             permits_additional=permits,
@@ -315,12 +310,12 @@ class _Reader:
         items = self._json["items"]
         if isinstance(items, list):
             return None, [self._schema(item) for item in items], permits, additional
-        return self._schema(items), None, permits, additional
+        return self._object_in_draft_4("items", items), None, permits, additional
 
     def _modern_items(self) -> tuple[Node | None, list[Node] | None, bool, Node | None]:
         prefix: list[Node] | None = None
         if "prefixItems" in self._json:
-            values = self._typed_value("prefixItems", list, "an array") or []
+            values = self._keywords.typed("prefixItems", list, "an array") or []
             prefix = [self._schema(value) for value in values]
         rest = self._json.get("items", True)
         if isinstance(rest, bool):
@@ -332,15 +327,15 @@ class _Reader:
         arrays: dict[str, frozenset[str]] = {}
         schemas: dict[str, Node] = {}
         if self._modern:
-            for name, value in (self._typed_value("dependentRequired", dict, "an object") or {}).items():
-                arrays[name] = frozenset(self._strings(value, name))
-            return arrays, self._schemas("dependentSchemas")
-        for name, value in (self._typed_value("dependencies", dict, "an object") or {}).items():
+            for name, value in (self._keywords.typed("dependentRequired", dict, "an object") or {}).items():
+                arrays[name] = frozenset(self._keywords.strings(value, name))
+            return _without_empty(arrays), self._schemas("dependentSchemas")
+        for name, value in (self._keywords.typed("dependencies", dict, "an object") or {}).items():
             if isinstance(value, list):
-                arrays[name] = frozenset(self._strings(value, name))
+                arrays[name] = frozenset(self._keywords.strings(value, name))
             else:
-                schemas[name] = self._schema(value)
-        return arrays, schemas
+                schemas[name] = self._object_in_draft_4(name, value)
+        return _without_empty(arrays), schemas
 
     def _open(self, word: str) -> tuple[bool, Node | None]:
         value = self._json.get(word, True)
@@ -359,50 +354,29 @@ class _Reader:
         return self._loader.node(value, self._place)
 
     def _schemas(self, word: str) -> dict[str, Node]:
-        values = self._typed_value(word, dict, "an object") or {}
+        values = self._keywords.typed(word, dict, "an object") or {}
         return {name: self._schema(value) for name, value in values.items()}
 
-    def _strings(self, value: Json, word: str) -> list[str]:
-        if not isinstance(value, list):
-            raise self._fault(word, "an array")
-        found: list[str] = []
-        for item in value:
-            if not isinstance(item, str):
-                raise self._fault(word, "an array of strings")
-            found.append(item)
-        return found
+    def _properties(self) -> dict[str, Node]:
+        values = self._keywords.typed("properties", dict, "an object") or {}
+        name = "" if self._modern else self._place.dialect.id_keyword  # the older loader takes it for the object's name
+        return {key: self._schema(value) for key, value in values.items() if key != name or isinstance(value, dict)}
 
-    def _count(self, word: str) -> Number | None:
-        value = self._numeric(word)
-        if isinstance(value, Decimal) and not self._modern:
-            raise self._fault(word, "an integer")
-        return value
+    def _patterns(self) -> dict[str, Node]:
+        nodes = self._schemas("patternProperties")
+        for pattern in nodes:
+            check_pattern(pattern, self._loader.limits)
+        return nodes
 
-    def _numeric(self, word: str) -> Number | None:
-        if word not in self._json:
-            return None
-        value = self._json[word]
-        if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            raise self._fault(word, "a number")
-        return value
+    def _object_in_draft_4(self, word: str, value: Json) -> Node:
+        if isinstance(value, bool) and self._place.dialect is Dialect.DRAFT_4:
+            raise SchemaParseError(f"{excerpt(word)!r} is not an object in draft 4: {write_json(value)}")
+        return self._schema(value)
 
-    def _typed_value(self, word: str, kind: type[_T], name: str, *, strict: bool = True) -> _T | None:
-        if word not in self._json:
-            return None
-        value = self._json[word]
-        if isinstance(value, kind):
-            return value
-        if not strict:
-            return None
-        raise self._fault(word, name)
 
-    def _has(self, words: frozenset[str]) -> bool:
-        if not self._modern:
-            words = words - _MODERN_ONLY
-        return not (words - self._used).isdisjoint(self._json)
-
-    def _fault(self, word: str, name: str) -> SchemaParseError:
-        return SchemaParseError(f"{excerpt(word)!r} is not {name}: {excerpt(write_json(self._json.get(word)))}")
+def _without_empty(arrays: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """The loaders keep what they meet in the lists, so an empty one leaves nothing."""
+    return {name: names for name, names in arrays.items() if names}
 
 
 _TYPES: Final[Mapping[str, Callable[[_Reader], Node]]] = {
@@ -414,3 +388,9 @@ _TYPES: Final[Mapping[str, Callable[[_Reader], Node]]] = {
     "boolean": lambda _: BooleanNode(),
     "null": lambda _: NullNode(),
 }
+_UNTYPED: Final[tuple[tuple[frozenset[str], Callable[[_Reader], Node]], ...]] = (
+    (ARRAY_WORDS, _Reader._array),
+    (OBJECT_WORDS, _Reader._object),
+    (NUMBER_WORDS, _Reader._number),
+    (STRING_WORDS, _Reader._string),
+)

@@ -47,7 +47,6 @@ class Node:
     description: str | None = None
     default: str | None = None  # as canonical text
     connect_type: Json = None
-    connect_index: int | None = None
     key: str = ""  # of a branch: equal for branches that say the same
 
 

@@ -11,8 +11,9 @@ from fractions import Fraction
 from typing import Final
 
 from compat.json_schema.arrays import compare_arrays
-from compat.json_schema.combined import compare_combined, distinct
+from compat.json_schema.combined import compare_combined
 from compat.json_schema.findings import Difference, Findings, TooComplexError
+from compat.json_schema.json_text import as_double
 from compat.json_schema.model import (
     ArrayNode,
     CombinedNode,
@@ -215,13 +216,11 @@ class _Comparison:
     def _one_sided(self, reader: Node, writer: Node, into: Findings) -> bool:
         """Compare a combined schema with a plain one; false if there is nothing to compare."""
         if isinstance(reader, CombinedNode):
-            branches = distinct(reader)
             several, kind = reader.criterion is not Criterion.ALL, "SUM_TYPE_EXTENDED"
-            pairs = [(branch, writer) for branch in branches]
+            pairs = [(branch, writer) for branch in reader.branches]
         elif isinstance(writer, CombinedNode):
-            branches = distinct(writer)
             several, kind = writer.criterion is Criterion.ALL, "PRODUCT_TYPE_NARROWED"
-            pairs = [(reader, branch) for branch in branches]
+            pairs = [(reader, branch) for branch in writer.branches]
         else:
             return False
         if len(pairs) == 1:
@@ -293,12 +292,7 @@ class _Comparison:
 
 def _double(value: Number | None) -> Number | None:
     """The number as the reference compares it, exactly what a double holds of it."""
-    if value is None:
-        return None
-    try:
-        return Decimal(float(value))
-    except OverflowError:
-        return Decimal("Infinity") if value > 0 else Decimal("-Infinity")
+    return None if value is None else Decimal(as_double(value))
 
 
 def _multiples(context: _Comparison, reader: Number | None, writer: Number | None, into: Findings) -> None:

@@ -307,3 +307,19 @@ def test_versions_end_somewhere(records, asked):
     with pytest.raises(Exception, match=f"The version {MAX_VERSION + 1} of subject s is out of range") as refusal:
         register(_state(*records), Subject("s"), SchemaRequest(LONG, **asked), Rules(Level.BACKWARD))
     assert 42201 == refusal.value.code
+
+
+def test_look_up_of_what_was_normalized(api):
+    """What was registered with `normalize` is found without it."""
+    loose = '{"type":"record","name":"R","fields":[{"name":"a","type":"double","default":1}]}'
+    made = api.post("/subjects/s/versions?normalize=true", {"schema": loose})
+    stored = api.get("/subjects/s/versions/1/schema")[1]
+
+    found = api.post("/subjects/s", {"schema": loose})
+
+    assert 200 == made[0] == found[0]
+    assert (1, 1) == (found[1]["id"], found[1]["version"])
+    assert 1.0 == stored["fields"][0]["default"]
+    assert 40403 == code(api.post("/subjects/s", {"schema": STRING}))
+    assert 40401 == code(api.post("/subjects/none", {"schema": loose}))
+    assert 42201 == code(api.post("/subjects/s", {"schema": "{"}))

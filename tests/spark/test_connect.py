@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,14 @@ pytestmark = pytest.mark.spark
 MakeFrame = Callable[[int, Any, Any], bytes]
 
 JOB = Path(__file__).parent / "jobs" / "decode_job.py"
+EVOLUTION_JOB = JOB.with_name("evolution_job.py")
 OLD = {"type": "record", "name": "Flight", "fields": [{"name": "delay", "type": "int"}]}
 NEW = {
     "type": "record",
     "name": "Flight",
     "fields": [{"name": "delay", "type": "long"}, {"name": "gate", "type": ["null", "string"], "default": None}],
 }
+GATED = {**OLD, "fields": [*OLD["fields"], {"name": "gate", "type": ["null", "string"], "default": None}]}
 
 
 @pytest.fixture
@@ -83,13 +85,47 @@ def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None
     ]
 
 
-def test_connect(options: dict[str, Any], tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """A server that lacks the jar; its workers have the packages."""
+    folder = tmp_path_factory.mktemp("connect")
+    with ConnectServer(folder, python=bare_python(folder), env={"PYTHONPATH": str(CHECKOUT)}) as started:
+        yield started
+
+
+def test_connect(server: ConnectServer, options: dict[str, Any]) -> None:
     """A client without a JVM decodes on both paths; the jar travels to a server that lacks it."""
-    with ConnectServer(tmp_path, python=bare_python(tmp_path), env={"PYTHONPATH": str(CHECKOUT)}) as server:
-        conf = {"spark.remote": server.url}
-        answer = run_job(JOB, options | {"conf": conf, "tasks": 1, "streams": False, "ship": None})
+    conf = {"spark.remote": server.url}
+    answer = run_job(JOB, options | {"conf": conf, "tasks": 1, "streams": False, "ship": None})
 
     _check(answer, options, "batch")
+
+
+@pytest.mark.parametrize("path", ["jvm", pytest.param("python", marks=pytest.mark.slow)])
+def test_newer_versions_through_connect(
+    server: ConnectServer, registry: RegistryClient, frame: MakeFrame, tmp_path: Path, path: str
+) -> None:
+    """A stream of a client without a JVM takes up a newer version, ends when it is stopped, and tells why it failed."""
+    subject = f"connect evolution {path}"
+    old, new = (
+        registry.register(name, json.dumps(schema)).schema_id for name, schema in ((subject, OLD), ("gated", GATED))
+    )
+    frames = [frame(old, OLD, {"delay": 1}), frame(new, GATED, {"delay": 2, "gate": "B7"})]
+    options = {
+        "conf": {"spark.remote": server.url},
+        "registry": registry.settings.urls[0],
+        "subject": subject,
+        "newer": json.dumps(GATED),
+        "frames": [one.hex() for one in frames],
+        "folder": str(tmp_path),
+        "path": path,
+    }
+
+    answer = run_job(EVOLUTION_JOB, options)
+
+    assert "a frame cannot be decoded" in answer.pop("failure")
+    rows = [{"offset": 0, "delay": 1, "gate": None}, {"offset": 1, "delay": 2, "gate": "B7"}]
+    assert {"versions": [1, 2, 2], "rows": rows, "ended": True} == answer
 
 
 @pytest.mark.slow

@@ -11,8 +11,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, functions
 
-from serdes.client import RegistryClient
+from serdes.client import RegistryClient, Schema
 from serdes.errors import RegistryError, SchemaError
+from serdes.model import Rule, RuleSet
 from spark_udfs import decode, install
 from spark_udfs.catalog import jvm_path
 from spark_udfs.paths import arrow_path, pandas_path
@@ -334,6 +335,16 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         TypeError,
         "a list of column names",
     ),
+    (
+        "schema that is no text",
+        {"reader_schema": FLIGHT_1},
+        TypeError,
+        r"reader_schema is a text or a serdes\.client\.Schema, not dict",
+    ),
+    ("id that is no number", {"schema_id": "1"}, TypeError, "schema_id is a number, not '1'"),
+    ("no registry", {"registry": None}, TypeError, r"registry is a URL, .*ClientSettings, not NoneType"),
+    ("registry of numbers", {"registry": [8081]}, TypeError, r"registry is a URL, .*ClientSettings, not list"),
+    ("another format", {"reader_schema": '"int"', "format": "avro"}, ValueError, "'avro' cannot be read; AVRO,"),
 ]
 
 
@@ -345,7 +356,37 @@ def test_refused_at_plan_time(
 ) -> None:
     """What cannot work is refused by the call itself."""
     with pytest.raises(error, match=message):
-        decode("value", registry=registry.settings, **arguments)
+        decode("value", **{"registry": registry.settings, **arguments})
+
+
+def test_another_format_than_the_schema_has(registry: RegistryClient) -> None:
+    """The format that is asked for is the one of the schema in the registry."""
+    schema_id = registry.register("format", '"int"').schema_id
+
+    with pytest.raises(ValueError, match="the reader schema is AVRO, and not JSON"):
+        decode("value", registry=registry.settings, schema_id=schema_id, format="JSON")
+
+
+# mode, whether it is disabled, whether decode tells that it does not run it
+RULES = [("READ", False, True), ("WRITEREAD", False, True), ("WRITE", False, False), ("READ", True, False)]
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize(("mode", "disabled", "is_told"), RULES)
+def test_rules_are_told(
+    registry: RegistryClient, caplog: pytest.LogCaptureFixture, mode: str, disabled: bool, is_told: bool
+) -> None:
+    """A reader schema whose contract asks something of readers is read as it is, and a warning says so."""
+    rule = Rule(name="hide", type="CEL", kind="CONDITION", mode=mode, expr="true", disabled=disabled)
+    schema = Schema(json.dumps(FLIGHT_1), rule_set=RuleSet(domain_rules=(rule,)))
+    subject = f"rules for readers {mode} {disabled}"
+    schema_id = registry.register(subject, schema).schema_id
+
+    with caplog.at_level(logging.WARNING, logger="spark_udfs"):
+        decode("value", registry=registry.settings, subject=subject, path="python")
+        decode("value", registry=registry.settings, schema_id=schema_id, path="python")
+
+    assert 2 * [is_told] * is_told == ["rules for reading (hide)" in one for one in caplog.messages]
 
 
 def test_explain_tells_the_path_and_no_secret(
@@ -394,3 +435,13 @@ def test_text_column(spark: SparkSession, registry: RegistryClient) -> None:
 
     with pytest.raises(QUERY_ERRORS, match=r"the column to decode is (large_)?string"):
         _decoded(df, registry=registry.settings, reader_schema='"int"').collect()
+
+
+@pytest.mark.usefixtures("each_path")
+def test_column_of_nothing_but_nulls(spark: SparkSession, registry: RegistryClient) -> None:
+    """A column that has no type, since all of it is null, gives nulls."""
+    df = spark.range(2).select("id", functions.lit(None).alias("value")).coalesce(1)
+
+    decoded = df.select(decode("value", registry=registry.settings, reader_schema='"int"', mode="FAILFAST"))
+
+    assert [(None,), (None,)] == [tuple(row) for row in decoded.collect()]

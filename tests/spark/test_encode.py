@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -10,8 +11,8 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from pyspark.errors import PythonException
-from pyspark.sql import Row, SparkSession, functions
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
 from serdes.avro import AvroDeserializer
@@ -20,7 +21,7 @@ from serdes.errors import EncodeError
 from serdes.json_schema import JsonDeserializer
 from serdes.model import JSON, PROTOBUF, Reference
 from serdes.protobuf import ProtobufDeserializer
-from spark_udfs import decode, encode, encoder
+from spark_udfs import decode, encode, encoder, split_dead_letters
 from spark_udfs.encode_executor import BatchEncoder, RowRefused
 
 pytestmark = [
@@ -44,8 +45,26 @@ def _avro(name: str, *fields: tuple[Any, ...]) -> str:
     return json.dumps({"type": "record", "name": name, "fields": made})
 
 
-@in_spark
-def test_every_type_of_avro(spark: SparkSession, registry: RegistryClient, frame: Any, everything: Any) -> None:
+@pytest.fixture(params=[pytest.param("column", marks=in_spark), "data frame"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The test runs with the column that `encode` gives, and as Spark 4.0 has it: over a data frame."""
+    if request.param == "data frame":
+        monkeypatch.delattr(functions, "arrow_udf", raising=False)
+    return str(request.param)
+
+
+def _encoded(
+    df: DataFrame, name: str, column: Any, *, way: str, origin: Sequence[str] = (), **options: Any
+) -> DataFrame:
+    """The data frame with a column of frames."""
+    if way == "column":
+        return df.withColumn(name, encode(column, origin=origin, **options))
+    return encoder(**options).with_column(df, name, column, origin=origin)
+
+
+def test_every_type_of_avro(
+    spark: SparkSession, registry: RegistryClient, frame: Any, everything: Any, way: str
+) -> None:
     """What was decoded is encoded to what fastavro reads as the first values."""
     schema, values = everything
     schema_id = registry.register("encode everything", json.dumps(schema)).schema_id
@@ -53,7 +72,8 @@ def test_every_type_of_avro(spark: SparkSession, registry: RegistryClient, frame
     df = spark.createDataFrame(pa.table({"value": frames})).coalesce(1)
     decoded = df.select(decode("value", registry=registry.settings, schema_id=schema_id, mode="FAILFAST").alias("d"))
 
-    encoded = decoded.select(encode("d", registry=registry.settings, schema_id=schema_id).alias("value")).collect()
+    made = _encoded(decoded, "value", "d", way=way, registry=registry.settings, schema_id=schema_id)
+    encoded = made.select("value").collect()
 
     assert [one[:5] if one else None for one in frames.to_pylist()] == [
         row["value"] and bytes(row["value"][:5]) for row in encoded
@@ -390,8 +410,7 @@ def test_json_with_references(registry: RegistryClient) -> None:
     assert [b'{"n":9}', None] == [one and one[5:] for one in frames]
 
 
-@in_spark
-def test_in_a_query(spark: SparkSession, registry: RegistryClient) -> None:
+def test_in_a_query(spark: SparkSession, registry: RegistryClient, way: str) -> None:
     """A derived schema, a null row and a row that does not fit, in Spark itself."""
     df = spark.createDataFrame([(0, 1, "a"), (1, None, "b"), (2, 3, None)], "offset int, n int, label string").coalesce(
         1
@@ -400,8 +419,8 @@ def test_in_a_query(spark: SparkSession, registry: RegistryClient) -> None:
     row = functions.when(functions.col("offset") != 2, functions.struct("n", "label"))
     options: dict[str, Any] = {"registry": registry.settings, "subject": "com.acme.Query-value", "schema": kind}
 
-    encoded = df.select("offset", encode(row, mode="DEADLETTER", **options).alias("e"))
-    failing = df.select(encode(row, origin=["offset"], **options))
+    encoded = _encoded(df, "e", row, way=way, mode="DEADLETTER", **options)
+    failing = _encoded(df, "e", row, way=way, origin=["offset"], **options)
 
     schema_id = registry.get_version("com.acme.Query-value").schema_id
     assert [
@@ -428,8 +447,44 @@ def test_credentials_are_hidden(spark: SparkSession, registry: RegistryClient, c
 
 
 def test_spark_without_arrow_udf(registry: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On Spark 4.0 the call is refused, and says what it needs."""
+    """On Spark 4.0 the call is refused, and says what it needs and what there is instead."""
     monkeypatch.delattr(functions, "arrow_udf", raising=False)
 
-    with pytest.raises(NotImplementedError, match=r"encode needs Spark 4\.1 or later"):
+    with pytest.raises(
+        NotImplementedError, match=r"needs Spark 4\.1 or later.*encoder\(…\)\.with_column\(df, name, column\)"
+    ):
         encode("id", registry=registry.settings, subject="old-key", schema=IntegerType())
+
+
+def test_with_column(spark: SparkSession, registry: RegistryClient, way: str) -> None:
+    """What else a data frame has stays as it was, a column of that name is replaced, a null struct is a null frame."""
+    options: dict[str, Any] = {"registry": registry.settings, "subject": "with column", "schema": NUMBER}
+    df = spark.sql(
+        "SELECT * FROM VALUES (1L, named_struct('n', 1, 'label', 'a'), array(1, null), timestamp '0001-01-01'),"
+        " (2L, null, null, null) AS t(`a.b`, Value, tags, at)"
+    ).coalesce(1)
+
+    encoded = _encoded(df, "value", "value", way=way, **options)
+    letters = _encoded(df.drop("at"), "e", "value", way=way, mode="DEADLETTER", **options)
+
+    schema_id = registry.get_version("with column").schema_id
+    frame = bytearray(b"\0" + schema_id.to_bytes(4, "big") + b"\x02\x02\x02a")
+    assert [("a.b", "bigint"), ("value", "binary"), ("tags", "array<int>"), ("at", "timestamp")] == encoded.dtypes
+    text = encoded.withColumn("at", functions.col("at").cast("string"))
+    assert [(1, frame, [1, None], "0001-01-01 00:00:00"), (2, None, None, None)] == [
+        tuple(row) for row in text.collect()
+    ]
+    good, dead = split_dead_letters(letters, "e")
+    assert ([frame, None], 0) == ([row["e"] for row in good.collect()], dead.count())
+
+
+def test_with_column_of_nothing(spark: SparkSession, registry: RegistryClient, way: str) -> None:
+    """An empty data frame has the column too; a column to tell that is not there is named."""
+    options: dict[str, Any] = {"registry": registry.settings, "subject": "with column", "schema": NUMBER, "way": way}
+    df = spark.sql("SELECT 1 AS n, 'a' AS label").where("n > 1")
+
+    encoded = _encoded(df, "value", functions.struct("n", "label"), **options)
+
+    assert (["n", "label", "value"], []) == (encoded.columns, encoded.collect())
+    with pytest.raises(AnalysisException, match="offset"):
+        _encoded(df, "value", functions.struct("n", "label"), origin=["offset"], **options).collect()

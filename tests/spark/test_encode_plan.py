@@ -80,6 +80,9 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         "the schema has no message M; the first is Number",
     ),
     ({"subject": "none such", "version": 1}, RegistryError, "not found"),
+    ({"schema_id": "1"}, TypeError, "schema_id is a number, not '1'"),
+    ({"subject": "s", "shema": NUMBER}, TypeError, "no option is called shema; allowed are registry, subject, schema,"),
+    ({"registry": None, "schema_id": 1}, TypeError, "registry is a URL, .* not NoneType"),
 ]
 
 
@@ -91,4 +94,4 @@ def test_options_that_do_not_fit(
     registry.register("refused", NUMBER)
 
     with pytest.raises(error, match=message):
-        encoder(registry=registry.settings, **options)
+        encoder(**{"registry": registry.settings, **options})

@@ -376,7 +376,7 @@ WRONG: list[Any] = [
     ),
     pytest.param(
         {"text": Schema("{}", "JSON"), "format": "AVRO"},
-        {}, "is a JSON schema, and not AVRO", id="other format than said",
+        {}, "is JSON, and not AVRO", id="other format than said",
     ),
 ]  # fmt: skip
 

@@ -166,9 +166,34 @@ def test_without_installation(scripted_registry: Any, spark: SparkSession) -> No
         decode("value", registry=_settings(scripted_registry), reader_schema='"int"', path="jvm")
 
 
+def test_equal_settings(scripted_registry: Any, spark: SparkSession, frame: MakeFrame) -> None:
+    """Settings that are equal are installed together, however their numbers are written."""
+    schema_id = scripted_registry.add(NUMBER)
+    frames = [frame(schema_id, NUMBER, {"n": 7})]
+    whole, broken = ({"timeout": kind(5), "retries": kind(2), "max_backoff": kind(1)} for kind in (int, float))
+    install(spark, registry=_settings(scripted_registry, **broken))
+
+    column = decode(
+        "value", registry=_settings(scripted_registry, **whole), path="jvm", reader_schema=json.dumps(NUMBER)
+    )
+
+    rows = spark.createDataFrame(pa.table({"value": pa.array(frames, pa.binary())})).coalesce(1)
+    assert [7] == _numbers(rows.select(column.alias("decoded")))
+
+
 def test_session_that_has_the_jar(scripted_registry: Any, spark: SparkSession, tmp_path: Any) -> None:
     """A session that has the classes needs no jar."""
     install(spark, registry=_settings(scripted_registry), jar=tmp_path / "none.jar")
+
+
+def test_proxy_that_the_jvm_does_not_know(spark: SparkSession) -> None:
+    """The registry is not asked past its proxy, whose password is not put into the session's configuration."""
+    settings = ClientSettings.of("http://localhost:1", proxy="http://ann:s3cret@localhost:2")
+
+    with pytest.raises(NotInstalled, match=r"does not know proxy .*path='python'"):
+        install(spark, registry=settings)
+
+    assert "s3cret" not in str(spark.sql("SET").collect())
 
 
 @pytest.mark.parametrize(

@@ -445,5 +445,24 @@ def test_stream_that_keeps_its_version(
 
     assert not query.isActive
     assert ([1], [(1,)]) == (versions, _in_order(spark.table("kept")))
-    with pytest.raises(ValueError, match="allowed are keep, restart"):
-        run_stream(build, registry=registry.settings, subject="kept", evolve="never")  # type: ignore[arg-type]
+
+
+def _unused(_: RegisteredSchema) -> StreamingQuery:
+    raise AssertionError("nothing is started")
+
+
+@pytest.mark.parametrize(
+    ("build", "options", "message"),
+    [
+        pytest.param(_unused, {"evolve": "never"}, "allowed are keep, restart", id="evolve"),
+        pytest.param(_unused, {"evolve": "restart", "poll": 0}, "poll is 0; allowed is more than 0", id="poll"),
+        pytest.param(_unused, {"patience": -1}, "patience is -1; allowed is 0 or more", id="patience"),
+        pytest.param(lambda _: None, {}, "build returned NoneType, and not the query that it started", id="build"),
+    ],
+)
+def test_run_stream_refuses(registry: RegistryClient, build: Any, options: dict[str, Any], message: str) -> None:
+    """What cannot work is refused before a query is started, or as soon as it can be known."""
+    registry.register("refused", json.dumps(NUMBER))
+
+    with pytest.raises((ValueError, TypeError), match=message):
+        run_stream(build, registry=registry.settings, subject="refused", **options)

@@ -28,6 +28,7 @@ REFUSED = [
     ("byte order mark", '\ufeff"int"'),
     ("no-break space after the end", '"int"\xa0'),
     ("unterminated comment", "[1 /* x"),
+    ("control character in a comment", "[1 /* \f */]"),
     ("one slash", "[1/]"),
     ("comment inside a word", "[tr/**/ue]"),
     ("comment instead of a comma", "[1/**/2]"),

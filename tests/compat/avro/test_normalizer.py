@@ -33,6 +33,8 @@ DEFAULTS = [
         '{"z":{"b":1,"a":1}}',
         '{"z":{"a":1,"b":1}}',
     ),
+    ("too large inside an array *", '{"type":"array","items":"float"}', "[1,1e39]", "[1.0,1.0E39]"),
+    ("too large in a union *", '["float","null"]', "1e39", "1.0E39"),
     ("null", '["null","double"]', "null", "null"),
     ("first branch", '["double","null"]', "1", "1.0"),
     ("later branch *", '["null","double"]', "1", "1.0"),
@@ -82,6 +84,26 @@ CHANGED = [
         '{"type":"fixed","name":"F","size":2,"logicalType":"decimal","precision":4,"a":1}',
     ),
     (
+        "decimal too long for a long fixed",
+        '{"type":"fixed","name":"F","size":200,"precision":482,"logicalType":"decimal","a":1}',
+        '{"type":"fixed","name":"F","size":200,"a":1,"logicalType":"decimal","precision":482}',
+    ),
+    (
+        "decimal that fits a long fixed",
+        '{"type":"fixed","name":"F","size":200,"precision":481,"logicalType":"decimal","a":1}',
+        '{"type":"fixed","name":"F","size":200,"logicalType":"decimal","precision":481,"a":1}',
+    ),
+    (
+        "known, but with a class of Java's",
+        '{"type":"string","avro.java.string":"String","logicalType":"uuid"}',
+        '{"type":"string","avro.java.string":"String","logicalType":"uuid"}',
+    ),
+    (
+        "a class of Java's that is no text",
+        '{"type":"string","avro.java.string":1,"logicalType":"uuid"}',
+        '{"type":"string","logicalType":"uuid","avro.java.string":1}',
+    ),
+    (
         "duration of twelve bytes only",
         '[{"type":"fixed","name":"F","size":12,"a":1,"logicalType":"duration"},{"type":"fixed","name":"G","size":11,"logicalType":"duration","a":1}]',
         '[{"type":"fixed","name":"F","size":12,"logicalType":"duration","a":1},{"type":"fixed","name":"G","size":11,"a":1,"logicalType":"duration"}]',
@@ -90,6 +112,16 @@ CHANGED = [
         "aliases by full name",
         '{"type":"fixed","name":"z.F","size":1,"aliases":["y","n.a","A"]}',
         '{"type":"fixed","name":"F","namespace":"z","size":1,"aliases":["n.a","A","y"]}',
+    ),
+    (
+        "aliases without a namespace, inside one",
+        '{"type":"fixed","name":"z.F","size":1,"aliases":["a.B",".b","b",".array"]}',
+        '{"type":"fixed","name":"F","namespace":"z","size":1,"aliases":["a.B","z.array","b"]}',
+    ),
+    (
+        "aliases without a namespace, outside of any",
+        '{"type":"fixed","name":"F","size":1,"aliases":[".b","a.B","b"]}',
+        '{"type":"fixed","name":"F","size":1,"aliases":["a.B","b"]}',
     ),
     (
         "field",

@@ -1,11 +1,13 @@
 """What is a schema and what is none; verdicts are those of Avro Java 1.12.1 unless the row says otherwise."""
 
 import json
+import re
+from contextlib import nullcontext
 
 import pytest
 
 from compat.avro.parser import parse
-from compat.schema import SchemaParseError
+from compat.schema import ResolvedReference, SchemaParseError
 
 
 def _record(*fields, name="R", **more):
@@ -286,3 +288,44 @@ def test_schemas_are_equal_by_their_text():
 
     assert one == other
     assert {one} == {other}
+
+
+KIDS = {"name": "kids", "type": {"type": "array", "items": "T"}}
+TREE = {"type": "record", "name": "T", "doc": "first", "fields": [KIDS]}
+LATER_E = _record(_field("E"), {"name": "b", "type": E}, name="n.L")
+BESIDE = [
+    ("it again, recursive", TREE, _record(_field({**TREE, "doc": "again"})), None),
+    ("it again, otherwise", TREE, _record(_field({**TREE, "fields": []})), "Can't redefine: T (in field a)"),
+    (
+        "an inner type again, recursive",
+        _record(_field(["null", TREE]), name="O"),
+        _record(_field(TREE), {"name": "b", "type": "O"}),
+        None,
+    ),
+    ("a default of a type that it defines later", LATER_E, _record(_field("n.L", default={"a": "A", "b": "A"})), None),
+]
+
+
+@pytest.mark.parametrize(("referred", "schema", "fault"), [row[1:] for row in BESIDE], ids=[row[0] for row in BESIDE])
+def test_types_of_references_are_complete(referred, schema, fault):
+    """What a referenced schema defines can be defined again alike, and nothing in it is unknown."""
+    reference = ResolvedReference("r", json.dumps(referred), "r/1")
+    expected = pytest.raises(SchemaParseError, match=re.escape(fault)) if fault else nullcontext()
+
+    with expected:
+        parse(json.dumps(schema), strict=True, references=[reference])
+
+
+@pytest.mark.parametrize(
+    ("referred", "canonical"),
+    [
+        pytest.param(TREE, '"T"', id="of a reference"),
+        pytest.param(_record(_field(TREE)), json.dumps(TREE, separators=(",", ":")), id="inside a reference"),
+    ],
+)
+def test_a_schema_that_is_a_type_of_its_reference(referred, canonical):
+    """The text of a schema that is defined by its reference already is that of the definition there."""
+    reference = ResolvedReference("r", json.dumps(referred), "r/1")
+    schema = parse(json.dumps({**TREE, "doc": "again"}), strict=True, references=[reference])
+
+    assert canonical == schema.canonical

@@ -100,6 +100,13 @@ CASES = [
         _fixed(4, name="n.F"),
         [_renamed("/name", "n.F")],
     ),
+    ("alias without a namespace", _fixed(4, name="G", aliases=[".F"]), _fixed(4), []),
+    (
+        "alias without a namespace, inside one",
+        _fixed(4, name="m.G", aliases=[".F"]),
+        _fixed(4),
+        [_renamed("/name", "F")],
+    ),
     ("writer's alias does not count", _fixed(4), _fixed(4, name="G", aliases=["F"]), [_renamed("/name", "G")]),
     # enums
     ("symbols added", _enum("A", "B"), _enum("A"), []),

@@ -32,8 +32,10 @@ def test_normalized_text():
     "text",
     [
         pytest.param("[]", id="an array"),
+        pytest.param("truely", id="a word that begins like one"),
         pytest.param('{"type":"strin"}', id="an unknown type"),
         pytest.param('{"not":' * 5000 + "{}" + "}" * 5000, id="too deep"),
+        pytest.param('{"pattern":"' + "(" * 5000 + '"}', id="a pattern too deep"),
         pytest.param('{"minLength":1e999999999}', id="a number out of range"),
         pytest.param('{"$ref":"file:///etc/passwd"}', id="a file"),
         pytest.param('{"$ref":"http://[::1"}', id="no URI"),

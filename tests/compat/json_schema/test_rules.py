@@ -42,6 +42,21 @@ def _kinds(reader, writer, **settings):
             ["EXCLUSIVE_MAXIMUM_DECREASED"],
             id="a tighter exclusive maximum",
         ),
+        pytest.param(
+            '{"anyOf":[{"type":"string"},{"type":"string"}]}', '{"type":"string"}', [], id="one of two, alike"
+        ),
+        pytest.param(
+            '{"type":"string"}',
+            '{"anyOf":[{"type":"string"},{"type":"string"}]}',
+            ["TYPE_CHANGED"],
+            id="two that are alike are two",
+        ),
+        pytest.param(
+            '{"anyOf":[{"const":1},{"const":2}]}',
+            '{"anyOf":[{"const":1},{"const":3}]}',
+            ["COMBINED_TYPE_SUBSCHEMAS_CHANGED"],
+            id="constants differ",
+        ),
         pytest.param(TREE % "string", TREE % "string", [], id="the same recursion"),
         pytest.param(TREE % "string", TREE % "integer", ["TYPE_CHANGED"] * 3, id="a change inside recursion"),
     ],
@@ -49,6 +64,21 @@ def _kinds(reader, writer, **settings):
 def test_rules(reader, writer, expected):
     """Harmful differences are found, harmless ones are not told."""
     assert expected == _kinds(reader, writer)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "levels"),
+    [
+        pytest.param("http://json-schema.org/draft-07/schema#", 3, id="the older loader reads the root twice"),
+        pytest.param("https://json-schema.org/draft/2020-12/schema", 2, id="the newer one shares its parts"),
+    ],
+)
+def test_changes_on_a_cycle(dialect, levels):
+    """A change on the way round is told once for each array that the loader makes of it, and once more."""
+    old = {"$schema": dialect, "type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}}}
+    new = {**old, "properties": {"kids": {**old["properties"]["kids"], "maxItems": 9}}}
+
+    assert ["MAX_ITEMS_ADDED"] * levels == _kinds(json.dumps(new), json.dumps(old))
 
 
 def test_lenient_policy():

@@ -91,7 +91,7 @@ def again(spark: SparkSession) -> list[Any]:
     frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"])
     values = frames.select("offset", decode("value", mode="PERMISSIVE", **common).alias("value"))
     write = encoder(version="latest", framing="header", **common)
-    payloads = values.select("offset", write("value").alias("payload"), write.headers.alias("headers"))
+    payloads = write.with_column(values, "payload", "value").select("offset", "payload", write.headers.alias("headers"))
     read = decode("payload", headers="headers", mode="FAILFAST", **common)
     return rows(payloads.select("offset", functions.hex("payload").alias("hex"), read.alias("value")))
 

@@ -1,0 +1,148 @@
+"""What one JSON object says under its keywords, refused where the reference's loaders refuse it.
+
+The older dialects are read by one loader, the newer ones by another; they know different keywords and check them
+differently.
+"""
+
+import math
+from decimal import ROUND_DOWN, Decimal
+from typing import Final, TypeVar
+
+from compat.json_schema.dialects import Dialect
+from compat.json_schema.java_regex import check_pattern
+from compat.json_schema.json_text import Json, as_double, excerpt, write_json
+from compat.json_schema.model import Number
+from compat.json_schema.uris import check_uri
+from compat.limits import Limits
+from compat.schema import SchemaParseError
+
+__all__ = ["ARRAY_WORDS", "NUMBER_WORDS", "OBJECT_WORDS", "STRING_WORDS", "Keywords"]
+
+STRING_WORDS: Final = frozenset({"minLength", "maxLength", "pattern", "format"})
+NUMBER_WORDS: Final = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+OBJECT_WORDS: Final = frozenset(
+    {
+        "properties",
+        "required",
+        "minProperties",
+        "maxProperties",
+        "dependencies",
+        "dependentRequired",
+        "dependentSchemas",
+        "patternProperties",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "propertyNames",
+    }
+)
+ARRAY_WORDS: Final = frozenset(
+    {"items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "unevaluatedItems", "contains"}
+)
+_MODERN_ONLY: Final = frozenset(
+    {"dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "prefixItems"}
+)
+_OLD_ONLY: Final = frozenset({"dependencies", "additionalItems"})
+_NOT_IN_DRAFT_4: Final = frozenset({"propertyNames", "contains"})
+_FLAGS: Final[dict[Dialect, tuple[str, ...]]] = {
+    Dialect.DRAFT_7: ("readOnly", "writeOnly"),
+    Dialect.DRAFT_2019_09: ("readOnly", "writeOnly", "deprecated"),
+    Dialect.DRAFT_2020_12: ("readOnly", "writeOnly", "deprecated"),
+}
+_INT: Final = 1 << 31  # the older loader reads counts into 32 bits
+
+_T = TypeVar("_T")
+
+
+class Keywords:
+    """The keywords of one schema. Every method raises SchemaParseError for a value that is refused."""
+
+    def __init__(self, json: dict[str, Json], dialect: Dialect, limits: Limits):
+        self._json = json
+        self._limits = limits
+        self._dialect = dialect
+        self._used: set[str] = set()
+
+    def use(self, words: frozenset[str]) -> None:
+        """Count keywords as read by one of the types of the schema."""
+        self._used |= words
+
+    def check_annotations(self) -> None:
+        """Check what is not compared."""
+        for start, word in (("", self._dialect.id_keyword), ("#", "$anchor"), ("#", "$dynamicAnchor")):
+            name = self._json.get(word)
+            if isinstance(name, str) and (self._dialect.modern or not start):
+                check_uri(start + name)
+        for word in _FLAGS.get(self._dialect, ()):
+            self.typed(word, bool, "a boolean")
+        if self._dialect.modern:
+            self.typed("$dynamicAnchor", str, "a string")
+
+    def pattern(self) -> str | None:
+        """The pattern of strings."""
+        pattern = self.typed("pattern", str, "a string")
+        if pattern is not None:
+            check_pattern(pattern, self._limits)
+        return pattern
+
+    def strings(self, value: Json, word: str) -> list[str]:
+        """The strings of an array."""
+        if not isinstance(value, list):
+            raise self.fault(word, "an array")
+        found: list[str] = []
+        for item in value:
+            if not isinstance(item, str):
+                raise self.fault(word, "an array of strings")
+            found.append(item)
+        return found
+
+    def count(self, word: str) -> Number | None:
+        """A number of things."""
+        value = self.numeric(word)
+        if self._dialect.modern:  # that loader cuts off what stands behind the point
+            return value.to_integral_value(ROUND_DOWN) if isinstance(value, Decimal) else value
+        if isinstance(value, Decimal) or (value is not None and not -_INT <= value < _INT):
+            raise self.fault(word, "an integer of 32 bits")
+        return value
+
+    def multiple_of(self) -> Number | None:
+        """What numbers have to be multiples of."""
+        value = self.numeric("multipleOf")
+        if value is not None and not self._dialect.modern and not 0 < abs(as_double(value)) < math.inf:
+            raise self.fault("multipleOf", "a number other than 0, in the range of a double")
+        return value
+
+    def number_or_none(self, word: str) -> Number | None:
+        """A number; none if there is something else."""
+        value = self._json.get(word)
+        return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+
+    def numeric(self, word: str) -> Number | None:
+        """A number."""
+        if word not in self._json:
+            return None
+        value = self._json[word]
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            raise self.fault(word, "a number")
+        return value
+
+    def typed(self, word: str, kind: type[_T], name: str, *, strict: bool = True) -> _T | None:
+        """A value of a type; if not `strict`, none for one of another type."""
+        if word not in self._json:
+            return None
+        value = self._json[word]
+        if isinstance(value, kind):
+            return value
+        if not strict:
+            return None
+        raise self.fault(word, name)
+
+    def has(self, words: frozenset[str]) -> bool:
+        """Whether there is one of the keywords, known in the dialect and not used yet."""
+        words -= _OLD_ONLY if self._dialect.modern else _MODERN_ONLY
+        if self._dialect is Dialect.DRAFT_4:
+            words -= _NOT_IN_DRAFT_4
+        return not (words - self._used).isdisjoint(self._json)
+
+    def fault(self, word: str, name: str) -> SchemaParseError:
+        """The error that a keyword has another value than it should."""
+        return SchemaParseError(f"{excerpt(word)!r} is not {name}: {excerpt(write_json(self._json.get(word)))}")

@@ -1,0 +1,29 @@
+"""The syntax of URIs, as Java's `java.net.URI` checks it: what it refuses, no schema may carry as name or reference."""
+
+import re
+from typing import Final
+
+from compat.json_schema.json_text import excerpt
+from compat.schema import SchemaParseError
+
+__all__ = ["check_uri"]
+
+_PATH: Final = r"(?:[a-zA-Z0-9_\-!.~'()*:@&=+$,;/]|%[0-9a-fA-F]{2}|[^\x00-\x7f])*"
+_ANY: Final = r"(?:[a-zA-Z0-9_\-!.~'()*:@&=+$,;/?\[\]]|%[0-9a-fA-F]{2}|[^\x00-\x7f])"
+_AUTHORITY: Final = r"(?:[a-zA-Z0-9_\-!.~'()*:@&=+$,;]|\[[0-9a-fA-F:.]+\]|%[0-9a-fA-F]{2}|[^\x00-\x7f])+"
+_HIERARCHY: Final = rf"(?://(?:{_AUTHORITY}(?=[/?#]|\Z)|(?=[/?#])))?{_PATH}(?:\?{_ANY}*)?"
+_SCHEME: Final = r"[a-zA-Z][a-zA-Z0-9+\-.]*:"
+_OPAQUE: Final = rf"(?!/){_ANY}+"
+_URI: Final = re.compile(
+    rf"(?:{_SCHEME}(?:{_OPAQUE}|(?=/){_HIERARCHY})|(?![^/?#]*:){_HIERARCHY})(?:\#{_ANY}*)?", re.DOTALL
+)
+
+
+def check_uri(uri: str) -> None:
+    """Check a URI, relative ones included.
+
+    Raises:
+        SchemaParseError: it is none.
+    """
+    if _URI.fullmatch(uri) is None:
+        raise SchemaParseError(f"Not a URI: {excerpt(uri)!r}")
