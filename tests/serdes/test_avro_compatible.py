@@ -4,11 +4,12 @@ import gzip
 import json
 import random
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from serdes.avro import Branch, compile_decoder, compile_encoder
-from serdes.avro_schema import Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, parse
+from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union, parse
 from serdes.errors import DecodeError
 
 CASES = Path(__file__).parents[1] / "conformance" / "avro_compat.jsonl.gz"
@@ -43,6 +44,8 @@ def some_value(node: Node, dice: random.Random, depth: int = 0):
     """Any value of a schema."""
     many = dice.randint(0, 2) if depth < DEEPEST else 0
     match node:
+        case Primitive(kind=Kind.STRING, logical=Logical(name="uuid")):
+            return UUID(int=dice.getrandbits(128))
         case Primitive():
             return PRIMITIVES[node.kind](dice)
         case Fixed():

@@ -229,9 +229,21 @@ def _outcome(answer: dict[str, Any]) -> Any:
     return answer.get("value", "refused")
 
 
-def _has_two_faults(ours: Any, python: Any) -> bool:
-    """Bytes of a fixed are missing, and what is behind it does not resolve: Python finds the second one first."""
-    return ours.get("reason") == "truncated" and python.get("reason", "").startswith("resolution")
+# Where damage looks different in Python, and when: task, ours, Python's.
+DAMAGED_DIFFERENCES: list[tuple[str, Callable[[Task, Any, Any], bool]]] = [
+    (
+        "of two faults Python finds first what does not resolve, then what is missing or out of range",
+        lambda _, ours, python: (
+            ours.get("reason") in ("truncated", "out of range") and python.get("reason", "").startswith("resolution")
+        ),
+    ),
+    (
+        "of a key that comes twice in a map Python looks at the last value only",
+        lambda task, ours, python: (
+            ours.get("reason") == "out of range" and "value" in python and '"type": "map"' in task.writer
+        ),
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +263,11 @@ def test_damaged_payloads(probe: Probe, count: int, each: int) -> None:
         for payload, ours, python in zip(task.payloads, given, _in_python(task), strict=True)
     ]
     differing = [one for one in told if one[2] != one[3]]
-    assert [] == [one for one in differing if not _has_two_faults(one[2], one[3])]
+    assert [] == [
+        (task, payload, ours, python)
+        for task, payload, ours, python in differing
+        if not any(applies(task, ours, python) for _, applies in DAMAGED_DIFFERENCES)
+    ]
     assert len(differing) < len(told) / 200
     assert len(told) / 20 < sum("reason" in ours for *_, ours, _ in told) < len(told)
 
