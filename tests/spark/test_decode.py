@@ -192,6 +192,20 @@ def test_evolution(spark: SparkSession, registry: RegistryClient, frame: MakeFra
     ]
 
 
+@pytest.mark.usefixtures("each_path")
+def test_equal_values_of_two_writers(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
+    """Structs that are equal group as one, though their writers had the fields in another order."""
+    names = {"a": "first", "b": "second", "c": "third"}
+    writers = [_record("Names", *((name, "string") for name in order)) for order in ("abc", "cab", "bca")]
+    ids = [registry.register("names", json.dumps(one)).schema_id for one in writers]
+    frames = _frames(spark, [frame(one, writer, names) for one, writer in zip(ids, writers, strict=True)])
+    decoded = _decoded(frames, registry=registry.settings.urls[0], subject="names", version=1, mode="FAILFAST")
+
+    grouped = decoded.groupBy("decoded").count().collect()
+
+    assert [(names, 3)] == [(row["decoded"].asDict(), row["count"]) for row in grouped]
+
+
 DAMAGED: list[tuple[str, Callable[[bytes], bytes], str, bool]] = [
     ("wrong magic byte", lambda good: b"\x02" + good[1:], "wrong magic byte 0x02", False),
     ("glue", lambda good: b"\x03\0" + b"u" * 16 + good, "wrong magic byte 0x03 (frame of AWS Glue's registry)", False),

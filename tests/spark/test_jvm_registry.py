@@ -201,6 +201,7 @@ def test_proxy_that_the_jvm_does_not_know(spark: SparkSession) -> None:
     [
         pytest.param({"token_url": "http://localhost:1/token", "client_id": "a", "client_secret": "b"}, id="oauth"),
         pytest.param({"token": "t", "logical_cluster": "lsrc-1"}, id="cluster"),
+        pytest.param({"proxy": "http://localhost:1"}, id="proxy"),
     ],
 )
 def test_credentials_that_the_jvm_does_not_know(

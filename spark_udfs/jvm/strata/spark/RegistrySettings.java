@@ -23,9 +23,10 @@ record RegistrySettings(
     String keyFile)
     implements Serializable {
 
-    /** OAuth client credentials and what belongs to them: without them the registry would be asked as nobody. */
+    /** OAuth client credentials and what belongs to them, and the way through a proxy: without them nothing is reached. */
     private static final List<String> PYTHON_ONLY = List.of(
-        "token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster", "identity_pool");
+        "proxy", "token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster",
+        "identity_pool");
 
     static RegistrySettings of(CaseInsensitiveStringMap options) {
         String urls = options.get("urls");
