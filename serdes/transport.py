@@ -24,6 +24,7 @@ __all__ = ["Transport"]
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _NOT_CARRIED_OUT = frozenset({429, 503})
 _NEVER_SENT = (NewConnectionError, ConnectTimeoutError)
+_NOT_FOUND = 404
 _REASON_LENGTH = 300
 
 
@@ -75,7 +76,7 @@ class Transport:
             else:
                 if 200 <= status < 300:
                     return _parse(base, data)
-                failure, wait = _refusal(status, data), retry_after(headers)
+                failure, wait = _refusal(base, status, data), retry_after(headers)
                 if status not in (_NOT_CARRIED_OUT if method == "DELETE" else RETRIED):
                     raise failure
             self._preferred = (preferred + 1) % len(self._settings.urls)
@@ -128,13 +129,16 @@ def _parse(base: str, data: bytes) -> Any:
         raise SerdeError(f"{base} answered with something that is not JSON; is it a schema registry?") from None
 
 
-def _refusal(status: int, data: bytes) -> RegistryError:
+def _refusal(base: str, status: int, data: bytes) -> RegistryError:
     try:
         body = json.loads(data)
-        return RegistryError(status, int(body["error_code"]), str(body["message"]))
+        code, message = int(body["error_code"]), str(body["message"])
     except (ValueError, KeyError, TypeError, RecursionError):
         text = data[:_REASON_LENGTH].decode("utf-8", "replace").strip()
-        return RegistryError(status, status, text or "the answer has no body")
+        code, message = status, text or "the answer has no body"
+    # A registry says what it does not find by a code of five digits.
+    where = f": is {base} the address of a schema registry?" if code == _NOT_FOUND else ""
+    return RegistryError(status, code, message + where)
 
 
 def _final(failure: Exception | None) -> Exception:

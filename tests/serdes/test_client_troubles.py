@@ -41,6 +41,15 @@ def test_lasting_troubles_are_not_repeated(scripted_servers, answer, status):
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("body", [{"error_code": 404, "message": "HTTP 404 Not Found"}, b"HTTP 404 Not Found"])
+def test_not_a_registry(scripted_servers, answer, body):
+    """What knows no such route is perhaps no registry: the address is told."""
+    server = scripted_servers(answer(404, body))
+
+    with pytest.raises(RegistryError, match=f"HTTP 404 Not Found: is {server.url}/v2 the address of a schema registry"):
+        patient(f"{server.url}/v2").get_subjects()
+
+
 def test_trouble_that_stays_ends(scripted_servers, answer):
     """After the retries the caller hears that the registry is not available, and what it said."""
     server = scripted_servers(answer(500, {"error_code": 50001, "message": "store"}))
