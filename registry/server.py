@@ -19,7 +19,7 @@ import uvicorn
 from registry.app import create_app
 from registry.settings import LogFormat, SettingRefused, Settings
 from storage.log import Log, LogError
-from storage.open_log import open_log, without_password
+from storage.open_log import not_opened, open_log, without_password
 
 __all__ = ["StartError", "open_for", "run"]
 
@@ -126,7 +126,6 @@ def open_for(settings: Settings, url: str | None = None, *, must_exist: bool = F
     Raises:
         StartError: it cannot be opened; the message says why and what to do, without a password.
     """
-    name = without_password(settings.log)
     try:
         return open_log(
             settings.log,
@@ -138,9 +137,9 @@ def open_for(settings: Settings, url: str | None = None, *, must_exist: bool = F
     except SettingRefused as error:
         raise StartError(f"--kafka-config (or STRATA_KAFKA_CONFIG): {error}") from None
     except ValueError as error:
-        raise StartError(f"--log (or STRATA_LOG) is {name!r}: {error}") from None
+        raise StartError(f"--log (or STRATA_LOG) is {without_password(settings.log)!r}: {error}") from None
     except LogError as error:
-        raise StartError(f"the log {name} cannot be opened: {str(error).removeprefix(f'{name}: ')}") from None
+        raise StartError(not_opened(settings.log, error)) from None
 
 
 def _log_name(log_url: str) -> str:

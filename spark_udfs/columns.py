@@ -6,7 +6,7 @@ from typing import Literal
 from pyspark.sql import Column, functions
 
 from serdes.client import Schema
-from spark_udfs.headers import with_header
+from spark_udfs.headers import column_of, with_header
 from spark_udfs.paths import Way, chosen_path
 from spark_udfs.plan import Mode, ReaderSource, Registry, one_of, plan, reader_type, settings_of
 
@@ -80,13 +80,9 @@ def decode(
         validate=validate,
     )
     reader_type(decided)  # what Spark cannot express is refused here, not in a task
-    frames = _column(column) if headers is None else with_header(_column(column), _column(headers), key=key)
+    frames = column_of(column) if headers is None else with_header(column_of(column), column_of(headers), key=key)
     call = chosen_path(one_of(Way, "path", path), decided)
     return call(decided, [frames, *map(functions.col, decided.origin)])
-
-
-def _column(column: Column | str) -> Column:
-    return functions.col(column) if isinstance(column, str) else column
 
 
 def _names(origin: Sequence[str]) -> Sequence[str]:

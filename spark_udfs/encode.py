@@ -12,6 +12,7 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Str
 from serdes.client import RegistryClient, Schema
 from serdes.framing import header_name
 from spark_udfs.encode_plan import Target, WritePlan, WriterSource, target_of
+from spark_udfs.headers import column_of
 from spark_udfs.plan import Mode, Registry, one_of, settings_of
 
 __all__ = ["ENCODE_ERROR_TYPE", "Encoder", "Options", "encode", "encoder"]
@@ -125,7 +126,7 @@ class Encoder:
     def __call__(self, column: Column | str, *, origin: Sequence[str] = ()) -> Column:
         """The column of frames, see `encode`."""
         plan = self._telling(origin)
-        return _call(plan, [_column(column), *map(functions.col, plan.origin)])
+        return _call(plan, [column_of(column), *map(functions.col, plan.origin)])
 
     def with_column(self, df: DataFrame, name: str, column: Column | str, *, origin: Sequence[str] = ()) -> DataFrame:
         """`df.withColumn(name, encode(column))`, also on Spark 4.0.
@@ -136,7 +137,7 @@ class Encoder:
             return df.withColumn(name, self(column, origin=origin))
         plan = self._telling(origin)
         told = [functions.col(one).alias(f"origin{number}") for number, one in enumerate(plan.origin)]
-        given = df.withColumn(name, functions.struct(_column(column).alias("value"), *told))
+        given = df.withColumn(name, functions.struct(column_of(column).alias("value"), *told))
         return _mapped(plan, given, name)
 
     def _telling(self, origin: Sequence[str]) -> WritePlan:
@@ -177,10 +178,6 @@ def _framed(target: Target, framing: Framing, *, key: bool) -> tuple[bytes, tupl
     if framing is Framing.GUID:
         return named, None
     return b"", (header_name("key" if key else "value"), named)
-
-
-def _column(column: Column | str) -> Column:
-    return functions.col(column) if isinstance(column, str) else column
 
 
 def _has_arrow_udf() -> bool:

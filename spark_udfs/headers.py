@@ -7,10 +7,15 @@ from pyspark.sql import Column, functions
 
 from serdes.framing import header_name
 
-__all__ = ["HEADER", "VALUE", "with_header"]
+__all__ = ["HEADER", "VALUE", "column_of", "with_header"]
 
 VALUE = "value"
 HEADER = "header"
+
+
+def column_of(column: Column | str) -> Column:
+    """A column, or the one of a name."""
+    return functions.col(column) if isinstance(column, str) else column
 
 
 def with_header(value: Column, headers: Column, *, key: bool) -> Column:

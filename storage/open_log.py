@@ -12,7 +12,7 @@ from storage.fencing import Fencing
 from storage.log import Log, LogError
 from storage.memory_log import MemoryLog
 
-__all__ = ["open_log", "without_password"]
+__all__ = ["not_opened", "open_log", "without_password"]
 
 _FORMS = (
     "sqlite:///FILE, postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, kafka://HOST:PORT[,HOST:PORT…]/TOPIC, or memory:"
@@ -89,3 +89,9 @@ def without_password(url: str) -> str:
     """Return a log's URL as it may be told to people."""
     parts = urlsplit(url)
     return url.replace(f":{parts.password}@", ":***@") if parts.password else url
+
+
+def not_opened(url: str, error: LogError) -> str:
+    """Say that a log cannot be opened and why, with its name once: some errors begin with it."""
+    name = without_password(url)
+    return f"the log {name} cannot be opened: {str(error).removeprefix(f'{name}: ')}"

@@ -102,12 +102,11 @@ async def versions(
 
 
 async def _found(service: Service, schema_id: int, subject: str | None) -> SchemaVersion:
-    state = service.state
-    found = schema_by_id(state, schema_id, _named(state, subject))
-    if found is None:
-        state = await service.writer.catch_up()
-    elif not _is_settled(found[1], _named(state, subject)):
-        state = await service.fresh()
+    name = _named(service.state, subject)
+    found = schema_by_id(service.state, schema_id, name)
+    if found and _is_settled(found[1], name):
+        return found[1]
+    state = await (service.fresh() if found else service.writer.catch_up())
     found = schema_by_id(state, schema_id, _named(state, subject))
     if found is None:
         raise errors.schema_not_found(schema_id)

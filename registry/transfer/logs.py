@@ -7,7 +7,7 @@ from itertools import islice
 from registry.transfer.copies import Copy, TransferError, copy_of_entries
 from registry.transfer.progress import step, tell, walk
 from storage.log import START, Conflict, Entry, Log, LogError, Record
-from storage.open_log import open_log, without_password
+from storage.open_log import not_opened, open_log, without_password
 from storage.record_json import encode
 from storage.records import NoopKey
 
@@ -117,7 +117,7 @@ def _opened(url: str, kafka_config: Mapping[str, str], *, must_exist: bool = Fal
     except ValueError as error:
         raise TransferError(str(error)) from None
     except LogError as error:
-        raise TransferError(f"the log {name} cannot be opened: {str(error).removeprefix(f'{name}: ')}") from None
+        raise TransferError(not_opened(url, error)) from None
     try:
         yield log
     except LogError as error:
