@@ -4,13 +4,17 @@ WORDS = 8
 """Of an instruction: operation, column, operands."""
 INSTRUCTION = 8 * WORDS
 
-# Operations that append one value to a column, or skip one
-NULL, STRUCT, MEMBER, BOOL, INT32, INT64, INT_LONG, SPAN, REAL, COPY = range(10)
-WIDEN, STRING, BINARY, DECIMAL, ENUM, CONST, TEXT, CLOSE, FAIL = range(10, 19)
-SKIP_INT, SKIP_LONG, SKIP_BYTES, SKIP_SIZE, SKIP_INDEX = range(19, 24)
+# Operations that read one value into a column; those of every schema first
+STRING, INT64, INT32, INT_LONG, COPY_8, COPY_4, BOOL, SPAN, ENUM, DECIMAL, NULL, MARK = range(12)
 # Operations that say what comes next
-FLOW = 24
-BRANCH, JUMP, NEXT, LOOP, END, CALL, RETURN, MARK, REWIND, UNMARK = range(24, 34)
+OPTION, LOOP, NEXT, JUMP, BRANCH, END = range(12, 18)
+# Values of few schemas, and what is skipped
+RARE = 18
+SKIP_INT, SKIP_LONG, SKIP_BYTES, SKIP_SIZE, SKIP_INDEX = range(18, 23)
+BINARY, CONST, TEXT, MEMBER, REAL, WIDEN, FAIL = range(23, 30)
+# Rare ones that say what comes next
+FLOW = 30
+OPEN, ITEM, CLOSE, CALL, RETURN, KEEP, REWIND, DROP = range(30, 38)
 
 FULL, REPEATED_KEY = 20, 21
 """Not failures of the row: a column is full; a map has a key twice."""

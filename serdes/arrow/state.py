@@ -7,6 +7,7 @@ ROW                             in and out: the row to begin at, the row in ques
 LAST, BASE                      the row to stop at; the row of the first offset and of the first of PRESENT
 FRAMES, OFFSETS, PRESENT        addresses of the frames' bytes, of where each begins, of a byte for each that says
                                 whether it is one (0 when all are)
+LIMIT                           the address behind the last byte of all frames: so far may be read, if not believed
 CODE, TABLE, POOL               addresses of all programs' instructions, of targets and symbols, of bytes
 IDS, STARTS, MASK               a hash table of schema ids, -1 where there is none, and where the program of each
                                 begins, or -1 - n for the refusal n; its size less one
@@ -14,11 +15,13 @@ COLUMNS                         the address of the columns, see `output.py`
 STACK, STACK_SIZE, LIMBS        memory for what loops and calls remember, its bytes; memory for long numbers
 REASONS                         four numbers for each row, see `machine.note`
 SEED, MAX_DEPTH, MAX_IDLE       for hashing; limits
+DEPTH_LEFT, IDLE_LEFT           what is left of the limits in the row under way
 """
 
 PLACE, WHO, NEED, NEEDS_BYTES, DETAIL, ROW, LAST, BASE, FRAMES, OFFSETS, PRESENT, CODE, TABLE, POOL = range(14)
 IDS, STARTS, MASK, COLUMNS, STACK, STACK_SIZE, LIMBS, REASONS, SEED, MAX_DEPTH, MAX_IDLE = range(14, 25)
-ENTRIES = 25
+LIMIT, DEPTH_LEFT, IDLE_LEFT = range(25, 28)
+ENTRIES = 28
 
 HASH = 0x9E3779B1
 """Spreads schema ids over the table of them."""
