@@ -184,7 +184,7 @@ class _Job:
         self.columns = columns
         self._decoder = decoder
         self._programs = decoder._programs
-        self._reasons = np.zeros((rows, 4), np.int64)
+        self._reasons = np.empty((rows, at.NOTE), np.int64)
         self._others: dict[int, Refusal] = {}
         self._limbs = np.zeros(at.LIMB_COUNT, np.int64)
         self._state = np.zeros(at.ENTRIES, np.int64)
@@ -265,12 +265,14 @@ class _Job:
         offsets = np.array([0, len(raw)], np.int64)
         anew = _Source(raw.ctypes.data, len(raw), offsets, None, row, row + 1, raw)
         self.decode(anew, row, self._programs.learn_own())
-        self._reasons[row, 1] = schema_id
+        refused = int(self._state[at.REFUSALS])
+        if refused and self._reasons[refused - 1, 0] == row:
+            self._reasons[refused - 1, 2] = schema_id
 
     def refusals(self, frames: pa.Array) -> dict[int, Refusal]:
         """The rows without a value, and why."""
-        damaged = np.nonzero(self._reasons[:, 0])[0]
-        found = {int(row): self._refusal(frames, int(row), *map(int, self._reasons[row])) for row in damaged}
+        notes = self._reasons[: self._state[at.REFUSALS]].tolist()
+        found = {note[0]: self._refusal(frames, *note) for note in notes}
         return {**found, **self._others}
 
     def _refusal(self, frames: pa.Array, row: int, status: int, schema_id: int, position: int, detail: int) -> Refusal:

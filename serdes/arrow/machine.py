@@ -65,6 +65,10 @@ from serdes.arrow.operations import (
     REPEATED_KEY,
     RETURN,
     REWIND,
+    SKIP_BYTES,
+    SKIP_INT,
+    SKIP_LONG,
+    SKIP_SIZE,
     SPAN,
     STRING,
 )
@@ -92,10 +96,12 @@ from serdes.arrow.state import (
     MASK,
     MAX_DEPTH,
     MAX_IDLE,
+    NOTE,
     OFFSETS,
     PLACE,
     PRESENT,
     REASONS,
+    REFUSALS,
     ROW,
     SEED,
     STACK,
@@ -104,7 +110,7 @@ from serdes.arrow.state import (
     TABLE,
     WHO,
 )
-from serdes.arrow.values import boolean, copied, int32, int64, int_as_long, rare, span, string, symbol
+from serdes.arrow.values import boolean, copied, int32, int64, int_as_long, passed, rare, span, string, symbol
 
 __all__ = ["run"]
 
@@ -144,12 +150,14 @@ def run(state: int) -> int:
 
 @compiled
 def note(state: int, row: int, i: int, end: int, status: int) -> None:
-    """Say why a row has no value: failure, schema id or -1, place, and a number that tells more."""
-    reason = get(state, REASONS) + 32 * row
-    put(reason, 0, status)
-    put(reason, 1, get(state, WHO))
-    put(reason, 2, min(get(state, PLACE), end) - (i + 5))
-    put(reason, 3, get(state, DETAIL))
+    """Say why a row has no value: the row, failure, schema id or -1, place, and a number that tells more."""
+    reason = get(state, REASONS) + 8 * NOTE * get(state, REFUSALS)
+    put(state, REFUSALS, get(state, REFUSALS) + 1)
+    put(reason, 0, row)
+    put(reason, 1, status)
+    put(reason, 2, get(state, WHO))
+    put(reason, 3, min(get(state, PLACE), end) - (i + 5))
+    put(reason, 4, get(state, DETAIL))
 
 
 @compiled
@@ -208,6 +216,14 @@ def execute(pc: int, n: int, i: int, end: int, state: int) -> int:  # noqa: C901
             i = symbol(pc, c, n, i, end, state)
         elif op == DECIMAL:
             i = decimal(pc, c, n, i, end, state)
+        elif op == SKIP_BYTES:
+            i = passed(i, end, state)
+        elif op == SKIP_LONG:
+            _, i = long_at(state, i, end)
+        elif op == SKIP_INT:
+            _, i = int_at(state, i, end)
+        elif op == SKIP_SIZE:
+            i += get(pc, 2)
         elif op == NULL:
             append_null(c, n)
         elif op == MARK:

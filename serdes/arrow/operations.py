@@ -4,14 +4,13 @@ WORDS = 8
 """Of an instruction: operation, column, operands."""
 INSTRUCTION = 8 * WORDS
 
-# Operations that read one value into a column; those of every schema first
+# Operations of every schema: they read one value into a column, or skip one
 STRING, INT64, INT32, INT_LONG, COPY_8, COPY_4, BOOL, SPAN, ENUM, DECIMAL, NULL, MARK = range(12)
-# Operations that say what comes next
-OPTION, LOOP, NEXT, JUMP, BRANCH, END = range(12, 18)
-# Values of few schemas, and what is skipped
-RARE = 18
-SKIP_INT, SKIP_LONG, SKIP_BYTES, SKIP_SIZE, SKIP_INDEX = range(18, 23)
-BINARY, CONST, TEXT, MEMBER, REAL, WIDEN, FAIL = range(23, 30)
+SKIP_BYTES, SKIP_LONG, SKIP_INT, SKIP_SIZE = range(12, 16)
+# They say what comes next
+OPTION, LOOP, NEXT, JUMP, BRANCH, END = range(16, 22)
+# Values of few schemas
+BINARY, CONST, TEXT, MEMBER, REAL, WIDEN, FAIL, SKIP_INDEX = range(22, 30)
 # Rare ones that say what comes next
 FLOW = 30
 OPEN, ITEM, CLOSE, CALL, RETURN, KEEP, REWIND, DROP = range(30, 38)

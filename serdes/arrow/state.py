@@ -13,15 +13,16 @@ IDS, STARTS, MASK               a hash table of schema ids, -1 where there is no
                                 begins, or -1 - n for the refusal n; its size less one
 COLUMNS                         the address of the columns, see `output.py`
 STACK, STACK_SIZE, LIMBS        memory for what loops and calls remember, its bytes; memory for long numbers
-REASONS                         four numbers for each row, see `machine.note`
+REASONS, REFUSALS               memory for NOTE numbers for each row, see `machine.note`; out: how many were refused
 SEED, MAX_DEPTH, MAX_IDLE       for hashing; limits
 DEPTH_LEFT, IDLE_LEFT           what is left of the limits in the row under way
 """
 
 PLACE, WHO, NEED, NEEDS_BYTES, DETAIL, ROW, LAST, BASE, FRAMES, OFFSETS, PRESENT, CODE, TABLE, POOL = range(14)
 IDS, STARTS, MASK, COLUMNS, STACK, STACK_SIZE, LIMBS, REASONS, SEED, MAX_DEPTH, MAX_IDLE = range(14, 25)
-LIMIT, DEPTH_LEFT, IDLE_LEFT = range(25, 28)
-ENTRIES = 28
+LIMIT, DEPTH_LEFT, IDLE_LEFT, REFUSALS = range(25, 29)
+ENTRIES = 29
+NOTE = 5
 
 HASH = 0x9E3779B1
 """Spreads schema ids over the table of them."""

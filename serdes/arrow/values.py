@@ -41,18 +41,14 @@ from serdes.arrow.operations import (
     FULL,
     MEMBER,
     REAL,
-    SKIP_BYTES,
     SKIP_INDEX,
-    SKIP_INT,
-    SKIP_LONG,
-    SKIP_SIZE,
     TEXT,
     WIDEN,
 )
 from serdes.arrow.output import COLUMN, STOP, VALUES, WIDTH, append_bytes, append_null
 from serdes.arrow.state import DETAIL, LIMIT, POOL, TABLE
 
-__all__ = ["boolean", "copied", "int32", "int64", "int_as_long", "rare", "span", "string", "symbol"]
+__all__ = ["boolean", "copied", "int32", "int64", "int_as_long", "passed", "rare", "span", "string", "symbol"]
 
 
 @inlined
@@ -156,6 +152,13 @@ def symbol(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
 
 
 @inlined
+def passed(i: int, end: int, state: int) -> int:
+    """A length and so many bytes, which are not looked at."""
+    size, i = extent(state, i, end)
+    return i if i < 0 else i + size
+
+
+@inlined
 def pooled(state: int, c: int, n: int, at: int, size: int) -> int:
     """A value whose bytes the pool has; behind its last there are as many as are copied at least."""
     source = get(state, POOL) + at
@@ -164,18 +167,7 @@ def pooled(state: int, c: int, n: int, at: int, size: int) -> int:
 
 @compiled
 def rare(op: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
-    """The values that few schemas have, and what is skipped."""
-    if op == SKIP_INT:
-        _, i = int_at(state, i, end)
-        return i
-    if op == SKIP_LONG:
-        _, i = long_at(state, i, end)
-        return i
-    if op == SKIP_BYTES:
-        size, i = extent(state, i, end)
-        return i if i < 0 else i + size
-    if op == SKIP_SIZE:
-        return i + get(pc, 2)
+    """The values that few schemas have."""
     if op == SKIP_INDEX:
         index, i = int_at(state, i, end)
         return fail(state, i, INVALID_INDEX) if i > 0 and (index & 1 or index >= get(pc, 2)) else i
