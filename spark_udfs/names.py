@@ -96,7 +96,7 @@ def _may_begin(value: pa.Array, byte: int) -> bool:
     if not len(value) or data is None or not data.size:
         return False
     width = np.int32 if pa.types.is_binary(value.type) else np.int64
-    starts = np.frombuffer(offsets, width, len(value), value.offset * width().itemsize)
+    starts: Any = np.frombuffer(offsets, width, len(value), value.offset * width().itemsize)
     return bool((np.frombuffer(data, np.uint8).take(starts, mode="clip") == byte).any())
 
 

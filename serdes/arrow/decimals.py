@@ -8,7 +8,7 @@ import numpy as np
 from serdes.arrow.memory import compiled, get, inlined, load_8, load_64, store_8, store_64, swapped
 from serdes.arrow.numbers import OUT_OF_RANGE, TRUNCATED, extent, fail, shifted
 from serdes.arrow.output import VALUES, WIDTH
-from serdes.arrow.state import LIMB_COUNT, LIMBS, LIMIT, POOL
+from serdes.arrow.state import LIMB_COUNT, LIMBS, POOL, READABLE
 
 __all__ = ["decimal"]
 
@@ -26,7 +26,7 @@ def decimal(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     if i < 0:
         return i
     precision = get(pc, 3)
-    if size == 0 or size > 8 or i + 8 > get(state, LIMIT) or precision > _QUICK or get(pc, 5) | get(pc, 6) != 0:
+    if size == 0 or size > 8 or i + 8 > get(state, READABLE) or precision > _QUICK or get(pc, 5) | get(pc, 6) != 0:
         return _any(pc, c, n, i, size, state)
     number = swapped(load_64(i)) >> (64 - (size << 3))
     if not -_BOUNDS[precision] < number < _BOUNDS[precision]:

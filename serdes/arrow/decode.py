@@ -239,7 +239,7 @@ class _Job:
                 at.STACK: stack.ctypes.data,
                 at.STACK_SIZE: stack.nbytes,
                 at.FRAMES: source.address,
-                at.LIMIT: source.address + source.size,
+                at.READABLE: source.address + source.size,
                 at.OFFSETS: source.offsets.ctypes.data,
                 at.PRESENT: 0 if source.present is None else source.present.ctypes.data,
                 at.BASE: source.base,

@@ -20,7 +20,7 @@ from serdes.arrow.decimals import decimal
 from serdes.arrow.memory import compiled, get, inlined, load_8, load_i32, put, store_8
 from serdes.arrow.numbers import (
     INVALID_INDEX,
-    LIMIT as OVER_LIMIT,
+    LIMIT,
     NEGATIVE_LENGTH,
     TRAILING_BYTES,
     TRUNCATED,
@@ -189,7 +189,7 @@ def entry(i: int, end: int, state: int) -> tuple[int, int]:
 
 
 @inlined
-def execute(pc: int, n: int, i: int, end: int, state: int) -> int:  # noqa: C901, PLR0912 - the table of operations
+def execute(pc: int, n: int, i: int, end: int, state: int) -> int:  # noqa: C901 - the table of operations
     """Run a program over one payload into the columns' row `n`: 0, or the failure as a negative number."""
     columns, sp = get(state, COLUMNS), get(state, STACK)
     put(state, DEPTH_LEFT, get(state, MAX_DEPTH))
@@ -262,7 +262,7 @@ def branch(pc: int, i: int, end: int, state: int) -> tuple[int, int]:
 
 @inlined
 def option(pc: int, c: int, n: int, i: int, end: int, state: int) -> tuple[int, int]:
-    """A union of null, whose index is given, and of a value, whose instructions follow and are passed over for a null."""
+    """A union of null, whose index is given, and a value, whose instructions follow and are passed over for a null."""
     index, i = int_at(state, i, end)
     if i < 0:
         return pc, i
@@ -279,7 +279,7 @@ def option(pc: int, c: int, n: int, i: int, end: int, state: int) -> tuple[int, 
 def begun(pc: int, c: int, n: int, i: int, sp: int, state: int) -> tuple[int, int, int, int]:
     """The beginning of a loop, whose NEXT comes next."""
     if sp + 16 > get(state, STACK) + get(state, STACK_SIZE):
-        return pc, n, fail(state, i, OVER_LIMIT), sp
+        return pc, n, fail(state, i, LIMIT), sp
     put(sp, 0, n)
     put(sp, 1, 0)
     if get(pc, 1) >= 0:
@@ -340,7 +340,7 @@ def any_block(weight: int, i: int, end: int, state: int) -> tuple[int, int]:
         return (0, fail(state, i, TRUNCATED)) if count < 0 or count > end - i else (count, i)
     idle = get(state, IDLE_LEFT)
     if count < 0 or count > idle or count * weight > idle:
-        return 0, fail(state, i, OVER_LIMIT)
+        return 0, fail(state, i, LIMIT)
     put(state, IDLE_LEFT, idle - count * weight)
     return count, i
 
@@ -361,11 +361,11 @@ def jump(op: int, pc: int, c: int, n: int, i: int, sp: int, state: int) -> tuple
     if op == DROP:
         return pc, n, i, sp - 8
     if sp + 8 > get(state, STACK) + get(state, STACK_SIZE):
-        return pc, n, fail(state, i, OVER_LIMIT), sp
+        return pc, n, fail(state, i, LIMIT), sp
     if op == CALL:
         depth = get(state, DEPTH_LEFT)
         if get(pc, 3) > depth:
-            return pc, n, fail(state, i, OVER_LIMIT), sp
+            return pc, n, fail(state, i, LIMIT), sp
         put(state, DEPTH_LEFT, depth - get(pc, 3))
         put(sp, 0, pc)
         return get(state, CODE) + INSTRUCTION * (get(pc, 2) - 1), n, i, sp + 8

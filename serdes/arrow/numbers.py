@@ -10,7 +10,7 @@ Rules of this file: no columns and no programs.
 import numpy as np
 
 from serdes.arrow.memory import compiled, get, inlined, load_8, load_64, put, trailing_zeros
-from serdes.arrow.state import LIMB_COUNT, LIMIT, PLACE
+from serdes.arrow.state import LIMB_COUNT, PLACE, READABLE
 
 __all__ = [
     "INVALID_BOOLEAN",
@@ -54,7 +54,7 @@ def long_at(state: int, i: int, end: int) -> tuple[int, int]:
         first = load_8(i)
         if first < 128:
             return first, i + 1
-        size, number = quick(i, get(state, LIMIT))
+        size, number = quick(i, get(state, READABLE))
         if size <= end - i:
             return number, i + size
     return slow_long_at(state, i, end)
@@ -67,7 +67,7 @@ def int_at(state: int, i: int, end: int) -> tuple[int, int]:
         first = load_8(i)
         if first < 128:
             return first, i + 1
-        size, number = quick(i, get(state, LIMIT))
+        size, number = quick(i, get(state, READABLE))
         if size <= 4 and size <= end - i:
             return number, i + size
     return slow_int_at(state, i, end)

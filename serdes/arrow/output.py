@@ -1,6 +1,6 @@
 """Columns as compiled code fills them: memory that a table of addresses describes.
 
-A column is the address of its row in a table, with the entries named here; rows are in the order of the numbers. A value
+A column is the address of its row in a table, with the entries named here; rows are in the order of numbers. A value
 is addressed by its column and its index `n`: a struct's children share its index, the items of a list have their own.
 How many values there are is kept nowhere but in offsets, so that a row that is taken back, or run again in larger
 memory, is simply written over.
@@ -75,10 +75,8 @@ def append_bytes(state: int, c: int, n: int, source: int, size: int, limit: int)
         return full(state, c, used + size, 1)
     store_i32(offset + 4, used + size)
     target = get(c, DATA) + used
-    if size <= 16 and source + 16 <= limit:
-        above = copy_short(source, target, size)
-    else:
-        above = copy(source, target, size)
+    is_short = size <= 16 and source + 16 <= limit
+    above = copy_short(source, target, size) if is_short else copy(source, target, size)
     return 1 if above == 0 else 2
 
 

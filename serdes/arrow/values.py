@@ -46,7 +46,7 @@ from serdes.arrow.operations import (
     WIDEN,
 )
 from serdes.arrow.output import COLUMN, STOP, VALUES, WIDTH, append_bytes, append_null
-from serdes.arrow.state import DETAIL, LIMIT, POOL, TABLE
+from serdes.arrow.state import DETAIL, POOL, READABLE, TABLE
 
 __all__ = ["boolean", "copied", "int32", "int64", "int_as_long", "passed", "rare", "span", "string", "symbol"]
 
@@ -57,7 +57,7 @@ def string(c: int, n: int, i: int, end: int, state: int) -> int:
     size, i = extent(state, i, end)
     if i < 0:
         return i
-    written = append_bytes(state, c, n, i, size, get(state, LIMIT))
+    written = append_bytes(state, c, n, i, size, get(state, READABLE))
     if written == 0:
         return -FULL
     if written == 2 and not is_text(i, i + size):
@@ -204,7 +204,7 @@ def binary(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
         size = max(end - i, 0)
     elif size > end - i:
         return fail(state, i, TRUNCATED)
-    written = append_bytes(state, c, n, i, size, get(state, LIMIT))
+    written = append_bytes(state, c, n, i, size, get(state, READABLE))
     if written == 0:
         return -FULL
     if get(pc, 3) == 1 and written == 2 and not is_text(i, i + size):
