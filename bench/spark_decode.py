@@ -166,6 +166,8 @@ def _rate(way: Way) -> Rate:
 def _cached(spark: SparkSession, folder: str, name: str, ids: dict[int, int], count: int) -> DataFrame:
     file = Path(folder) / f"{name}.parquet"
     pq.write_table(pa.table({"value": pa.array(frames(ids, count), pa.binary())}), file)
+    # Else equal frames come to lie side by side, and writer schemas with them.
+    spark.conf.set("spark.sql.execution.sortBeforeRepartition", "false")
     rows = spark.read.parquet(str(file)).repartition(2).cache()
     if rows.count() != count:
         sys.exit(f"{file} holds {rows.count()} rows, not {count}")
