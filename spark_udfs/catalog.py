@@ -11,6 +11,7 @@ redacts.
 import base64
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +23,8 @@ from serdes.settings import ClientSettings
 from spark_udfs.plan import Plan, Registry, reader_type, settings_of
 from spark_udfs.reader_schema import write_with_defaults
 
-__all__ = ["JAR", "NotInstalled", "catalog_of", "function_name", "install", "is_installed", "jvm_path"]
+__all__ = ["JAR", "NotInstalled", "catalog_of", "function_name", "install", "is_installed", "is_installed_otherwise"]
+__all__ += ["jvm_path"]
 
 JAR = Path(__file__).with_name("strata-spark.jar")
 """Carried by the wheel; `make setup` builds it in a checkout."""
@@ -82,6 +84,11 @@ def is_installed(spark: SparkSession | None, settings: ClientSettings) -> bool:
     return spark is not None and spark.conf.get(_PREFIX + catalog_of(settings), None) is not None
 
 
+def is_installed_otherwise(spark: SparkSession | None) -> bool:
+    """Whether a session decodes frames of some registry by itself."""
+    return spark is not None and _CLASS in spark.conf.getAll.values()
+
+
 def catalog_of(settings: ClientSettings) -> str:
     """The name of a registry's catalog: other settings, another catalog."""
     digest = hashlib.sha256(repr(sorted(_options(settings).items())).encode())
@@ -96,14 +103,17 @@ def jvm_path(plan: Plan, columns: Sequence[Column]) -> Column:
 
 
 def function_name(plan: Plan) -> str:
-    """All that the executors need to know of a plan but where the registry is."""
+    """All that the executors need to know of a plan but where the registry is.
+
+    Compressed, since Spark shows it in the plans that it parsed and in the errors of its analyser.
+    """
     content = {
         "reader": write_with_defaults(plan.reader_schema),
         "type": reader_type(plan).spark.jsonValue(),
         "mode": plan.mode.value,
         "origin": list(plan.origin),
     }
-    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
+    return base64.urlsafe_b64encode(zlib.compress(json.dumps(content).encode(), 9)).decode()
 
 
 def _check(settings: ClientSettings) -> None:

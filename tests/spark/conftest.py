@@ -75,12 +75,15 @@ class ScriptedRegistry:
     Attributes:
         asked: how often each schema id, or GUID, was asked for.
         status: when set, what every request is answered with.
+        stalls: whether it ends in the middle of an answer, and leaves the connection open.
         authorizations: the Authorization headers that came.
     """
 
     def __init__(self) -> None:
         self.asked: Counter[int | str] = Counter()
         self.status: int | None = None
+        self.stalls = False
+        self._closing = threading.Event()
         self.authorizations: set[str] = set()
         self._scheme = "http"
         self._schemas: dict[int, dict[str, Any]] = {}
@@ -116,6 +119,7 @@ class ScriptedRegistry:
 
     def close(self) -> None:
         """End the server; its port answers nobody from then on."""
+        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -140,7 +144,11 @@ class ScriptedRegistry:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(data)
+                if registry.stalls:
+                    self.wfile.write(data[:10])
+                    registry._closing.wait(60)
+                else:
+                    self.wfile.write(data)
 
             def log_message(self, *_: Any) -> None:
                 pass

@@ -97,6 +97,20 @@ def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, fram
         other.collect()
 
 
+def test_answer_that_stalls(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
+    """A registry that ends in the middle of an answer, and says no more, is one that does not answer."""
+    schema_id = scripted_registry.add(NUMBER)
+    scripted_registry.stalls = True
+    settings = _settings(scripted_registry, timeout=0.5, retries=0)
+    decoded = _decoded(spark, settings, [frame(schema_id, NUMBER, {"n": 7})])
+
+    with pytest.raises(Py4JJavaError, match=f"schema id {schema_id} could not be looked up: .*does not answer"):
+        decoded.collect()
+    scripted_registry.stalls = False
+
+    assert [7] == _numbers(decoded)
+
+
 @pytest.mark.parametrize(
     ("credentials", "header"),
     [

@@ -126,6 +126,9 @@ final class Registry {
                 throw new UnusableSchema("its references are too many or too deep");
             }
             Http.Answer answer = http.get(path);
+            if (answer.status() == 404) {
+                throw new UnusableSchema("a reference leads nowhere: " + answer.message());
+            }
             require(answer);
             read(texts, answer.body(), seen, depth + 1);
         }
