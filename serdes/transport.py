@@ -137,14 +137,13 @@ def _refusal(base: str, status: int, data: bytes) -> RegistryError:
     except (ValueError, KeyError, TypeError, RecursionError):
         text = data[:_REASON_LENGTH].decode("utf-8", "replace").strip()
         code, message = status, text or "the answer has no body"
-    return RegistryError(status, code, message + _hint(base, status, code))
+    return RegistryError(status, code, message + _hint(base, code))
 
 
-def _hint(base: str, status: int, code: int) -> str:
-    """What to look at."""
-    if status == _UNAUTHORIZED:
+def _hint(base: str, code: int) -> str:
+    """What to look at; a registry that has more to say has codes of five digits."""
+    if code == _UNAUTHORIZED:
         return f": are username and password, or the token, those of {base}?"
-    # A registry says what it does not find by a code of five digits.
     return f": is {base} the address of a schema registry?" if code == _NOT_FOUND else ""
 
 

@@ -75,6 +75,7 @@ class ScriptedRegistry:
     Attributes:
         asked: how often each schema id, or GUID, was asked for.
         status: when set, what every request is answered with.
+        page: when set, the body of every answer, such as what a proxy shows.
         stalls: whether it ends in the middle of an answer, and leaves the connection open.
         authorizations: the Authorization headers that came.
     """
@@ -82,6 +83,7 @@ class ScriptedRegistry:
     def __init__(self) -> None:
         self.asked: Counter[int | str] = Counter()
         self.status: int | None = None
+        self.page: bytes | None = None
         self.stalls = False
         self._closing = threading.Event()
         self.authorizations: set[str] = set()
@@ -125,6 +127,8 @@ class ScriptedRegistry:
         self._thread.join()
 
     def _answer(self, path: str) -> tuple[int, Any]:
+        if not path.startswith("/schemas/"):
+            return 404, {"error_code": 40401, "message": "Subject not found"}
         kind, _, name = path.removeprefix("/schemas/").partition("/")
         key = name if kind == "guids" else int(name)
         self.asked[key] += 1
@@ -140,7 +144,7 @@ class ScriptedRegistry:
             def do_GET(self) -> None:
                 registry.authorizations.add(self.headers.get("Authorization", ""))
                 status, body = registry._answer(self.path)
-                data = json.dumps(body).encode()
+                data = json.dumps(body).encode() if registry.page is None else registry.page
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()

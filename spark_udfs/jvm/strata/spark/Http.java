@@ -39,7 +39,7 @@ final class Http {
 
         /** In the words of serdes/transport.py. */
         private String hint() {
-            if (status == 401) {
+            if (errorCode() == 401) {
                 return ": are username and password, or the token, those of " + base + "?";
             }
             return errorCode() == 404 ? ": is " + base + " the address of a schema registry?" : "";
