@@ -4,13 +4,17 @@ Each registry is a catalog of functions of the session (`spark.sql.catalog.strat
 how to ask it. A decode is a function of that catalog; its name holds the plan, so that the call is plain SQL and needs
 nothing of the session but its configuration. That is why it works through Spark Connect too.
 
-Rules of this file: public calls of Spark only; no schema is looked at, and no secret leaves the options, which Spark
-redacts.
+Settings of the session whose names begin with `spark` are properties of each of its jobs, and as such stand in Spark's
+event log as they are, passwords too. So secrets have other names, under which the catalog finds them.
+
+Rules of this file: public calls of Spark only; no schema is looked at, and no secret leaves the session's
+configuration, where `SET` redacts it.
 """
 
 import base64
 import hashlib
 import json
+import secrets
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -31,6 +35,10 @@ JAR = Path(__file__).with_name("strata-spark.jar")
 
 _CLASS = "strata.spark.StrataCatalog"
 _PREFIX = "spark.sql.catalog."
+_UNSHOWN = "strata."
+_SECRETS = ("password", "token")
+_KEY = secrets.token_bytes(16)
+"""Of the digests of this process: from a name that stands in a plan no password is to be guessed."""
 _PYTHON_ONLY = (
     "proxy",
     "token_url",
@@ -65,7 +73,7 @@ def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None =
     _check(settings)
     name = catalog_of(settings)
     for option, value in _options(settings).items():
-        spark.conf.set(f"{_PREFIX}{name}.{option}", value)
+        spark.conf.set(f"{_UNSHOWN if option in _SECRETS else _PREFIX}{name}.{option}", value)
     spark.conf.set(f"{_PREFIX}{name}", _CLASS)
     problem = _problem(spark, name)
     if problem is not None:
@@ -91,8 +99,8 @@ def is_installed_otherwise(spark: SparkSession | None) -> bool:
 
 def catalog_of(settings: ClientSettings) -> str:
     """The name of a registry's catalog: other settings, another catalog."""
-    digest = hashlib.sha256(repr(sorted(_options(settings).items())).encode())
-    return f"strata_{digest.hexdigest()[:12]}"
+    digest = hashlib.blake2b(repr(sorted(_options(settings).items())).encode(), digest_size=6, key=_KEY)
+    return f"strata_{digest.hexdigest()}"
 
 
 def jvm_path(plan: Plan, columns: Sequence[Column]) -> Column:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from serdes.client import ClientSettings
 from spark_udfs import NotInstalled, decode, install
@@ -111,6 +111,18 @@ def test_answer_that_stalls(spark: SparkSession, scripted_registry: Any, frame: 
     assert [7] == _numbers(decoded)
 
 
+def _properties_of_jobs(spark: SparkSession) -> str:
+    """What Spark's event log tells of every job, unredacted."""
+
+    def properties(_: Any) -> str:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        return str(task and task._localProperties)
+
+    return str(spark.range(1).select(functions.udf(properties, useArrow=False)("id")).first())
+
+
 @pytest.mark.parametrize(
     ("credentials", "header"),
     [
@@ -126,7 +138,7 @@ def test_credentials_are_sent_and_hidden(
     credentials: dict[str, str],
     header: str,
 ) -> None:
-    """The registry gets them; neither the query's plan nor its error shows them, and `SET` says they are redacted."""
+    """The registry gets them; no plan, error or property of a job shows them, and `SET` says they are redacted."""
     schema_id = scripted_registry.add(NUMBER)
     scripted_registry.status = 401
     decoded = _decoded(spark, _settings(scripted_registry, **credentials), [frame(schema_id, NUMBER, {"n": 7})])
@@ -139,8 +151,10 @@ def test_credentials_are_sent_and_hidden(
     ]
 
     assert {header} == scripted_registry.authorizations
-    shown = capsys.readouterr().out + str(caught.value) + str(listed)
+    properties = _properties_of_jobs(spark)
+    shown = capsys.readouterr().out + str(caught.value) + str(listed) + properties
     assert "strata_decode" in shown
+    assert "spark.sql.catalog.strata_" in properties
     assert not re.findall(r"s3cret|YW5uOnMzY3JldA", shown)
 
 
