@@ -65,7 +65,7 @@ def chosen_path(way: Way, plan: Plan) -> Path:
     session = active_session()
     is_ready = way is not Way.PYTHON and is_installed(session, plan.registry)
     if is_ready:
-        _say("inside Spark's executors")
+        _say("inside Spark's executors: install was called for this registry")
         return jvm_path
     if way is Way.JVM:
         raise NotInstalled("call spark_udfs.install(spark, registry=…) with these settings of the registry first")

@@ -58,6 +58,16 @@ def test_one_request_for_each_id(spark: SparkSession, scripted_registry: Any, fr
     assert {known: 1, 99: 1} == dict(scripted_registry.asked)
 
 
+def test_bounded_memory(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
+    """A process remembers no more schemas than the settings say, and asks again for those that it has dropped."""
+    ids = [scripted_registry.add(NUMBER) for _ in range(2)]
+    decoded = _decoded(spark, _settings(scripted_registry, cache_size=1), [frame(one, NUMBER, {"n": 7}) for one in ids])
+
+    for times in (1, 2):
+        assert [7, 7] == _numbers(decoded)
+        assert dict.fromkeys(ids, times) == dict(scripted_registry.asked)
+
+
 def test_unknown_id_that_appears(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
     """An id that the registry did not know is asked for again after a while."""
     decoded = _decoded(spark, _settings(scripted_registry, missing_ttl=0), [frame(1, NUMBER, {"n": 7})])

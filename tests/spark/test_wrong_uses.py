@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from serdes.client import ClientSettings, RegistryClient
 from serdes.errors import SerdeError
@@ -27,6 +27,10 @@ pytestmark = [
 MakeFrame = Callable[[int, Any, Any], bytes]
 
 NUMBER = json.dumps({"type": "record", "name": "Number", "fields": [{"name": "n", "type": "int"}]})
+
+
+WAY = "arrow" if hasattr(functions, "arrow_udf") else "pandas"
+"""What this Spark has for Python workers."""
 
 
 def _settings(registry: Any, **options: Any) -> ClientSettings:
@@ -158,21 +162,27 @@ def test_before_there_is_a_session(registry: RegistryClient, monkeypatch: pytest
 
 
 def test_settings_that_differ(spark: SparkSession, registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
-    """A job that wants the JVM, and has not installed it for these settings, is warned; one that chose is not."""
-    from spark_udfs.paths import _warn
+    """The path and its reason are told once; a job that has installed the JVM for other settings is warned."""
+    from spark_udfs.paths import _say, _warn
 
     _warn.cache_clear()
+    _say.cache_clear()
     install(spark, registry=registry.settings)
     other = ClientSettings.of(registry.settings.urls[0], retries=77)
 
-    with caplog.at_level(logging.WARNING, logger="spark_udfs"):
+    with caplog.at_level(logging.INFO, logger="spark_udfs"):
         decode("value", registry=registry.settings, reader_schema=NUMBER)
         decode("value", registry=other, reader_schema=NUMBER, path="python")
-        assert [] == caplog.messages
         for _ in range(2):
             decode("value", registry=other, reader_schema=NUMBER)
 
-    assert ["give install and decode the same settings" in one for one in caplog.messages] == [True]
+    why = "install was not called for this registry in this session"
+    assert [
+        (logging.INFO, "decoding inside Spark's executors: install was called for this registry"),
+        (logging.INFO, f"decoding in Python workers, by the {WAY} path: it was asked for"),
+        (logging.WARNING, f"{why}, but for others: give install and decode the same settings, or the job is slow"),
+        (logging.INFO, f"decoding in Python workers, by the {WAY} path: {why}"),
+    ] == [(one.levelno, one.getMessage()) for one in caplog.records]
 
 
 def test_errors_stay_readable(
