@@ -123,6 +123,36 @@ def test_failfast(
         _streamed(decoded, f"failing_{path}")
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_newest_version_in_each_batch(
+    spark: SparkSession, registry: RegistryClient, frame: MakeFrame, tmp_path: Path, path: Any
+) -> None:
+    """A decode that is made in foreachBatch takes the newest version as its reader schema, without a restart."""
+    subject, topic = f"each batch {path}", tmp_path / "topic"
+    fields = [{"name": "n", "type": "int"}, {"name": "label", "type": "string", "default": "none"}]
+    versions = [{"type": "record", "name": "Number", "fields": fields[:count]} for count in (1, 2)]
+    install(spark, registry=registry.settings)
+    seen: list[dict[str, Any]] = []
+
+    def take(batch: DataFrame, _: int) -> None:
+        column = decode("value", registry=registry.settings, subject=subject, mode="FAILFAST", path=path)
+        seen.extend(row["d"].asDict() for row in batch.select(column.alias("d")).collect())
+
+    topic.mkdir()
+    query = spark.readStream.schema("value binary").parquet(str(topic)).writeStream.foreachBatch(take).start()
+    try:
+        for number, schema in enumerate(versions):
+            schema_id = registry.register(subject, json.dumps(schema)).schema_id
+            value = frame(schema_id, schema, {"n": number, "label": "new"})
+            pq.write_table(pa.table({"value": pa.array([value])}), tmp_path / "unfinished")
+            (tmp_path / "unfinished").rename(topic / f"{number}.parquet")
+            query.processAllAvailable()
+    finally:
+        query.stop()
+
+    assert [{"n": 0}, {"n": 1, "label": "new"}] == seen
+
+
 AVRO = json.dumps(
     {
         "type": "record",
