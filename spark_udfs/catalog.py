@@ -33,6 +33,7 @@ __all__ += ["jvm_path"]
 JAR = Path(__file__).with_name("strata-spark.jar")
 """Carried by the wheel; `make setup` builds it in a checkout."""
 
+_WAY_OUT = f"Start it with spark.jars={JAR}, or call decode with path='python'"
 _CLASS = "strata.spark.StrataCatalog"
 _PREFIX = "spark.sql.catalog."
 _UNSHOWN = "strata."
@@ -72,19 +73,18 @@ def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None =
     settings = settings_of(registry)
     _check(settings)
     name = catalog_of(settings)
-    for option, value in _options(settings).items():
-        spark.conf.set(f"{_UNSHOWN if option in _SECRETS else _PREFIX}{name}.{option}", value)
-    spark.conf.set(f"{_PREFIX}{name}", _CLASS)
-    problem = _problem(spark, name)
-    if problem is not None:
-        _add(spark, JAR if jar is None else Path(jar))
-        problem = _problem(spark, name)
-    if problem is not None:
-        spark.conf.unset(f"{_PREFIX}{name}")
-        raise NotInstalled(
-            f"the session has the jar and cannot use it: {problem}. Start it with spark.jars={JAR}, or call decode "
-            "with path='python'"
-        )
+    configuration = {
+        f"{_UNSHOWN if option in _SECRETS else _PREFIX}{name}.{option}": value
+        for option, value in _options(settings).items()
+    } | {f"{_PREFIX}{name}": _CLASS}
+    for key, value in configuration.items():
+        spark.conf.set(key, value)
+    try:
+        _bring(spark, name, JAR if jar is None else Path(jar))
+    except NotInstalled:
+        for key in configuration:  # or decodes would take what does not work
+            spark.conf.unset(key)
+        raise
 
 
 def is_installed(spark: SparkSession | None, settings: ClientSettings) -> bool:
@@ -143,18 +143,39 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
+def _bring(spark: SparkSession, name: str, jar: Path) -> None:
+    """Add the jar where the catalog does not answer without it."""
+    if _problem(spark, name) is None:
+        return
+    _add(spark, jar)
+    problem = _problem(spark, name)
+    if problem is not None:
+        raise NotInstalled(f"the session has the jar and cannot use it: {problem}. {_WAY_OUT}")
+
+
 def _problem(spark: SparkSession, name: str) -> str | None:
     """Why the catalog does not answer; None when it does."""
     try:
         spark.sql(f"SHOW USER FUNCTIONS IN {name}").collect()
     except Exception as error:  # noqa: BLE001 - a class that is not there is raised as something else by each session
-        return str(error).strip().partition("\n")[0]
+        return _first_line(error)
     return None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
 
 
 def _add(spark: SparkSession, jar: Path) -> None:
     if not jar.is_file():
         raise NotInstalled(f"there is no jar at {jar}; in a checkout `make setup` builds it")
+    try:
+        _send(spark, jar)
+    except Exception as error:
+        raise NotInstalled(f"the session does not take the jar: {_first_line(error)}. {_WAY_OUT}") from error
+
+
+def _send(spark: SparkSession, jar: Path) -> None:
     if type(spark).__module__.startswith("pyspark.sql.connect."):  # the jar travels to the server
         spark.addArtifacts(str(jar))
     else:

@@ -4,15 +4,18 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from serdes.client import ClientSettings
 from spark_udfs import NotInstalled, decode, install
+from spark_udfs.catalog import is_installed
 
 pytestmark = [
     pytest.mark.spark,
@@ -222,6 +225,50 @@ def test_equal_settings(scripted_registry: Any, spark: SparkSession, frame: Make
 def test_session_that_has_the_jar(scripted_registry: Any, spark: SparkSession, tmp_path: Any) -> None:
     """A session that has the classes needs no jar."""
     install(spark, registry=_settings(scripted_registry), jar=tmp_path / "none.jar")
+
+
+def _refusing(*_: Any) -> None:
+    raise AnalysisException("no jars here")
+
+
+@pytest.mark.parametrize(
+    ("jar", "replaced", "told"),
+    [
+        pytest.param("none.jar", {}, "there is no jar at .*none.jar; in a checkout `make setup`", id="no jar"),
+        pytest.param(
+            None,
+            {"_add": lambda *_: None},
+            "the session has the jar and cannot use it: no class. Start it with spark.jars=.*path='python'",
+            id="the jar is of no use",
+        ),
+        pytest.param(
+            None,
+            {"_send": _refusing},
+            "the session does not take the jar: no jars here. Start it with spark.jars=.*path='python'",
+            id="the session refuses",
+        ),
+    ],
+)
+def test_installation_that_fails(
+    spark: SparkSession,
+    scripted_registry: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    jar: str | None,
+    replaced: dict[str, Any],
+    told: str,
+) -> None:
+    """The error says why and what to do, no credentials stay in the session, and decodes take the other path."""
+    monkeypatch.setattr("spark_udfs.catalog._problem", lambda *_: "no class")
+    for name, value in replaced.items():
+        monkeypatch.setattr(f"spark_udfs.catalog.{name}", value)
+    settings = _settings(scripted_registry, password="s3cret", username="failing")
+
+    with pytest.raises(NotInstalled, match=told):
+        install(spark, registry=settings, jar=jar and tmp_path / jar)
+
+    assert not is_installed(spark, settings)
+    assert "failing" not in str(spark.sql("SET").collect())
 
 
 def test_proxy_that_the_jvm_does_not_know(spark: SparkSession) -> None:
