@@ -1,4 +1,4 @@
-"""The records of the Spark measurements: an order of twenty fields in many writer versions, as registry frames."""
+"""The records of the Spark measurements: orders of twenty fields in many writer versions, as frames of 200 bytes."""
 
 import io
 import json
@@ -105,15 +105,19 @@ def _order(source: random.Random, number: int) -> dict[str, Any]:
         "discount": source.random(),
         "weight": source.random() * 10,
         "currency": source.choice(["EUR", "USD", "CHF"]),
-        "channel": source.choice(["web", "shop", "phone"]),
-        "comment": "please ring twice" if number % 3 else None,
+        "channel": source.choice(["web", "shop", "telephone"]),
+        "comment": "please ring twice, or leave it at the door" if number % 3 else None,
         "coupon": "SPRING" if number % 5 == 0 else None,
         "rating": source.randrange(6) if number % 2 else None,
         "gift": number % 7 == 0,
         "status": source.choice(_STATUS["symbols"]),
-        "shipping": {"street": f"Long Street {number % 500}", "city": "Springfield", "zip": "12345"},
-        "tags": ["new", "fragile", "express"][: number % 4],
-        "attributes": {"colour": "blue", "size": str(number % 12)},
+        "shipping": {
+            "street": f"Long Street {number % 500}, second floor on the left",
+            "city": "Springfield",
+            "zip": "12345",
+        },
+        "tags": ["new arrival", "fragile", "express"][: number % 4],
+        "attributes": {"colour": "blue", "size": str(number % 12), "material": "cotton", "origin": "Portugal"},
         "created": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number),
         "total": Decimal(number % 1_000_000) / 100,
     }

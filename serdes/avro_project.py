@@ -17,8 +17,8 @@ _NOT_CHECKED = frozenset({"uuid"})
 
 def project(schema: Node, columns: Sequence[str]) -> Node:
     """The record with some of its fields only, in the order asked for; the rest will be skipped, not decoded."""
-    if isinstance(columns, str):
-        raise TypeError(f"columns is a list of field names, not the text {columns!r}")
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        raise TypeError(f"columns is a list of field names, not {columns!r}")
     if not isinstance(schema, Record):
         raise ValueError("columns can be chosen of a record only, and the reader schema is none")  # noqa: TRY004
     fields = {one.name: one for one in schema.fields}

@@ -25,6 +25,7 @@ _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _NOT_CARRIED_OUT = frozenset({429, 503})
 _NEVER_SENT = (NewConnectionError, ConnectTimeoutError)
 _NOT_FOUND = 404
+_UNAUTHORIZED = 401
 _REASON_LENGTH = 300
 
 
@@ -136,9 +137,14 @@ def _refusal(base: str, status: int, data: bytes) -> RegistryError:
     except (ValueError, KeyError, TypeError, RecursionError):
         text = data[:_REASON_LENGTH].decode("utf-8", "replace").strip()
         code, message = status, text or "the answer has no body"
-    # A registry says what it does not find by a code of five digits.
-    where = f": is {base} the address of a schema registry?" if code == _NOT_FOUND else ""
-    return RegistryError(status, code, message + where)
+    return RegistryError(status, code, message + _hint(base, code))
+
+
+def _hint(base: str, code: int) -> str:
+    """What to look at; a registry that has more to say has codes of five digits."""
+    if code == _UNAUTHORIZED:
+        return f": are username and password, or the token, those of {base}?"
+    return f": is {base} the address of a schema registry?" if code == _NOT_FOUND else ""
 
 
 def _final(failure: Exception | None) -> Exception:

@@ -4,13 +4,18 @@ Each registry is a catalog of functions of the session (`spark.sql.catalog.strat
 how to ask it. A decode is a function of that catalog; its name holds the plan, so that the call is plain SQL and needs
 nothing of the session but its configuration. That is why it works through Spark Connect too.
 
-Rules of this file: public calls of Spark only; no schema is looked at, and no secret leaves the options, which Spark
-redacts.
+Settings of the session whose names begin with `spark` are properties of each of its jobs, and as such stand in Spark's
+event log as they are, passwords too. So secrets have other names, under which the catalog finds them.
+
+Rules of this file: public calls of Spark only; no schema is looked at, and no secret leaves the session's
+configuration, where `SET` redacts it.
 """
 
 import base64
 import hashlib
 import json
+import secrets
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,13 +27,19 @@ from serdes.settings import ClientSettings
 from spark_udfs.plan import Plan, Registry, reader_type, settings_of
 from spark_udfs.reader_schema import write_with_defaults
 
-__all__ = ["JAR", "NotInstalled", "catalog_of", "function_name", "install", "is_installed", "jvm_path"]
+__all__ = ["JAR", "NotInstalled", "catalog_of", "function_name", "install", "is_installed", "is_installed_otherwise"]
+__all__ += ["jvm_path"]
 
 JAR = Path(__file__).with_name("strata-spark.jar")
 """Carried by the wheel; `make setup` builds it in a checkout."""
 
+_WAY_OUT = f"Start it with spark.jars={JAR}, or call decode with path='python'"
 _CLASS = "strata.spark.StrataCatalog"
 _PREFIX = "spark.sql.catalog."
+_UNSHOWN = "strata."
+_SECRETS = ("password", "token")
+_KEY = secrets.token_bytes(16)
+"""Of the digests of this process: from a name that stands in a plan no password is to be guessed."""
 _PYTHON_ONLY = (
     "proxy",
     "token_url",
@@ -62,19 +73,18 @@ def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None =
     settings = settings_of(registry)
     _check(settings)
     name = catalog_of(settings)
-    for option, value in _options(settings).items():
-        spark.conf.set(f"{_PREFIX}{name}.{option}", value)
-    spark.conf.set(f"{_PREFIX}{name}", _CLASS)
-    problem = _problem(spark, name)
-    if problem is not None:
-        _add(spark, JAR if jar is None else Path(jar))
-        problem = _problem(spark, name)
-    if problem is not None:
-        spark.conf.unset(f"{_PREFIX}{name}")
-        raise NotInstalled(
-            f"the session has the jar and cannot use it: {problem}. Start it with spark.jars={JAR}, or call decode "
-            "with path='python'"
-        )
+    configuration = {
+        f"{_UNSHOWN if option in _SECRETS else _PREFIX}{name}.{option}": value
+        for option, value in _options(settings).items()
+    } | {f"{_PREFIX}{name}": _CLASS}
+    for key, value in configuration.items():
+        spark.conf.set(key, value)
+    try:
+        _bring(spark, name, JAR if jar is None else Path(jar))
+    except NotInstalled:
+        for key in configuration:  # or decodes would take what does not work
+            spark.conf.unset(key)
+        raise
 
 
 def is_installed(spark: SparkSession | None, settings: ClientSettings) -> bool:
@@ -82,10 +92,15 @@ def is_installed(spark: SparkSession | None, settings: ClientSettings) -> bool:
     return spark is not None and spark.conf.get(_PREFIX + catalog_of(settings), None) is not None
 
 
+def is_installed_otherwise(spark: SparkSession | None) -> bool:
+    """Whether a session decodes frames of some registry by itself."""
+    return spark is not None and _CLASS in spark.conf.getAll.values()
+
+
 def catalog_of(settings: ClientSettings) -> str:
     """The name of a registry's catalog: other settings, another catalog."""
-    digest = hashlib.sha256(repr(sorted(_options(settings).items())).encode())
-    return f"strata_{digest.hexdigest()[:12]}"
+    digest = hashlib.blake2b(repr(sorted(_options(settings).items())).encode(), digest_size=6, key=_KEY)
+    return f"strata_{digest.hexdigest()}"
 
 
 def jvm_path(plan: Plan, columns: Sequence[Column]) -> Column:
@@ -96,14 +111,17 @@ def jvm_path(plan: Plan, columns: Sequence[Column]) -> Column:
 
 
 def function_name(plan: Plan) -> str:
-    """All that the executors need to know of a plan but where the registry is."""
+    """All that the executors need to know of a plan but where the registry is.
+
+    Compressed, since Spark shows it in the plans that it parsed and in the errors of its analyser.
+    """
     content = {
         "reader": write_with_defaults(plan.reader_schema),
         "type": reader_type(plan).spark.jsonValue(),
         "mode": plan.mode.value,
         "origin": list(plan.origin),
     }
-    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
+    return base64.urlsafe_b64encode(zlib.compress(json.dumps(content).encode(), 9)).decode()
 
 
 def _check(settings: ClientSettings) -> None:
@@ -125,18 +143,39 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
+def _bring(spark: SparkSession, name: str, jar: Path) -> None:
+    """Add the jar where the catalog does not answer without it."""
+    if _problem(spark, name) is None:
+        return
+    _add(spark, jar)
+    problem = _problem(spark, name)
+    if problem is not None:
+        raise NotInstalled(f"the session has the jar and cannot use it: {problem}. {_WAY_OUT}")
+
+
 def _problem(spark: SparkSession, name: str) -> str | None:
     """Why the catalog does not answer; None when it does."""
     try:
         spark.sql(f"SHOW USER FUNCTIONS IN {name}").collect()
     except Exception as error:  # noqa: BLE001 - a class that is not there is raised as something else by each session
-        return str(error).strip().partition("\n")[0]
+        return _first_line(error)
     return None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
 
 
 def _add(spark: SparkSession, jar: Path) -> None:
     if not jar.is_file():
         raise NotInstalled(f"there is no jar at {jar}; in a checkout `make setup` builds it")
+    try:
+        _send(spark, jar)
+    except Exception as error:
+        raise NotInstalled(f"the session does not take the jar: {_first_line(error)}. {_WAY_OUT}") from error
+
+
+def _send(spark: SparkSession, jar: Path) -> None:
     if type(spark).__module__.startswith("pyspark.sql.connect."):  # the jar travels to the server
         spark.addArtifacts(str(jar))
     else:

@@ -88,7 +88,8 @@ def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpac
             `Encoder.with_column`.
         ValueError: the options do not fit each other.
     """
-    return encoder(**options)(column, origin=origin)
+    values = column_of(column)  # before anything is registered
+    return encoder(**options)(values, origin=origin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from uuid import UUID
 from pyspark.sql.types import DataType
 
 from serdes.avro_project import write
-from serdes.avro_schema import parse
+from serdes.avro_schema import Node, parse
 from serdes.client import RegistryClient, Schema
 from serdes.errors import SchemaError
 from serdes.framing import SchemaId
@@ -21,6 +21,7 @@ from serdes.references import resolve
 from serdes.settings import ClientSettings
 from spark_udfs.encode_schemas import avro_schema, json_schema
 from spark_udfs.plan import Mode, check_id, rules_of_clients
+from spark_udfs.types import RecursiveSchema, UnsupportedSchema, type_of
 
 __all__ = ["Target", "WritePlan", "WriterSource", "target_of"]
 
@@ -123,9 +124,23 @@ def target_of(
     if schema.format == PROTOBUF:
         return _with_message(target, message)
     if schema.format == AVRO:
-        text = write(parse(schema.text, [one.text for one in references.values()]))
-        return replace(target, schema=Schema(text), references=())
+        parsed = parse(schema.text, [one.text for one in references.values()])
+        _check_end(parsed, schema_id)
+        return replace(target, schema=Schema(write(parsed)), references=())
     return target
+
+
+def _check_end(schema: Node, schema_id: int) -> None:
+    """Refuse a record that contains itself, which no column does."""
+    try:
+        type_of(schema)
+    except RecursiveSchema as error:
+        raise SchemaError(
+            f"no column can be written with the schema with the id {schema_id}: at {error.path} a record contains "
+            "itself; write with a schema without that field"
+        ) from None
+    except UnsupportedSchema:  # what cannot be read into columns may still be written
+        return
 
 
 def _check_rules(schema: Schema, schema_id: int) -> None:

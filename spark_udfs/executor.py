@@ -23,7 +23,7 @@ from serdes.arrow.programs import UNKNOWN
 from serdes.avro_schema import Node
 from serdes.client import RegistryClient, Schema
 from serdes.errors import SchemaError, SerdeError
-from spark_udfs.names import Name, Names, has_guids, is_binary
+from spark_udfs.names import Name, Names, has_guids, records
 from spark_udfs.outcomes import (
     UNKNOWN_GUID,
     FrameRefused,
@@ -33,6 +33,7 @@ from spark_udfs.outcomes import (
     finished,
     is_unknown,
     not_usable,
+    reference_refused,
     schema_named,
 )
 from spark_udfs.plan import Plan
@@ -115,8 +116,8 @@ class BatchDecoder:
         return finished(self._plan, values, batch.sent, refusals, origin, explain)
 
     def _batch(self, frames: pa.Array) -> _Batch:
-        value, header = frames.flatten() if pa.types.is_struct(frames.type) else (frames, None)
-        if (header is None or header.null_count == len(header)) and not (is_binary(value) and has_guids(value)):
+        value, header = records(frames)
+        if (header is None or header.null_count == len(header)) and not has_guids(value):
             return _Batch(self._decoder, value, value, {}, None)
         if len(self._names) >= _MAX_NAMES:
             self._names = Names()
@@ -135,12 +136,16 @@ def _writers(client: RegistryClient) -> Callable[[Name], Schema | Node]:
 
     def find(name: Name) -> Schema | Node:
         try:
-            return read_schema(client, schema_named(client, name))
-        except SchemaError:
-            raise
+            schema = schema_named(client, name)
         except SerdeError as error:
             if is_unknown(error):
                 raise
             raise not_usable(name, error) from None
+        try:
+            return read_schema(client, schema)
+        except SchemaError:
+            raise
+        except SerdeError as error:
+            raise reference_refused(name, error) from None
 
     return find

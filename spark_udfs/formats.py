@@ -64,8 +64,8 @@ def payload_schema(
         raise ValueError(f"validate is for JSON, and the reader schema is {schema.format}")
     if schema.format not in _MODULES:
         raise ValueError(f"a schema of the format {schema.format!r} cannot be read; AVRO, PROTOBUF and JSON can")
-    if isinstance(columns, str):
-        raise TypeError(f"columns is a list of field names, not the text {columns!r}")
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns or ()):
+        raise TypeError(f"columns is a list of field names, not {columns!r}")
     found: dict[str, Schema] = {}
     if schema.references:
         with RegistryClient.from_settings(registry) as client:

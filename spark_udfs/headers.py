@@ -3,19 +3,36 @@
 Rules of this file: columns only; what a header's bytes mean is read where frames are decoded.
 """
 
-from pyspark.sql import Column, functions
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import Column, SparkSession, functions
 
 from serdes.framing import header_name
 
-__all__ = ["HEADER", "VALUE", "column_of", "with_header"]
+__all__ = ["HEADER", "VALUE", "active_session", "column_of", "with_header"]
 
 VALUE = "value"
 HEADER = "header"
 
 
+def active_session() -> SparkSession | None:
+    """The session of this thread, or the process's: a thread of its own has none."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
 def column_of(column: Column | str) -> Column:
-    """A column, or the one of a name."""
-    return functions.col(column) if isinstance(column, str) else column
+    """A column, or the one of a name.
+
+    Raises:
+        RuntimeError: there is no session yet.
+    """
+    if not isinstance(column, str):
+        return column
+    if active_session() is None:
+        raise RuntimeError("there is no Spark session yet: start one before columns are made")
+    return functions.col(column)
 
 
 def with_header(value: Column, headers: Column, *, key: bool) -> Column:

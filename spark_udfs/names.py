@@ -14,11 +14,13 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import from_arrow_type
 
 from serdes.errors import FrameError
 from serdes.framing import HEADER_SIZE, join, open_frame
+from spark_udfs.headers import HEADER, VALUE
 
-__all__ = ["Name", "Names", "Renamed", "has_guids", "is_binary"]
+__all__ = ["Name", "Names", "Renamed", "has_guids", "records"]
 
 Name: TypeAlias = int | UUID
 
@@ -80,9 +82,20 @@ class Names:
         return self._numbers[name]
 
 
-def is_binary(array: pa.Array) -> bool:
-    """Whether an array can hold frames."""
-    return bool(pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type))
+def records(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
+    """The bytes of records, and what a header of each says of its schema; None for a column without headers.
+
+    Raises:
+        TypeError: the column holds neither frames nor structs of bytes and header; in the words of `StrataCatalog`.
+    """
+    kind = column.type
+    has_headers = pa.types.is_struct(kind) and [one.name for one in kind] == [VALUE, HEADER]
+    value, header = column.flatten() if has_headers else (column, None)
+    if pa.types.is_null(value.type):  # a column without a type, in which all is null
+        value = value.cast(pa.binary())
+    if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
+        raise TypeError(f"frames are binary; the column to decode is {from_arrow_type(value.type).simpleString()}")
+    return value, header
 
 
 def has_guids(value: pa.Array) -> bool:

@@ -12,19 +12,20 @@ from uuid import UUID
 import pyarrow as pa
 
 from serdes.client import RegistryClient, Schema
-from serdes.errors import RegistryError, SerdeError
+from serdes.errors import RegistryError, SchemaError, SerdeError
 from serdes.settings import ClientSettings
 from spark_udfs.answers import SharedAnswers, application_folder
 from spark_udfs.names import Name
 from spark_udfs.plan import Mode, Plan
 
 __all__ = ["UNKNOWN_GUID", "FrameRefused", "Refusal", "RegistryNotUsable", "client_of", "finished", "not_usable"]
-__all__ += ["is_unknown", "schema_named"]
+__all__ += ["is_unknown", "reference_refused", "schema_named"]
 
 UNKNOWN_GUID = "unknown schema guid"
 
 _ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("frame", pa.binary())])
 _UNKNOWN_SCHEMA = 40403
+_NOT_FOUND = 404
 
 
 class FrameRefused(ValueError):
@@ -69,6 +70,13 @@ def is_unknown(error: SerdeError) -> bool:
 def not_usable(name: Name, error: SerdeError) -> RegistryNotUsable:
     """What ends the task when a schema could not be looked up."""
     return RegistryNotUsable(f"{_told(name)} could not be looked up: {error}")
+
+
+def reference_refused(name: Name, error: SerdeError) -> SchemaError | RegistryNotUsable:
+    """What a schema is whose references could not be read: one that cannot be used, when the registry has them not."""
+    if isinstance(error, RegistryError) and error.status == _NOT_FOUND:
+        return SchemaError(f"a reference leads nowhere: {error}")
+    return not_usable(name, error)
 
 
 def finished(

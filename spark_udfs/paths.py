@@ -17,11 +17,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
-from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import Column, SparkSession, functions
+from pyspark.sql import Column, functions
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
-from spark_udfs.catalog import NotInstalled, is_installed, jvm_path
+from spark_udfs.catalog import NotInstalled, is_installed, is_installed_otherwise, jvm_path
+from spark_udfs.headers import active_session
 from spark_udfs.plan import Mode, Plan, reader_type
 
 if TYPE_CHECKING:
@@ -62,15 +62,19 @@ def chosen_path(way: Way, plan: Plan) -> Path:
     """
     if plan.payload is not None:
         return _python_path(way, f"the JVM decodes Avro, and the reader schema is {plan.payload.schema.format}")
-    is_ready = way is not Way.PYTHON and is_installed(_session(), plan.registry)
+    session = active_session()
+    is_ready = way is not Way.PYTHON and is_installed(session, plan.registry)
     if is_ready:
-        _say("inside Spark's executors")
+        _say("inside Spark's executors: install was called for this registry")
         return jvm_path
     if way is Way.JVM:
         raise NotInstalled("call spark_udfs.install(spark, registry=…) with these settings of the registry first")
     if find_spec("numba") is None:
         raise ImportError("decoding in Python workers needs numba: pip install 'strata-registry[spark]'")
-    return _python_path(way, "install was not called for this registry in this session")
+    why = "install was not called for this registry in this session"
+    if way is Way.AUTO and is_installed_otherwise(session):
+        _warn(f"{why}, but for others: give install and decode the same settings, or the job is slow")
+    return _python_path(way, why)
 
 
 def _python_path(way: Way, why: str) -> Path:
@@ -80,14 +84,6 @@ def _python_path(way: Way, why: str) -> Path:
     reason = "it was asked for" if way is Way.PYTHON else why
     _say(f"in Python workers, by the {path.__name__.replace('_', ' ')}: {reason}")
     return path
-
-
-def _session() -> SparkSession | None:
-    """The session of this thread, or the process's: a thread of its own has none."""
-    try:
-        return SparkSession.active()
-    except PySparkRuntimeError:
-        return None
 
 
 def _decoder(plan: Plan) -> "BatchDecoder | PayloadDecoder":
@@ -106,6 +102,11 @@ def _say(where: str) -> None:
     _log.info("decoding %s", where)
 
 
+@cache
+def _warn(what: str) -> None:
+    _log.warning("%s", what)
+
+
 def output_type(plan: Plan) -> DataType:
     """The type of the decoded column."""
     value = reader_type(plan).spark
@@ -118,7 +119,7 @@ def arrow_path(plan: Plan, columns: Sequence[Column]) -> Column:
     """Arrow arrays from and to the JVM."""
 
     def decode_arrow(frames: pa.Array, *origin: pa.Array) -> pa.Array:
-        return _decoder(plan).decode(_frames(frames), origin)
+        return _decoder(plan).decode(frames, origin)
 
     return _once(cast("Any", functions).arrow_udf(decode_arrow, output_type(plan)), columns)
 
@@ -142,12 +143,7 @@ def _undressed(frames: Any) -> pa.Array:
     """Frames as Arrow has them; records with headers come as a data frame."""
     if frames.ndim > 1:
         return pa.StructArray.from_arrays([_undressed(frames[name]) for name in frames], names=list(frames))
-    return _frames(pa.Array.from_pandas(frames))
-
-
-def _frames(array: pa.Array) -> pa.Array:
-    """A column without a type, in which all is null, as frames that are null."""
-    return array.cast(pa.binary()) if pa.types.is_null(array.type) else array
+    return pa.Array.from_pandas(frames)
 
 
 def _once(function: Any, columns: Sequence[Column]) -> Column:

@@ -19,11 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from serdes.client import RegistryClient, Schema
-from serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError, SerdeError
+from serdes.errors import DecodeError, DecodeReason, FrameError, SchemaError, SerdeError
 from serdes.framing import open_frame
 from spark_udfs.formats import reader_of
-from spark_udfs.names import Name, is_binary
-from spark_udfs.outcomes import UNKNOWN_GUID, Refusal, client_of, finished, is_unknown, not_usable, schema_named
+from spark_udfs.names import Name, records
+from spark_udfs.outcomes import (
+    UNKNOWN_GUID,
+    Refusal,
+    client_of,
+    finished,
+    is_unknown,
+    not_usable,
+    reference_refused,
+    schema_named,
+)
 from spark_udfs.plan import Plan
 from spark_udfs.shapes import Shape
 
@@ -40,7 +49,6 @@ _PART = 256
 """How many records stand as objects at once."""
 _PART_BYTES = 1024 * 1024
 """How many bytes they may have, for a byte of a hostile payload may become a hundred."""
-_NOT_FOUND = 404
 
 
 class Reader(Protocol):
@@ -92,9 +100,7 @@ class PayloadDecoder:
 
         Frames may be structs of the bytes and of what a header of the record says of their schema.
         """
-        sent, header = frames.flatten() if pa.types.is_struct(frames.type) else (frames, None)
-        if not is_binary(sent):
-            raise TypeError(f"frames are binary; the column to decode is {sent.type}")
+        sent, header = records(frames)
         parts: list[pa.Array] = []
         refusals: dict[int, Refusal] = {}
         messages: dict[int, str] = {}
@@ -237,9 +243,10 @@ class _Heads:
         except SchemaError as error:
             return Refused("unusable writer schema", str(error))
         except SerdeError as error:
-            if isinstance(error, RegistryError) and error.status == _NOT_FOUND:
-                return Refused("unusable writer schema", f"a reference leads nowhere: {error}")
-            raise not_usable(named, error) from None
+            refused = reference_refused(named, error)
+            if isinstance(refused, SchemaError):
+                return Refused("unusable writer schema", str(refused))
+            raise refused from None
 
     def _schema(self, named: Name) -> Schema:
         try:

@@ -97,8 +97,6 @@ def chosen(names: Iterable[str], columns: Sequence[str] | None, owner: str) -> l
     there = list(names)
     if columns is None:
         return there
-    if isinstance(columns, str):
-        raise TypeError(f"columns is a list of field names, not the text {columns!r}")
     unknown = [name for name in columns if name not in there]
     if unknown or not columns:
         problem = f"no column {', '.join(unknown)}" if unknown else "no column is chosen"

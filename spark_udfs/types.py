@@ -39,7 +39,7 @@ from pyspark.sql.types import (
 
 from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
 
-__all__ = ["Type", "UnsupportedSchema", "type_of"]
+__all__ = ["RecursiveSchema", "Type", "UnsupportedSchema", "type_of"]
 
 MAX_PRECISION = 38
 """Of Spark's decimals."""
@@ -55,6 +55,10 @@ class UnsupportedSchema(ValueError):
             f"no Spark type for the reader schema {f'at {path}' if path else 'as a whole'}: {why}; {way_out}"
         )
         self.path = path
+
+
+class RecursiveSchema(UnsupportedSchema):
+    """A record contains itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ class _Walk:
 
     def _record(self, node: Record, path: str) -> Type:
         if id(node) in self._inside:
-            raise UnsupportedSchema(
+            raise RecursiveSchema(
                 path,
                 f"the record {node.name} contains itself",
                 "leave the field out by `columns`, or give a reader schema without it",

@@ -75,12 +75,17 @@ class ScriptedRegistry:
     Attributes:
         asked: how often each schema id, or GUID, was asked for.
         status: when set, what every request is answered with.
+        page: when set, the body of every answer, such as what a proxy shows.
+        stalls: whether it ends in the middle of an answer, and leaves the connection open.
         authorizations: the Authorization headers that came.
     """
 
     def __init__(self) -> None:
         self.asked: Counter[int | str] = Counter()
         self.status: int | None = None
+        self.page: bytes | None = None
+        self.stalls = False
+        self._closing = threading.Event()
         self.authorizations: set[str] = set()
         self._scheme = "http"
         self._schemas: dict[int, dict[str, Any]] = {}
@@ -116,11 +121,14 @@ class ScriptedRegistry:
 
     def close(self) -> None:
         """End the server; its port answers nobody from then on."""
+        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
     def _answer(self, path: str) -> tuple[int, Any]:
+        if not path.startswith("/schemas/"):
+            return 404, {"error_code": 40401, "message": "Subject not found"}
         kind, _, name = path.removeprefix("/schemas/").partition("/")
         key = name if kind == "guids" else int(name)
         self.asked[key] += 1
@@ -136,11 +144,15 @@ class ScriptedRegistry:
             def do_GET(self) -> None:
                 registry.authorizations.add(self.headers.get("Authorization", ""))
                 status, body = registry._answer(self.path)
-                data = json.dumps(body).encode()
+                data = json.dumps(body).encode() if registry.page is None else registry.page
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(data)
+                if registry.stalls:
+                    self.wfile.write(data[:10])
+                    registry._closing.wait(60)
+                else:
+                    self.wfile.write(data)
 
             def log_message(self, *_: Any) -> None:
                 pass

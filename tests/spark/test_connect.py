@@ -50,7 +50,8 @@ def options(registry: RegistryClient, frame: MakeFrame, tmp_path: Path) -> dict[
         offsets = pa.array(range(4 * number, 4 * number + 4), pa.int64())
         table = pa.table({"offset": offsets, "value": pa.array(frames, pa.binary())})
         pq.write_table(table, folder / f"{number}.parquet")
-    return {"registry": registry.settings.urls[0], "subject": "connect", "frames": str(folder), "new": new}
+    url = registry.settings.urls[0].replace("http://", "http://ann:s3cret@")  # goes to the server, and hinders nothing
+    return {"registry": url, "subject": "connect", "frames": str(folder), "new": new}
 
 
 def _parts(options: dict[str, Any]) -> dict[str, Any]:

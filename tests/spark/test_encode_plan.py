@@ -61,7 +61,9 @@ def test_rules_are_not_passed_over(registry: RegistryClient) -> None:
 
 
 # options, error, message
+NODE = _avro("Node", ("next", ["null", "Node"], None))
 REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"subject": "node", "schema": NODE}, SchemaError, "with the id .*: at next a record contains itself; write with"),
     ({"subject": "s"}, ValueError, "by exactly one of schema"),
     ({"subject": "s", "schema": NUMBER, "version": 1}, ValueError, "by exactly one of schema"),
     ({"schema": NUMBER}, ValueError, "a schema is registered under a subject: give it"),

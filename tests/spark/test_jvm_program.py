@@ -189,6 +189,108 @@ def test_one_field_feeds_two(probe: Probe) -> None:
     assert [{"value": [5, None, None, *[5] * 8]}, {"value": [5, 3, 3, *[5] * 8]}] == answers
 
 
+def _r(*fields: dict[str, Any], name: str = "R", **more: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": list(fields), **more}
+
+
+def _f(name: str, kind: Any, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, **more}
+
+
+def _bits(number: float) -> int:
+    """A double as `Plain.java` has it."""
+    return int(struct.unpack("<q", struct.pack("<d", number))[0])
+
+
+A, B = _f("a", "int"), _f("b", "int")
+ENUM = {"type": "enum", "name": "E", "symbols": ["X", "Y"]}
+SHORT_ENUM = {**ENUM, "symbols": ["X"]}
+INTS = {"type": "array", "items": "int"}
+INT_MAP = {"type": "map", "values": "int"}
+MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}
+WIDE = {"type": "fixed", "name": "W", "size": 16, "logicalType": "decimal", "precision": 38, "scale": 0}
+MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
+DEFAULTS = _r(
+    _f("i", "int", default=1),
+    _f("d", "double", default=0.5),
+    _f("t", "boolean", default=True),
+    _f("s", "string", default="é"),
+    _f("y", "bytes", default="\u00ff"),
+    _f("e", ENUM, default="Y"),
+    _f("x", {"type": "fixed", "name": "X", "size": 1}, default="\u0001"),
+    _f("n", ["null", "int"], default=None),
+    _f("u", ["string", "int"], default="first"),
+    _f("l", INTS, default=[1, 2]),
+    _f("m", INT_MAP, default={"k": 3}),
+    _f("r", _r(_f("in", _r(_f("z", "int"), name="Z")), name="In"), default={"in": {"z": 4}}),
+    _f("c", MONEY, default="\u0064"),
+    _f("at", MILLIS, default=5),
+)
+DEFAULTED = [1, _bits(0.5), True, "é", "ff", "Y", "01", None, ["first", None], [1, 2], {"k": 3}, [[4]], "1.00", 5000]
+MISSING = "resolution: the reader's field b of R is not in the writer schema and has no default"
+NO_SYMBOL = "resolution: the reader's enum has no symbol Y and no default"
+OTHER = "resolution: the reader schema has int where the writer schema has"
+# writer, reader, payload, value or, as a text, the reason
+RESOLVED: list[Any] = [
+    pytest.param(_r(A, B), _r(B, A), b"\2\4", [2, 1], id="fields that changed places"),
+    pytest.param(_r(A), _r(_f("b", "int", aliases=["a"])), b"\2", [1], id="alias of a field"),
+    pytest.param(_r(A), _r(A, name="Other", aliases=["R"]), b"\2", [1], id="alias of a record"),
+    pytest.param(_r(A), _r(A, name="Other"), b"\2", [1], id="another name of the record"),
+    pytest.param(_r(), DEFAULTS, b"", DEFAULTED, id="defaults"),
+    pytest.param(_r(A), _r(A, B), b"\2", MISSING, id="no default"),
+    pytest.param(_r(_f("e", ENUM)), _r(_f("e", {**SHORT_ENUM, "default": "X"})), b"\2", ["X"], id="enum with default"),
+    pytest.param(_r(_f("e", ENUM)), _r(_f("e", SHORT_ENUM)), b"\2", NO_SYMBOL, id="enum without default"),
+    pytest.param(_r(_f("e", ENUM)), _r(_f("e", SHORT_ENUM)), b"\0", ["X"], id="enum, the symbol that both have"),
+    pytest.param(INTS, INTS, b"\3\4\2\4\2\6\0", [1, 2, 3], id="array in blocks, one with its size"),
+    pytest.param(INT_MAP, INT_MAP, b"\1\6\2j\2\2\2k\4\0", {"j": 1, "k": 2}, id="map in blocks, one with its size"),
+    pytest.param(_r(A), _r(_f("a", "long")), b"\2", [1], id="int to long"),
+    pytest.param(_r(A), _r(_f("a", "double")), b"\2", [_bits(1)], id="int to double"),
+    pytest.param(_r(_f("a", "long")), _r(_f("a", "double")), b"\2", [_bits(1)], id="long to double"),
+    pytest.param(_r(_f("a", "float")), _r(_f("a", "double")), b"\0\0\0?", [_bits(0.5)], id="float to double"),
+    pytest.param(_r(_f("a", "string")), _r(_f("a", "bytes")), b"\2a", ["61"], id="string to bytes"),
+    pytest.param(_r(_f("a", "bytes")), _r(_f("a", "string")), b"\2a", ["a"], id="bytes to string"),
+    pytest.param(_r(_f("a", "long")), _r(A), b"\2", f"{OTHER} long", id="long to int"),
+    pytest.param(["null", _r(A)], ["null", _r(A)], b"\0", None, id="nullable record as a whole, null"),
+    pytest.param(["null", _r(A)], ["null", _r(A)], b"\2\2", [1], id="nullable record as a whole"),
+    pytest.param(_r(_f("a", ["int", "string"])), _r(A), b"\0\2", [1], id="branch that fits"),
+    pytest.param(_r(_f("a", ["int", "string"])), _r(A), b"\2\2x", f"{OTHER} string", id="branch that does not fit"),
+    pytest.param(_r(A), _r(_f("a", ["string", "int"])), b"\2", [[None, 1]], id="into a union"),
+    pytest.param(_r(_f("a", ["int", "long"])), _r(_f("a", ["int", "long"])), b"\0\2", [1], id="int or long"),
+    pytest.param(_r(_f("a", MONEY)), _r(_f("a", MONEY)), b"\4\xff\x38", ["-2.00"], id="decimal in bytes"),
+    pytest.param(
+        _r(_f("a", MONEY)), _r(_f("a", MONEY)), b"\x14\x7f" + b"\xff" * 9, "out of range", id="decimal too wide"
+    ),
+    pytest.param(_r(_f("a", WIDE)), _r(_f("a", WIDE)), b"\xff" * 16, ["-1"], id="decimal in a fixed"),
+    pytest.param(_r(_f("a", MILLIS)), _r(_f("a", MILLIS)), b"\3", [-2000], id="milliseconds to Spark's microseconds"),
+]
+
+
+def test_named_cases(probe: Probe) -> None:
+    """Each rule of resolution by name: the same on both paths and in Avro, which takes a decimal that is too wide."""
+    tasks = [Task(json.dumps(writer), json.dumps(reader), [payload]) for writer, reader, payload, _ in _rows(RESOLVED)]
+    names = [row.id for row in RESOLVED]
+
+    answers = probe(tasks, True)
+
+    expected = [{"reason" if isinstance(one, str) else "value": one} for *_, one in _rows(RESOLVED)]
+    assert list(zip(names, expected, strict=True)) == [
+        (name, ours[0]) for name, (ours, _) in zip(names, answers, strict=True)
+    ]
+    assert list(zip(names, expected, strict=True)) == [
+        (name, _in_python(task)[0]) for name, task in zip(names, tasks, strict=True)
+    ]
+    differing = [
+        name
+        for name, one, (_, avro) in zip(names, expected, answers, strict=True)
+        if _outcome(one) != _outcome(avro[0])
+    ]
+    assert ["decimal too wide"] == differing
+
+
+def _rows(params: Sequence[Any]) -> list[Any]:
+    return [one.values for one in params]
+
+
 # Where we differ from Avro's own reader, and when: case, ours, Avro's.
 DIFFERENCES: list[tuple[str, Callable[[Case, Any, Any], bool]]] = [
     ("Avro takes the number of another scale as it stands", lambda case, *_: "scale of a decimal" in case.changes),

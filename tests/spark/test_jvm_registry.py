@@ -4,15 +4,18 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from serdes.client import ClientSettings
 from spark_udfs import NotInstalled, decode, install
+from spark_udfs.catalog import is_installed
 
 pytestmark = [
     pytest.mark.spark,
@@ -58,6 +61,16 @@ def test_one_request_for_each_id(spark: SparkSession, scripted_registry: Any, fr
     assert {known: 1, 99: 1} == dict(scripted_registry.asked)
 
 
+def test_bounded_memory(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
+    """A process remembers no more schemas than the settings say, and asks again for those that it has dropped."""
+    ids = [scripted_registry.add(NUMBER) for _ in range(2)]
+    decoded = _decoded(spark, _settings(scripted_registry, cache_size=1), [frame(one, NUMBER, {"n": 7}) for one in ids])
+
+    for times in (1, 2):
+        assert [7, 7] == _numbers(decoded)
+        assert dict.fromkeys(ids, times) == dict(scripted_registry.asked)
+
+
 def test_unknown_id_that_appears(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
     """An id that the registry did not know is asked for again after a while."""
     decoded = _decoded(spark, _settings(scripted_registry, missing_ttl=0), [frame(1, NUMBER, {"n": 7})])
@@ -97,6 +110,32 @@ def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, fram
         other.collect()
 
 
+def test_answer_that_stalls(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
+    """A registry that ends in the middle of an answer, and says no more, is one that does not answer."""
+    schema_id = scripted_registry.add(NUMBER)
+    scripted_registry.stalls = True
+    settings = _settings(scripted_registry, timeout=0.5, retries=0)
+    decoded = _decoded(spark, settings, [frame(schema_id, NUMBER, {"n": 7})])
+
+    with pytest.raises(Py4JJavaError, match=f"schema id {schema_id} could not be looked up: .*does not answer"):
+        decoded.collect()
+    scripted_registry.stalls = False
+
+    assert [7] == _numbers(decoded)
+
+
+def _properties_of_jobs(spark: SparkSession) -> str:
+    """What Spark's event log tells of every job, unredacted."""
+
+    def properties(_: Any) -> str:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        return str(task and task._localProperties)
+
+    return str(spark.range(1).select(functions.udf(properties, useArrow=False)("id")).first())
+
+
 @pytest.mark.parametrize(
     ("credentials", "header"),
     [
@@ -112,7 +151,7 @@ def test_credentials_are_sent_and_hidden(
     credentials: dict[str, str],
     header: str,
 ) -> None:
-    """The registry gets them; neither the query's plan nor its error shows them, and `SET` says they are redacted."""
+    """The registry gets them; no plan, error or property of a job shows them, and `SET` says they are redacted."""
     schema_id = scripted_registry.add(NUMBER)
     scripted_registry.status = 401
     decoded = _decoded(spark, _settings(scripted_registry, **credentials), [frame(schema_id, NUMBER, {"n": 7})])
@@ -125,8 +164,10 @@ def test_credentials_are_sent_and_hidden(
     ]
 
     assert {header} == scripted_registry.authorizations
-    shown = capsys.readouterr().out + str(caught.value) + str(listed)
+    properties = _properties_of_jobs(spark)
+    shown = capsys.readouterr().out + str(caught.value) + str(listed) + properties
     assert "strata_decode" in shown
+    assert "spark.sql.catalog.strata_" in properties
     assert not re.findall(r"s3cret|YW5uOnMzY3JldA", shown)
 
 
@@ -184,6 +225,50 @@ def test_equal_settings(scripted_registry: Any, spark: SparkSession, frame: Make
 def test_session_that_has_the_jar(scripted_registry: Any, spark: SparkSession, tmp_path: Any) -> None:
     """A session that has the classes needs no jar."""
     install(spark, registry=_settings(scripted_registry), jar=tmp_path / "none.jar")
+
+
+def _refusing(*_: Any) -> None:
+    raise AnalysisException("no jars here")
+
+
+@pytest.mark.parametrize(
+    ("jar", "replaced", "told"),
+    [
+        pytest.param("none.jar", {}, "there is no jar at .*none.jar; in a checkout `make setup`", id="no jar"),
+        pytest.param(
+            None,
+            {"_add": lambda *_: None},
+            "the session has the jar and cannot use it: no class. Start it with spark.jars=.*path='python'",
+            id="the jar is of no use",
+        ),
+        pytest.param(
+            None,
+            {"_send": _refusing},
+            "the session does not take the jar: no jars here. Start it with spark.jars=.*path='python'",
+            id="the session refuses",
+        ),
+    ],
+)
+def test_installation_that_fails(
+    spark: SparkSession,
+    scripted_registry: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    jar: str | None,
+    replaced: dict[str, Any],
+    told: str,
+) -> None:
+    """The error says why and what to do, no credentials stay in the session, and decodes take the other path."""
+    monkeypatch.setattr("spark_udfs.catalog._problem", lambda *_: "no class")
+    for name, value in replaced.items():
+        monkeypatch.setattr(f"spark_udfs.catalog.{name}", value)
+    settings = _settings(scripted_registry, password="s3cret", username="failing")
+
+    with pytest.raises(NotInstalled, match=told):
+        install(spark, registry=settings, jar=jar and tmp_path / jar)
+
+    assert not is_installed(spark, settings)
+    assert "failing" not in str(spark.sql("SET").collect())
 
 
 def test_proxy_that_the_jvm_does_not_know(spark: SparkSession) -> None:

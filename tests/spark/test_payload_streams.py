@@ -2,7 +2,9 @@
 
 import json
 import logging
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import count
@@ -15,11 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 from pyspark.sql import Column, DataFrame, SparkSession, functions
+from pyspark.sql.streaming import StreamingQuery
 
-from serdes.client import RegistryClient, Schema
+from serdes.client import RegisteredSchema, RegistryClient, Schema
 from serdes.framing import join
 from serdes.protobuf_files import find_message, link
-from spark_udfs import decode, install, split_dead_letters
+from spark_udfs import decode, install, run_stream, split_dead_letters
 from spark_udfs.paths import _say, arrow_path, pandas_path
 
 pytestmark = [
@@ -178,6 +181,74 @@ def test_version_registered_while_the_query_runs(
     assert one != two
     assert [(["a", "b"], number) for number in (1, 3, 4)] == sorted(tuple(row["decoded"]) for row in good.collect())
     assert [("malformed", two, bytearray(bad))] == [tuple(row) for row in dead.collect()]
+
+
+LABELLED: list[Any] = [
+    pytest.param(
+        [
+            Schema(f'syntax = "proto3"; message M {{ int64 n = 1; {more} }}', "PROTOBUF")
+            for more in ("", "string l = 2;")
+        ],
+        [b"\0\x08\1", b"\0\x08\2\x12\1a"],
+        id="protobuf",
+    ),
+    pytest.param(
+        [
+            Schema(json.dumps({"type": "object", "additionalProperties": False, "properties": one}), "JSON")
+            for one in ({"n": {"type": "integer"}}, {"n": {"type": "integer"}, "l": {"type": "string"}})
+        ],
+        [b'{"n": 1}', b'{"n": 2, "l": "a"}'],
+        id="json",
+    ),
+]
+"""Two versions, and a payload of each."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("schemas", "payloads"), LABELLED)
+def test_restart_on_a_newer_version(
+    spark: SparkSession, registry: RegistryClient, tmp_path: Path, schemas: list[Schema], payloads: list[bytes]
+) -> None:
+    """With evolve="restart" the fields of a newer version appear in mid-stream; no record is lost or doubled."""
+    subject, topic, sink = f"spark_restarts_{schemas[0].format.lower()}", tmp_path / "topic", tmp_path / "sink"
+    ids = [registry.register(subject, schemas[0]).schema_id]
+    topic.mkdir()
+    started: list[StreamingQuery] = []
+
+    def produce(schema_id: int, payload: bytes) -> None:
+        pq.write_table(pa.table({"value": pa.array([join(schema_id, payload)], pa.binary())}), tmp_path / "unfinished")
+        (tmp_path / "unfinished").rename(topic / f"{schema_id}.parquet")
+
+    def build(reader: RegisteredSchema) -> StreamingQuery:
+        value = decode("value", registry=registry.settings, schema_id=reader.schema_id, mode="FAILFAST")
+        stream = spark.readStream.schema("value binary").parquet(str(topic)).select(value.alias("m")).select("m.*")
+        writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        started.append(writer.start(str(sink)))
+        return started[-1]
+
+    arguments: dict[str, Any] = {"registry": registry.settings, "subject": subject, "evolve": "restart", "poll": 0.1}
+    with ThreadPoolExecutor(1) as threads:
+        following = threads.submit(run_stream, build, **arguments)
+        try:
+            for number, payload in enumerate(payloads):
+                if number:
+                    ids.append(registry.register(subject, schemas[number]).schema_id)
+                _wait_until(lambda: len(started) == len(ids) or following.done())
+                produce(ids[-1], payload)
+                started[-1].processAllAvailable()
+        finally:
+            started[-1].stop()
+        assert started[-1] is following.result(60)
+
+    rows = spark.read.option("mergeSchema", "true").parquet(str(sink))
+    assert [(1, None), (2, "a")] == [tuple(row) for row in rows.select("n", "l").orderBy("n").collect()]
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(("first", "second", "frame"), FORMATS)

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,6 +13,7 @@ from harness.payload_columns import kind_of
 from serdes.client import ClientSettings, Reference, RegistryClient, Schema
 from serdes.errors import RegistryError
 from serdes.framing import join
+from spark_udfs.answers import SharedAnswers
 from spark_udfs.formats import reader_of
 from spark_udfs.outcomes import RegistryNotUsable
 from spark_udfs.payloads import PayloadDecoder, payload_decoder
@@ -60,6 +62,26 @@ def test_registry_out_of_order(scripted_registry: Any, kind: str, text: str, pay
     scripted_registry.status = None
 
     assert [{"n": 5}] == decoder.decode(_binary(join(known, payload))).field("value").to_pylist()
+
+
+@pytest.mark.parametrize(("kind", "text", "payload"), FORMATS)
+def test_registry_that_is_away(scripted_registry: Any, tmp_path: Path, kind: str, text: str, payload: bytes) -> None:
+    """While the registry is away workers know the ids that one of them has met, and no others."""
+    known, unknown = (scripted_registry.add_text(text, {"schemaType": kind}) for _ in range(2))
+    decided = _plan(scripted_registry.url, kind, text)
+    assert decided.payload is not None
+    reader = reader_of(decided.payload)
+
+    def worker() -> PayloadDecoder:
+        transport = SharedAnswers(decided.registry, tmp_path / "answers")
+        return PayloadDecoder(decided, reader, RegistryClient.from_settings(decided.registry, transport=transport))
+
+    worker().decode(_binary(join(known, payload)))
+    scripted_registry.close()
+
+    assert [{"n": 5}] == worker().decode(_binary(join(known, payload))).field("value").to_pylist()
+    with pytest.raises(RegistryNotUsable, match=f"schema id {unknown} could not be looked up: .*does not answer"):
+        worker().decode(_binary(join(unknown, payload)))
 
 
 @pytest.mark.parametrize(("kind", "text", "payload"), FORMATS)

@@ -121,7 +121,8 @@ REFUSED: list[tuple[str, Any, Any, str]] = [
     ),
     ("no column", ORDER, [], "no column is chosen"),
     ("no record", "string", ["id"], "columns can be chosen of a record only"),
-    ("a text", ORDER, "id", "a list of field names, not the text 'id'"),
+    ("a text", ORDER, "id", "a list of field names, not 'id'"),
+    ("numbers", ORDER, [1], r"a list of field names, not \[1\]"),
 ]
 
 

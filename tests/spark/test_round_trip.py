@@ -256,6 +256,26 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
     ]
 
 
+def test_stream_from_topic_to_topic(
+    spark: SparkSession, registry: RegistryClient, kafka: KafkaBroker, topic: str, tmp_path: Path
+) -> None:
+    """A stream decodes one topic and encodes into another; from its checkpoint it goes on, on the other path too."""
+    settings, servers = registry.settings, {"kafka.bootstrap.servers": kafka.bootstrap}
+    install(spark, registry=settings)
+    serialize, to = AvroSerializer(registry, NUMBER), f"{topic}-out"
+
+    for path, numbers in zip(PATHS, ([1, 2], [3]), strict=True):
+        _produce(kafka, topic, [*((serialize({"n": n}, topic=topic), []) for n in numbers), (b"\0\0", [])])
+        source = spark.readStream.format("kafka").options(**servers, subscribe=topic, startingOffsets="earliest")
+        column = decode("value", registry=settings, subject=f"{topic}-value", path=path)
+        good, _ = split_dead_letters(source.load().select(column.alias("decoded")))
+        value = encode(functions.struct("decoded.n"), registry=settings, subject=f"{to}-value", schema=NUMBER)
+        _finish(good.select(value.alias("value")).writeStream.format("kafka").options(**servers, topic=to), tmp_path)
+
+    read = AvroDeserializer(registry)
+    assert [1, 2, 3] == [read(value, topic=to)["n"] for value, _ in _consumed(kafka, to, 3)]
+
+
 def _finish(writer: Any, checkpoint: Path) -> None:
     """Run a query over all that is there."""
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()

@@ -44,8 +44,8 @@ final class Containers {
 
     /** An array. Its length must be known before its first item is written, and nearly always the first block is all. */
     static final class ArrayNode extends Node {
-        private final int width;
-        private final Node item;
+        final int width;
+        final Node item;
         private final Skip skip;
         private final int weightless;
 
@@ -126,8 +126,8 @@ final class Containers {
         /** Up to so many keys are held against each other one by one. */
         private static final int FEW = 24;
 
-        private final int width;
-        private final Node value;
+        final int width;
+        final Node value;
         private final Skip skip;
         /** Of each entry: where its key begins, how long it is, where its value begins. */
         private int[] places = new int[3 * 8];

@@ -82,6 +82,11 @@ final class Cursor {
         return word(bytes, end - 8) >>> 8 * (8 - end + at);
     }
 
+    /** The next eight bytes, or as many as there are and then zeros. */
+    static long wordBefore(byte[] bytes, int at, int end) {
+        return at <= end - Long.BYTES ? word(bytes, at) : lastWord(bytes, at, end);
+    }
+
     /** How many bytes the number takes with which a word begins; more than 8 when it does not end in it. */
     static int width(long word) {
         return (Long.numberOfTrailingZeros(~word & CONTINUED) >>> 3) + 1;

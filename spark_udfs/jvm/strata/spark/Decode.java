@@ -131,6 +131,7 @@ public final class Decode implements ScalarFunction<Object> {
         private final Plan.Mode mode;
         private final Schema reader;
         private final DataType type;
+        private final int members;
         private final Registry registry;
         private final RowBuffer row;
         private final Map<Object, Program> programs = new HashMap<>();
@@ -143,6 +144,7 @@ public final class Decode implements ScalarFunction<Object> {
             mode = plan.mode();
             reader = plan.readerSchema();
             type = plan.dataType();
+            members = type instanceof StructType struct ? struct.size() : 0;
             registry = Registry.of(settings);
             row = new RowBuffer(mode == Plan.Mode.DEADLETTER ? 2 : 1);
         }
@@ -160,7 +162,7 @@ public final class Decode implements ScalarFunction<Object> {
                 row.putField(1, row.nothing());
                 return row.row();
             }
-            return row.row().get(0, type);
+            return type instanceof StructType ? row.row().getStruct(0, members) : row.row().get(0, type);
         }
 
         /** A null frame: a null value, and no error. */

@@ -4,14 +4,19 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
 
 /**
  * One GET in, one JSON value out.
@@ -20,16 +25,24 @@ import java.util.concurrent.ThreadLocalRandom;
  * Redirects are not followed, so that credentials go only where the user sent them.
  */
 final class Http {
-    /** An answer: its status and its JSON. */
-    record Answer(int status, JsonNode body) {
+    /** An answer: whose, its status and its JSON. */
+    record Answer(String base, int status, JsonNode body) {
         int errorCode() {
             return body.path("error_code").asInt(status);
         }
 
         String message() {
             String message = body.path("message").asText("");
-            return (message.isEmpty() ? "the answer has no body" : message)
+            return (message.isEmpty() ? "the answer has no body" : message) + hint()
                 + " (HTTP " + status + ", error code " + errorCode() + ")";
+        }
+
+        /** In the words of serdes/transport.py. */
+        private String hint() {
+            if (errorCode() == 401) {
+                return ": are username and password, or the token, those of " + base + "?";
+            }
+            return errorCode() == 404 ? ": is " + base + " the address of a schema registry?" : "";
         }
     }
 
@@ -65,7 +78,7 @@ final class Http {
             String base = settings.urls().get(preferred % count);
             try {
                 pause(attempt, count);
-                Answer answer = send(base + path);
+                Answer answer = send(base, path);
                 if (!RETRIED.contains(answer.status())) {
                     return answer;
                 }
@@ -82,8 +95,8 @@ final class Http {
         throw new RegistryFailure(failure);
     }
 
-    private Answer send(String url) throws IOException, InterruptedException {
-        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url))
+    private Answer send(String base, String path) throws IOException, InterruptedException {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(base + path))
             .timeout(settings.timeout())
             .header("Accept", MEDIA_TYPES);
         String authorization = authorization();
@@ -91,17 +104,37 @@ final class Http {
             request.header("Authorization", authorization);
         }
         HttpResponse<InputStream> response = client.send(request.build(), HttpResponse.BodyHandlers.ofInputStream());
-        try (InputStream body = response.body()) {
+        int status = response.statusCode();
+        return new Answer(base, status, parse(base, status, read(response.body())));
+    }
+
+    /** The time-out of the request ends with the headers of the answer; its body has as long again. */
+    private byte[] read(InputStream body) throws IOException {
+        Executor later = CompletableFuture.delayedExecutor(settings.timeout().toMillis(), TimeUnit.MILLISECONDS);
+        CompletableFuture<Void> watch = CompletableFuture.runAsync(() -> close(body), later);
+        try (body) {
             int most = (int) Math.min(settings.maxAnswerBytes(), Integer.MAX_VALUE - 8);
             byte[] data = body.readNBytes(most);
             if (data.length == most && body.read() >= 0) {
                 throw new RegistryFailure("an answer of more than " + most + " bytes is not read");
             }
-            return new Answer(response.statusCode(), parse(url, response.statusCode(), data));
+            return data;
+        } catch (IOException error) {
+            throw watch.isDone() ? new HttpTimeoutException("the rest of the answer did not come") : error;
+        } finally {
+            watch.cancel(false);
         }
     }
 
-    private static JsonNode parse(String url, int status, byte[] data) {
+    private static void close(InputStream body) {
+        try {
+            body.close();
+        } catch (IOException closed) {
+            throw new UncheckedIOException(closed);
+        }
+    }
+
+    private static JsonNode parse(String base, int status, byte[] data) {
         try {
             JsonNode body = JSON.readTree(data);
             return body == null || body.isMissingNode() ? JSON.createObjectNode() : body;
@@ -110,7 +143,7 @@ final class Http {
                 return JSON.createObjectNode().put("message", brief(data));
             }
             throw new RegistryFailure(
-                URI.create(url).getHost() + " answered with something that is not JSON; is it a schema registry?");
+                base + " answered with something that is not JSON; is it a schema registry?");
         }
     }
 

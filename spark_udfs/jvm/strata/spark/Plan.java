@@ -2,11 +2,13 @@ package strata.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
+import java.util.zip.InflaterInputStream;
 import org.apache.avro.Schema;
 import org.apache.spark.sql.types.DataType;
 
@@ -25,7 +27,8 @@ record Plan(String reader, String type, Mode mode, List<String> origin) implemen
 
     static Plan parse(String encoded) {
         try {
-            JsonNode plan = JSON.readTree(Base64.getUrlDecoder().decode(encoded));
+            byte[] compressed = Base64.getUrlDecoder().decode(encoded);
+            JsonNode plan = JSON.readTree(new InflaterInputStream(new ByteArrayInputStream(compressed)));
             List<String> origin = new ArrayList<>();
             plan.path("origin").forEach(name -> origin.add(name.asText()));
             return new Plan(

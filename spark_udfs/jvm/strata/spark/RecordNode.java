@@ -13,6 +13,10 @@ final class RecordNode extends Node {
     /** Slots of what has no fixed size, in the reader's order, if the writer's may be another one; else null. */
     private final int[] mixed;
     private final boolean[] wide;
+    /** How many records were read by nodes. */
+    private int count;
+    /** Reads what {@link #readSteps} reads, sooner; null as long as there is none. */
+    private FieldReader made;
 
     RecordNode(StructType column, Step[] steps, Step[] defaults) {
         this.size = column.size();
@@ -38,6 +42,24 @@ final class RecordNode extends Node {
     @Override
     long read(Cursor in, RowBuffer out, int base) {
         int row = out.beginRow(size);
+        if (made != null && !in.tracing && in.bytes.length >= FieldReader.LEAST) {
+            made.read(in, out, row);
+        } else {
+            readSteps(in, out, row);
+        }
+        for (Step one : defaults) {
+            out.putField(row, size, one.slot, one.value.read(in, out, row));
+        }
+        if (mixed != null) {
+            out.sort(row, size, mixed, wide);
+        }
+        return out.close(row, base);
+    }
+
+    private void readSteps(Cursor in, RowBuffer out, int row) {
+        if (count++ == FieldReaders.worthwhile) {
+            made = FieldReaders.of(steps, size);
+        }
         int from = in.at;
         int step = readPlain(in, out, row, 0);
         try {
@@ -48,13 +70,6 @@ final class RecordNode extends Node {
         } catch (Damage damage) {
             throw in.tracing ? damage.within("." + steps[step].name) : damage;
         }
-        for (Step one : defaults) {
-            out.putField(row, size, one.slot, one.value.read(in, out, row));
-        }
-        if (mixed != null) {
-            out.sort(row, size, mixed, wide);
-        }
-        return out.close(row, base);
     }
 
     /** Read one field, which stands where the one before began if it comes of the same bytes; return where it began. */
@@ -91,7 +106,9 @@ final class RecordNode extends Node {
             if (step.nullByte >= 0 && from < end) {
                 int branch = bytes[from++];
                 if (branch == step.nullByte) {
-                    out.putNull(row, step.slot, step.place);
+                    if (step.slot >= 0) {
+                        out.putNull(row, step.slot, step.place);
+                    }
                     at = from;
                     continue;
                 }
@@ -147,7 +164,7 @@ final class RecordNode extends Node {
 
     /** Copy text by words; return its length, or -1 if there is no room for that, or it is not ASCII. */
     private static int copy(byte[] bytes, int start, int length, byte[] made, int to) {
-        boolean fits = start + length <= bytes.length - Long.BYTES && to + length <= made.length - Long.BYTES;
+        boolean fits = start + length <= bytes.length && to + length <= made.length - Long.BYTES;
         return length >= 0 && fits && RowBuffer.copy(bytes, start, length, made, to) ? length : -1;
     }
 

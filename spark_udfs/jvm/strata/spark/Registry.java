@@ -90,7 +90,8 @@ final class Registry {
 
     private Writer look(Object name) {
         boolean isGuid = name instanceof UUID;
-        Http.Answer answer = http.get((isGuid ? "/schemas/guids/" : "/schemas/ids/") + name);
+        String asked = (isGuid ? "/schemas/guids/" : "/schemas/ids/") + name;
+        Http.Answer answer = http.get(asked);
         if (answer.errorCode() == UNKNOWN_SCHEMA) {
             long until = System.nanoTime() + (long) (settings.missingSeconds() * 1e9);
             String reason = isGuid ? "unknown schema guid" : "unknown schema id";
@@ -103,7 +104,7 @@ final class Registry {
         }
         try {
             List<String> texts = new ArrayList<>();
-            read(texts, answer.body(), new HashSet<>(), 0);
+            read(texts, asked, answer.body(), new HashSet<>(), 0);
             return new Writer(SchemaTexts.parse(texts), "", "", 0);
         } catch (RegistryFailure failure) {
             throw failure;
@@ -114,22 +115,25 @@ final class Registry {
     }
 
     /** The texts of a schema and of all that it refers to, what is needed first coming first. */
-    private void read(List<String> texts, JsonNode schema, Set<String> seen, int depth) {
+    private void read(List<String> texts, String asked, JsonNode schema, Set<String> seen, int depth) {
         for (JsonNode reference : schema.path("references")) {
             String subject = reference.path("subject").asText();
             String path = "/subjects/" + URLEncoder.encode(subject, StandardCharsets.UTF_8).replace("+", "%20")
-                + "/versions/" + reference.path("version").asInt() + "?deleted=true";
+                + "/versions/" + reference.path("version").asInt();
             if (!seen.add(path)) {
                 continue;
             }
             if (depth >= MAX_DEPTH || seen.size() > MAX_REFERENCES) {
                 throw new UnusableSchema("its references are too many or too deep");
             }
-            Http.Answer answer = http.get(path);
+            Http.Answer answer = http.get(path + "?deleted=true");
+            if (answer.status() == 404) {
+                throw new UnusableSchema("a reference leads nowhere: " + answer.message());
+            }
             require(answer);
-            read(texts, answer.body(), seen, depth + 1);
+            read(texts, path, answer.body(), seen, depth + 1);
         }
-        texts.add(text(schema));
+        texts.add(text(asked, schema));
     }
 
     private static void require(Http.Answer answer) {
@@ -138,9 +142,10 @@ final class Registry {
         }
     }
 
-    private static String text(JsonNode body) {
+    private static String text(String asked, JsonNode body) {
         if (!body.path("schema").isTextual()) {
-            throw new RegistryFailure("the answer holds no schema; is it a schema registry?");
+            throw new RegistryFailure(
+                "the answer to GET " + asked + " is not understood; is it a schema registry?");
         }
         return body.path("schema").asText();
     }

@@ -3,9 +3,10 @@ package strata.spark;
 import java.io.Serializable;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.UnaryOperator;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Where the registry is and how patiently to ask it: the options of the catalog. Secrets never show in its text. */
+/** Where the registry is and how patiently to ask it: options of the catalog, and secrets. These never show in its text. */
 record RegistrySettings(
     List<String> urls,
     String username,
@@ -28,7 +29,7 @@ record RegistrySettings(
         "proxy", "token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster",
         "identity_pool");
 
-    static RegistrySettings of(CaseInsensitiveStringMap options) {
+    static RegistrySettings of(CaseInsensitiveStringMap options, UnaryOperator<String> secret) {
         String urls = options.get("urls");
         if (urls == null || urls.isBlank()) {
             throw new IllegalArgumentException("the catalog has no option urls: the registry's address");
@@ -42,8 +43,8 @@ record RegistrySettings(
         return new RegistrySettings(
             List.of(urls.split(",")),
             options.get("username"),
-            options.get("password"),
-            options.get("token"),
+            secret.apply("password"),
+            secret.apply("token"),
             options.getDouble("timeout", 30),
             options.getInt("retries", 4),
             options.getDouble("backoff", 0.2),

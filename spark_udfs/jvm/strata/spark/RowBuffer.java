@@ -91,6 +91,35 @@ final class RowBuffer {
         return start;
     }
 
+    /** Begin an array of at most 64 items of eight bytes where there is room. */
+    static void putHeader(byte[] bytes, int start, int count) {
+        WORDS.set(bytes, start, (long) count);
+        if (count > 0) {
+            WORDS.set(bytes, start + 8, 0L);
+        }
+    }
+
+    /** Whether two of the texts are the same in such an array that stands at {@code base}. */
+    static boolean hasTwins(byte[] bytes, int base, int count) {
+        int items = items(base, count);
+        for (int i = 1; i < count; i++) {
+            long one = (long) WORDS.get(bytes, items + 8 * i);
+            for (int j = 0; j < i; j++) {
+                if (isSame(bytes, base, one, (long) WORDS.get(bytes, items + 8 * j))) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    private static boolean isSame(byte[] bytes, int base, long one, long other) {
+        int length = (int) one;
+        int here = base + (int) (one >>> 32);
+        int there = base + (int) (other >>> 32);
+        return length == (int) other && Arrays.equals(bytes, here, here + length, bytes, there, there + length);
+    }
+
     /** Leave a word free, for {@link #putWord}; return where it stands. */
     int skipWord() {
         reserve(8);
@@ -255,7 +284,7 @@ final class RowBuffer {
 
     /** Copy bytes; return the word for a slot of what stands at {@code base}. */
     long put(byte[] from, int start, int length, int base) {
-        if (length <= FEW && fits(from.length, start, length)) {
+        if (length <= FEW && from.length >= 8 && hasRoom(at, length)) {
             copy(from, start, length, bytes, at);
         } else {
             copyMany(from, start, length);
@@ -265,7 +294,7 @@ final class RowBuffer {
 
     /** Copy what {@code in} has just passed over, which must be UTF-8. */
     long putText(Cursor in, int start, int length, int base) {
-        if (length > FEW || !fits(in.bytes.length, start, length)) {
+        if (length > FEW || in.bytes.length < 8 || !hasRoom(at, length)) {
             in.requireText(start, length);
             copyMany(in.bytes, start, length);
         } else if (!copy(in.bytes, start, length, bytes, at)) {
@@ -283,9 +312,9 @@ final class RowBuffer {
         return length + 7 & ~7;
     }
 
-    /** Whether whole words can be read and written. */
-    private boolean fits(int available, int start, int length) {
-        return start + length + 8 <= available && at + length + 8 <= bytes.length;
+    /** Whether so many bytes fit in at a place, and a word behind them. */
+    boolean hasRoom(int place, int length) {
+        return place + length + 8 <= bytes.length;
     }
 
     private void copyMany(byte[] from, int start, int length) {
@@ -297,21 +326,28 @@ final class RowBuffer {
     }
 
     /**
-     * Copy by words, and pad with zeros; of source and target up to 8 bytes more are touched.
+     * Copy by words, and pad with zeros; the source has 8 bytes at least, and of the target up to 8 more are touched.
      *
      * @return whether all of it is ASCII
      */
     static boolean copy(byte[] from, int start, int length, byte[] to, int place) {
         long seen = 0;
-        int i = 0;
-        for (; i + 8 <= length; i += 8) {
-            long word = (long) TEXTS.get(from, start + i);
+        int left = length;
+        int at = start;
+        int next = place;
+        while (left > 8) {
+            long word = (long) TEXTS.get(from, at);
             seen |= word;
-            TEXTS.set(to, place + i, word);
+            TEXTS.set(to, next, word);
+            at += 8;
+            next += 8;
+            left -= 8;
         }
-        // Of what is left, 0 to 7 bytes, no more than that.
-        long word = (long) TEXTS.get(from, start + i) & (1L << 8 * (length - i)) - 1;
-        TEXTS.set(to, place + i, word);
-        return ((seen | word) & HIGH_BITS) == 0;
+        if (left > 0) {
+            long word = Cursor.wordBefore(from, at, from.length) & -1L >>> 64 - 8 * left;
+            seen |= word;
+            TEXTS.set(to, next, word);
+        }
+        return (seen & HIGH_BITS) == 0;
     }
 }

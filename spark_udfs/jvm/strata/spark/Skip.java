@@ -18,6 +18,11 @@ abstract class Skip {
         return Shortcut.NONE;
     }
 
+    /** The byte that says null, 0 or 2, of a union of null and one other type; -1 for any other value. */
+    int nullByte() {
+        return -1;
+    }
+
     /** Makes skips, one for each record however often it is met: a writer's record may hold itself. */
     static final class Maker {
         private final Map<Schema, RecordSkip> records = new IdentityHashMap<>();
@@ -219,6 +224,22 @@ abstract class Skip {
         @Override
         void pass(Cursor in) {
             branches[in.readIndex(branches.length)].pass(in);
+        }
+
+        @Override
+        int nullByte() {
+            boolean isOptional = branches.length == 2 && isNothing(0) != isNothing(1);
+            return !isOptional ? -1 : isNothing(0) ? 0 : 2;
+        }
+
+        /** Of what is beside null. */
+        @Override
+        Shortcut shortcut() {
+            return nullByte() < 0 ? Shortcut.NONE : branches[isNothing(0) ? 1 : 0].shortcut();
+        }
+
+        private boolean isNothing(int index) {
+            return branches[index] instanceof FixedSkip one && one.size == 0;
         }
     }
 

@@ -12,14 +12,19 @@ final class Step {
     final int slot;
     /** How far from its row's beginning that field's word stands. */
     int place;
+    /** Whether it is one of several fields of the reader that are read from the same bytes. */
+    final boolean isShared;
     /** Whether the bytes of the step before are read once more, for a second field of the reader. */
     final boolean again;
 
     /** The byte that says null, 0 or 2, of a union of null and one other type; -1 for any other value. */
     final int nullByte;
+    /** What is read beside null, or the value itself. */
+    final Node inner;
     /** Of an enum. */
     final Scalars.EnumNode symbols;
-    // Its shortcut, unfolded; the masks are for a machine that writes the low byte first.
+    final Shortcut shortcut;
+    // The same, unfolded; the masks are for a machine that writes the low byte first.
     final int kind;
     final int most;
     final long factor;
@@ -30,9 +35,12 @@ final class Step {
         this.value = value;
         this.skip = skip;
         this.slot = slot;
+        this.isShared = shared;
         this.again = again;
-        nullByte = value instanceof Node.Branches union && !shared ? union.nullByte() : -1;
-        symbols = inner(value) instanceof Scalars.EnumNode node ? node : null;
+        nullByte = skip != null ? skip.nullByte() : value instanceof Node.Branches union && !shared ? union.nullByte() : -1;
+        inner = inner(value);
+        symbols = inner instanceof Scalars.EnumNode node ? node : null;
+        this.shortcut = shortcut;
         kind = RowBuffer.LITTLE ? shortcut.kind() : Shortcut.OTHER;
         most = shortcut.most();
         factor = shortcut.factor();

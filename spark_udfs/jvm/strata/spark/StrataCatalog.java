@@ -1,5 +1,6 @@
 package strata.spark;
 
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
@@ -29,7 +30,12 @@ public final class StrataCatalog implements FunctionCatalog {
     @Override
     public void initialize(String catalogName, CaseInsensitiveStringMap options) {
         name = catalogName;
-        settings = RegistrySettings.of(options);
+        settings = RegistrySettings.of(options, this::secret);
+    }
+
+    /** What `install` has set beside the options: those are among the properties of jobs, which Spark's event log shows. */
+    private String secret(String option) {
+        return SparkSession.active().conf().get("strata." + name + "." + option, null);
     }
 
     @Override

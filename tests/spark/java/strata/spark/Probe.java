@@ -35,6 +35,9 @@ final class Probe {
             for (String line = in.readLine(); line != null; line = in.readLine()) {
                 out.println(answer(JSON.readTree(line)));
             }
+            if (FieldReaders.haveFailed()) {
+                throw new AssertionError("some of the code that was made does not compile");
+            }
         }
     }
 
@@ -44,11 +47,15 @@ final class Probe {
         ArrayNode ours = answer.putArray("ours");
         ArrayNode avro = answer.putArray("avro");
         Schema writer = parse(task.get("writer").asText());
-        RowBuffer row = new RowBuffer(1);
-        Program program = new Program(1, writer, plan.readerSchema(), plan.dataType(), row);
+        Reading plain = new Reading(plan, writer);
+        Reading made = new Reading(plan, writer);
         for (JsonNode payload : task.get("payloads")) {
             byte[] bytes = HexFormat.of().parseHex(payload.asText());
-            ours.add(ours(program, row, plan.dataType(), bytes));
+            JsonNode one = plain.read(bytes, Integer.MAX_VALUE);
+            ours.add(one);
+            // The first record goes the plain way still.
+            made.read(bytes, 0);
+            requireSame(one, made.read(bytes, 0), plain, made);
             if (task.has("reader")) {
                 avro.add(avro(writer, parse(task.get("reader").asText()), plan.dataType(), bytes));
             }
@@ -60,14 +67,35 @@ final class Probe {
         return new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false).parse(text);
     }
 
-    private static JsonNode ours(Program program, RowBuffer buffer, DataType type, byte[] payload) {
-        try {
-            program.read(payload, 0);
+    /** Code made for the schemas has the same answers, and the same bytes, as the nodes it was made of. */
+    private static void requireSame(JsonNode one, JsonNode other, Reading plain, Reading made) {
+        if (!one.equals(other) || one.has("value") && !plain.buffer.row().equals(made.buffer.row())) {
+            throw new AssertionError("by nodes: " + one + ", by code made for the schemas: " + other);
+        }
+    }
+
+    /** One program, and where it puts its rows. */
+    private static final class Reading {
+        private final DataType type;
+        private final RowBuffer buffer = new RowBuffer(1);
+        private final Program program;
+
+        Reading(Plan plan, Schema writer) {
+            type = plan.dataType();
+            program = new Program(1, writer, plan.readerSchema(), type, buffer);
+        }
+
+        /** A value or a reason; code is made for what has read so many records. */
+        JsonNode read(byte[] payload, int worthwhile) {
+            FieldReaders.worthwhile = worthwhile;
+            try {
+                program.read(payload, 0);
+            } catch (Refusal refusal) {
+                return JSON.createObjectNode().put("reason", refusal.reason);
+            }
             UnsafeRow row = buffer.row();
             Layout.requireSame(row, type);
             return JSON.createObjectNode().set("value", Plain.spark(row.get(0, type), type));
-        } catch (Refusal refusal) {
-            return JSON.createObjectNode().put("reason", refusal.reason);
         }
     }
 

@@ -1,0 +1,85 @@
+package strata.spark;
+
+import java.lang.invoke.MethodHandles;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.codehaus.commons.compiler.CompileException;
+import org.codehaus.commons.compiler.InternalCompilerException;
+import org.codehaus.janino.SimpleCompiler;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Classes of field readers, shared by all tasks of a process: records of the same make share a class, whatever their
+ * schemas. Janino, by which Spark compiles its own queries, compiles them, in some ten milliseconds each.
+ */
+final class FieldReaders {
+    /** After so many records a program is worth a class of its own. */
+    static volatile int worthwhile = 2000;
+
+    private static final Logger LOG = LoggerFactory.getLogger(FieldReaders.class);
+    private static final int MAX_CLASSES = 256;
+    private static final int MAX_FIELDS = 500;
+    private static final Map<Fields, Optional<Class<?>>> CLASSES = new LinkedHashMap<>(16, 0.75f, true) {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Fields, Optional<Class<?>>> eldest) {
+            return size() > MAX_CLASSES;
+        }
+    };
+
+    /** Fields in the writer's order, of a row of so many. */
+    private record Fields(List<FieldShape> shapes, int size) {}
+
+    private FieldReaders() {}
+
+    /**
+     * A reader of such fields of a row of so many; null where there is none, and they are read by their nodes: where
+     * several are read from the same bytes, and of very many.
+     */
+    static FieldReader of(Step[] steps, int size) {
+        boolean isShared = Arrays.stream(steps).anyMatch(step -> step.isShared);
+        if (isShared || steps.length > MAX_FIELDS || !RowBuffer.LITTLE) {
+            return null;
+        }
+        Optional<Class<?>> made = classOf(new Fields(Arrays.stream(steps).map(FieldShape::of).toList(), size));
+        try {
+            return made.isEmpty()
+                ? null
+                : (FieldReader) made.get().getDeclaredConstructor(Step[].class).newInstance((Object) steps);
+        } catch (ReflectiveOperationException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
+
+    /** Whether some source did not compile. */
+    static boolean haveFailed() {
+        synchronized (CLASSES) {
+            return CLASSES.containsValue(Optional.empty());
+        }
+    }
+
+    private static Optional<Class<?>> classOf(Fields fields) {
+        synchronized (CLASSES) {
+            return CLASSES.computeIfAbsent(fields, one -> compile(FieldSource.write(one.shapes(), one.size())));
+        }
+    }
+
+    private static Optional<Class<?>> compile(String source) {
+        try {
+            SimpleCompiler compiler = new SimpleCompiler();
+            compiler.setParentClassLoader(FieldReaders.class.getClassLoader());
+            compiler.cook(source);
+            byte[] bytes = compiler.getBytecodes().get(FieldSource.CLASS);
+            // Hidden, it is of this package, whose members it calls, and goes when nobody holds it any longer.
+            return Optional.of(MethodHandles.lookup().defineHiddenClass(bytes, true).lookupClass());
+        } catch (CompileException | InternalCompilerException | IllegalAccessException | LinkageError failed) {
+            LOG.warn("frames are decoded without code of their own, which is slower: {}", failed.toString());
+            return Optional.empty();
+        }
+    }
+}

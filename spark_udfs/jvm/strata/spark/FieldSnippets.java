@@ -1,0 +1,222 @@
+package strata.spark;
+
+import java.util.Map;
+
+/**
+ * The pieces that {@link FieldSource} puts together. In braces stands what is to be replaced.
+ *
+ * <p>{@code from} and {@code next} run ahead of {@code at} and {@code to}, the places in the payload and in the row's
+ * bytes: they are taken back where something turns out to be unusual.
+ */
+final class FieldSnippets {
+    static final String CLASS = """
+        package strata.spark;
+
+        final class MadeFieldReader extends FieldReader {
+            private final int[] places = new int[{entries}];
+            {members}
+
+            MadeFieldReader(Step[] steps) {
+                {constructor}
+            }
+
+            void read(Cursor in, RowBuffer out, int row) {
+                {calls}
+            }
+            {methods}
+        }
+        """;
+
+    /** Not private: of a private method Janino makes one that names the class, and a hidden class has no such name. */
+    static final String METHOD = """
+        final void {name}(Cursor in, RowBuffer out, int row) {
+            byte[] bytes = in.bytes;
+            byte[] made = out.bytes;
+            int end = in.end;
+            int at = in.at;
+            int to = out.at;
+            {body}
+            in.at = at;
+            out.at = to;
+        }
+        """;
+
+    static final String FIELD = """
+        done: {
+            unusual: {
+                int from = at;
+                int next = to;
+                {optional}
+                {usual}
+                at = from;
+                to = next;
+                break done;
+            }
+            in.at = at;
+            out.at = to;
+            {byNode}
+            at = in.at;
+            to = out.at;
+            made = out.bytes;
+        }
+        """;
+
+    static final String OPTIONAL = """
+        if (from >= end) break unusual;
+        int branch = bytes[from++];
+        if (branch == {null}) {
+            {setNull}
+            at = from;
+            break done;
+        }
+        if (branch != {other}) break unusual;
+        """;
+
+    /** One block of a few items, which fill words. */
+    private static final String COUNT = """
+        if (from >= end) break unusual;
+        int count = bytes[from++];
+        if ((count & 0x81) != 0 || count > 2 * {most}) break unusual;
+        count >>= 1;
+        int header = RowBuffer.items(0, count);
+        """;
+    private static final String END = "if (count > 0 && (from >= end || bytes[from++] != 0)) break unusual;\n";
+
+    static final String ARRAY = COUNT + """
+        int array = next;
+        next += header + 8 * count;
+        if (!out.hasRoom(next, 0)) break unusual;
+        RowBuffer.putHeader(made, array, count);
+        for (int i = 0; i < count; i++) {
+            int place = array + header + 8 * i;
+            {item}
+        }
+        """ + END + """
+        {put}RowBuffer.extent(array, next - array, row));
+        """;
+
+    /** Keys and the places of values first, then values, as Spark has them. */
+    static final String MAP = COUNT + """
+        int keys = next + 8;
+        next = keys + header + 8 * count;
+        if (!out.hasRoom(next, 0)) break unusual;
+        RowBuffer.putHeader(made, keys, count);
+        for (int i = 0; i < count; i++) {
+            int place = keys + header + 8 * i;
+            {
+                {key}
+            }
+            places[i] = from;
+            {
+                {skip}
+            }
+        }
+        """ + END + """
+        if (RowBuffer.hasTwins(made, keys, count)) break unusual;
+        RowBuffer.put(made, keys - 8, next - keys);
+        int after = from;
+        int values = next;
+        next += header + 8 * count;
+        if (!out.hasRoom(next, 0)) break unusual;
+        RowBuffer.putHeader(made, values, count);
+        for (int i = 0; i < count; i++) {
+            int place = values + header + 8 * i;
+            from = places[i];
+            {value}
+        }
+        from = after;
+        {put}RowBuffer.extent(keys - 8, next - keys + 8, row));
+        """;
+
+    /** Where a value goes: nowhere, or into an item. */
+    static final String IGNORE = "FieldReader.ignore(";
+    static final String PUT_ITEM = "RowBuffer.put(made, place, ";
+
+    /** Under a condition, since the compiler refuses what plainly can never be reached. */
+    static final String OTHER = """
+        if (true) break unusual;
+        """;
+
+    private static final String NUMBER = """
+        if (from >= end) break unusual;
+        long word = bytes[from];
+        if (word >= 0) {
+            word = Cursor.zigzag(word);
+            from++;
+        } else {
+            long ahead = Cursor.wordBefore(bytes, from, end);
+            int width = Cursor.width(ahead);
+            if (width > {most} || width > end - from) break unusual;
+            word = Cursor.number(ahead, width);
+            from += width;
+        }
+        {put}word * {factor}L & {mask}L);
+        """;
+
+    private static final String FIXED = """
+        if ({most} > end - from) break unusual;
+        {put}Cursor.wordBefore(bytes, from, end) & {mask}L);
+        from += {most};
+        """;
+
+    private static final String FLAG = """
+        if (from >= end) break unusual;
+        long flag = bytes[from++];
+        if ((flag & -2L) != 0) break unusual;
+        {put}flag);
+        """;
+
+    /** Of what begins with its length: that, if it is a byte, and all is there. */
+    private static final String LENGTH = """
+        if (from >= end) break unusual;
+        int length = bytes[from++];
+        if ((length & 0x81) != 0) break unusual;
+        length >>= 1;
+        if (length > end - from) break unusual;
+        """;
+
+    private static final String TEXT = LENGTH + """
+        if (!out.hasRoom(next, length) || !RowBuffer.copy(bytes, from, length, made, next)) break unusual;
+        {put}RowBuffer.extent(next, length, {base}));
+        from += length;
+        next += RowBuffer.pad(length);
+        """;
+
+    private static final String SYMBOL = """
+        if (from >= end) break unusual;
+        int symbol = bytes[from++];
+        if ((symbol & 0x81) != 0) break unusual;
+        int length = symbols{i}.copy(symbol >> 1, made, next);
+        if (length < 0) break unusual;
+        {put}RowBuffer.extent(next, length, {base}));
+        next += RowBuffer.pad(length);
+        """;
+
+    private static final String DECIMAL = LENGTH + """
+        if (length == 0 || length > 7) break unusual;
+        long number = Shortcut.decimal(Cursor.wordBefore(bytes, from - 1, end), length);
+        if (Math.abs(number) >= {factor}L) break unusual;
+        {put}number);
+        from += length;
+        """;
+
+    private static final String SKIPPED_BYTES = LENGTH + """
+        from += length;
+        """;
+
+    private static final Map<Integer, String> SCALARS = Map.of(
+        Shortcut.NUMBER, NUMBER,
+        Shortcut.FIXED, FIXED,
+        Shortcut.FLAG, FLAG,
+        Shortcut.TEXT, TEXT,
+        Shortcut.SYMBOL, SYMBOL,
+        Shortcut.DECIMAL, DECIMAL,
+        Shortcut.SKIPPED_BYTES, SKIPPED_BYTES);
+
+    private FieldSnippets() {}
+
+    /** Of a kind of {@link Shortcut}, {@link Shortcut#OTHER} excepted. */
+    static String of(int kind) {
+        return SCALARS.get(kind);
+    }
+}

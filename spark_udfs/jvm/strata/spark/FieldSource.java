@@ -1,0 +1,130 @@
+package strata.spark;
+
+import java.util.List;
+
+/**
+ * Java source of a {@link FieldReader}: of each field what it looks like nearly always, with all that its schema decides
+ * written in as numbers. Whatever looks otherwise is left to the field's {@link Node}, which knows all that may be wrong.
+ *
+ * <p>Nothing of a schema's text gets into the source. The pieces are those of {@link FieldSnippets}.
+ */
+final class FieldSource {
+    static final String CLASS = "strata.spark.MadeFieldReader";
+
+    /** Fields go into a method up to so many characters: what is called from a larger one the JVM does not inline. */
+    private static final int METHOD_SIZE = 7000;
+    /** So many items have a length of one byte, and their null bits are one word. */
+    private static final int MAX_ITEMS = 63;
+    /** So many keys are held against each other one by one. */
+    private static final int MAX_ENTRIES = 16;
+
+    private final List<FieldShape> fields;
+    private final int size;
+    private final StringBuilder members = new StringBuilder();
+    private final StringBuilder constructor = new StringBuilder();
+    private final StringBuilder methods = new StringBuilder();
+    private final StringBuilder calls = new StringBuilder();
+
+    private FieldSource(List<FieldShape> fields, int size) {
+        this.fields = fields;
+        this.size = size;
+    }
+
+    /** The source for fields, in the writer's order, of a row of so many. */
+    static String write(List<FieldShape> fields, int size) {
+        FieldSource source = new FieldSource(fields, size);
+        StringBuilder body = new StringBuilder();
+        for (int i = 0; i < fields.size(); i++) {
+            String field = source.field(i, fields.get(i));
+            if (body.length() + field.length() > METHOD_SIZE && body.length() > 0) {
+                source.method(body);
+            }
+            body.append(field);
+        }
+        source.method(body);
+        return source.whole();
+    }
+
+    private String whole() {
+        return FieldSnippets.CLASS
+            .replace("{entries}", "" + MAX_ENTRIES)
+            .replace("{members}", members)
+            .replace("{constructor}", constructor)
+            .replace("{calls}", calls)
+            .replace("{methods}", methods);
+    }
+
+    private void method(StringBuilder body) {
+        String name = "read" + methods.length();
+        calls.append(name).append("(in, out, row);\n");
+        methods.append(FieldSnippets.METHOD.replace("{name}", name).replace("{body}", body));
+        body.setLength(0);
+    }
+
+    private String field(int i, FieldShape field) {
+        String setNull = field.isSkipped() ? "" : "out.putNull(row, " + field.slot() + ", " + field.place() + ");";
+        String optional = FieldSnippets.OPTIONAL
+            .replace("{null}", "" + field.nullByte())
+            .replace("{other}", "" + (2 - field.nullByte()))
+            .replace("{setNull}", setNull);
+        return FieldSnippets.FIELD
+            .replace("{optional}", field.nullByte() < 0 ? "" : optional)
+            .replace("{usual}", usual(field))
+            .replace("{byNode}", byNode(i, field))
+            .replace("{i}", "" + i);
+    }
+
+    private static String usual(FieldShape field) {
+        String put = field.isSkipped() ? FieldSnippets.IGNORE : "RowBuffer.put(made, row + " + field.place() + ", ";
+        if (field.shortcut().kind() == Shortcut.OTHER) {
+            return FieldSnippets.OTHER;
+        }
+        return switch (field.holds()) {
+            case ARRAY -> array(field.shortcut()).replace("{put}", put);
+            case MAP -> map(field.shortcut()).replace("{put}", put);
+            default -> scalar(field.shortcut(), put, "row");
+        };
+    }
+
+    private static String scalar(Shortcut shortcut, String put, String base) {
+        return FieldSnippets.of(shortcut.kind())
+            .replace("{most}", "" + shortcut.most())
+            .replace("{factor}", "" + shortcut.factor())
+            .replace("{mask}", "" + shortcut.mask())
+            .replace("{put}", put)
+            .replace("{base}", base);
+    }
+
+    private static String array(Shortcut item) {
+        return FieldSnippets.ARRAY
+            .replace("{most}", "" + MAX_ITEMS)
+            .replace("{item}", scalar(item, FieldSnippets.PUT_ITEM, "array"));
+    }
+
+    private static String map(Shortcut value) {
+        boolean isPrefixed = value.kind() == Shortcut.TEXT || value.kind() == Shortcut.DECIMAL;
+        return FieldSnippets.MAP
+            .replace("{most}", "" + MAX_ENTRIES)
+            .replace("{key}", scalar(Shortcut.text(), FieldSnippets.PUT_ITEM, "keys"))
+            .replace("{skip}", scalar(isPrefixed ? Shortcut.skippedBytes() : value, FieldSnippets.IGNORE, ""))
+            .replace("{value}", scalar(value, FieldSnippets.PUT_ITEM, "values"));
+    }
+
+    private String byNode(int i, FieldShape field) {
+        if (field.holds() == FieldShape.Holds.SYMBOL) {
+            member(i, "Scalars.EnumNode", "symbols");
+        }
+        if (field.isSkipped()) {
+            member(i, "Skip", "skip");
+            return "skip{i}.pass(in);";
+        }
+        member(i, "Node", "value");
+        return "out.putField(row, " + size + ", " + field.slot() + ", value{i}.read(in, out, row));";
+    }
+
+    /** A member of a step that the class keeps. */
+    private void member(int i, String type, String name) {
+        members.append("private final ").append(type).append(' ').append(name).append(i).append(";\n");
+        constructor.append(name).append(i).append(" = steps[").append(i).append("].").append(name).append(";\n");
+    }
+}
