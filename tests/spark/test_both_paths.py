@@ -1,13 +1,15 @@
 """Both paths in one Spark job, over the same frames: random pairs of schemas, and damage."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import Column, DataFrame, SparkSession, functions
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import Column, DataFrame, Row, SparkSession, functions
 
 from harness.avro_cases import Case, Maker
 from serdes.client import ClientSettings
@@ -21,13 +23,16 @@ pytestmark = [
 
 MakeFrame = Callable[[int, Any, Any], bytes]
 
+BATCH = 4000
+NO_FAULTS = {"rows": BATCH, "lost": 0, "changed": 0, "other_value": 0, "other_reason": 0}
 
-def _both(spark: SparkSession, settings: ClientSettings, name: str, reader: str) -> list[Column]:
+
+def _both(spark: SparkSession, registry: ClientSettings, name: str, reader: str) -> list[Column]:
     """The frames' column decoded on each path."""
-    install(spark, registry=settings)
+    install(spark, registry=registry)
     return [
-        decode(name, registry=settings, reader_schema=reader, path="jvm").alias(f"jvm_{name}"),
-        decode(name, registry=settings, reader_schema=reader, path="python").alias(f"python_{name}"),
+        decode(name, registry=registry, reader_schema=reader, path="jvm").alias(f"jvm_{name}"),
+        decode(name, registry=registry, reader_schema=reader, path="python").alias(f"python_{name}"),
     ]
 
 
@@ -47,7 +52,7 @@ def _families(chance: Random, count: int, size: int) -> list[list[Case]]:
 
 def test_random_schemas(spark: SparkSession, scripted_registry: Any) -> None:
     """Frames of hundreds of writer schemas, six reader schemas: the same columns of the same type on both paths."""
-    settings = ClientSettings.of(scripted_registry.url)
+    registry = ClientSettings.of(scripted_registry.url)
     families = _families(Random(5), 6, 50)
     names = [f"f{index}" for index in range(len(families))]
     frames = {
@@ -61,7 +66,7 @@ def test_random_schemas(spark: SparkSession, scripted_registry: Any) -> None:
     columns = [
         one
         for name, family in zip(names, families, strict=True)
-        for one in _both(spark, settings, name, family[0].reader)
+        for one in _both(spark, registry, name, family[0].reader)
     ]
 
     decoded = rows.select(*columns)
@@ -74,26 +79,46 @@ def test_random_schemas(spark: SparkSession, scripted_registry: Any) -> None:
     assert 300 == sum(scripted_registry.asked.values()) / 2
 
 
-@pytest.mark.parametrize("count", [4000, pytest.param(200_000, marks=pytest.mark.slow)])
-def test_damaged_frames(
-    spark: SparkSession, scripted_registry: Any, frame: MakeFrame, everything: Any, count: int, tmp_path: Any
-) -> None:
+def test_damaged_frames(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, everything: Any) -> None:
     """No task ends; each frame is a value or a dead letter with just its bytes, the same one on both paths."""
     schema, values = everything
     schema_id = scripted_registry.add(schema)
     good = [frame(schema_id, schema, value) for value in values]
-    chance = Random(2026)
-    damaged = [_damaged(chance.choice(good), chance) for _ in range(count)]
-    settings = ClientSettings.of(scripted_registry.url, missing_ttl=600)
+
+    faults = _faults_of(spark, scripted_registry.url, schema, _all_damaged(good, Random(2026)))
+
+    assert NO_FAULTS == {name: faults[name] for name in NO_FAULTS}
+    assert BATCH / 10 < faults["dead"] < BATCH
+
+
+@pytest.mark.slow
+def test_damaged_frames_of_any_seed(
+    spark: SparkSession, scripted_registry: Any, frame: MakeFrame, everything: Any
+) -> None:
+    """The same, of 200,000 frames that hypothesis chooses."""
+    schema, values = everything
+    schema_id = scripted_registry.add(schema)
+    good = [frame(schema_id, schema, value) for value in values]
+
+    @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.randoms(use_true_random=True))
+    def hold(chance: Random) -> None:
+        faults = _faults_of(spark, scripted_registry.url, schema, _all_damaged(good, chance))
+        assert NO_FAULTS == {name: faults[name] for name in NO_FAULTS}
+
+    hold()
+
+
+def _all_damaged(good: Sequence[bytes], chance: Random) -> list[bytes]:
+    return [_damaged(chance.choice(good), chance) for _ in range(BATCH)]
+
+
+def _faults_of(spark: SparkSession, url: str, schema: Any, damaged: Sequence[bytes]) -> Row:
     rows = spark.createDataFrame(pa.table({"f": pa.array(damaged, pa.binary())})).repartition(2)
-    decoded = rows.select("f", *_both(spark, settings, "f", json.dumps(schema)))
-
-    faults = _faults(decoded).first()
-
+    patience = ClientSettings.of(url, missing_ttl=600)
+    faults = _faults(rows.select("f", *_both(spark, patience, "f", json.dumps(schema)))).first()
     assert faults is not None
-    expected = {"rows": count, "lost": 0, "changed": 0, "other_value": 0, "other_reason": 0}
-    assert expected == {name: faults[name] for name in expected}
-    assert count / 10 < faults["dead"] < count
+    return faults
 
 
 def _faults(decoded: DataFrame) -> DataFrame:
