@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import from_arrow_type
@@ -99,7 +100,17 @@ def records(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
 
 def has_guids(value: pa.Array) -> bool:
     """Whether some of the frames name their schema by GUID."""
-    return bool(_compute.any(_is_by_guid(value), min_count=0).as_py())
+    return _may_begin(value, 1) and bool(_compute.any(_is_by_guid(value), min_count=0).as_py())
+
+
+def _may_begin(value: pa.Array, byte: int) -> bool:
+    """Whether there is this byte where a value could begin: not where all are null, or empty."""
+    _, offsets, data = value.buffers()
+    if not len(value) or data is None or not data.size:
+        return False
+    width = np.int32 if pa.types.is_binary(value.type) else np.int64
+    starts: Any = np.frombuffer(offsets, width, len(value), value.offset * width().itemsize)
+    return bool((np.frombuffer(data, np.uint8).take(starts, mode="clip") == byte).any())
 
 
 def _is_by_guid(value: pa.Array) -> pa.Array:

@@ -3,6 +3,7 @@
 Rules of this file: bytes and counts; what the values mean is not looked at.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from serdes.arrow import output
 from serdes.arrow.layout import Column, Storage
+from serdes.arrow.memory import PADDING
 
 __all__ = ["ColumnTooLarge", "Columns"]
 
@@ -25,32 +27,28 @@ class ColumnTooLarge(OverflowError):
 
 
 class Columns:
-    """One batch under way. `table` is what compiled code appends by, see `output.py`."""
+    """One batch under way. `table` is what compiled code writes by, see `output.py`.
 
-    def __init__(self, root: Column, rows: int) -> None:
+    Args:
+        root: the columns.
+        rows: how many there will be.
+        expected: by a column's number how many items or bytes to have room for; there is always more to be had.
+    """
+
+    def __init__(self, root: Column, rows: int, expected: Mapping[int, int] | None = None) -> None:
+        self.rows = rows
         self._root = root
         self._all = root.subtree()
-        self._valid: list[Any] = [None] * len(self._all)
-        self._values: list[Any] = [None] * len(self._all)
-        self._data: list[Any] = [None] * len(self._all)
+        self._expected = expected or {}
+        self._memory: dict[tuple[int, int], Any] = {}
         self.table = np.zeros((len(self._all), output.ENTRIES), np.int64)
-        self._describe(root, None)
         for one in self._all:
-            self._make_room(one, max(rows, 1))
-            if one.storage == Storage.BINARY:
-                self._make_bytes(one, _FIRST_BYTES * max(rows, 1))
-
-    def _describe(self, column: Column, parent: Column | None) -> None:
-        row = self.table[column.number]
-        row[output.KIND] = column.storage
-        row[output.ABOVE] = 0 if parent is None else output.COLUMN * (column.number - parent.number)
-        row[output.WIDTH] = column.width
-        row[output.STOP] = output.COLUMN * len(column.subtree())
-        for child in column.children:
-            self._describe(child, column)
+            row = self.table[one.number]
+            row[output.KIND], row[output.WIDTH], row[output.STOP] = one.storage, one.width, output.COLUMN * one.size
+        self._make_room(root, max(rows, 1))
 
     def grow(self, address: int, need: int, *, in_bytes: bool) -> None:
-        """Make room for so many values, or bytes of values, and as many again.
+        """Make room for so many items of a list, or bytes of values, and as many again.
 
         Raises:
             ColumnTooLarge: Arrow cannot count so many.
@@ -61,74 +59,100 @@ class Columns:
                 f"the column {column.name or 'value'} of this batch passes what Arrow counts in 32 bits; "
                 "decode fewer frames at once"
             )
-        make = self._make_bytes if in_bytes else self._make_room
+        make = self._make_bytes if in_bytes else self._make_items
         make(column, min(2 * need, MAX_OFFSET))
 
     def _make_room(self, column: Column, count: int) -> None:
-        row = self.table[column.number]
-        row[output.CAP] = count
-        if column.storage == Storage.NULLS:
-            return
-        self._valid[column.number] = valid = _larger(self._valid[column.number], count)
-        row[output.VALID] = valid.ctypes.data
-        if column.storage != Storage.STRUCT:
-            size = 4 * (count + 1) if column.storage in _WITH_OFFSETS else column.width * count
-            self._values[column.number] = values = _larger(self._values[column.number], size)
-            row[output.VALUES] = values.ctypes.data
+        """Room for so many values of a column, and of all that share its index."""
+        if column.nullable or column is self._root:
+            self._make(column, output.VALID, count)
+        if column.storage == Storage.STRUCT:
+            for child in column.children:
+                self._make_room(child, count)
+        elif column.storage in _WITH_OFFSETS:
+            self._make(column, output.VALUES, 4 * (count + 1))
+        elif column.storage == Storage.FIXED:
+            self._make(column, output.VALUES, column.width * count)
+        if column.storage == Storage.BINARY and (column.number, output.DATA) not in self._memory:
+            self._make_bytes(column, self._expected.get(column.number, _FIRST_BYTES * count))
+        if column.storage == Storage.LIST and not self.table[column.number, output.CAP]:
+            self._make_items(column, max(self._expected.get(column.number, count), 1))
+
+    def _make_items(self, column: Column, count: int) -> None:
+        for child in column.children:
+            self._make_room(child, count)
+        self.table[column.number, output.CAP] = count
 
     def _make_bytes(self, column: Column, size: int) -> None:
-        row = self.table[column.number]
-        self._data[column.number] = data = _larger(self._data[column.number], size)
-        row[output.DATA], row[output.DATA_CAP] = data.ctypes.data, size
+        self._make(column, output.DATA, size + PADDING)
+        self.table[column.number, output.DATA_CAP] = size
 
-    def array(self, column: Column | None = None, *, nullable: bool = True) -> pa.Array:
-        """The array of a column, of the root when none is named; its values are not copied.
+    def _make(self, column: Column, entry: int, size: int) -> None:
+        memory = self._memory.get((column.number, entry))
+        if memory is None:
+            memory = self._memory[column.number, entry] = pa.allocate_buffer(size, resizable=True)
+            if entry == output.VALUES and column.storage in _WITH_OFFSETS:
+                np.frombuffer(memory, np.int32, 1)[0] = 0
+        else:
+            memory.resize(size)
+        self.table[column.number, entry] = memory.address
 
-        A column that is not nullable has no nulls: what stands under a null struct there are zeros.
+    def sizes(self) -> dict[int, int]:
+        """How many items or bytes each column has that has its own number of them."""
+        found: dict[int, int] = {}
+        self._count(self._root, self.rows, found)
+        return found
+
+    def _count(self, column: Column, count: int, found: dict[int, int]) -> None:
+        if column.storage in _WITH_OFFSETS:
+            count = found[column.number] = self._end(column, count)
+        for child in column.children:
+            self._count(child, count, found)
+
+    def _end(self, column: Column, count: int) -> int:
+        """Where the last of so many values of a column with offsets ends."""
+        return int(np.frombuffer(self._memory[column.number, output.VALUES], np.int32, 1, 4 * count)[0])
+
+    def array(self, column: Column) -> pa.Array:
+        """The array of the root, or of a child of it, null where the root is; its values are not copied.
+
+        Further below a column that is not nullable has no nulls: what stands under a null struct there are zeros.
         """
-        column = self._root if column is None else column
-        count = int(self.table[column.number, output.COUNT])
+        told = column if column.nullable else self._root
+        return self._array(column, self.rows, self._validity(told, self.rows))
+
+    def _array(self, column: Column, count: int, validity: pa.Buffer | None) -> pa.Array:
         if column.storage == Storage.NULLS:
             return pa.nulls(count)
-        validity = self._validity(column, count) if nullable else None
-        children = [self.array(child, nullable=child.nullable) for child in column.children]
-        values = self._values[column.number]
-        match column.storage:
-            case Storage.STRUCT:
-                return _array(column.arrow, count, [validity], children)
-            case Storage.LIST:
-                return self._list(column, count, [validity, pa.py_buffer(values[: 4 * (count + 1)])], children)
-            case Storage.BINARY:
-                data = self._data[column.number][: int(self.table[column.number, output.DATA_COUNT])]
-                return _array(
-                    column.arrow, count, [validity, pa.py_buffer(values[: 4 * (count + 1)]), pa.py_buffer(data)]
-                )
-        raw = values[: column.width * count]
-        if pa.types.is_boolean(column.arrow):
-            raw = np.packbits(raw, bitorder="little")
-        return _array(column.arrow, count, [validity, pa.py_buffer(raw)])
-
-    def _validity(self, column: Column, count: int) -> pa.Buffer | None:
-        valid = self._valid[column.number][:count]
-        return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-
-    def _list(self, column: Column, count: int, buffers: list[pa.Buffer | None], children: list[pa.Array]) -> pa.Array:
+        if column.storage == Storage.STRUCT:
+            return _array(column.arrow, count, [validity], self._children(column, count))
+        values = self._memory[column.number, output.VALUES]
+        if column.storage == Storage.FIXED:
+            values = values.slice(0, column.width * count)
+            if pa.types.is_boolean(column.arrow):
+                values = pa.py_buffer(np.packbits(np.frombuffer(values, np.uint8), bitorder="little"))
+            return _array(column.arrow, count, [validity, values])
+        buffers, end = [validity, values.slice(0, 4 * (count + 1))], self._end(column, count)
+        if column.storage == Storage.BINARY:
+            return _array(column.arrow, count, [*buffers, self._memory[column.number, output.DATA].slice(0, end)])
+        children = self._children(column, end)
         if pa.types.is_map(column.arrow):
             entries = pa.struct([child.field() for child in column.children])
-            children = [_array(entries, len(children[0]), [None], children)]
+            children = [_array(entries, end, [None], children)]
         return _array(column.arrow, count, buffers, children)
+
+    def _children(self, column: Column, count: int) -> list[pa.Array]:
+        return [
+            self._array(child, count, self._validity(child, count) if child.nullable else None)
+            for child in column.children
+        ]
+
+    def _validity(self, column: Column, count: int) -> pa.Buffer | None:
+        valid = np.frombuffer(self._memory[column.number, output.VALID], np.uint8, count)
+        return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def _array(
     kind: pa.DataType, count: int, buffers: list[pa.Buffer | None], children: list[pa.Array] | None = None
 ) -> pa.Array:
     return pa.Array.from_buffers(kind, count, buffers, children=children)
-
-
-def _larger(old: Any, size: int) -> Any:
-    new = np.empty(size, np.uint8)
-    if old is None:
-        new[:4] = 0  # the first offset
-    else:
-        new[: len(old)] = old
-    return new

@@ -5,45 +5,66 @@ Rules of this file: compiled code only. A value is never rounded: one that does 
 
 import numpy as np
 
-from serdes.arrow.memory import compiled, get, load_8, store_8, store_64
+from serdes.arrow.memory import compiled, get, inlined, load_8, load_64, store_8, store_64, swapped
 from serdes.arrow.numbers import OUT_OF_RANGE, TRUNCATED, extent, fail, shifted
-from serdes.arrow.operations import FULL
-from serdes.arrow.output import WIDTH, append
-from serdes.arrow.state import LIMB_COUNT, LIMBS, POOL
+from serdes.arrow.output import VALUES, WIDTH
+from serdes.arrow.state import LIMB_COUNT, LIMBS, POOL, READABLE
 
-__all__ = ["append_decimal"]
+__all__ = ["decimal"]
 
 _QUICK = 18
 _BOUNDS = np.array([10**digits for digits in range(_QUICK + 1)], np.int64)
 
 
-@compiled
-def append_decimal(pc: int, c: int, i: int, end: int, state: int) -> int:
-    """The operands: size (-1 with its length before it, -2 all that is left), precision, most bits, up, down, bound."""
-    size = get(pc, 2)
+@inlined
+def decimal(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
+    """The operands: size (-1 with its length before it, -2 all that is left), precision, most bits, up, down, bound.
+
+    A number of up to eight bytes that keeps its scale is read by one load, where there are eight bytes to load.
+    """
+    size, i = _extent(get(pc, 2), i, end, state)
+    if i < 0:
+        return i
+    precision = get(pc, 3)
+    if size == 0 or size > 8 or i + 8 > get(state, READABLE) or precision > _QUICK or get(pc, 5) | get(pc, 6) != 0:
+        return _any(pc, c, n, i, size, state)
+    number = swapped(load_64(i)) >> (64 - (size << 3))
+    if not -_BOUNDS[precision] < number < _BOUNDS[precision]:
+        return fail(state, i + size, OUT_OF_RANGE)
+    address = get(c, VALUES) + n * 16
+    store_64(address, number)
+    store_64(address + 8, number >> 63)
+    return i + size
+
+
+@inlined
+def _extent(size: int, i: int, end: int, state: int) -> tuple[int, int]:
     if size == -1:
-        size, i = extent(state, i, end)
-        if i < 0:
-            return i
-    elif size == -2:
-        size = max(end - i, 0)
-    elif size > end - i:
-        return fail(state, i, TRUNCATED)
+        return extent(state, i, end)
+    if size == -2:
+        return max(end - i, 0), i
+    if size > end - i:
+        return 0, fail(state, i, TRUNCATED)
+    return size, i
+
+
+@compiled
+def _any(pc: int, c: int, n: int, i: int, size: int, state: int) -> int:
+    """A number of any size, in any scale."""
     after = i + size
     sign = 255 if size > 0 and load_8(i) > 127 else 0
     while size > 1 and load_8(i) == sign and load_8(i + 1) >> 7 == sign & 1:
         i, size = i + 1, size - 1
     if size * 8 > get(pc, 4) + 8:
         return fail(state, after, OUT_OF_RANGE)
-    address = append(state, c)
-    if address == 0:
-        return -FULL
+    width = get(c, WIDTH)
+    address = get(c, VALUES) + n * width
     if size == 0 or (size <= 8 and get(pc, 5) == 0 and get(pc, 6) == 0):
-        fits = _short(address, get(c, WIDTH), i, size, sign, get(pc, 3))
+        fits = _short(address, width, i, size, sign, get(pc, 3))
     else:
         limbs = get(state, LIMBS)
         fits = shifted(limbs, i, size, get(pc, 5), get(pc, 6))
-        fits = fits and _long(address, get(c, WIDTH), limbs, sign, get(state, POOL) + get(pc, 7))
+        fits = fits and _long(address, width, limbs, sign, get(state, POOL) + get(pc, 7))
     return after if fits else fail(state, after, OUT_OF_RANGE)
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from serdes.arrow import numbers, operations, output
+from serdes.arrow import numbers, operations
 from serdes.arrow import state as at
 from serdes.arrow.columns import Columns
 from serdes.arrow.compiled import run
@@ -75,6 +75,7 @@ class _Source:
     """Frames as the machine takes them, see `state.py`; `keep` is what the addresses point into."""
 
     address: int
+    size: int
     offsets: Any
     present: Any
     base: int
@@ -114,6 +115,7 @@ class BatchDecoder:
         self._root = layout(reader, style)
         self._programs = Programs(reader, self._root, style, writer_schemas)
         self._limits = limits
+        self._met: tuple[int, dict[int, int]] | None = None
 
     def decode(self, frames: Frames) -> pa.RecordBatch:
         """One row for each frame: a column for each field, or the column `value`, and then the column `error`.
@@ -130,7 +132,7 @@ class BatchDecoder:
         if self._is_record:
             arrays = {child.name: decoded.columns.array(child) for child in root.children}
         else:
-            arrays = {"value": decoded.columns.array()}
+            arrays = {"value": decoded.columns.array(root)}
         if "error" in arrays:
             raise ValueError("the reader schema has a field `error`: choose other columns")
         arrays["error"] = _errors(decoded)
@@ -140,13 +142,23 @@ class BatchDecoder:
         """The same, before it is a batch."""
         array = _binary(frames)
         source = _source(array)
-        job = _Job(self, Columns(self._root, len(array)), len(array))
+        job = _Job(self, Columns(self._root, len(array), self._expected(source)), len(array))
         job.decode(source, 0)
+        if source.last:
+            self._met = (source.last, job.columns.sizes())
         return Decoded(job.columns, job.refusals(array))
+
+    def _expected(self, source: _Source) -> dict[int, int]:
+        """How much room its columns need, by what the last batch took, and at most what its frames have bytes."""
+        if self._met is None:
+            return {}
+        rows, sizes = self._met
+        size = source.size
+        return {number: min(taken * source.last // rows * 9 // 8 + 64, size) for number, taken in sizes.items()}
 
     def array(self, decoded: Decoded) -> pa.Array:
         """The rows as one array, of structs when the reader schema is a record."""
-        return decoded.columns.array()
+        return decoded.columns.array(self._root)
 
     def explain(self, frame: bytes) -> DecodeError | FrameError | SchemaError | None:
         """What the deserializer of `serdes.avro` says of a frame that was met; None when it takes it.
@@ -172,7 +184,7 @@ class _Job:
         self.columns = columns
         self._decoder = decoder
         self._programs = decoder._programs
-        self._reasons = np.zeros((rows, 4), np.int64)
+        self._reasons = np.empty((rows, at.NOTE), np.int64)
         self._others: dict[int, Refusal] = {}
         self._limbs = np.zeros(at.LIMB_COUNT, np.int64)
         self._state = np.zeros(at.ENTRIES, np.int64)
@@ -227,6 +239,7 @@ class _Job:
                 at.STACK: stack.ctypes.data,
                 at.STACK_SIZE: stack.nbytes,
                 at.FRAMES: source.address,
+                at.READABLE: source.address + source.size,
                 at.OFFSETS: source.offsets.ctypes.data,
                 at.PRESENT: 0 if source.present is None else source.present.ctypes.data,
                 at.BASE: source.base,
@@ -245,19 +258,21 @@ class _Job:
         except DecodeError as error:
             reason = f"{error.reason}: {error.detail}" if error.reason == DecodeReason.RESOLUTION else str(error.reason)
             self._others[row] = Refusal(reason, schema_id, error.offset)
-            nothing = _Source(0, np.zeros(2, np.int64), np.zeros(1, np.uint8), row, row + 1, None)
+            nothing = _Source(0, 0, np.zeros(2, np.int64), np.zeros(1, np.uint8), row, row + 1, None)
             self.decode(nothing, row, self._programs.learn_own())
             return
         raw = np.frombuffer(join(0, compile_encoder(self._decoder._reader_schema)(value)), np.uint8)
         offsets = np.array([0, len(raw)], np.int64)
-        anew = _Source(raw.ctypes.data, offsets, None, row, row + 1, raw)
+        anew = _Source(raw.ctypes.data, len(raw), offsets, None, row, row + 1, raw)
         self.decode(anew, row, self._programs.learn_own())
-        self._reasons[row, 1] = schema_id
+        refused = int(self._state[at.REFUSALS])
+        if refused and self._reasons[refused - 1, 0] == row:
+            self._reasons[refused - 1, 2] = schema_id
 
     def refusals(self, frames: pa.Array) -> dict[int, Refusal]:
         """The rows without a value, and why."""
-        damaged = np.nonzero(self._reasons[:, 0])[0]
-        found = {int(row): self._refusal(frames, int(row), *map(int, self._reasons[row])) for row in damaged}
+        notes = self._reasons[: self._state[at.REFUSALS]].tolist()
+        found = {note[0]: self._refusal(frames, *note) for note in notes}
         return {**found, **self._others}
 
     def _refusal(self, frames: pa.Array, row: int, status: int, schema_id: int, position: int, detail: int) -> Refusal:
@@ -314,11 +329,11 @@ def _source(array: pa.Array) -> _Source:
     if counts[0] < 0 or counts[-1] > size or (np.diff(counts) < 0).any():
         raise ValueError("the offsets of the frames do not fit their bytes")
     present = np.asarray(array.is_valid()).astype(np.uint8) if array.null_count else None
-    return _Source(0 if data is None else data.address, counts, present, 0, len(array), array)
+    return _Source(0 if data is None else data.address, size, counts, present, 0, len(array), array)
 
 
 def _errors(decoded: Decoded) -> pa.Array:
-    count = int(decoded.columns.table[0, output.COUNT])
+    count = decoded.columns.rows
     if not decoded.refusals:
         return pa.nulls(count, _ERROR_TYPE)
     errors: list[dict[str, Any] | None] = [None] * count

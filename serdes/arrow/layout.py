@@ -82,6 +82,7 @@ class Column:
         members: for a union of several types, the child for each position in the union.
         symbols: of an enum.
         number: its place among all columns; a subtree has consecutive numbers.
+        size: how many columns the subtree has.
     """
 
     storage: int
@@ -94,6 +95,7 @@ class Column:
     members: dict[int, "Column"] | None = None
     symbols: tuple[str, ...] | None = None
     number: int = 0
+    size: int = 1
 
     def subtree(self) -> list["Column"]:
         """The column and all below it, in the order of their numbers."""
@@ -112,7 +114,7 @@ def layout(schema: Node, style: Style = Style.ARROW) -> Column:
     """
     root = _Walk(style).column(schema, "")
     for number, one in enumerate(root.subtree()):
-        one.number = number
+        one.number, one.size = number, len(one.subtree())
     return root
 
 

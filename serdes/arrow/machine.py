@@ -4,16 +4,20 @@ A program is rows of code, each an operation, a column, and operands (`program.p
 row after row until all are done or it needs something that only Python can give: more memory for a column, the program
 for a schema id, a frame written anew. It says which, and is called again for the same row.
 
-A row that is damaged leaves nothing behind but a null: what it had appended is taken back, reason and place are noted.
+A row that is damaged leaves nothing behind but a null, which is written over what it had; reason and place are noted.
 
 Everything is reached through addresses, which `state` holds: compiled code would count references to arrays at every
-call. `pc` is the address of an instruction, `c` that of a column (see `output.py`), `i` that of the next byte, `end`
-the one behind the last.
+call. `pc` is the address of an instruction, `c` that of a column and `n` an index in it (see `output.py`), `i` the
+address of the next byte, `end` the one behind the last. `sp` is the end of a stack: a loop has two entries on it, the
+index outside and how many items are left of its block.
+
+What every value passes is put into one function, and what is rare is called: a call costs as much as a value.
 
 Rules of this file: compiled code only; it raises nothing.
 """
 
-from serdes.arrow.memory import compiled, get, load_8, put
+from serdes.arrow.decimals import decimal
+from serdes.arrow.memory import compiled, get, inlined, load_8, load_i32, put, store_8
 from serdes.arrow.numbers import (
     INVALID_INDEX,
     LIMIT,
@@ -26,16 +30,27 @@ from serdes.arrow.numbers import (
     signed,
 )
 from serdes.arrow.operations import (
+    BOOL,
     BRANCH,
     CALL,
+    CLOSE,
+    COPY_4,
+    COPY_8,
+    DECIMAL,
     DONE,
+    DROP,
     END,
+    ENUM,
     FLOW,
     FRAME_ID,
     FRAME_MAGIC,
     FRAME_SHORT,
     FULL,
     INSTRUCTION,
+    INT32,
+    INT64,
+    INT_LONG,
+    ITEM,
     JUMP,
     LOOP,
     MARK,
@@ -43,28 +58,50 @@ from serdes.arrow.operations import (
     NEEDS_REWRITE,
     NEEDS_ROOM,
     NEXT,
+    NULL,
+    OPEN,
+    OPTION,
     REFUSED,
     REPEATED_KEY,
     RETURN,
     REWIND,
+    SKIP_BYTES,
+    SKIP_INT,
+    SKIP_LONG,
+    SKIP_SIZE,
+    SPAN,
+    STRING,
 )
-from serdes.arrow.output import COLUMN, COUNT, append_list, append_null, repeats, take_back
+from serdes.arrow.output import (
+    COLUMN,
+    VALID,
+    append_null,
+    begin_list,
+    end_list,
+    mark,
+    repeats,
+    room_for_item,
+)
 from serdes.arrow.state import (
     BASE,
     CODE,
     COLUMNS,
+    DEPTH_LEFT,
     DETAIL,
     FRAMES,
     HASH,
+    IDLE_LEFT,
     IDS,
     LAST,
     MASK,
     MAX_DEPTH,
     MAX_IDLE,
+    NOTE,
     OFFSETS,
     PLACE,
     PRESENT,
     REASONS,
+    REFUSALS,
     ROW,
     SEED,
     STACK,
@@ -73,9 +110,11 @@ from serdes.arrow.state import (
     TABLE,
     WHO,
 )
-from serdes.arrow.values import value
+from serdes.arrow.values import boolean, copied, int32, int64, int_as_long, passed, rare, span, string, symbol
 
 __all__ = ["run"]
+
+_NO_ID = 1 << 40
 
 
 @compiled
@@ -83,47 +122,47 @@ def run(state: int) -> int:
     """Decode rows from ROW to LAST of the state; answers why it stopped, with ROW at the row in question."""
     columns, offsets, present = get(state, COLUMNS), get(state, OFFSETS), get(state, PRESENT)
     frames, base, last = get(state, FRAMES), get(state, BASE), get(state, LAST)
+    known, start = _NO_ID, 0
     for row in range(get(state, ROW), last):
-        put(state, ROW, row)
-        status = 0
         if present != 0 and load_8(present + row - base) == 0:
-            missing = True
-        else:
-            i, end = frames + get(offsets, row - base), frames + get(offsets, row - base + 1)
+            append_null(columns, row)
+            continue
+        i, end = frames + get(offsets, row - base), frames + get(offsets, row - base + 1)
+        status = 0
+        if end - i < 5 or load_8(i) != 0 or load_i32(i + 1) != known:
             status, start = entry(i, end, state)
             if status == NEEDS_PROGRAM:
+                put(state, ROW, row)
                 return NEEDS_PROGRAM
-            schema_id = get(state, WHO)
-            if status == 0:
-                status = -execute(get(state, CODE) + INSTRUCTION * start, i + 5, end, state)
-            missing = status > 0
-            if missing:
-                take_back(columns, row)
-                if status == FULL:
-                    return NEEDS_ROOM
-                if status == REPEATED_KEY:
-                    return NEEDS_REWRITE
-                note(state, row, status, schema_id, min(get(state, PLACE), end) - (i + 5))
-        if missing and not append_null(state, columns):
-            take_back(columns, row)
-            return NEEDS_ROOM
+            known = load_i32(i + 1) if status == 0 else _NO_ID
+        if status == 0:
+            store_8(get(columns, VALID) + row, 1)
+            status = -execute(start, row, i + 5, end, state)
+        if status > 0:
+            if status in (FULL, REPEATED_KEY):
+                put(state, ROW, row)
+                return NEEDS_ROOM if status == FULL else NEEDS_REWRITE
+            append_null(columns, row)
+            note(state, row, i, end, status)
     put(state, ROW, last)
     return DONE
 
 
 @compiled
-def note(state: int, row: int, status: int, schema_id: int, position: int) -> None:
-    """Say why a row has no value: failure, schema id or -1, place, and a number that tells more."""
-    reason = get(state, REASONS) + 32 * row
-    put(reason, 0, status)
-    put(reason, 1, schema_id)
-    put(reason, 2, position)
-    put(reason, 3, get(state, DETAIL))
+def note(state: int, row: int, i: int, end: int, status: int) -> None:
+    """Say why a row has no value: the row, failure, schema id or -1, place, and a number that tells more."""
+    reason = get(state, REASONS) + 8 * NOTE * get(state, REFUSALS)
+    put(state, REFUSALS, get(state, REFUSALS) + 1)
+    put(reason, 0, row)
+    put(reason, 1, status)
+    put(reason, 2, get(state, WHO))
+    put(reason, 3, min(get(state, PLACE), end) - (i + 5))
+    put(reason, 4, get(state, DETAIL))
 
 
 @compiled
 def entry(i: int, end: int, state: int) -> tuple[int, int]:
-    """Look at a frame's header: a failure or 0, and where the program begins; WHO of the state is the schema id."""
+    """Look at a frame's header: a failure or 0, and the program's address; WHO of the state is the schema id."""
     put(state, WHO, -1)
     put(state, PLACE, i + 5)
     if end - i < 5:
@@ -146,115 +185,192 @@ def entry(i: int, end: int, state: int) -> tuple[int, int]:
     if start < 0:
         put(state, DETAIL, -1 - start)
         return REFUSED, 0
-    return 0, start
+    return 0, get(state, CODE) + INSTRUCTION * start
 
 
-@compiled
-def execute(pc: int, i: int, end: int, state: int) -> int:  # noqa: C901 - the table of operations
-    """Run a program over one payload: 0, or the failure as a negative number."""
-    code, columns, sp = get(state, CODE), get(state, COLUMNS), get(state, STACK)
-    depth, idle = get(state, MAX_DEPTH), get(state, MAX_IDLE)
+@inlined
+def execute(pc: int, n: int, i: int, end: int, state: int) -> int:  # noqa: C901 - the table of operations
+    """Run a program over one payload into the columns' row `n`: 0, or the failure as a negative number."""
+    columns, sp = get(state, COLUMNS), get(state, STACK)
+    put(state, DEPTH_LEFT, get(state, MAX_DEPTH))
+    put(state, IDLE_LEFT, get(state, MAX_IDLE))
     while True:
-        op = get(pc, 0)
-        if op < FLOW:
-            i = value(op, pc, columns + COLUMN * get(pc, 1), i, end, state)
-            if i < 0:
-                return i
-            pc += INSTRUCTION
-        elif op == BRANCH:
-            index, i = int_at(state, i, end)
-            if i < 0:
-                return i
-            if index & 1 or index >= get(pc, 2):
-                return fail(state, i, INVALID_INDEX)
-            pc = code + INSTRUCTION * get(get(state, TABLE), get(pc, 3) + (index >> 1))
-        elif op == JUMP:
-            pc = code + INSTRUCTION * get(pc, 2)
+        op, c = get(pc, 0), columns + get(pc, 1)
+        if op == STRING:
+            i = string(c, n, i, end, state)
+        elif op == INT64:
+            i = int64(c, n, i, end, state)
+        elif op == INT32:
+            i = int32(c, n, i, end, state)
+        elif op == INT_LONG:
+            i = int_as_long(c, n, i, end, state)
+        elif op == COPY_8:
+            i = copied(8, c, n, i, end, state)
+        elif op == COPY_4:
+            i = copied(4, c, n, i, end, state)
+        elif op == BOOL:
+            i = boolean(c, n, i, end, state)
+        elif op == SPAN:
+            i = span(pc, c, n, i, end, state)
+        elif op == ENUM:
+            i = symbol(pc, c, n, i, end, state)
+        elif op == DECIMAL:
+            i = decimal(pc, c, n, i, end, state)
+        elif op == SKIP_BYTES:
+            i = passed(i, end, state)
+        elif op == SKIP_LONG:
+            _, i = long_at(state, i, end)
+        elif op == SKIP_INT:
+            _, i = int_at(state, i, end)
+        elif op == SKIP_SIZE:
+            i += get(pc, 2)
+        elif op == NULL:
+            append_null(c, n)
+        elif op == MARK:
+            mark(c, n)
+        elif op == OPTION:
+            pc, i = option(pc, c, n, i, end, state)
         elif op == NEXT:
-            left = get(sp, -1)
-            if left == 0:
-                left, i, idle = block(get(pc, 4), i, end, idle, state)
-                if i < 0:
-                    return i
-            if left > 0:
-                put(sp, -1, left - 1)
-                pc = code + INSTRUCTION * get(pc, 2)
-            else:
-                sp -= 8 * get(pc, 3)
-                i = closed(pc, columns, i, get(sp, 0), state)
-                if i < 0:
-                    return i
-                pc += INSTRUCTION
+            pc, n, i, sp = following(pc, c, n, i, end, sp, state)
+        elif op == LOOP:
+            pc, n, i, sp = begun(pc, c, n, i, sp, state)
+        elif op == JUMP:
+            pc += get(pc, 2)
+        elif op == BRANCH:
+            pc, i = branch(pc, i, end, state)
         elif op == END:
             return 0 if i == end else fail(state, i, TRAILING_BYTES if i < end else TRUNCATED)
+        elif op < FLOW:
+            i = rare(op, pc, c, n, i, end, state)
         else:
-            if sp + 16 > get(state, STACK) + get(state, STACK_SIZE):
-                return fail(state, i, LIMIT)
-            pc, i, sp, depth = jump(op, pc, i, sp, depth, state)
-            if i < 0:
-                return i
+            pc, n, i, sp = jump(op, pc, c, n, i, sp, state)
+        if i < 0:
+            return i
+        pc += INSTRUCTION
+
+
+@inlined
+def branch(pc: int, i: int, end: int, state: int) -> tuple[int, int]:
+    """A union: the instruction before those of the branch."""
+    index, i = int_at(state, i, end)
+    if i < 0:
+        return pc, i
+    if index & 1 or index >= get(pc, 2):
+        return pc, fail(state, i, INVALID_INDEX)
+    return get(state, CODE) + INSTRUCTION * (get(get(state, TABLE), get(pc, 3) + (index >> 1)) - 1), i
+
+
+@inlined
+def option(pc: int, c: int, n: int, i: int, end: int, state: int) -> tuple[int, int]:
+    """A union of null, whose index is given, and a value, whose instructions follow and are passed over for a null."""
+    index, i = int_at(state, i, end)
+    if i < 0:
+        return pc, i
+    if index & -3:
+        return pc, fail(state, i, INVALID_INDEX)
+    if index == get(pc, 3):
+        append_null(c, n)
+        return pc + get(pc, 2), i
+    mark(c, n)
+    return pc, i
+
+
+@inlined
+def begun(pc: int, c: int, n: int, i: int, sp: int, state: int) -> tuple[int, int, int, int]:
+    """The beginning of a loop, whose NEXT comes next."""
+    if sp + 16 > get(state, STACK) + get(state, STACK_SIZE):
+        return pc, n, fail(state, i, LIMIT), sp
+    put(sp, 0, n)
+    put(sp, 1, 0)
+    if get(pc, 1) >= 0:
+        n = begin_list(c, n)
+    return pc + get(pc, 2), n, i, sp + 16
+
+
+@inlined
+def following(pc: int, c: int, n: int, i: int, end: int, sp: int, state: int) -> tuple[int, int, int, int]:
+    """The next item of an array or map, whose instructions begin at a distance, or its end."""
+    left = get(sp, -1)
+    if left == 0:
+        left, i = block(get(pc, 3), i, end, state)
+        if i < 0:
+            return pc, n, i, sp
+    if left > 0:
+        put(sp, -1, left - 1)
+        n += 1
+        if get(pc, 1) >= 0 and not room_for_item(state, c, n):
+            return pc, n, -FULL, sp
+        return pc + get(pc, 2), n, i, sp
+    outside = get(sp, -2)
+    if get(pc, 1) >= 0:
+        if get(pc, 4) == 1:
+            first = begin_list(c, outside) + 1
+            if repeats(c + COLUMN, first, n + 1 - first, get(state, SEED)):
+                return pc, n, -REPEATED_KEY, sp
+        end_list(c, outside, n)
+    return pc, outside, i, sp - 16
+
+
+@inlined
+def block(weight: int, i: int, end: int, state: int) -> tuple[int, int]:
+    """The count of a block, mostly of one byte."""
+    if i < end and weight == 0:
+        count = load_8(i)
+        if count & 129 == 0 and count >> 1 < end - i:
+            return count >> 1, i + 1
+    return any_block(weight, i, end, state)
 
 
 @compiled
-def block(weight: int, i: int, end: int, idle: int, state: int) -> tuple[int, int, int]:
-    """The count of a block, with what is left of the allowance for values that take no bytes."""
+def any_block(weight: int, i: int, end: int, state: int) -> tuple[int, int]:
+    """The count of a block; an item that takes no bytes has a weight, and an allowance for it."""
     count, i = long_at(state, i, end)
     if i < 0 or count == 0:
-        return 0, i, idle
+        return 0, i
     count = signed(count)
     if count < 0:
         size, after = long_at(state, i, end)
         if after < 0:
-            return 0, fail(state, i, -after), idle
+            return 0, fail(state, i, -after)
         if size & 1:
-            return 0, fail(state, i, NEGATIVE_LENGTH), idle
+            return 0, fail(state, i, NEGATIVE_LENGTH)
         i = after
         count = -count  # the least of all numbers stays negative, which is too many too
     if weight == 0:
-        if count < 0 or count > end - i:
-            return 0, fail(state, i, TRUNCATED), idle
-    else:
-        if count < 0 or count > idle:
-            return 0, fail(state, i, LIMIT), idle
-        idle -= count * weight
-        if idle < 0:
-            return 0, fail(state, i, LIMIT), idle
-    return count, i, idle
+        return (0, fail(state, i, TRUNCATED)) if count < 0 or count > end - i else (count, i)
+    idle = get(state, IDLE_LEFT)
+    if count < 0 or count > idle or count * weight > idle:
+        return 0, fail(state, i, LIMIT)
+    put(state, IDLE_LEFT, idle - count * weight)
+    return count, i
 
 
 @compiled
-def closed(pc: int, columns: int, i: int, first: int, state: int) -> int:
-    """The end of an array or map: its column learns where it ends."""
-    if get(pc, 1) < 0:
-        return i
-    c = columns + COLUMN * get(pc, 1)
-    if get(pc, 5) == 1 and repeats(c + COLUMN, first, get(state, SEED)):
-        return -REPEATED_KEY
-    return i if append_list(state, c) else -FULL
-
-
-@compiled
-def jump(op: int, pc: int, i: int, sp: int, depth: int, state: int) -> tuple[int, int, int, int]:
-    """What is rarer than a branch: the beginning of a loop, calls, reading again."""
-    code, following = get(state, CODE), pc + INSTRUCTION
-    if op == LOOP:  # remembers where the child column stood, for the keys of a map
-        if get(pc, 1) >= 0:
-            put(sp, 0, get(get(state, COLUMNS) + COLUMN * (get(pc, 1) + 1), COUNT))
-            sp += 8
-        put(sp, 0, 0)
-        return code + INSTRUCTION * get(pc, 2), i, sp + 8, depth
-    if op == CALL:
-        if get(pc, 3) == 1:
-            if depth == 0:
-                return pc, fail(state, i, LIMIT), sp, depth
-            depth -= 1
-        put(sp, 0, following)
-        return code + INSTRUCTION * get(pc, 2), i, sp + 8, depth
+def jump(op: int, pc: int, c: int, n: int, i: int, sp: int, state: int) -> tuple[int, int, int, int]:
+    """What is rarer than a branch: lists that are defaults, calls, reading again."""
+    if op == CLOSE:
+        end_list(c, get(sp, -1), n)
+        return pc, get(sp, -1), i, sp - 8
+    if op == ITEM:
+        return pc, n + 1, i if room_for_item(state, c, n + 1) else -FULL, sp
     if op == RETURN:
-        return get(sp, -1), i, sp - 8, depth + get(pc, 3)
-    if op == MARK:
-        put(sp, 0, i)
-        return following, i, sp + 8, depth
+        put(state, DEPTH_LEFT, get(state, DEPTH_LEFT) + get(pc, 3))
+        return get(sp, -1), n, i, sp - 8
     if op == REWIND:
-        return following, get(sp, -1), sp, depth
-    return following, i, sp - 8, depth  # UNMARK
+        return pc, n, get(sp, -1), sp
+    if op == DROP:
+        return pc, n, i, sp - 8
+    if sp + 8 > get(state, STACK) + get(state, STACK_SIZE):
+        return pc, n, fail(state, i, LIMIT), sp
+    if op == CALL:
+        depth = get(state, DEPTH_LEFT)
+        if get(pc, 3) > depth:
+            return pc, n, fail(state, i, LIMIT), sp
+        put(state, DEPTH_LEFT, depth - get(pc, 3))
+        put(sp, 0, pc)
+        return get(state, CODE) + INSTRUCTION * (get(pc, 2) - 1), n, i, sp + 8
+    if op == OPEN:
+        put(sp, 0, n)
+        return pc, begin_list(c, n), i, sp + 8
+    put(sp, 0, i)  # KEEP
+    return pc, n, i, sp + 8

@@ -13,9 +13,12 @@ from numba import types
 from numba.extending import intrinsic
 
 __all__ = [
+    "PADDING",
     "compiled",
     "copy",
+    "copy_short",
     "get",
+    "inlined",
     "load_8",
     "load_64",
     "load_f32",
@@ -26,6 +29,8 @@ __all__ = [
     "store_f32",
     "store_f64",
     "store_i32",
+    "swapped",
+    "trailing_zeros",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,6 +43,12 @@ _intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
 def compiled(function: F) -> F:
     """Compile a helper of the machine; it becomes part of whatever calls it."""
     made: F = _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return made
+
+
+def inlined(function: F) -> F:
+    """The same, put into whatever calls it: what every value passes, where a call would cost as much as the value."""
+    made: F = _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)(function)
     return made
 
 
@@ -109,7 +120,46 @@ def _entry(builder: Any, address: Any, entry: Any, *_: Any) -> Any:
 get: Callable[[int, int], int] = _get
 put: Callable[[int, int, int], None] = _put
 
+
+@_intrinsic
+def _trailing_zeros(typing_context: Any, number: Any) -> Any:
+    """How many of the lowest bits are 0; of 0 it is 64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.int64), generate
+
+
+@_intrinsic
+def _swapped(typing_context: Any, number: Any) -> Any:
+    """The eight bytes in the other order."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bswap(arguments[0])
+
+    return types.int64(types.int64), generate
+
+
+trailing_zeros: Callable[[int], int] = _trailing_zeros
+swapped: Callable[[int], int] = _swapped
+
 _HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
+
+PADDING = 16
+"""What `copy_short` reads and writes, however little it is asked for."""
+
+
+@inlined
+def copy_short(source: int, target: int, size: int) -> int:
+    """Copy up to 16 bytes, of 16 that may be read and written; answers whether any of those asked for is above 127."""
+    low, high = load_64(source), load_64(source + 8)
+    store_64(target, low)
+    store_64(target + 8, high)
+    seen = low & (_HIGH_BITS if size >= 8 else (1 << (size << 3)) - 1)
+    if size > 8:
+        seen |= high & (_HIGH_BITS if size == 16 else (1 << ((size - 8) << 3)) - 1)
+    return seen & _HIGH_BITS
 
 
 @compiled
@@ -117,15 +167,18 @@ def copy(source: int, target: int, size: int) -> int:
     """Copy bytes; answers whether any of them is above 127."""
     seen = 0
     at = 0
-    while at + 8 <= size:
-        word = load_64(source + at)
-        store_64(target + at, word)
-        seen |= word
-        at += 8
-    tail = 0
+    if size >= 8:
+        while at + 8 <= size:
+            word = load_64(source + at)
+            store_64(target + at, word)
+            seen |= word
+            at += 8
+        word = load_64(source + size - 8)  # what is left, with bytes once more that are there already
+        store_64(target + size - 8, word)
+        return (seen | word) & _HIGH_BITS
     while at < size:
         byte = load_8(source + at)
         store_8(target + at, byte)
-        tail |= byte
+        seen |= byte
         at += 1
-    return (seen & _HIGH_BITS) | (tail & 128)
+    return seen & 128

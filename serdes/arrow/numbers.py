@@ -9,8 +9,8 @@ Rules of this file: no columns and no programs.
 
 import numpy as np
 
-from serdes.arrow.memory import compiled, get, load_8, load_64, put
-from serdes.arrow.state import LIMB_COUNT, PLACE
+from serdes.arrow.memory import compiled, get, inlined, load_8, load_64, put, trailing_zeros
+from serdes.arrow.state import LIMB_COUNT, PLACE, READABLE
 
 __all__ = [
     "INVALID_BOOLEAN",
@@ -37,16 +37,67 @@ INVALID_BOOLEAN, OUT_OF_RANGE, LIMIT, RESOLUTION = 6, 7, 8, 9
 _POSITIVE = 0x7FFFFFFFFFFFFFFF
 
 
-@compiled
+_HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
+
+
+@inlined
 def fail(state: int, i: int, status: int) -> int:
     """Note the place; the answer is the failure."""
     put(state, PLACE, i)
     return -status
 
 
-@compiled
+@inlined
 def long_at(state: int, i: int, end: int) -> tuple[int, int]:
     """A number of at most 64 bits, not yet signed."""
+    if i < end:
+        first = load_8(i)
+        if first < 128:
+            return first, i + 1
+        size, number = quick(i, get(state, READABLE))
+        if size <= end - i:
+            return number, i + size
+    return slow_long_at(state, i, end)
+
+
+@inlined
+def int_at(state: int, i: int, end: int) -> tuple[int, int]:
+    """A number of at most 32 bits, not yet signed."""
+    if i < end:
+        first = load_8(i)
+        if first < 128:
+            return first, i + 1
+        size, number = quick(i, get(state, READABLE))
+        if size <= 4 and size <= end - i:
+            return number, i + size
+    return slow_int_at(state, i, end)
+
+
+_NEVER = 1 << 62
+
+
+@inlined
+def quick(i: int, limit: int) -> tuple[int, int]:
+    """The bytes and the value of a number of up to eight bytes, all at once, where eight bytes can be read.
+
+    Where it goes on behind them, or there are fewer, it has more bytes than anything: the slow way tells what is wrong.
+    """
+    if i + 8 > limit:
+        return _NEVER, 0
+    word = load_64(i)
+    lasts = ~word & _HIGH_BITS
+    if lasts == 0:
+        return _NEVER, 0
+    word &= lasts ^ (lasts - 1)
+    word = (word & 0x007F007F007F007F) | ((word & 0x7F007F007F007F00) >> 1)
+    word = (word & 0x00003FFF00003FFF) | ((word & 0x3FFF00003FFF0000) >> 2)
+    word = (word & 0x000000000FFFFFFF) | ((word & 0x0FFFFFFF00000000) >> 4)
+    return (trailing_zeros(lasts) >> 3) + 1, word
+
+
+@compiled
+def slow_long_at(state: int, i: int, end: int) -> tuple[int, int]:
+    """Byte by byte."""
     if i >= end:
         return 0, fail(state, i, TRUNCATED)
     number = load_8(i)
@@ -70,8 +121,8 @@ def long_at(state: int, i: int, end: int) -> tuple[int, int]:
 
 
 @compiled
-def int_at(state: int, i: int, end: int) -> tuple[int, int]:
-    """A number of at most 32 bits, not yet signed."""
+def slow_int_at(state: int, i: int, end: int) -> tuple[int, int]:
+    """Byte by byte."""
     if i >= end:
         return 0, fail(state, i, TRUNCATED)
     number = load_8(i)
@@ -94,13 +145,13 @@ def int_at(state: int, i: int, end: int) -> tuple[int, int]:
     return 0, fail(state, i, OUT_OF_RANGE)
 
 
-@compiled
+@inlined
 def signed(number: int) -> int:
     """Undo the zigzag."""
     return ((number >> 1) & _POSITIVE) ^ -(number & 1)
 
 
-@compiled
+@inlined
 def extent(state: int, i: int, end: int) -> tuple[int, int]:
     """A length and where its bytes begin; there are so many."""
     number, i = long_at(state, i, end)

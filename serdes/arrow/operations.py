@@ -4,13 +4,16 @@ WORDS = 8
 """Of an instruction: operation, column, operands."""
 INSTRUCTION = 8 * WORDS
 
-# Operations that append one value to a column, or skip one
-NULL, STRUCT, MEMBER, BOOL, INT32, INT64, INT_LONG, SPAN, REAL, COPY = range(10)
-WIDEN, STRING, BINARY, DECIMAL, ENUM, CONST, TEXT, CLOSE, FAIL = range(10, 19)
-SKIP_INT, SKIP_LONG, SKIP_BYTES, SKIP_SIZE, SKIP_INDEX = range(19, 24)
-# Operations that say what comes next
-FLOW = 24
-BRANCH, JUMP, NEXT, LOOP, END, CALL, RETURN, MARK, REWIND, UNMARK = range(24, 34)
+# Operations of every schema: they read one value into a column, or skip one
+STRING, INT64, INT32, INT_LONG, COPY_8, COPY_4, BOOL, SPAN, ENUM, DECIMAL, NULL, MARK = range(12)
+SKIP_BYTES, SKIP_LONG, SKIP_INT, SKIP_SIZE = range(12, 16)
+# They say what comes next
+OPTION, LOOP, NEXT, JUMP, BRANCH, END = range(16, 22)
+# Values of few schemas
+BINARY, CONST, TEXT, MEMBER, REAL, WIDEN, FAIL, SKIP_INDEX = range(22, 30)
+# Rare ones that say what comes next
+FLOW = 30
+OPEN, ITEM, CLOSE, CALL, RETURN, KEEP, REWIND, DROP = range(30, 38)
 
 FULL, REPEATED_KEY = 20, 21
 """Not failures of the row: a column is full; a map has a key twice."""

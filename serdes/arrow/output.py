@@ -1,113 +1,122 @@
-"""Columns as compiled code appends to them: growable memory that a table of addresses and counts describes.
+"""Columns as compiled code fills them: memory that a table of addresses describes.
 
-A column is the address of its row in a table, with the entries named here; rows are in the order of the
-numbers. An append that finds no
-room answers False after noting in `state` who needs how much; the row under way is then taken back, the memory made
-larger, and the row run again. Nothing is kept to take a row back: how many values a column had follows from the counts
-of the column around it.
+A column is the address of its row in a table, with the entries named here; rows are in the order of numbers. A value
+is addressed by its column and its index `n`: a struct's children share its index, the items of a list have their own.
+How many values there are is kept nowhere but in offsets, so that a row that is taken back, or run again in larger
+memory, is simply written over.
+
+There is room for all rows. Items of lists, and bytes, may find none: then `state` notes who needs how much, the memory
+is made larger, and the row run again.
 
 Rules of this file: no bytes of Avro.
 """
 
 import numpy as np
 
-from serdes.arrow.memory import compiled, copy, get, load_8, load_i32, put, store_8, store_64, store_i32
+from serdes.arrow.memory import (
+    compiled,
+    copy,
+    copy_short,
+    get,
+    inlined,
+    load_8,
+    load_i32,
+    put,
+    store_8,
+    store_64,
+    store_i32,
+)
 from serdes.arrow.state import NEED, NEEDS_BYTES, WHO
 
 __all__ = [
     "CAP",
-    "COUNT",
+    "COLUMN",
     "DATA",
     "DATA_CAP",
-    "DATA_COUNT",
     "ENTRIES",
+    "KIND",
     "STOP",
     "VALID",
     "VALUES",
+    "WIDTH",
+    "append_bytes",
+    "append_null",
+    "begin_list",
+    "end_list",
+    "mark",
+    "repeats",
+    "room_for_item",
 ]
 
-KIND, COUNT, CAP, VALID, VALUES, DATA, DATA_COUNT, DATA_CAP, STOP, ABOVE, WIDTH = range(11)
-ENTRIES = 11
+VALUES, VALID, DATA, DATA_CAP, CAP, KIND, WIDTH, STOP = range(8)
+ENTRIES = 8
 COLUMN = 8 * ENTRIES
-"""Bytes from one column to the next. STOP and ABOVE are distances too: to the end of the subtree, and back to the
-column around, 0 at the root."""
+"""Bytes from one column to the next. VALID is 0 where no value can be null. DATA has `memory.PADDING` bytes more than
+DATA_CAP. CAP is how many items of a list there is room for. STOP is a distance too, to the end of the subtree."""
 
 NULLS, FIXED, BINARY, LIST, STRUCT = range(5)
 
 
-@compiled
-def room(state: int, c: int) -> bool:
-    """Whether one more value fits."""
-    if get(c, COUNT) < get(c, CAP):
-        return True
-    put(state, WHO, c)
-    put(state, NEED, get(c, COUNT) + 1)
-    put(state, NEEDS_BYTES, 0)
-    return False
-
-
-@compiled
-def append(state: int, c: int) -> int:
-    """The address of a new value of a FIXED column, marked valid; 0 when it is full."""
-    if not room(state, c):
-        return 0
-    n = get(c, COUNT)
+@inlined
+def mark(c: int, n: int) -> None:
+    """Say that a value of a column with nulls is there."""
     store_8(get(c, VALID) + n, 1)
-    put(c, COUNT, n + 1)
-    return get(c, VALUES) + n * get(c, WIDTH)
 
 
-@compiled
-def append_bytes(state: int, c: int, source: int, size: int) -> int:
-    """A value of a BINARY column: 0 when it was full, else 1, or more when a byte is above 127."""
-    if not room(state, c):
-        return 0
-    n, used = get(c, COUNT), get(c, DATA_COUNT)
+@inlined
+def append_bytes(state: int, c: int, n: int, source: int, size: int, limit: int) -> int:
+    """A value of a BINARY column: 0 when it was full, else 1, or 2 when a byte is above 127.
+
+    Up to the limit may be read, if not believed.
+    """
+    offset = get(c, VALUES) + 4 * n
+    used = load_i32(offset)
     if used + size > get(c, DATA_CAP):
-        put(state, WHO, c)
-        put(state, NEED, used + size)
-        put(state, NEEDS_BYTES, 1)
-        return 0
-    above = copy(source, get(c, DATA) + used, size)
-    store_8(get(c, VALID) + n, 1)
-    store_i32(get(c, VALUES) + 4 * (n + 1), used + size)
-    put(c, COUNT, n + 1)
-    put(c, DATA_COUNT, used + size)
+        return full(state, c, used + size, 1)
+    store_i32(offset + 4, used + size)
+    target = get(c, DATA) + used
+    is_short = size <= 16 and source + 16 <= limit
+    above = copy_short(source, target, size) if is_short else copy(source, target, size)
     return 1 if above == 0 else 2
 
 
 @compiled
-def append_struct(state: int, c: int) -> bool:
-    """Say that a struct is there; its children follow."""
-    if not room(state, c):
-        return False
-    n = get(c, COUNT)
-    store_8(get(c, VALID) + n, 1)
-    put(c, COUNT, n + 1)
-    return True
+def full(state: int, c: int, need: int, in_bytes: int) -> int:
+    """Note who needs how much."""
+    put(state, WHO, c)
+    put(state, NEED, need)
+    put(state, NEEDS_BYTES, in_bytes)
+    return 0
+
+
+@inlined
+def begin_list(c: int, n: int) -> int:
+    """The index of the item before the first one of a list."""
+    return load_i32(get(c, VALUES) + 4 * n) - 1
+
+
+@inlined
+def room_for_item(state: int, c: int, n: int) -> bool:
+    """Whether a list's items have room for that of index n."""
+    if n < get(c, CAP):
+        return True
+    full(state, c, n + 1, 0)
+    return False
+
+
+@inlined
+def end_list(c: int, n: int, last: int) -> None:
+    """A list is complete with its last item's index."""
+    store_i32(get(c, VALUES) + 4 * (n + 1), last + 1)
 
 
 @compiled
-def append_list(state: int, c: int) -> bool:
-    """Say that a list is complete: all items that its child has by now and no list before it had."""
-    if not room(state, c):
-        return False
-    n = get(c, COUNT)
-    store_8(get(c, VALID) + n, 1)
-    store_i32(get(c, VALUES) + 4 * (n + 1), get(c + COLUMN, COUNT))
-    put(c, COUNT, n + 1)
-    return True
-
-
-@compiled
-def append_null(state: int, c: int) -> bool:
+def append_null(c: int, n: int) -> None:
     """A null, and one in all that a struct holds."""
     j, stop = c, c + get(c, STOP)
     while j < stop:
-        kind, n = get(j, KIND), get(j, COUNT)
-        if not room(state, j):
-            return False
-        if kind != NULLS:
+        kind = get(j, KIND)
+        if get(j, VALID) != 0:
             store_8(get(j, VALID) + n, 0)
         if kind == FIXED:
             width = get(j, WIDTH)
@@ -117,36 +126,15 @@ def append_null(state: int, c: int) -> bool:
             else:
                 for at in range(width):
                     store_8(address + at, 0)
-        elif kind == BINARY:
-            store_i32(get(j, VALUES) + 4 * (n + 1), get(j, DATA_COUNT))
-        elif kind == LIST:
-            store_i32(get(j, VALUES) + 4 * (n + 1), get(j + COLUMN, COUNT))
-        put(j, COUNT, n + 1)
+        elif kind in (BINARY, LIST):
+            offset = get(j, VALUES) + 4 * n
+            store_i32(offset + 4, load_i32(offset))
         j += get(j, STOP) if kind == LIST else COLUMN
-    return True
 
 
 @compiled
-def take_back(cols: int, rows: int) -> None:
-    """Leave what the first rows have made."""
-    c, stop = cols, cols + get(cols, STOP)
-    while c < stop:
-        parent = c - get(c, ABOVE)
-        n = rows
-        if parent != c:
-            n = get(parent, COUNT)
-            if get(parent, KIND) == LIST:
-                n = load_i32(get(parent, VALUES) + 4 * n)
-        put(c, COUNT, n)
-        if get(c, KIND) == BINARY:
-            put(c, DATA_COUNT, load_i32(get(c, VALUES) + 4 * n))
-        c += COLUMN
-
-
-@compiled
-def repeats(c: int, first: int, seed: int) -> bool:
-    """Whether two of the values of a BINARY column from `first` on are equal."""
-    count = get(c, COUNT) - first
+def repeats(c: int, first: int, count: int, seed: int) -> bool:
+    """Whether two of so many values of a BINARY column from `first` on are equal."""
     if count < 2:
         return False
     if count <= 8:

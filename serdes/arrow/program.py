@@ -18,6 +18,7 @@ import numpy as np
 
 from serdes.arrow import operations as op
 from serdes.arrow.layout import ANY_SPAN, Column, Storage, is_null
+from serdes.arrow.output import COLUMN
 from serdes.avro_plan import Branches, Bytes, Entries, Fail, Fields, Items, Plan, Rest, Scalar, Symbols, Tag
 from serdes.avro_raw import lowering
 from serdes.avro_schema import Array, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
@@ -94,10 +95,14 @@ class Compiler:
         self._left -= 1
         if self._left < 0:
             raise SchemaError("the schemas are too large to read into columns")
-        row = [operation, -1 if column is None else column.number, *operands]
+        row = [operation, -1 if column is None else COLUMN * column.number, *operands]
         row += [0] * (op.WORDS - len(row))
         self._rows.append(row)
         return row
+
+    def _distance(self, first: int, target: int) -> int:
+        """What is added to the address of an instruction to get to the one before the target."""
+        return op.INSTRUCTION * (target - first - 1)
 
     def _routine(self, key: tuple[int, int], plan: Fields, reader: Record | None, column: Column | None) -> None:
         self._routines[key] = len(self._rows)
@@ -117,18 +122,45 @@ class Compiler:
 
     # Reading
 
-    def _read(self, plan: Plan, node: Node, column: Column) -> None:
+    def _read(self, plan: Plan, node: Node, column: Column, *, is_marked: bool = False) -> None:
+        """Write what reads a value; `is_marked` where the column is told already that it is no null."""
         match plan, node:
             case Fail(), _:
                 self._emit(op.FAIL, column, self._code.say(plan.message))
+            case Branches(plans=[one, other]), _ if column.nullable and _is_null(one) != _is_null(other):
+                self._read_option(plan, node, column)
             case Branches(), _:
-                self._choose(plan, lambda branch: self._read(branch, node, column))
+                self._choose(plan, lambda branch: self._read(branch, node, column, is_marked=is_marked))
+            case Tag(), Union() if column.members is not None:
+                self._mark(column, is_marked=is_marked)
+                member = column.members[plan.position]
+                self._emit(op.MEMBER, column, member.number - column.number)
+                self._read(plan.value, node.branches[plan.position], member)
             case Tag(), Union():
-                self._read_member(plan, node, column)
+                self._read(plan.value, node.branches[plan.position], column, is_marked=is_marked)
             case Scalar(kind=Kind.NULL), _:
                 self._emit(op.NULL, column)
             case _, Union():
-                self._read(plan, next(one for one in node.branches if not is_null(one)), column)
+                branch = next(one for one in node.branches if not is_null(one))
+                self._read(plan, branch, column, is_marked=is_marked)
+            case _:
+                self._mark(column, is_marked=is_marked)
+                self._read_value(plan, node, column)
+
+    def _mark(self, column: Column, *, is_marked: bool = False) -> None:
+        if column.nullable and not is_marked:
+            self._emit(op.MARK, column)
+
+    def _read_option(self, plan: Branches, node: Node, column: Column) -> None:
+        """A union of null and another type, in which a null is passed over."""
+        place = 0 if _is_null(plan.plans[0]) else 1
+        first = len(self._rows)
+        option = self._emit(op.OPTION, column, 0, 2 * place)
+        self._read(plan.plans[1 - place], node, column, is_marked=True)
+        option[2] = self._distance(first, len(self._rows))
+
+    def _read_value(self, plan: Plan, node: Node, column: Column) -> None:
+        match plan, node:
             case Fields(), Record():
                 if plan.uses > 1 or plan.recursive:
                     self._call(plan, node, column)
@@ -146,15 +178,6 @@ class Compiler:
             case _:
                 raise AssertionError(plan, node)
 
-    def _read_member(self, plan: Tag, node: Union, column: Column) -> None:
-        branch = node.branches[plan.position]
-        if column.members is None:
-            self._read(plan.value, branch, column)
-            return
-        member = column.members[plan.position]
-        self._emit(op.MEMBER, column, member.number - column.number)
-        self._read(plan.value, branch, member)
-
     def _read_entry(self, plan: Entries, node: Map, column: Column) -> None:
         key, value = column.children
         self._emit(op.STRING, key)
@@ -163,7 +186,6 @@ class Compiler:
     def _read_fields(self, plan: Fields, reader: Record, column: Column) -> None:
         children = {one.name: one for one in column.children}
         types = {one.name: one.type for one in reader.fields}
-        self._emit(op.STRUCT, column)
         for name, default in plan.defaults.items():
             self._put(default, types[name], children[name])
         self._steps(plan, lambda name, value: self._read(value, types[name], children[name]))
@@ -175,14 +197,14 @@ class Compiler:
                 self._emit(op.REWIND)
             elif number in shared:
                 self._push(1)
-                self._emit(op.MARK)
+                self._emit(op.KEEP)
             if step.target is None:
                 self._skip(step.value)
             else:
                 read(step.target, step.value)
             if step.again and number not in shared:
                 self._push(-1)
-                self._emit(op.UNMARK)
+                self._emit(op.DROP)
 
     def _push(self, entries: int) -> None:
         self._depth += entries
@@ -197,19 +219,19 @@ class Compiler:
             self._code.table[table + number] = len(self._rows)
             each(branch)
             if number + 1 < len(plan.plans):
-                jumps.append(self._emit(op.JUMP))
-        for jump in jumps:
-            jump[2] = len(self._rows)
+                jumps.append((len(self._rows), self._emit(op.JUMP)))
+        for first, jump in jumps:
+            jump[2] = self._distance(first, len(self._rows))
 
     def _loop(self, column: Column | None, weightless: int, is_map: int, each: Callable[[], None]) -> None:
-        pushes = 1 if column is None else 2
+        first = len(self._rows)
         loop = self._emit(op.LOOP, column)
-        body = len(self._rows)
-        self._push(pushes)
+        self._push(2)
         each()
-        self._push(-pushes)
-        loop[2] = len(self._rows)
-        self._emit(op.NEXT, column, body, pushes, weightless, is_map)
+        self._push(-2)
+        following = len(self._rows)
+        loop[2] = self._distance(first, following)
+        self._emit(op.NEXT, column, self._distance(following, first + 1), weightless, is_map)
 
     def _symbols(self, plan: Symbols) -> int:
         table = len(self._code.table)
@@ -238,7 +260,7 @@ class Compiler:
             case Scalar(kind=Kind.FLOAT) if column.width == 8:
                 self._emit(op.WIDEN, column)
             case Scalar(kind=Kind.FLOAT | Kind.DOUBLE):
-                self._emit(op.COPY, column, column.width)
+                self._emit(op.COPY_8 if column.width == 8 else op.COPY_4, column)
             case Scalar():
                 self._read_integer(plan, node, column)
 
@@ -278,6 +300,7 @@ class Compiler:
             case None, _:
                 self._emit(op.NULL, column)
             case Branch(), Union() if column.members is not None:
+                self._mark(column)
                 member = column.members[value.position]
                 self._emit(op.MEMBER, column, member.number - column.number)
                 self._put(value.value, node.branches[value.position], member)
@@ -285,22 +308,39 @@ class Compiler:
                 self._put(value.value, node.branches[value.position], column)
             case _, Union():
                 self._put(value, next(one for one in node.branches if not is_null(one)), column)
+            case _:
+                self._mark(column)
+                self._put_value(value, node, column)
+
+    def _put_value(self, value: Any, node: Node, column: Column) -> None:
+        match value, node:
             case dict(), Record():
-                self._emit(op.STRUCT, column)
                 for one, child in zip(node.fields, column.children, strict=True):
                     self._put(value[one.name], one.type, child)
             case dict(), Map():
                 key, inner = column.children
+                self._begin(column)
                 for name, one in value.items():
+                    self._emit(op.ITEM, column)
                     self._put_bytes(_utf8(name), key)
                     self._put(one, node.values, inner)
-                self._emit(op.CLOSE, column)
+                self._end(column)
             case list(), Array():
+                self._begin(column)
                 for one in value:
+                    self._emit(op.ITEM, column)
                     self._put(one, node.items, column.children[0])
-                self._emit(op.CLOSE, column)
+                self._end(column)
             case _:
                 self._put_scalar(value, node, column)
+
+    def _begin(self, column: Column) -> None:
+        self._emit(op.OPEN, column)
+        self._push(1)
+
+    def _end(self, column: Column) -> None:
+        self._emit(op.CLOSE, column)
+        self._push(-1)
 
     def _put_scalar(self, value: Any, node: Node, column: Column) -> None:
         logical, size = None, None
@@ -371,6 +411,10 @@ class Compiler:
                 self._emit(op.SKIP_BYTES)
             case Kind.BOOLEAN | Kind.FLOAT | Kind.DOUBLE:
                 self._emit(op.SKIP_SIZE, None, {Kind.BOOLEAN: 1, Kind.FLOAT: 4, Kind.DOUBLE: 8}[kind])
+
+
+def _is_null(plan: Plan) -> bool:
+    return isinstance(plan, Scalar) and plan.kind is Kind.NULL
 
 
 def _size(plan: Scalar | Bytes | Rest) -> int:

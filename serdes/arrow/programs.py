@@ -13,6 +13,7 @@ import numpy as np
 
 from serdes.arrow import operations
 from serdes.arrow.layout import Column, Style
+from serdes.arrow.memory import PADDING
 from serdes.arrow.program import Code, Compiler
 from serdes.arrow.state import HASH
 from serdes.avro_plan import plan
@@ -154,7 +155,7 @@ class Programs:
         code = self._code
         self._rows = _extended(self._rows, code.rows)
         self._table = _extended(self._table, code.table)
-        pool = np.frombuffer(bytes(code.pool) or b"\0", np.uint8)
+        pool = np.frombuffer(bytes(code.pool) + bytes(PADDING), np.uint8)
         return Snapshot(self._rows, self._table, pool, ids, starts, 2 * code.deepest + 64)
 
     def _clear(self) -> None:

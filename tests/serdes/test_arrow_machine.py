@@ -1,0 +1,258 @@
+"""What the machine of batches reads by words, all at once or in larger steps, is what the deserializer reads."""
+
+# ruff: noqa: E501 - a row of a table is a line
+import json
+import subprocess
+import sys
+from itertools import product
+
+import pyarrow as pa
+import pytest
+
+from serdes.arrow import BatchDecoder
+from serdes.avro import compile_decoder, compile_encoder
+from serdes.errors import DecodeError
+
+HEADER = b"\0\0\0\0\1"
+
+
+def record(**fields):
+    """A record of fields by name."""
+    return {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
+
+
+def told(writer, reader, payload):
+    """What the deserializer makes of a payload: the value, or reason and position."""
+    try:
+        return compile_decoder(json.dumps(writer), json.dumps(reader))(payload)
+    except DecodeError as error:
+        return str(error.reason), error.offset
+
+
+def found(batch, row):
+    """What the batch made of it."""
+    error = batch.column("error")[row].as_py()
+    return (error["reason"], error["position"]) if error else batch.column(0)[row].as_py()
+
+
+def check(writer, payloads, reader=None):
+    """Batch and deserializer agree, whatever lies behind a payload: nothing, or bytes that end no number and no text."""
+    reader = writer if reader is None else reader
+    expected = [told(writer, reader, payload) for payload in payloads]
+    decoder = BatchDecoder(json.dumps(reader), {1: json.dumps(writer)})
+    for behind in (0, 3, 8, 16):
+        actual = []
+        for payload in payloads:
+            batch = decoder.decode(pa.array([HEADER + payload, b"\xff" * behind], pa.binary()))
+            batch.validate(full=True)
+            actual.append(found(batch, 0))
+        assert expected == actual, behind
+    batch = decoder.decode([HEADER + payload for payload in payloads])
+    batch.validate(full=True)
+    assert expected == [found(batch, row) for row in range(len(payloads))]
+
+
+@pytest.mark.parametrize("kind", ["int", "long"])
+def test_numbers_of_every_length(kind):
+    """Numbers of one byte to eleven, of few bits and many, in the fewest bytes or more, whole and cut off."""
+    bodies = [bytes([128 + low] * size) for low, size in product((0, 1, 42, 127), range(11))]
+    check(kind, [body + last for body in bodies for last in (b"", b"\x00", b"\x01", b"\x0f", b"\x10", b"\x7f")])
+
+
+def test_texts_of_every_length():
+    """ASCII of any length, with a letter of two bytes or with what is no UTF-8 at any place."""
+    plain = [b"x" * size for size in range(36)]
+    texts = [
+        text[:at] + middle + text[at:]
+        for text in plain
+        for at in range(len(text))
+        for middle in ("é".encode(), b"\xff")
+    ]
+    sized = [bytes([2 * len(text)]) + text for text in [*plain, *texts[::3]]]
+
+    check("string", [*sized, *(one[:-1] for one in sized[::7])])
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(4, 2), (18, 2), (19, 2), (38, 0), (50, 3)])
+def test_decimals_of_every_length(precision, scale):
+    """Decimals in no bytes up to ten, in the fewest or more, within the precision and beyond."""
+    schema = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+    amounts = [0, 1, -1, 127, -128, 10**4, 10**precision - 1, -(10**precision) + 1, 10**precision, -(10**precision)]
+    raw = [
+        b"",
+        *(one.to_bytes(size, "big", signed=True) for one, size in product(amounts, range(1, 25)) if _fits(one, size)),
+    ]
+
+    check(schema, [bytes([2 * len(one)]) + one for one in raw])
+
+
+def _fits(number, size):
+    return -(1 << (8 * size - 1)) <= number < 1 << (8 * size - 1)
+
+
+OPTIONS = {
+    "string": ("string", b"\x02a"),
+    "long": ("long", b"\xc8\x01"),
+    "double": ("double", bytes(8)),
+    "boolean": ("boolean", b"\x01"),
+    "enum": ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, b"\x02"),
+    "fixed": ({"type": "fixed", "name": "F", "size": 3}, b"abc"),
+    "array": ({"type": "array", "items": ["int", "null"]}, b"\x04\x00\x02\x02\x00"),
+    "map": ({"type": "map", "values": ["null", "string"]}, b"\x04\x02k\x02\x02v\x02l\x00\x00"),
+    "record": (
+        {
+            "type": "record",
+            "name": "I",
+            "fields": [{"name": "i", "type": ["null", "int"]}, {"name": "s", "type": "string"}],
+        },
+        b"\x02\x02\x02s",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "value"), OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("place", [0, 1])
+def test_unions_with_null(kind, value, place):
+    """A null, a value, and what is neither, with the null in either place, before another field."""
+    union = ["null", kind] if place == 0 else [kind, "null"]
+    null, there = bytes([2 * place]), bytes([2 - 2 * place])
+    writer = {"type": "record", "name": "W", "fields": [{"name": "outer", "type": record(u=union, z="int")}]}
+    payloads = [
+        null + b"\x02",
+        there + value + b"\x02",
+        b"\x04" + value,
+        b"\x01",
+        b"\x80\x00\x02",
+        b"",
+        there + value[:-1],
+        null,
+    ]
+
+    decoder = BatchDecoder(json.dumps(writer), {1: json.dumps(writer)})
+    rows = decoder.decode([HEADER + payload for payload in payloads * 2]).to_pylist()
+
+    for row, payload in zip(rows, payloads * 2, strict=True):
+        expected = told(writer, writer, payload)
+        error = row.pop("error")
+        if error:
+            assert expected == (error["reason"], error["position"])
+        else:
+            assert json.loads(json.dumps(expected, default=bytes.decode)) == json.loads(
+                json.dumps(_plain(row, kind), default=bytes.decode)
+            )
+
+
+def _plain(row, kind):
+    """A row with maps as the deserializer has them."""
+    value = row["outer"]["u"]
+    if isinstance(kind, dict) and kind["type"] == "map" and value is not None:
+        row["outer"]["u"] = dict(value)
+    return row
+
+
+def test_a_null_where_nothing_else_can_be():
+    """A column of nulls keeps nothing, and takes its null out of a union."""
+    check(["null", "int"], [b"\x00", b"\x02\x02", b"\x04"], ["null", "long"])
+    rows = BatchDecoder('"null"', {1: '["null", "int"]'}).decode([HEADER + b"\x00", HEADER + b"\x02\x02"]).to_pylist()
+
+    assert [None, "resolution: the reader schema has null where the writer schema has int"] == [
+        row["error"] and row["error"]["reason"] for row in rows
+    ]
+
+
+def test_lists_that_are_defaults():
+    """Lists in lists, of records and maps, stand between values of other rows that have their own."""
+    inner = {
+        "type": "record",
+        "name": "P",
+        "fields": [{"name": "n", "type": ["null", "int"]}, {"name": "t", "type": "string"}],
+    }
+    kinds = {
+        "lists": ({"type": "array", "items": {"type": "array", "items": "int"}}, [[1], [], [2, 3]], [[9, 8], [7]]),
+        "map": (
+            {"type": "map", "values": {"type": "array", "items": "string"}},
+            {"a": ["x"], "b": []},
+            {"c": ["y", "z"]},
+        ),
+        "points": ({"type": "array", "items": inner}, [{"n": None, "t": "é"}, {"n": 4, "t": ""}], [{"n": 5, "t": "u"}]),
+        "maybe": (["null", {"type": "array", "items": inner}], None, [{"n": None, "t": "w"}]),
+    }
+    reader = {
+        "type": "record",
+        "name": "R",
+        "fields": [
+            {"name": "z", "type": "int"},
+            *({"name": name, "type": kind, "default": default} for name, (kind, default, _) in kinds.items()),
+        ],
+    }
+    own = {"z": 2, **{name: value for name, (_, _, value) in kinds.items()}}
+    frames = [HEADER + b"\x02", b"\0\0\0\0\2" + compile_encoder(json.dumps(reader))(own), HEADER + b"\x02"] * 50
+
+    batch = BatchDecoder(json.dumps(reader), {1: json.dumps(record(z="int")), 2: json.dumps(reader)}).decode(frames)
+
+    batch.validate(full=True)
+    missing = {"z": 1, **{name: default for name, (_, default, _) in kinds.items()}}
+    rows = [{**row, "map": dict(row["map"])} for row in batch.drop_columns(["error"]).to_pylist()]
+    assert [missing, own, missing] * 50 == rows
+
+
+def test_batches_of_all_sizes():
+    """What a decoder expects after one batch is no bound for the next."""
+    schema = record(t="string", a={"type": "array", "items": {"type": "map", "values": "string"}})
+    encode = compile_encoder(json.dumps(schema))
+    decoder = BatchDecoder(json.dumps(schema), {1: json.dumps(schema)})
+    for rows, length, items in ((3, 1000, 50), (0, 0, 0), (500, 0, 0), (1, 5000, 300), (200, 30, 3), (1, 0, 0)):
+        values = [{"t": "é" * length, "a": [{"k": "v" * n} for n in range(items)]} for _ in range(rows)]
+
+        batch = decoder.decode([HEADER + encode(value) for value in values])
+
+        assert values == [
+            {**row, "a": [dict(one) for one in row["a"]]} for row in batch.drop_columns(["error"]).to_pylist()
+        ]
+
+
+BEHIND = """
+import ctypes, json, mmap, random
+import pyarrow as pa
+from serdes.arrow import BatchDecoder
+from serdes.avro import compile_encoder
+
+kinds = {"i": "int", "l": "long", "s": "string", "o": ["null", "string"], "b": "bytes", "a": {"type": "array", "items": "long"},
+  "m": {"type": "map", "values": "string"}, "e": {"type": "enum", "name": "E", "symbols": ["A", "B"]}, "f": "double",
+  "d": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}}
+page, chance = mmap.PAGESIZE, random.Random(5)
+memory = mmap.mmap(-1, 3 * page)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+if ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + 2 * page), page, 0):
+    raise OSError("no page can be closed")
+refused = 0
+for turn in range(400):
+    names = chance.sample(list(kinds), 4)
+    schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": n, "type": kinds[n]} for n in names]})
+    value = {"i": 7, "l": 10**chance.randrange(18), "s": "x" * chance.randrange(20), "o": chance.choice([None, "zürich"]),
+      "b": b"b", "a": [1, 2**40], "m": {"k": "v"}, "e": "B", "f": 1.5, "d": bytes(2)}
+    whole = compile_encoder(schema.replace(', "logicalType": "decimal"', ""))({n: value[n] for n in names})
+    damaged = bytearray(whole)
+    damaged[chance.randrange(len(whole))] = chance.randrange(256)
+    frames = [bytes(5 - 1) + b"\\1" + one for one in (whole, bytes(damaged), whole[: chance.randrange(len(whole))], whole)]
+    raw = b"".join(frames)
+    memory[2 * page - len(raw) : 2 * page] = raw
+    data = pa.foreign_buffer(start + 2 * page - len(raw), len(raw))
+    ends = [0]
+    for frame in frames:
+        ends.append(ends[-1] + len(frame))
+    array = pa.Array.from_buffers(pa.binary(), len(frames), [None, pa.py_buffer(pa.array(ends, pa.int32()).buffers()[1]), data])
+    batch = BatchDecoder(schema, {1: schema}).decode(array)
+    batch.validate(full=True)
+    assert batch.column("error").is_null().to_pylist()[::3] == [True, True]
+    refused += 4 - batch.column("error").null_count
+print("refused" if refused > 400 else refused)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pages are closed by mprotect")
+def test_nothing_behind_the_frames_is_read():
+    """Frames that end where memory ends are decoded, whole and damaged: reading on would end the process."""
+    done = subprocess.run([sys.executable, "-c", BEHIND], capture_output=True, text=True, check=False)
+
+    assert (0, "refused\n") == (done.returncode, done.stdout), done.stderr
