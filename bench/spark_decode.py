@@ -8,10 +8,9 @@ import io
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import fastavro
 import pyarrow as pa
@@ -22,7 +21,7 @@ from pyspark.sql.functions import col, expr, struct, udf
 
 from bench.orders import frames, schema_text
 from bench.report import table
-from bench.spark_session import cpu_seconds, session
+from bench.spark_session import Job, Rate, best, in_turn, ratio, session
 from harness.jars import spark_avro_jars
 from harness.registry import RegistryNode
 from serdes.client import RegistryClient
@@ -37,28 +36,15 @@ __all__ = ["run"]
 ROWS = 2_000_000
 PLAIN_ROWS = 200_000
 """For the plain Python UDF, which is slower by so much."""
-ROUNDS = 4
+ROUNDS = 5
 """Of all ways in turn, after one to warm up: what else the machine does falls on each of them alike."""
 _READER = 2
 _FEW = ["id", "customer", "price", "status", "total"]
 _NATIVE = "`from_avro(substring(value, 6))`, one schema"
 _PLAIN = "plain Python UDF with fastavro, one schema"
 _FREE = "a Python decoder that costs nothing"
-
-
-class Way(NamedTuple):
-    """Frames, how many, and what is made of them."""
-
-    frames: DataFrame
-    rows: int
-    column: Column
-
-
-class Rate(NamedTuple):
-    """What a run took."""
-
-    rows_per_second: float
-    cpu_microseconds: float
+_JVM = "`decode` in the JVM, 3 writer schemas"
+_COMPARED = {"to plain UDF": _PLAIN, "to from_avro": _NATIVE, "to the JVM, 3": _JVM, "to free Python": _FREE}
 
 
 def run() -> str:
@@ -69,29 +55,26 @@ def run() -> str:
         spark = session(Path(folder), spark_avro_jars())
         try:
             install(spark, registry=node.url)
-            best = _interleaved(_ways(node.url, ids, spark, folder))
+            rates = in_turn(_jobs(node.url, ids, spark, folder), 1, ROUNDS)
         finally:
             spark.stop()
-    rows = [
-        [
-            name,
-            f"{rate.rows_per_second:,.0f}",
-            f"{rate.cpu_microseconds:.2f}",
-            f"{rate.rows_per_second / best[_PLAIN].rows_per_second:.1f}",
-            f"{rate.rows_per_second / best[_NATIVE].rows_per_second:.2f}",
-            f"{rate.rows_per_second / best[_FREE].rows_per_second:.2f}",
-        ]
-        for name, rate in best.items()
-    ]
-    head = ["way", "rows/s", "CPU µs a row", "to plain UDF", "to from_avro", "to free Python"]
+    rows = [_row(name, each, rates) for name, each in rates.items()]
+    head = ["way", "rows/s", "CPU µs a row", *_COMPARED]
     scale = (
         f"{ROWS:,} orders of 20 fields ({PLAIN_ROWS:,} through the plain UDF), cached, local[2], "
-        f"best of {ROUNDS} rounds in turn"
+        f"{ROUNDS} rounds in turn after one to warm up: the best of each, and the median of what it is to another way "
+        "in the same round"
     )
     return f"{scale}.\n\n{table(head, rows)}"
 
 
-def _ways(url: str, ids: dict[int, int], spark: SparkSession, folder: str) -> dict[str, Way]:
+def _row(name: str, rates: list[Rate], all_rates: dict[str, list[Rate]]) -> list[str]:
+    top = best(rates)
+    ratios = [ratio(rates, all_rates[other]) for other in _COMPARED.values()]
+    return [name, f"{top.rows_per_second:,.0f}", f"{top.cpu_microseconds:.2f}", *(f"{one:.2f}" for one in ratios)]
+
+
+def _jobs(url: str, ids: dict[int, int], spark: SparkSession, folder: str) -> dict[str, Job]:
     few, mixed = {_READER: ids[_READER]}, {n: ids[n] for n in (1, 2, 3)}
     large = {
         name: _cached(spark, folder, name, given, ROWS)
@@ -102,21 +85,24 @@ def _ways(url: str, ids: dict[int, int], spark: SparkSession, folder: str) -> di
     def ours(path: Any, **options: Any) -> Column:
         return decode("value", registry=url, schema_id=ids[_READER], path=path, **options)
 
+    def made(frames: DataFrame, count: int, column: Column) -> Job:
+        return Job(frames.select(column.alias("order")), count)
+
     native = from_avro(expr("substring(value, 6)"), schema_text(_READER))
     return {
-        _NATIVE: Way(large["one"], ROWS, native),
-        _PLAIN: Way(small, PLAIN_ROWS, _plain_udf(spark)("value")),
-        "`decode` in the JVM, one schema": Way(large["one"], ROWS, ours("jvm")),
-        "`decode` in the JVM, 3 writer schemas": Way(large["three"], ROWS, ours("jvm")),
-        "`decode` in the JVM, 50 writer schemas": Way(large["fifty"], ROWS, ours("jvm")),
-        "`decode` in the JVM, 3 writer schemas, five columns": Way(large["three"], ROWS, ours("jvm", columns=_FEW)),
-        "`from_avro`, one schema, five columns selected": Way(large["one"], ROWS, struct(*(native[n] for n in _FEW))),
-        "`decode` in Python, one schema": Way(large["one"], ROWS, ours("python")),
-        "`decode` in Python, 3 writer schemas": Way(large["three"], ROWS, ours("python")),
-        "`decode` in Python, 50 writer schemas": Way(large["fifty"], ROWS, ours("python")),
-        _FREE: Way(large["three"], ROWS, _costless(url, ids[_READER])),
-        "`decode` in Python, 3 writer schemas, five columns": Way(large["three"], ROWS, ours("python", columns=_FEW)),
-        f"{_FREE}, five columns": Way(large["three"], ROWS, _costless(url, ids[_READER], _FEW)),
+        _NATIVE: made(large["one"], ROWS, native),
+        _PLAIN: made(small, PLAIN_ROWS, _plain_udf(spark)("value")),
+        "`decode` in the JVM, one schema": made(large["one"], ROWS, ours("jvm")),
+        _JVM: made(large["three"], ROWS, ours("jvm")),
+        "`decode` in the JVM, 50 writer schemas": made(large["fifty"], ROWS, ours("jvm")),
+        "`decode` in the JVM, 3 writer schemas, five columns": made(large["three"], ROWS, ours("jvm", columns=_FEW)),
+        "`from_avro`, one schema, five columns selected": made(large["one"], ROWS, struct(*(native[n] for n in _FEW))),
+        "`decode` in Python, one schema": made(large["one"], ROWS, ours("python")),
+        "`decode` in Python, 3 writer schemas": made(large["three"], ROWS, ours("python")),
+        "`decode` in Python, 50 writer schemas": made(large["fifty"], ROWS, ours("python")),
+        _FREE: made(large["three"], ROWS, _costless(url, ids[_READER])),
+        "`decode` in Python, 3 writer schemas, five columns": made(large["three"], ROWS, ours("python", columns=_FEW)),
+        f"{_FREE}, five columns": made(large["three"], ROWS, _costless(url, ids[_READER], _FEW)),
     }
 
 
@@ -141,26 +127,6 @@ def _plain_udf(spark: SparkSession) -> Callable[[str], Column]:
     kind = empty.select(from_avro("value", text).alias("order")).schema["order"].dataType
     schema = fastavro.parse_schema(json.loads(text))
     return udf(lambda frame: fastavro.schemaless_reader(io.BytesIO(frame[5:]), schema), kind)
-
-
-def _interleaved(ways: dict[str, Way]) -> dict[str, Rate]:
-    """The best of each over some rounds, after one to warm up."""
-    for way in ways.values():
-        _rate(way)
-    rounds = [{name: _rate(way) for name, way in ways.items()} for _ in range(ROUNDS)]
-    return {
-        name: Rate(
-            max(rates[name].rows_per_second for rates in rounds), min(rates[name].cpu_microseconds for rates in rounds)
-        )
-        for name in ways
-    }
-
-
-def _rate(way: Way) -> Rate:
-    cpu, started = cpu_seconds(), time.perf_counter()
-    way.frames.select(way.column.alias("order")).write.format("noop").mode("overwrite").save()
-    seconds, cpu = time.perf_counter() - started, cpu_seconds() - cpu
-    return Rate(way.rows / seconds, cpu / way.rows * 1e6)
 
 
 def _cached(spark: SparkSession, folder: str, name: str, ids: dict[int, int], count: int) -> DataFrame:

@@ -2,17 +2,16 @@
 
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from confluent_kafka import Producer
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import col, expr
 
 from bench.orders import frames, schema_text
 from bench.report import table
-from bench.spark_session import cpu_seconds, session
+from bench.spark_session import Job, Rate, best, in_turn, ratio, session
 from harness.jars import spark_avro_jars, spark_kafka_jars
 from harness.kafka import KafkaBroker
 from harness.registry import RegistryNode
@@ -24,10 +23,12 @@ __all__ = ["run"]
 
 ROWS = 600_000
 PARTITIONS = 2
-ROUNDS = 5
-WARM_UPS = 6
+ROUNDS = 9
+WARM_UPS = 14
 """The compiler of the JVM goes on improving what runs for some ten seconds each."""
 _READER = 2
+_RAW = "raw source, value only"
+_HEAD = ["way", "rows/s", "CPU µs a row, broker included", "to raw"]
 _TOPICS = {"mixed": (1, 2, 3), "one": (_READER,)}
 
 
@@ -46,47 +47,36 @@ def run() -> str:
         spark = session(Path(folder), [*spark_avro_jars(), *spark_kafka_jars()])
         try:
             install(spark, registry=node.url)
-            rates = _interleaved(_ways(spark, broker.bootstrap, node.url, ids[_READER]))
+            rates = in_turn(_jobs(spark, broker.bootstrap, node.url, ids[_READER]), WARM_UPS, ROUNDS)
         finally:
             spark.stop()
-    raw = rates["raw source, value only"]
-    rows = [[name, f"{rate:,.0f}", f"{cpu:.2f}", f"{rate / raw[0]:.2f}"] for name, (rate, cpu) in rates.items()]
+    rows = [_row(name, each, rates[_RAW]) for name, each in rates.items()]
     scale = (
         f"{ROWS:,} records of some 200 bytes in {PARTITIONS} partitions, local[2], "
-        f"best of {ROUNDS} rounds in turn after {WARM_UPS} to warm up"
+        f"{ROUNDS} rounds in turn after {WARM_UPS} to warm up: the best of each, and the median of "
+        "what it is to the raw source in the same round"
     )
-    return f"{scale}.\n\n{table(['way', 'rows/s', 'CPU µs a row, broker included', 'to raw'], rows)}"
+    return f"{scale}.\n\n{table(_HEAD, rows)}"
 
 
-def _ways(spark: SparkSession, bootstrap: str, url: str, reader: int) -> dict[str, DataFrame]:
-    def of(topic: str, column: Column) -> DataFrame:
+def _row(name: str, rates: list[Rate], raw: list[Rate]) -> list[str]:
+    top = best(rates)
+    return [name, f"{top.rows_per_second:,.0f}", f"{top.cpu_microseconds:.2f}", f"{ratio(rates, raw):.2f}"]
+
+
+def _jobs(spark: SparkSession, bootstrap: str, url: str, reader: int) -> dict[str, Job]:
+    def of(topic: str, column: Column) -> Job:
         source = spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
-        return source.load().select(column.alias("order"))
+        return Job(source.load().select(column.alias("order")), ROWS)
 
     ours = decode("value", registry=url, schema_id=reader, path="jvm")
     return {
-        "raw source, value only": of("mixed", col("value")),
+        _RAW: of("mixed", col("value")),
         "`decode` in the JVM, 3 writer schemas": of("mixed", ours),
         "`from_avro(substring(value, 6))`, one schema": of(
             "one", from_avro(expr("substring(value, 6)"), schema_text(reader))
         ),
     }
-
-
-def _interleaved(ways: dict[str, DataFrame]) -> dict[str, tuple[float, float]]:
-    """Rows a second and µs of CPU a row, the best of some rounds after some to warm up."""
-    for _ in range(WARM_UPS):
-        for rows in ways.values():
-            _rate(rows)
-    rates = [{name: _rate(rows) for name, rows in ways.items()} for _ in range(ROUNDS)]
-    return {name: (max(each[name][0] for each in rates), min(each[name][1] for each in rates)) for name in ways}
-
-
-def _rate(rows: DataFrame) -> tuple[float, float]:
-    cpu, started = cpu_seconds(), time.perf_counter()
-    rows.write.format("noop").mode("overwrite").save()
-    seconds, cpu = time.perf_counter() - started, cpu_seconds() - cpu
-    return ROWS / seconds, cpu / ROWS * 1e6
 
 
 def _fill(bootstrap: str, topic: str, ids: dict[int, int]) -> None:

@@ -1,13 +1,31 @@
-"""What the Spark measurements share: a session, and the CPU time of everything below this process."""
+"""What the Spark measurements share: a session, and what a job takes of time and of CPU time."""
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
+from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["cpu_seconds", "session"]
+__all__ = ["Job", "Rate", "best", "in_turn", "ratio", "session"]
+
+
+class Job(NamedTuple):
+    """Rows to make and throw away, and how many they are."""
+
+    rows: DataFrame
+    number: int
+
+
+class Rate(NamedTuple):
+    """What a job took."""
+
+    rows_per_second: float
+    cpu_microseconds: float
+    """A row, of the JVM, its workers and whatever else runs below this process."""
 
 
 def session(folder: Path, jars: Sequence[Path]) -> SparkSession:
@@ -30,7 +48,33 @@ def session(folder: Path, jars: Sequence[Path]) -> SparkSession:
     return spark
 
 
-def cpu_seconds() -> float:
+def in_turn(jobs: dict[str, Job], warm_ups: int, rounds: int) -> dict[str, list[Rate]]:
+    """What each job takes in some rounds, in each of which all have their turn, after some to warm up."""
+    for _ in range(warm_ups):
+        for job in jobs.values():
+            _measure(job)
+    made = [{name: _measure(job) for name, job in jobs.items()} for _ in range(rounds)]
+    return {name: [each[name] for each in made] for name in jobs}
+
+
+def best(rates: list[Rate]) -> Rate:
+    """The most rows a second, and the least CPU time a row."""
+    return Rate(max(rate.rows_per_second for rate in rates), min(rate.cpu_microseconds for rate in rates))
+
+
+def ratio(rates: list[Rate], others: list[Rate]) -> float:
+    """How many times as many rows a second: the median of what it was in each round."""
+    return median(a.rows_per_second / b.rows_per_second for a, b in zip(rates, others, strict=True))
+
+
+def _measure(job: Job) -> Rate:
+    cpu, started = _cpu_seconds(), time.perf_counter()
+    job.rows.write.format("noop").mode("overwrite").save()
+    seconds, cpu = time.perf_counter() - started, _cpu_seconds() - cpu
+    return Rate(job.number / seconds, cpu / job.number * 1e6)
+
+
+def _cpu_seconds() -> float:
     """What all processes below this one have used so far: the JVM and its workers."""
     ticks, below = 0, {os.getpid()}
     stats = [_stat(file) for file in Path("/proc").glob("[0-9]*/stat")]

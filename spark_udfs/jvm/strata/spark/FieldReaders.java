@@ -18,7 +18,7 @@ import org.slf4j.LoggerFactory;
  */
 final class FieldReaders {
     /** After so many records a program is worth a class of its own. */
-    static volatile int worthwhile = 2000;
+    static volatile int worthwhile = 1000;
 
     private static final Logger LOG = LoggerFactory.getLogger(FieldReaders.class);
     private static final int MAX_CLASSES = 256;
