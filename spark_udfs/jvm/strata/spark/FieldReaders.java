@@ -42,7 +42,7 @@ final class FieldReaders {
      * several are read from the same bytes, and of very many.
      */
     static FieldReader of(Step[] steps, int size) {
-        boolean isShared = Arrays.stream(steps).anyMatch(step -> step.isShared);
+        boolean isShared = Arrays.stream(steps).anyMatch(Step::isShared);
         if (isShared || steps.length > MAX_FIELDS || !RowBuffer.LITTLE) {
             return null;
         }

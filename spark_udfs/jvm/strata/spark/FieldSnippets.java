@@ -204,19 +204,19 @@ final class FieldSnippets {
         from += length;
         """;
 
-    private static final Map<Integer, String> SCALARS = Map.of(
-        Shortcut.NUMBER, NUMBER,
-        Shortcut.FIXED, FIXED,
-        Shortcut.FLAG, FLAG,
-        Shortcut.TEXT, TEXT,
-        Shortcut.SYMBOL, SYMBOL,
-        Shortcut.DECIMAL, DECIMAL,
-        Shortcut.SKIPPED_BYTES, SKIPPED_BYTES);
+    private static final Map<Shortcut.Kind, String> SCALARS = Map.of(
+        Shortcut.Kind.NUMBER, NUMBER,
+        Shortcut.Kind.FIXED, FIXED,
+        Shortcut.Kind.FLAG, FLAG,
+        Shortcut.Kind.TEXT, TEXT,
+        Shortcut.Kind.SYMBOL, SYMBOL,
+        Shortcut.Kind.DECIMAL, DECIMAL,
+        Shortcut.Kind.SKIPPED_BYTES, SKIPPED_BYTES);
 
     private FieldSnippets() {}
 
-    /** Of a kind of {@link Shortcut}, {@link Shortcut#OTHER} excepted. */
-    static String of(int kind) {
+    /** Of any kind but {@code OTHER}. */
+    static String of(Shortcut.Kind kind) {
         return SCALARS.get(kind);
     }
 }

@@ -62,7 +62,7 @@ final class FieldSource {
     }
 
     private String field(int i, FieldShape field) {
-        String setNull = field.isSkipped() ? "" : "out.putNull(row, " + field.slot() + ", " + field.place() + ");";
+        String setNull = field.isSkipped() ? "" : "out.putNull(row, " + field.slot() + ", " + place(field) + ");";
         String optional = FieldSnippets.OPTIONAL
             .replace("{null}", "" + field.nullByte())
             .replace("{other}", "" + (2 - field.nullByte()))
@@ -74,9 +74,14 @@ final class FieldSource {
             .replace("{i}", "" + i);
     }
 
-    private static String usual(FieldShape field) {
-        String put = field.isSkipped() ? FieldSnippets.IGNORE : "RowBuffer.put(made, row + " + field.place() + ", ";
-        if (field.shortcut().kind() == Shortcut.OTHER) {
+    /** Of the slot's word, from where the row begins. */
+    private int place(FieldShape field) {
+        return RowBuffer.nullBytes(size) + 8 * field.slot();
+    }
+
+    private String usual(FieldShape field) {
+        String put = field.isSkipped() ? FieldSnippets.IGNORE : "RowBuffer.put(made, row + " + place(field) + ", ";
+        if (field.shortcut().kind() == Shortcut.Kind.OTHER) {
             return FieldSnippets.OTHER;
         }
         return switch (field.holds()) {
@@ -102,7 +107,7 @@ final class FieldSource {
     }
 
     private static String map(Shortcut value) {
-        boolean isPrefixed = value.kind() == Shortcut.TEXT || value.kind() == Shortcut.DECIMAL;
+        boolean isPrefixed = value.kind() == Shortcut.Kind.TEXT || value.kind() == Shortcut.Kind.DECIMAL;
         return FieldSnippets.MAP
             .replace("{most}", "" + MAX_ENTRIES)
             .replace("{key}", scalar(Shortcut.text(), FieldSnippets.PUT_ITEM, "keys"))
@@ -112,19 +117,19 @@ final class FieldSource {
 
     private String byNode(int i, FieldShape field) {
         if (field.holds() == FieldShape.Holds.SYMBOL) {
-            member(i, "Scalars.EnumNode", "symbols");
+            member(i, "Scalars.EnumNode", "symbols", "inner");
         }
         if (field.isSkipped()) {
-            member(i, "Skip", "skip");
+            member(i, "Skip", "skip", "skip");
             return "skip{i}.pass(in);";
         }
-        member(i, "Node", "value");
+        member(i, "Node", "value", "value");
         return "out.putField(row, " + size + ", " + field.slot() + ", value{i}.read(in, out, row));";
     }
 
-    /** A member of a step that the class keeps. */
-    private void member(int i, String type, String name) {
-        members.append("private final ").append(type).append(' ').append(name).append(i).append(";\n");
-        constructor.append(name).append(i).append(" = steps[").append(i).append("].").append(name).append(";\n");
+    /** What the class keeps of a step. */
+    private void member(int i, String type, String name, String method) {
+        members.append("private final %s %s%d;\n".formatted(type, name, i));
+        constructor.append("%s%d = (%s) steps[%d].%s();\n".formatted(name, i, type, i, method));
     }
 }

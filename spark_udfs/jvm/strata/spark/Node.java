@@ -24,7 +24,7 @@ abstract class Node {
         return false;
     }
 
-    /** How it is read without a call, {@link Shortcut#NONE} if it is not so simple. */
+    /** How made code reads it, {@link Shortcut#NONE} if it is not so simple. */
     Shortcut shortcut() {
         return Shortcut.NONE;
     }

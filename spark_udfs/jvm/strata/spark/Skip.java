@@ -13,7 +13,7 @@ import org.apache.avro.Schema;
 abstract class Skip {
     abstract void pass(Cursor in);
 
-    /** How it is done without a call. */
+    /** How made code does it. */
     Shortcut shortcut() {
         return Shortcut.NONE;
     }
