@@ -22,7 +22,7 @@ from serdes.arrow import ColumnTooLarge, Style, read_schema
 from serdes.arrow.programs import UNKNOWN
 from serdes.avro_schema import Node
 from serdes.client import RegistryClient, Schema
-from serdes.errors import SchemaError, SerdeError
+from serdes.errors import SerdeError
 from spark_udfs.names import Name, Names, has_guids, records
 from spark_udfs.outcomes import (
     UNKNOWN_GUID,
@@ -33,7 +33,7 @@ from spark_udfs.outcomes import (
     finished,
     is_unknown,
     not_usable,
-    reference_refused,
+    reading_references,
     schema_named,
 )
 from spark_udfs.plan import Plan
@@ -141,11 +141,7 @@ def _writers(client: RegistryClient) -> Callable[[Name], Schema | Node]:
             if is_unknown(error):
                 raise
             raise not_usable(name, error) from None
-        try:
+        with reading_references(name):
             return read_schema(client, schema)
-        except SchemaError:
-            raise
-        except SerdeError as error:
-            raise reference_refused(name, error) from None
 
     return find

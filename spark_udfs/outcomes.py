@@ -3,7 +3,8 @@
 Rules of this file: the same for every format; nothing is decoded here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -19,7 +20,7 @@ from spark_udfs.names import Name
 from spark_udfs.plan import Mode, Plan
 
 __all__ = ["UNKNOWN_GUID", "FrameRefused", "Refusal", "RegistryNotUsable", "client_of", "finished", "not_usable"]
-__all__ += ["is_unknown", "reference_refused", "schema_named"]
+__all__ += ["is_unknown", "reading_references", "schema_named"]
 
 UNKNOWN_GUID = "unknown schema guid"
 
@@ -72,11 +73,22 @@ def not_usable(name: Name, error: SerdeError) -> RegistryNotUsable:
     return RegistryNotUsable(f"{_told(name)} could not be looked up: {error}")
 
 
-def reference_refused(name: Name, error: SerdeError) -> SchemaError | RegistryNotUsable:
-    """What a schema is whose references could not be read: one that cannot be used, when the registry has them not."""
-    if isinstance(error, RegistryError) and error.status == _NOT_FOUND:
-        return SchemaError(f"a reference leads nowhere: {error}")
-    return not_usable(name, error)
+@contextmanager
+def reading_references(name: Name) -> Iterator[None]:
+    """Tell what goes wrong while all that a schema refers to is read.
+
+    Raises:
+        SchemaError: the schema cannot be used; so when the registry does not have what it refers to.
+        RegistryNotUsable: the registry did not answer, or not as one.
+    """
+    try:
+        yield
+    except SchemaError:
+        raise
+    except SerdeError as error:
+        if isinstance(error, RegistryError) and error.status == _NOT_FOUND:
+            raise SchemaError(f"a reference leads nowhere: {error}") from None
+        raise not_usable(name, error) from None
 
 
 def finished(

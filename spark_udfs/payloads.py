@@ -30,7 +30,7 @@ from spark_udfs.outcomes import (
     finished,
     is_unknown,
     not_usable,
-    reference_refused,
+    reading_references,
     schema_named,
 )
 from spark_udfs.plan import Plan
@@ -239,14 +239,10 @@ class _Heads:
         if schema.format != self._reader.format:
             return Refused(f"writer schema is {schema.format}")
         try:
-            return self._reader.writer(self._client, schema)
+            with reading_references(named):
+                return self._reader.writer(self._client, schema)
         except SchemaError as error:
             return Refused("unusable writer schema", str(error))
-        except SerdeError as error:
-            refused = reference_refused(named, error)
-            if isinstance(refused, SchemaError):
-                return Refused("unusable writer schema", str(refused))
-            raise refused from None
 
     def _schema(self, named: Name) -> Schema:
         try:

@@ -77,14 +77,9 @@ final class Cursor {
         return (long) LONGS.get(bytes, at);
     }
 
-    /** The same where fewer than eight bytes are left: zeros are added. */
-    static long lastWord(byte[] bytes, int at, int end) {
-        return word(bytes, end - 8) >>> 8 * (8 - end + at);
-    }
-
-    /** The next eight bytes, or as many as there are and then zeros. */
+    /** The same, with zeros for what is not there any more; at least eight bytes stand before {@code end}. */
     static long wordBefore(byte[] bytes, int at, int end) {
-        return at <= end - Long.BYTES ? word(bytes, at) : lastWord(bytes, at, end);
+        return at <= end - Long.BYTES ? word(bytes, at) : word(bytes, end - 8) >>> 8 * (8 - end + at);
     }
 
     /** How many bytes the number takes with which a word begins; more than 8 when it does not end in it. */
