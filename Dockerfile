@@ -1,7 +1,7 @@
 # The registry alone: no client serdes extras, no Spark, no tests.
 FROM python:3.13-slim AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY registry registry
 COPY compat compat
 COPY storage storage

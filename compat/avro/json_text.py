@@ -43,7 +43,9 @@ def read_json(text: str, limits: Limits) -> Json:
     except (ValueError, RecursionError) as error:
         raise SchemaParseError(f"Not valid JSON: {error}") from None
     if text[end:].strip(_CONTROLS):
-        raise SchemaParseError(f"Dangling content after the end of the schema: {excerpt(text[end:].strip(_CONTROLS))}")
+        raise SchemaParseError(
+            f"Expected nothing after the end of the schema, got {excerpt(text[end:].strip(_CONTROLS))}"
+        )
     return value
 
 

@@ -93,17 +93,18 @@ class _Parser:
         self._fields = 0
         self._path: list[str] = []  # the fields around the place that is being read, for error messages
         self._open: tuple[str, ...] = ()  # the records around it
-        self._forward: dict[int, Reference] = {}  # by their ids
+        self._forward: dict[int, tuple[Reference, str]] = {}  # by their ids, each with the fields around it
         self._unsure: list[tuple[str, Node, Json, frozenset[str]]] = []  # defaults to be checked again at the end
 
     def finish(self) -> None:
         """Settle what had to wait until every name was known."""
-        for reference in self._forward.values():
+        for reference, field in self._forward.values():
             if reference.full not in self.names:
-                raise SchemaParseError(f"Undefined schema: {excerpt(reference.full)}")
-        for name, node, value, unfinished in self._unsure:
+                message = f"Unknown type {excerpt(reference.full)}: define it here, or refer to the schema that does"
+                raise _fault(message, field)
+        for field, node, value, unfinished in self._unsure:
             if not DefaultCheck(self.names, self._limits, unfinished=unfinished).accepts(node, value):
-                raise self._invalid_default(name, node, value)
+                raise self._invalid_default(field, node, value)
 
     def node(self, json: Json, namespace: str) -> Node:
         """Read a type: a name, an object or a union."""
@@ -113,14 +114,14 @@ class _Parser:
         if isinstance(json, dict):
             kind = json.get("type")
             if not isinstance(kind, str):
-                raise self._fault(f"No type: {_shown(json)}")
+                raise self._fault(f'A type written as an object needs a "type" that is a string: {_shown(json)}')
             if kind in PRIMITIVES:
                 return PrimitiveType(kind, _properties(json, _SCHEMA_WORDS))
             build = _BUILDERS.get(kind)
             return build(self, json, namespace) if build else self._reference(kind, namespace)
         if isinstance(json, list):
             return self._union(json, namespace)
-        raise self._fault(f"Not a schema: {_shown(json)}")
+        raise self._fault(f"Expected a type (a name, an object or an array of types), got {_shown(json)}")
 
     def _reference(self, text: str, namespace: str) -> Node:
         if text in PRIMITIVES:
@@ -130,7 +131,7 @@ class _Parser:
             if known in self.names:
                 return Reference(known)
         reference = Reference(full)
-        self._forward[id(reference)] = reference
+        self._forward[id(reference)] = reference, self._field_path()
         return reference
 
     def _union(self, json: list[Json], namespace: str) -> Node:
@@ -140,39 +141,41 @@ class _Parser:
         seen: set[str] = set()
         for branch in branches:
             if isinstance(branch, UnionType):
-                raise self._fault(f"Nested union: {_shown(json)}")
+                raise self._fault(
+                    f"A union cannot be a branch of a union; list its branches in the outer one: {_shown(json)}"
+                )
             name = _branch_name(branch)
             if name in seen:
-                raise self._fault(f"Duplicate in union: {name}")
+                raise self._fault(f"The union has two branches of type {name}; keep one")
             seen.add(name)
         return UnionType(branches)
 
     def _array(self, json: _Object, namespace: str) -> Node:
         if "items" not in json:
-            raise self._fault(f"Array has no items type: {_shown(json)}")
+            raise self._fault(f'An array needs "items", the type of its elements: {_shown(json)}')
         return ArrayType(self.node(json["items"], namespace), _properties(json, _SCHEMA_WORDS))
 
     def _map(self, json: _Object, namespace: str) -> Node:
         if "values" not in json:
-            raise self._fault(f"Map has no values type: {_shown(json)}")
+            raise self._fault(f'A map needs "values", the type of its values: {_shown(json)}')
         return MapType(self.node(json["values"], namespace), _properties(json, _SCHEMA_WORDS))
 
     def _enum(self, json: _Object, namespace: str) -> Node:
         name = self._type_name(json, namespace)
         symbols = json.get("symbols")
         if not isinstance(symbols, list):
-            raise self._fault(f"Enum has no symbols: {_shown(json)}")
+            raise self._fault(f'Enum {name.full} needs "symbols", an array of strings: {_shown(json)}')
         if len(symbols) > self._limits.symbols:
             raise self._fault(f"An enum of {len(symbols)} symbols, more than the {self._limits.symbols} allowed")
         for symbol in symbols:
             if not isinstance(symbol, str):
-                raise self._fault(f"Enum symbol not a string: {_shown(symbol)}")
+                raise self._fault(f"Symbols of enum {name.full} must be strings, got {_shown(symbol)}")
             self._check_name(symbol, "Enum symbol")
         if len(set(symbols)) < len(symbols):
-            raise self._fault(f"Duplicate enum symbol: {_first_repeated(symbols)}")
+            raise self._fault(f"Enum {name.full} lists the symbol {_first_repeated(symbols)} twice; keep one")
         default = _text(json, "default")
         if default is not None and default not in symbols:
-            raise self._fault(f"The enum default {default!r} is not one of the symbols of {name.full}")
+            raise self._fault(f"The default of enum {name.full} must be one of its symbols, got {excerpt(default)!r}")
         properties = _properties(json, _ENUM_WORDS)
         aliases = self._type_aliases(json, name)
         return self._define(EnumType(name, _text(json, "doc"), aliases, tuple(symbols), default, properties))
@@ -181,7 +184,7 @@ class _Parser:
         name = self._type_name(json, namespace)
         size = json.get("size")
         if type(size) is not int or not 0 <= size <= _LARGEST_SIZE:
-            raise self._fault(f"Invalid or no size: {_shown(json)}")
+            raise self._fault(f'Fixed {name.full} needs "size", an integer from 0 to {_LARGEST_SIZE}: {_shown(json)}')
         properties = _properties(json, _SCHEMA_WORDS)
         return self._define(FixedType(name, _text(json, "doc"), self._type_aliases(json, name), size, properties))
 
@@ -189,7 +192,7 @@ class _Parser:
         name = self._type_name(json, namespace)
         texts = json.get("fields")
         if not isinstance(texts, list):
-            raise self._fault(f"Record has no fields: {_shown(json)}")
+            raise self._fault(f'Record {name.full} needs "fields", an array: {_shown(json)}')
         self._fields += len(texts)
         if self._fields > self._limits.fields:
             raise self._fault(f"More than the {self._limits.fields} fields allowed")
@@ -198,7 +201,7 @@ class _Parser:
         for text in texts:
             field = self._field(text, name)
             if field.name in fields:
-                raise self._fault(f"Duplicate field {field.name} in record {name.full}")
+                raise self._fault(f"Record {name.full} has two fields called {field.name}; rename one")
             fields[field.name] = field
         self._open = around
         properties = _properties(json, _SCHEMA_WORDS)
@@ -209,47 +212,47 @@ class _Parser:
     def _field(self, json: Json, record: Name) -> Field:
         name = _text(json, "name") if isinstance(json, dict) else None
         if name is None:
-            raise self._fault(f"No field name: {_shown(json)}")
+            raise self._fault(f'A field needs a "name" that is a string: {_shown(json)}')
         self._path.append(name)
         if "type" not in json:
-            raise self._fault(f"No field type: {_shown(json)}")
+            raise self._fault(f'The field needs a "type": {_shown(json)}')
         node = self.node(json["type"], record.namespace)
         order = "ascending"
         if "order" in json:
             order = _ORDERS.get((_text(json, "order") or "").upper(), "")
             if not order:
-                raise self._fault(f"No such order: {_shown(json['order'])}")
+                raise self._fault(f"Expected the order ascending, descending or ignore, got {_shown(json['order'])}")
         self._check_name(name, "Field name")
-        default = self._default(name, node, json) if "default" in json else MISSING
+        default = self._default(node, json) if "default" in json else MISSING
         properties = _properties(json, _FIELD_WORDS)
         field = Field(name, node, _text(json, "doc"), default, order, self._alias_texts(json), properties)
         self._path.pop()
         return field
 
-    def _default(self, name: str, node: Node, json: _Object) -> Json:
+    def _default(self, node: Node, json: _Object) -> Json:
         value = json["default"]
         if isinstance(node, PrimitiveType) and node.kind in ("float", "double") and isinstance(value, str):
             number = parse_java_double(value)
             if number is None:
-                raise self._invalid_default(name, node, value)
+                raise self._invalid_default(self._field_path(), node, value)
             value = number
         if self._strict:
             check = DefaultCheck(self.names, self._limits, undefined=self._forward)
             if not check.accepts(node, value):
-                raise self._invalid_default(name, node, value)
+                raise self._invalid_default(self._field_path(), node, value)
             if check.undefined_seen:
-                self._unsure.append((name, node, value, frozenset(self._open)))
+                self._unsure.append((self._field_path(), node, value, frozenset(self._open)))
         return value
 
     def _type_name(self, json: _Object, namespace: str) -> Name:
         text = _text(json, "name")
         if text is None:
-            raise self._fault(f"No name in schema: {_shown(json)}")
+            raise self._fault(f'A type of kind {json["type"]} needs a "name" that is a string: {_shown(json)}')
         space = _text(json, "namespace")
         name = make_name(text, namespace if space is None else space)
         self._check_name(name.simple, "Name")
         if name.full in PRIMITIVES:
-            raise self._fault(f"Schemas may not be named after primitives: {name.full}")
+            raise self._fault(f"A type cannot be called {name.full}, the name of a primitive type; choose another name")
         if name.namespace:
             for part in name.namespace.split("."):
                 self._check_name(part, "Namespace part")
@@ -269,10 +272,10 @@ class _Parser:
             return ()
         texts = json["aliases"]
         if not isinstance(texts, list):
-            raise self._fault(f"Aliases are not an array: {_shown(texts)}")
+            raise self._fault(f'"aliases" must be an array of strings, got {_shown(texts)}')
         for text in texts:
             if not isinstance(text, str):
-                raise self._fault(f"Alias not a string: {_shown(text)}")
+                raise self._fault(f'"aliases" must be an array of strings, got {_shown(text)} in it')
         return tuple(dict.fromkeys(texts))
 
     def _define(self, node: _NamedT) -> _NamedT:
@@ -283,7 +286,7 @@ class _Parser:
                 raise self._fault(f"More than the {self._limits.types} named types allowed")
             self.names[full] = node
         elif not same_structure(known, node, self.names, self._limits, forward=self._forward):
-            raise self._fault(f"Can't redefine: {full}")
+            raise self._fault(f"Type {full} is defined twice, in different ways; rename one, or repeat only the name")
         return node
 
     def _check_name(self, text: str, what: str) -> None:
@@ -291,18 +294,19 @@ class _Parser:
             raise self._fault(f"{what} {excerpt(text)!r} is invalid: {fault}")
 
     def _fault(self, message: str) -> SchemaParseError:
-        where = f" (in field {excerpt('.'.join(self._path))})" if self._path else ""
-        return SchemaParseError(f"{message}{where}")
+        return _fault(message, self._field_path())
 
-    def _invalid_default(self, name: str, node: Node, value: Json) -> SchemaParseError:
-        """Words of the reference, which its users know and look for."""
+    def _field_path(self) -> str:
+        return ".".join(self._path)
+
+    def _invalid_default(self, field: str, node: Node, value: Json) -> SchemaParseError:
         try:
             expected = print_schema(node, self.names, self._limits)
         except OutOfTime:
             raise
         except (KeyError, SchemaParseError):  # it uses a name that is not defined yet, or is too deep alone
             expected = f'"{node.full}"' if isinstance(node, Reference) else f'"{node.kind}"'
-        return SchemaParseError(f"Invalid default for field {name}: {_shown(value)} not a {excerpt(expected)}")
+        return _fault(f"The default must be of the type {excerpt(expected)}, got {_shown(value)}", field)
 
 
 _BUILDERS: Final[Mapping[str, Callable[[_Parser, _Object, str], Node]]] = {
@@ -326,6 +330,10 @@ def _text(json: _Object, key: str) -> str | None:
     """A text attribute; one that is no text counts as absent."""
     value = json.get(key)
     return value if isinstance(value, str) else None
+
+
+def _fault(message: str, field: str) -> SchemaParseError:
+    return SchemaParseError(f"{message} (in field {excerpt(field)})" if field else message)
 
 
 def _shown(json: Json) -> str:

@@ -62,7 +62,7 @@ def _named(root: Json) -> Dialect | None:
     """
     uri = root.get("$schema", "") if isinstance(root, dict) else ""
     if not isinstance(uri, str):
-        raise SchemaParseError("'$schema' is not a string")
+        raise SchemaParseError("'$schema' must be a string")
     scheme, _, rest = uri.partition("://")
     if scheme not in ("http", "https"):
         return None

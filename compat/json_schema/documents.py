@@ -13,6 +13,7 @@ from compat.schema import SchemaParseError
 __all__ = ["NOT_SCHEMAS", "Documents", "Place"]
 
 NOT_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})  # keywords that hold values
+_MODERN_VALUES: Final = frozenset({"enum", "const"})  # the newer loader finds names in the others as well
 
 
 class Place(NamedTuple):
@@ -41,20 +42,16 @@ class Documents:
         self.has_references = bool(references)
         for name, value in references.items():
             self._documents.append(self._document(value, name, dialect_within(value, self._dialect)))
-        for number, document in enumerate(self._documents):
+        self._taken: dict[str, Json] = {}  # by name, the schemas of the documents that are in use
+        self._in_use: set[int] = set()
+        for number in range(len(self._documents)):
+            whole = self._whole(number)
             if number:
-                place = Place(document.root, document.uri, number, document.dialect)
-                for name in (document.uri, urljoin(self._documents[0].uri, document.uri)):
-                    self._names.setdefault(name.removesuffix("#"), place)
-            for place, name in _named(Place(document.root, document.uri, number, document.dialect)):
-                known = self._names.setdefault(name, place)
-                if (
-                    place.dialect.modern
-                    and not _is_dynamic(place, name)
-                    and known.document == number
-                    and known.value is not place.value
-                ):
-                    raise SchemaParseError(f"Two schemas are called {excerpt(name)!r}")
+                for name in (whole.base, urljoin(self._documents[0].uri, whole.base)):
+                    self._names.setdefault(name.removesuffix("#"), whole)
+            for place, name in _named(whole):
+                self._names.setdefault(name, place)
+        self._use(0)
 
     @property
     def root(self) -> Place:
@@ -63,7 +60,49 @@ class Documents:
         return Place(document.root, document.uri, 0, document.dialect, root=True)
 
     def resolve(self, reference: str, origin: Place) -> Place:
-        """The schema that a reference means at a place."""
+        """Return the schema that a reference means at a place.
+
+        Raises:
+            SchemaParseError: There is none, or its document names a schema as another one is named.
+        """
+        place = self._resolved(reference, origin)
+        self._use(place.document)
+        return place
+
+    def pointer(self, place: Place) -> str:
+        """Return where a schema stands, as a URI with a JSON Pointer; for error messages, since it looks everywhere."""
+        whole = self._documents[place.document]
+        stack: list[tuple[Json, str]] = [(whole.root, "#")]
+        while stack:
+            value, path = stack.pop()
+            if value is place.value:
+                return (whole.uri if place.document else "") + path
+            if isinstance(value, dict):
+                stack += ((item, f"{path}/{_escaped(key)}") for key, item in value.items())
+            elif isinstance(value, list):
+                stack += ((item, f"{path}/{index}") for index, item in enumerate(value))
+        return place.base
+
+    def _whole(self, number: int) -> Place:
+        document = self._documents[number]
+        return Place(document.root, document.uri, number, document.dialect)
+
+    def _use(self, number: int) -> None:
+        """Refuse a document that gives a schema a name already taken.
+
+        The newer loader reads a document, with every name in it, when the first `$ref` leads there.
+        """
+        if number in self._in_use:
+            return
+        self._in_use.add(number)
+        whole = self._whole(number)
+        if not whole.dialect.modern:
+            return
+        for place, name in ((whole, whole.base), *_named(whole)):
+            if not _is_dynamic(place, name) and self._taken.setdefault(name, place.value) is not place.value:
+                raise SchemaParseError(f"Two schemas are called {excerpt(name)!r}; give one another name")
+
+    def _resolved(self, reference: str, origin: Place) -> Place:
         check_uri(reference)
         target, _, fragment = reference.partition("#")
         start = self._start(reference, target, origin)
@@ -90,8 +129,7 @@ class Documents:
             embedded = self._names.get(origin.base)
             if embedded is not None and embedded.document == origin.document:
                 return embedded
-            document = self._documents[origin.document]
-            return Place(document.root, document.uri, origin.document, document.dialect)
+            return self._whole(origin.document)
         for name in (urljoin(origin.base, target), target):
             if name in self._names:
                 return self._names[name]
@@ -104,19 +142,22 @@ class Documents:
             dialect = dialect_within(root, self._dialect)
             self._documents.append(self._document(root, uri, dialect))
             return self._names.setdefault(uri, Place(root, uri, len(self._documents) - 1, dialect))
-        raise SchemaParseError(f"$ref {excerpt(reference)!r} is not among the references, and nothing is fetched")
+        raise SchemaParseError(
+            f"$ref {excerpt(reference)!r} is not among the references; add one by that name, nothing is fetched"
+        )
 
     @staticmethod
     def _document(root: Json, name: str, dialect: Dialect) -> _Document:
         own = root.get(dialect.id_keyword) if isinstance(root, dict) else None
         if dialect.modern and isinstance(own, str) and urldefrag(own)[1]:
-            raise SchemaParseError(f"The name of a schema has a fragment: {excerpt(own)!r}")
+            raise SchemaParseError(f"The $id of the whole schema may not have a fragment: {excerpt(own)!r}")
         uri = name or (urldefrag(own)[0] if isinstance(own, str) else "")
         return _Document(root, uri, dialect)
 
 
 def _named(root: Place) -> Iterator[tuple[Place, str]]:
     """Every schema of a document that has a name of its own, with the name."""
+    values = _MODERN_VALUES if root.dialect.modern else NOT_SCHEMAS
     stack: list[tuple[Json, str]] = [(root.value, root.base)]
     while stack:
         value, base = stack.pop()
@@ -136,7 +177,11 @@ def _named(root: Place) -> Iterator[tuple[Place, str]]:
             anchor = value.get(keyword)
             if isinstance(anchor, str) and root.dialect.modern:
                 yield root._replace(value=value, base=base), f"{base}#{anchor}"
-        stack += ((item, base) for key, item in value.items() if key not in NOT_SCHEMAS)
+        stack += ((item, base) for key, item in value.items() if key not in values)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _is_dynamic(place: Place, name: str) -> bool:

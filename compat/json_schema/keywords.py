@@ -145,4 +145,4 @@ class Keywords:
 
     def fault(self, word: str, name: str) -> SchemaParseError:
         """The error that a keyword has another value than it should."""
-        return SchemaParseError(f"{excerpt(word)!r} is not {name}: {excerpt(write_json(self._json.get(word)))}")
+        return SchemaParseError(f"{excerpt(word)!r} must be {name}, got {excerpt(write_json(self._json.get(word)))}")

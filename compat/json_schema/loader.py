@@ -31,7 +31,7 @@ from compat.json_schema.model import (
     ReferenceNode,
     StringNode,
 )
-from compat.limits import Limits
+from compat.limits import Limits, OutOfTime
 from compat.schema import SchemaParseError
 
 __all__ = ["Loader"]
@@ -54,6 +54,7 @@ class Loader:
         self._waiting: list[tuple[ReferenceNode, Place, bool]] = []
         self._loaded = 0
         self._digests: dict[int, str] = {}
+        self._located: SchemaParseError | None = None  # the error on its way out, once it says where
 
     def load(self) -> Node:
         """Read everything from the root on."""
@@ -69,6 +70,7 @@ class Loader:
         return root
 
     def _target(self, place: Place, *, by_hash: bool) -> Node:
+        _check_kind(place.value)
         key = (place.document, id(place.value), by_hash)
         if key not in self._nodes or not isinstance(place.value, dict):
             self._nodes[key] = self._node(place)
@@ -81,9 +83,15 @@ class Loader:
             raise SchemaParseError(f"The schema has more than {self.limits.fields} subschemas")
         if isinstance(place.value, bool):
             return EmptyNode() if place.value else FalseNode()
-        if not isinstance(place.value, dict):
-            raise SchemaParseError(f"Not a schema: {excerpt(write_json(place.value))}")
-        return _Reader(self, self._documents, place).read()
+        try:
+            return _Reader(self, self._documents, place).read()
+        except OutOfTime:
+            raise
+        except SchemaParseError as error:
+            if error is self._located:
+                raise
+            self._located = SchemaParseError(f"{error} (at {excerpt(self._documents.pointer(place))})")
+            raise self._located from None
 
     def digest(self, value: Json) -> str:
         """Equal for branches that say the same."""
@@ -92,7 +100,7 @@ class Loader:
     def check_branches(self, number: int) -> None:
         """Refuse a combined schema of too many branches."""
         if number > self.limits.branches:
-            raise SchemaParseError(f"{number} branches, more than the {self.limits.branches} allowed")
+            raise SchemaParseError(f"{number} branches; at most {self.limits.branches} are allowed")
 
     def wait(self, reference: ReferenceNode, place: Place, *, by_hash: bool) -> None:
         """Read the target of a reference later; `by_hash` if it is a document with a `#` behind its name."""
@@ -100,6 +108,7 @@ class Loader:
 
     def node(self, value: Json, place: Place) -> Node:
         """Read a schema inside another."""
+        _check_kind(value)
         base = place.base
         own = value.get(place.dialect.id_keyword) if isinstance(value, dict) else None
         if isinstance(own, str):
@@ -184,7 +193,7 @@ class _Reader:
 
     def _definitions(self) -> None:
         self._schemas("$defs")
-        if self._place.root or isinstance(self._json.get("definitions"), dict):
+        if isinstance(self._json.get("definitions"), dict):  # no keyword of these dialects, so it may hold anything
             self._schemas("definitions")
 
     def _combined(self) -> list[Node]:
@@ -219,7 +228,7 @@ class _Reader:
     def _of_type(self, kind: str) -> Node:
         build = _TYPES.get(kind)
         if build is None:
-            raise SchemaParseError(f"Unknown type: {excerpt(kind)}")
+            raise SchemaParseError(f"Unknown type {excerpt(kind)!r}; expected one of {', '.join(sorted(_TYPES))}")
         return build(self)
 
     def _string(self) -> StringNode:
@@ -370,8 +379,13 @@ class _Reader:
 
     def _object_in_draft_4(self, word: str, value: Json) -> Node:
         if isinstance(value, bool) and self._place.dialect is Dialect.DRAFT_4:
-            raise SchemaParseError(f"{excerpt(word)!r} is not an object in draft 4: {write_json(value)}")
+            raise SchemaParseError(f"{excerpt(word)!r} must be an object in draft 4, got {write_json(value)}")
         return self._schema(value)
+
+
+def _check_kind(value: Json) -> None:
+    if not isinstance(value, bool | dict):
+        raise SchemaParseError(f"Expected a schema (an object, true or false), got {excerpt(write_json(value))}")
 
 
 def _without_empty(arrays: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:

@@ -6,7 +6,7 @@ Strict and lenient are the same here: what the reference cannot load it refuses,
 from collections.abc import Sequence
 
 from compat.json_schema.documents import Documents
-from compat.json_schema.json_text import Json, read_json, write_json
+from compat.json_schema.json_text import Json, excerpt, read_json, write_json
 from compat.json_schema.loader import Loader
 from compat.json_schema.model import JsonSchema
 from compat.limits import DEFAULT_LIMITS, Limits, check_references
@@ -26,7 +26,7 @@ def parse(
     check_references(references, limits)
     json = read_json(text, limits)
     if not isinstance(json, bool | dict):
-        raise SchemaParseError("Invalid JSON schema: expected an object or boolean at the root")
+        raise SchemaParseError(f"A JSON schema must be an object, true or false, got {excerpt(write_json(json))}")
     others: dict[str, Json] = {}
     for reference in references:
         others.setdefault(reference.name, read_json(reference.text, limits))
@@ -38,7 +38,7 @@ def parse(
     except ValueError as error:
         if isinstance(error, SchemaParseError):
             raise
-        raise SchemaParseError(f"Not a URI: {error}") from None
+        raise SchemaParseError(f"A name or reference is not a URI: {error}") from None
     return JsonSchema(SchemaFormat.JSON, write_json(json), json, root, documents)
 
 

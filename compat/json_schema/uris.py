@@ -26,4 +26,4 @@ def check_uri(uri: str) -> None:
         SchemaParseError: it is none.
     """
     if _URI.fullmatch(uri) is None:
-        raise SchemaParseError(f"Not a URI: {excerpt(uri)!r}")
+        raise SchemaParseError(f"{excerpt(uri)!r} is not a URI; percent-encode what a URI may not hold")

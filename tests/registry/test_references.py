@@ -143,7 +143,7 @@ REFUSED = [
     ("an unknown version", [to("inner", 7)], 'No schema reference found for subject "inner" and version 7'),
     ("a soft-deleted version", [to("gone")], 'No schema reference found for subject "gone" and version 1'),
     ("too many", [to("inner")] * 1001, "1001 references"),
-    ("another type than is used", [to("unrelated")], "Undefined schema"),
+    ("another type than is used", [to("unrelated")], "Unknown type"),
 ]
 
 

@@ -244,22 +244,28 @@ def test_defaults_and_names(schema, legal):
 
 
 MESSAGES = [
-    (_record(_field("int", default="x")), 'Invalid default for field a: "x" not a "int"'),
+    (_record(_field("int", default="x")), 'The default must be of the type "int", got "x" (in field a)'),
     (
         _record(_field(Q, default={})),
-        'Invalid default for field a: {} not a {"type":"record","name":"Q","fields":[{"name":"x","type":"int"}]}',
+        f"The default must be of the type {json.dumps(Q, separators=(',', ':'))}, got {{}} (in field a)",
     ),
-    (_record(_field("n.X")), "Undefined schema: n.X"),
-    (_record(_field({"type": 5})), 'No type: {"type":5} (in field a)'),
+    (_record(_field("n.X")), "Unknown type n.X: define it here, or refer to the schema that does (in field a)"),
+    (
+        _record(_field({"type": 5})),
+        'A type written as an object needs a "type" that is a string: {"type":5} (in field a)',
+    ),
     (
         _record(_field(_record({"name": "b", "type": ["int", "int"]}, name="S"))),
-        "Duplicate in union: int (in field a.b)",
+        "The union has two branches of type int; keep one (in field a.b)",
     ),
     (
         _record(name="1R"),
         "Name '1R' is invalid: it must start with a letter (A-Z, a-z) or _ and go on with letters, digits and _",
     ),
-    (_record(_field(E), {"name": "b", "type": {**E, "x": 1}}), "Can't redefine: E (in field b)"),
+    (
+        _record(_field(E), {"name": "b", "type": {**E, "x": 1}}),
+        "Type E is defined twice, in different ways; rename one, or repeat only the name (in field b)",
+    ),
 ]
 
 
@@ -295,7 +301,12 @@ TREE = {"type": "record", "name": "T", "doc": "first", "fields": [KIDS]}
 LATER_E = _record(_field("E"), {"name": "b", "type": E}, name="n.L")
 BESIDE = [
     ("it again, recursive", TREE, _record(_field({**TREE, "doc": "again"})), None),
-    ("it again, otherwise", TREE, _record(_field({**TREE, "fields": []})), "Can't redefine: T (in field a)"),
+    (
+        "it again, otherwise",
+        TREE,
+        _record(_field({**TREE, "fields": []})),
+        "Type T is defined twice, in different ways; rename one, or repeat only the name (in field a)",
+    ),
     (
         "an inner type again, recursive",
         _record(_field(["null", TREE]), name="O"),

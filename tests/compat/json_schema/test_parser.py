@@ -1,6 +1,8 @@
 """JSON Schema: reading, printing, references."""
 
+import json
 import socket
+from contextlib import nullcontext
 
 import pytest
 
@@ -101,3 +103,57 @@ def test_undeclared_anchor():
     assert text == parse(text, strict=True).canonical
     with pytest.raises(SchemaParseError, match="leads to no schema"):
         parse(modern, strict=True)
+
+
+NEWER = "https://json-schema.org/draft/2020-12/schema"
+NAMED = {"$id": "http://e/x"}
+OTHER = {"$defs": {"q": NAMED}}
+TAKEN_NAMES = [
+    ("siblings", {"$defs": {"a": NAMED, "b": NAMED}}, {}, False),
+    ("siblings, one under a word for values", {"$defs": {"default": NAMED, "b": NAMED}}, {}, False),
+    ("one among the examples", {"$defs": {"a": NAMED}, "examples": [NAMED]}, {}, False),
+    ("one in a constant", {"$defs": {"a": NAMED}, "const": NAMED}, {}, True),
+    ("the whole and a part of it", {**NAMED, "$defs": {"a": NAMED}}, {}, False),
+    ("a part of what it refers to", {**NAMED, "$ref": "http://e/r"}, {"http://e/r": OTHER}, False),
+    ("a sibling of the $ref", {"$defs": {"a": NAMED, "b": {"$ref": "http://e/r"}}}, {"http://e/r": OTHER}, False),
+    (
+        "parts of two references",
+        {"$defs": {"a": {"$ref": "http://e/r"}, "b": {"$ref": "http://e/s"}}},
+        {"http://e/r": OTHER, "http://e/s": OTHER},
+        False,
+    ),
+    ("the address of the reference", {"$ref": "http://e/x"}, {"http://e/x": OTHER}, False),
+    ("a reference that is not used", {"$defs": {"a": NAMED}}, {"http://e/r": OTHER}, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("schema", "references", "accepted"), [row[1:] for row in TAKEN_NAMES], ids=[row[0] for row in TAKEN_NAMES]
+)
+def test_names_that_are_taken(schema, references, accepted):
+    """In the newer dialects no two schemas of the documents in use may have one name."""
+    resolved = [ResolvedReference(name, json.dumps({"$schema": NEWER, **text})) for name, text in references.items()]
+    expected = nullcontext() if accepted else pytest.raises(SchemaParseError, match="Two schemas are called")
+
+    with expected:
+        parse(json.dumps({"$schema": NEWER, **schema}), strict=True, references=resolved)
+
+
+MESSAGES = [
+    ("[1]", {}, "A JSON schema must be an object, true or false, got [1]"),
+    ('{"required":5}', {}, "'required' must be an array, got 5 (at #)"),
+    ('{"properties":{"a/b":{"items":[{"type":"strin"}]}}}', {}, "Unknown type 'strin'; expected one of array,"),
+    ('{"properties":{"a/b":{"items":[{"type":5}]}}}', {}, "got 5 (at #/properties/a~1b/items/0)"),
+    ('{"allOf":[{"not":7}]}', {}, "Expected a schema (an object, true or false), got 7 (at #/allOf/0)"),
+    ('{"$ref":"r"}', {"r": '{"not":{"maxItems":""}}'}, "'maxItems' must be a number, got \"\" (at r#/not)"),
+    ('{"$ref":"r"}', {}, "$ref 'r' is not among the references; add one by that name, nothing is fetched (at #)"),
+]
+
+
+@pytest.mark.parametrize(("text", "references", "message"), MESSAGES, ids=[row[2][-40:] for row in MESSAGES])
+def test_message(text, references, message):
+    """The error says what is wrong, what is expected, and where."""
+    with pytest.raises(SchemaParseError) as caught:
+        parse(text, strict=True, references=[ResolvedReference(*reference) for reference in references.items()])
+
+    assert message in str(caught.value)
