@@ -42,8 +42,8 @@ class Limits:
     ends: float = math.inf  # when the seconds are over, on the clock of the thread that started them
 
     def started(self) -> "Limits":
-        """The same bounds, with the time running from now on. They count for the thread that calls this."""
-        return replace(self, ends=time.thread_time() + self.seconds)
+        """Return the same bounds with the time running, for the thread that calls this; time that runs runs on."""
+        return self if self.ends != math.inf else replace(self, ends=time.thread_time() + self.seconds)
 
     def look_at_clock(self) -> None:
         """Give up when the time is over.

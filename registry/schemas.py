@@ -42,7 +42,9 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _BYTES_PER_CHARACTER: Final = 20  # of a parsed schema, as measured on dense ones
 _BYTES_AT_LEAST: Final = 4_000
 _schemas: Final[Cache[_SchemaKey, ParsedSchema]] = Cache(128 << 20)
-# A verdict keeps the schemas that it is about: keyed by their identity, they must not be freed and replaced by others.
+# A verdict, like a normalized text, keeps the schemas that it is about: keyed by their identity, they must not be freed
+# and replaced by others.
+_normal_texts: Final[Cache[int, tuple[str, ParsedSchema]]] = Cache(16 << 20)
 _verdicts: Final[Cache[_VerdictKey, tuple[CheckResult, ParsedSchema, list[Previous]]]] = Cache(64 << 20)
 
 
@@ -75,8 +77,12 @@ class SchemaRequest:
     limits: Limits = DEFAULT_LIMITS
 
     def started(self) -> "SchemaRequest":
-        """Return the request with its time running, for the thread that calls this."""
-        return replace(self, limits=self.limits.started())
+        """Return the request with its time running, for the thread that calls this; time that runs runs on."""
+        return self.under(self.limits.started())
+
+    def under(self, limits: Limits) -> "SchemaRequest":
+        """Return the request under other limits."""
+        return replace(self, limits=limits)
 
     @property
     def contract(self) -> Contract:
@@ -137,7 +143,7 @@ def parse_request(state: State, subject: str, request: SchemaRequest, *, strict:
         request.text.encode()
         known = resolved(state, subject, references, limits)
         parsed = _parse(request.schema_type, request.text, strict, known, limits)
-        text = FORMATS[parsed.format].normalize(parsed, limits=limits) if normalize else parsed.canonical
+        text = _normalized(parsed, limits) if normalize else parsed.canonical
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be read: {error}") from None
     except (SchemaParseError, UnicodeEncodeError) as error:
@@ -265,6 +271,14 @@ def _parse(
         parsed = _parsed(schema_type, text, strict, references, limits)
         _schemas.put(key, parsed, sum(map(_size, (text, *(reference.text for reference in references)))))
     return parsed
+
+
+def _normalized(parsed: ParsedSchema, limits: Limits) -> str:
+    known = _normal_texts.get(id(parsed))
+    if known is None:
+        known = FORMATS[parsed.format].normalize(parsed, limits=limits), parsed
+        _normal_texts.put(id(parsed), known, _size(parsed.canonical))
+    return known[0]
 
 
 def _size(text: str) -> int:

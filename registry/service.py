@@ -1,12 +1,13 @@
 """What a route works with: the writer, the settings, and reads that are fresh enough."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
 from compat.limits import Limits
 from compat.tags import Tags
+from registry.clock import Clock, TimedDecide
 from registry.health import Health
 from registry.schemas import inline_tags, printed
 from registry.settings import Reads, Settings
@@ -14,6 +15,8 @@ from registry.writer import Writer
 from storage.state import SchemaVersion, State
 
 __all__ = ["Service", "ServiceDep"]
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,16 @@ class Service:
         state, limits = self.writer.state, self.limits
         found = await self.writer.in_thread(lambda: inline_tags(state, entry, limits.started()))
         return {entity: tags for entity, tags in found.items() if "*" in wanted or not set(wanted).isdisjoint(tags)}
+
+    async def write(self, decide: TimedDecide[_T]) -> _T:
+        """Write what takes computing: decide once apart, before the turn, and then within the time that is left.
+
+        Raises:
+            RegistryError: as `Writer.write` does; `TooExpensive` when the time is over.
+        """
+        clock = Clock(decide, self.limits)
+        await self.writer.in_thread(clock.try_out, self.state)
+        return await self.writer.write(clock.decide)
 
     async def fresh(self) -> State:
         """Return a State with everything that any node had acknowledged before this call (unless reads are local)."""

@@ -11,11 +11,12 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime
 from registry import errors
 from registry.decide.delete import delete_with_association
 from registry.decide.register import Registered, Rules, register
 from registry.effective import mode_in_force
-from registry.errors import RegistryError
+from registry.errors import RegistryError, TooExpensive
 from registry.names import writable_subject
 from registry.schemas import SchemaRequest
 from registry.writer import Decision
@@ -76,6 +77,12 @@ class AssociationRequest:
     resource: Resource
     wanted: Sequence[Wanted]
     dry_run: bool = False
+    limits: Limits = DEFAULT_LIMITS
+
+    def under(self, limits: Limits) -> "AssociationRequest":
+        """Return the request under other limits, which count for all of its schemas together."""
+        wanted = [replace(one, schema=one.schema.under(limits)) if one.schema else one for one in self.wanted]
+        return replace(self, wanted=wanted, limits=limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,7 @@ def change_associations(state: State, request: AssociationRequest, rules: Rules,
     records: list[Record] = []
     placed: list[Placed] = []
     for wanted in request.wanted:
+        _look_at_clock(request.limits)
         step = _STEPS[wanted.op](state, request.resource, wanted, rules, now)
         records.extend(step.records)
         state = state.drafted(step.records, now)
@@ -120,12 +128,18 @@ def change_associations(state: State, request: AssociationRequest, rules: Rules,
 def change_batch(
     state: State, requests: Sequence[AssociationRequest], rules: Rules, now: int
 ) -> Decision[list[Settled | RegistryError]]:
-    """Carry out some requests in order; one that is refused leaves the others alone."""
+    """Carry out some requests in order; one that is refused leaves the others alone.
+
+    Raises:
+        TooExpensive: the time for all of them is over.
+    """
     records: list[Record] = []
     outcomes: list[Settled | RegistryError] = []
     for request in requests:
         try:
             decision = change_associations(state, request, rules, now)
+        except TooExpensive:
+            raise
         except RegistryError as error:
             outcomes.append(error)
             continue
@@ -162,6 +176,13 @@ def check_lifecycle(lifecycle: str | None) -> None:
     """
     if lifecycle is not None and lifecycle not in _LIFECYCLES:
         raise errors.invalid_association("lifecycle", f"must be one of {', '.join(_LIFECYCLES)}")
+
+
+def _look_at_clock(limits: Limits) -> None:
+    try:
+        limits.look_at_clock()
+    except OutOfTime as error:
+        raise TooExpensive(f"The associations cannot be changed: {error}") from None
 
 
 # --- what a request may say

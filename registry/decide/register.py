@@ -49,7 +49,7 @@ from storage.records import (
 )
 from storage.state import SchemaVersion, State, StoredSchema
 
-__all__ = ["Registered", "Rules", "contracts_to_find", "find", "register", "try_out"]
+__all__ = ["Registered", "Rules", "contracts_to_find", "find", "register"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +108,6 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     if request.version or names_version(candidate.contract):
         candidate = candidate.under(with_version(candidate.contract, version))
     return _stored(state, subject, version, candidate)
-
-
-def try_out(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> None:
-    """Decide a registration for nothing but what it leaves in the caches, before it has its turn among the writes.
-
-    Others' writes wait for a decision, so what is slow in it is done apart; what it says may still change.
-
-    Raises:
-        TooExpensive: it takes more computing than one request may ask for; it must not have a turn.
-    """
-    try:
-        register(state, subject, request, rules)
-    except errors.TooExpensive:
-        raise
-    except errors.RegistryError:
-        return
 
 
 def find(state: State, candidate: Candidate, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
@@ -192,7 +176,7 @@ def _look_up(
     try:
         candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
     except errors.RegistryError as error:
-        if not strict:
+        if not strict or isinstance(error, errors.TooExpensive):
             return error, None
         refusal = error
         try:

@@ -1,7 +1,7 @@
 """Decide a change of tags: a new version that differs from another one in its tags, metadata or rules."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compat.limits import Limits
@@ -32,6 +32,10 @@ class TagRequest:
     rule_set: _Object = None
     rules_to_merge: _Object = None
     rules_to_remove: frozenset[str] | None = None
+
+    def under(self, limits: Limits) -> "TagRequest":
+        """Return the change under other limits."""
+        return replace(self, limits=limits)
 
 
 def change_tags(state: State, subject: Subject, version: int, change: TagRequest, rules: Rules) -> Decision[Registered]:

@@ -189,7 +189,7 @@ async def batch_get(
 @router.post(
     "/associations:batchMutate",
     status_code=207,
-    responses={207: {"model": BatchAnswer}, **failures(400, 422)},
+    responses={207: {"model": BatchAnswer}, **failures(400, 422, 42201)},
     openapi_extra=body_of(BatchBody),
 )
 async def batch_mutate(
@@ -200,15 +200,16 @@ async def batch_mutate(
     place = context_name(context)
     requests = [asked.request(None, place, service.limits, dry_run=dry_run) for asked in body.requests or ()]
     rules, now = Rules(service.settings.compatibility_level), _now()
-    return answer(
-        batch_answer(await service.writer.write(lambda state: change_batch(state, requests, rules, now))), 207
+    outcomes = await service.write(
+        lambda state, limits: change_batch(state, [one.under(limits) for one in requests], rules, now)
     )
+    return answer(batch_answer(outcomes), 207)
 
 
 async def _changed(service: Service, body: ResourceBody, op: str, context: str, *, dry_run: bool) -> Response:
     request = body.request(op, context_name(context), service.limits, dry_run=dry_run)
     rules, now = Rules(service.settings.compatibility_level), _now()
-    settled = await service.writer.write(lambda state: change_associations(state, request, rules, now))
+    settled = await service.write(lambda state, limits: change_associations(state, request.under(limits), rules, now))
     return answer(resource_answer(settled))
 
 

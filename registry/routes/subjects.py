@@ -9,7 +9,7 @@ from registry import lookup
 from registry.aliases import aliased
 from registry.content import version_with
 from registry.decide.delete import delete_subject, delete_version
-from registry.decide.register import Rules, register, try_out
+from registry.decide.register import Rules, register
 from registry.decide.tag import change_tags
 from registry.front import keep_answer
 from registry.lookup import LATEST
@@ -154,8 +154,9 @@ async def register_schema(
     """Register a schema under a subject; one that stands already gets its old place."""
     asked = body.request(service.limits)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
-    await service.writer.in_thread(try_out, service.state, _target(service.state, subject), asked, rules)
-    placed = await service.writer.write(lambda state: register(state, _target(state, subject), asked, rules))
+    placed = await service.write(
+        lambda state, limits: register(state, _target(state, subject), asked.under(limits), rules)
+    )
     text = await service.text_of(placed.entry, form) if form else asked.own_text
     return answer(registered(placed, text))
 
@@ -193,8 +194,8 @@ async def tags(
 ) -> Response:
     """Make a new version of a version, with other tags, metadata or rules."""
     change, rules = body.request(service.limits), Rules(service.settings.compatibility_level)
-    placed = await service.writer.write(
-        lambda state: change_tags(state, _target(state, subject), version, change, rules)
+    placed = await service.write(
+        lambda state, limits: change_tags(state, _target(state, subject), version, change.under(limits), rules)
     )
     return answer(registered(placed))
 

@@ -80,10 +80,10 @@ def anyio_backend() -> str:
 
 
 @contextmanager
-def running(log: Log | None = None) -> Iterator[Api]:
+def running(log: Log | None = None, settings: Settings | None = None) -> Iterator[Api]:
     """A registry over a fresh log or a given one, for as long as the block lasts."""
     listener = socket.create_server(("127.0.0.1", 0))
-    app = create_app(log or MemoryLog(), Settings(log="memory:"))
+    app = create_app(log or MemoryLog(), settings or Settings(log="memory:"))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -108,6 +108,13 @@ def start() -> Iterator[Callable[[Log], Api]]:
     """Start a registry over a log of the test's own."""
     with ExitStack() as stack:
         yield lambda log: stack.enter_context(running(log))
+
+
+@pytest.fixture
+def configured() -> Iterator[Callable[..., Api]]:
+    """Start a registry with settings of the test's own, over a fresh log or a given one."""
+    with ExitStack() as stack:
+        yield lambda settings, log=None: stack.enter_context(running(log, settings))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from compat.limits import Limits
 from harness.registry import RegistryNode
 from registry import schemas
 from registry.cache import Cache
-from registry.decide.register import Rules, register, try_out
+from registry.clock import Clock
+from registry.decide.register import Rules, register
 from registry.decide.tag import TagRequest, change_tags
 from registry.errors import RegistryError, TooExpensive
 from registry.schemas import SchemaRequest, inline_tags, printed
@@ -62,11 +63,18 @@ def test_time_is_a_setting():
     """Whoever takes longer than the setting is refused, already before having a turn among the writes."""
     limits = Settings(max_seconds=1e-9).limits
 
-    for decide in (register, try_out):
+    for number, decide in enumerate((lambda r: register(State(), SUBJECT, r, RULES), _tried_out)):
         # A text that no other test has: what is in the cache takes no time.
-        request = SchemaRequest(f'{{"type":"fixed","name":"Late{decide.__name__}","size":7}}', limits=limits)
+        request = SchemaRequest(f'{{"type":"fixed","name":"Late{number}","size":7}}', limits=limits)
         with pytest.raises(TooExpensive, match="more than 1e-09 s of computing"):
-            decide(State(), SUBJECT, request, RULES)
+            decide(request)
+
+
+def _tried_out(request):
+    def decide(state, limits):
+        return register(state, SUBJECT, request.under(limits), RULES)
+
+    return Clock(decide, request.limits).try_out(State())
 
 
 def _holding(request):
@@ -117,7 +125,7 @@ def test_tags_that_take_too_long_are_not_taken_for_none():
 
 def test_trying_out_refuses_nothing_else():
     """What a registration would be refused for is left to its turn."""
-    assert try_out(State(), SUBJECT, SchemaRequest("{"), RULES) is None
+    assert _tried_out(SchemaRequest("{")) is None
 
 
 def test_expensive_check_on_a_live_node():

@@ -1,0 +1,161 @@
+"""One clock a request: however many schemas, threads and lost races, the seconds count together."""
+
+import json
+
+import pytest
+
+from compat.entities import Entity, EntityType
+from compat.levels import Level
+from compat.limits import Limits
+from registry import schemas
+from registry.clock import Clock
+from registry.decide.associations import AssociationRequest, Resource, Wanted, change_associations, change_batch
+from registry.decide.register import Rules, register
+from registry.decide.tag import TagRequest, change_tags
+from registry.errors import TooExpensive
+from registry.schemas import SchemaRequest
+from registry.settings import Settings
+from storage.log import Entry
+from storage.records import Subject
+from storage.state import State
+
+RULES = Rules(Level.BACKWARD)
+SUBJECT = Subject("s")
+TENTH = 0.1
+
+
+class SlowParser:
+    """A parser that takes a tenth of a second of the thread's clock for every text."""
+
+    def __init__(self, monkeypatch):
+        self.spent = 0.0
+        self._parsed = schemas._parsed
+        monkeypatch.setattr("time.thread_time", lambda: self.spent)
+        monkeypatch.setattr("registry.schemas._parsed", self.parsed)
+        schemas._schemas.clear()
+
+    def parsed(self, schema_type, text, strict, references, limits):
+        """Parse, slowly."""
+        self.spent += TENTH
+        limits.look_at_clock()
+        return self._parsed(schema_type, text, strict, references, limits)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """All parsing is slow."""
+    return SlowParser(monkeypatch)
+
+
+def schema(name, of="int"):
+    """A schema of its own."""
+    return SchemaRequest(json.dumps({"type": "record", "name": name, "fields": [{"name": "a", "type": of}]}))
+
+
+def wanted(number, kind="value"):
+    """A schema for a topic of its own."""
+    return Wanted("CREATE", kind, schema=schema(f"Of{kind}{number}"), guid=f"g{number}")
+
+
+def batch(count):
+    """A batch of as many resources, each with a schema of its own."""
+    requests = [AssociationRequest(Resource(f"t{n}", "lkc", f"r{n}"), [wanted(n)]) for n in range(count)]
+    return lambda state, limits: change_batch(state, [one.under(limits) for one in requests], RULES, 0)
+
+
+def resource(state, limits):
+    """Two schemas for one resource."""
+    request = AssociationRequest(Resource("t", "lkc", "r"), [wanted(1), wanted(1, "key")])
+    return change_associations(state, request.under(limits), RULES, 0)
+
+
+def registration(state, limits):
+    """One schema, and what it is compared with."""
+    return register(state, SUBJECT, schema("Old", "long").under(limits), RULES)
+
+
+def retagged(state, limits):
+    """A text that gets a tag: it is parsed as it was and as it becomes."""
+    return change_tags(
+        state, SUBJECT, 1, TagRequest(2, {Entity("Old.a", EntityType.FIELD): ["PII"]}, {}, limits), RULES
+    )
+
+
+def holding_one():
+    """A State with one version."""
+    records = register(State(), SUBJECT, schema("Old"), RULES).records
+    return State().apply_all(Entry(n, 0, record.key, record.value) for n, record in enumerate(records))
+
+
+@pytest.mark.parametrize(
+    ("decide", "parses"),
+    [
+        pytest.param(batch(8), 8, id="a batch of associations"),
+        pytest.param(resource, 2, id="the associations of a resource"),
+        pytest.param(registration, 2, id="a registration"),
+        pytest.param(retagged, 2, id="a change of tags"),
+    ],
+)
+def test_a_request_has_one_clock(slow, decide, parses):
+    """All that a request parses counts together; what is left when it is tried out is all that its turns may take."""
+    state = holding_one()
+    schemas._schemas.clear()
+    before = slow.spent
+    Clock(decide, Limits(seconds=10)).try_out(state)
+    assert parses == round((slow.spent - before) / TENTH)
+
+    schemas._schemas.clear()
+    before = slow.spent
+    with pytest.raises(TooExpensive, match="of computing"):
+        Clock(decide, Limits(seconds=TENTH * (parses - 0.5))).try_out(state)
+    assert parses == round((slow.spent - before) / TENTH)
+
+
+def test_lost_races_do_not_start_the_clock_again(slow):
+    """Attempts whose caches are gone take what is left and no more, however many there are."""
+    state, clock = holding_one(), Clock(batch(2), Limits(seconds=5.5 * TENTH))
+    slow.spent = 0.0
+    schemas._schemas.clear()
+    clock.try_out(state)
+    refused = 0
+    for _ in range(20):
+        schemas._schemas.clear()
+        try:
+            clock.decide(state)
+        except TooExpensive:
+            refused += 1
+            break
+
+    assert (1, 6) == (refused, round(slow.spent / TENTH))
+
+
+def test_an_attempt_that_finds_all_in_the_caches_needs_no_time(slow):
+    """A request that has used its time up in the trial run is decided from what that has left."""
+    state = holding_one()
+    schemas._schemas.clear()
+    clock = Clock(registration, Limits(seconds=2.5 * TENTH))
+    clock.try_out(state)
+    slow.spent += 1
+
+    assert [2, 2] == [clock.decide(state).answer.version for _ in range(2)]
+
+
+def test_a_batch_that_takes_too_long_is_refused_as_a_whole(slow, configured):
+    """Many schemas in one request count together: 42201 for all of them, and nothing is written."""
+    requests = [
+        {
+            "resourceName": f"t{number}",
+            "resourceNamespace": "lkc",
+            "resourceId": f"r{number}",
+            "associations": [{"opType": "CREATE", "schema": {"schema": schema(f"Batch{number}").text}}],
+        }
+        for number in range(8)
+    ]
+    api = configured(Settings(log="memory:", max_seconds=3.5 * TENTH))
+
+    status, answer = api.post("/associations:batchMutate", {"requests": requests})
+    assert (422, 42201) == (status, answer["error_code"])
+    assert "more than 0.35 s of computing" in answer["message"]
+    assert (200, []) == api.get("/subjects")
+    assert 207 == api.post("/associations:batchMutate", {"requests": requests[:3]})[0]
+    assert 4 + 3 >= round(slow.spent / TENTH)
