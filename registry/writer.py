@@ -19,7 +19,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from registry import errors
@@ -131,7 +131,8 @@ class Writer:
             await asyncio.wait([under_way])
         self._reading, self._next_reading = self._next_reading, None
         try:
-            self._advance(await self._on_log(self._synced, self.state))
+            base = self.state
+            self._advance(base, await self._on_log(self._synced, base))
         except LogError as error:
             self.read_failure = str(error)
             raise errors.write_failed(str(error)) from error
@@ -141,13 +142,12 @@ class Writer:
             return state.apply_all(self.log.read(state.offset))
         except LogCompacted as error:
             _log.warning("%s", error)
-            anew = State().apply_all(self.log.read(START))
-            # What was told may have gone: whoever keeps answers must see the number move.
-            return replace(anew, removals=state.removals + anew.removals + 1)
+            return State().apply_all(self.log.read(START))
 
-    def _advance(self, state: State) -> None:
+    def _advance(self, base: State, state: State) -> None:
+        """Publish a State made from another one; a replay may end before the offset at which it replaces a State."""
         self.read_at, self.read_failure = time.monotonic(), None
-        if state.offset > self.state.offset:
+        if state.offset > self.state.offset or self.state is base:
             self.state = state
 
     async def end(self) -> int:
@@ -193,7 +193,8 @@ class Writer:
     async def _write_group(self, group: list[_Command]) -> None:
         for attempt in range(_MAX_TRIES):
             try:
-                state, outcomes = await self._on_log(self._attempt, self.state, group)
+                base = self.state
+                state, outcomes = await self._on_log(self._attempt, base, group)
             except Conflict:
                 self._alone = False
                 await asyncio.sleep(random.uniform(0, min(_MAX_PAUSE, 0.001 * attempt)))  # noqa: S311
@@ -209,7 +210,7 @@ class Writer:
                 self._fail(group, error)
                 return
             else:
-                self._advance(state)
+                self._advance(base, state)
                 for command, answer, failure in outcomes:
                     _settle(command, answer, failure)
                 return

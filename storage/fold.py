@@ -42,7 +42,7 @@ from storage.records import (
     context_of,
     qualified,
 )
-from storage.stored import ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
+from storage.stored import REMOVALS, ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
 
 if TYPE_CHECKING:
     from immutables import Map
@@ -62,7 +62,7 @@ class Fold:
 
     def __init__(self, base: "State") -> None:
         self._base = base
-        self._offset, self._records, self._removals = base.offset, base.records, base.removals
+        self._offset, self._records, self._took_back = base.offset, base.records, False
         self._set_aside_count = base.set_aside_count
         self._set_aside = deque(base.set_aside, _MAX_SET_ASIDE)
         self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
@@ -116,7 +116,7 @@ class Fold:
             associations=self._associations,
             encryption_keys=self._keys,
             odd_keys=self._odd_keys,
-            removals=self._removals,
+            removals=next(REMOVALS) if self._took_back else base.removals,
             set_aside=tuple(self._set_aside),
             set_aside_count=self._set_aside_count,
         )
@@ -150,8 +150,8 @@ class Fold:
 
     def _configure(self, subject: Subject | None, value: ConfigValue | None) -> None:
         before = self._configs.pop(subject, _NO_CONFIG)
-        # A changed alias takes back what was told under the name.
-        self._removals += before.get("alias") != (value or _NO_CONFIG).get("alias")
+        # A changed alias changes the answers under the name.
+        self._took_back |= before.get("alias") != (value or _NO_CONFIG).get("alias")
         if value is not None:
             self._configs[subject] = value
 
@@ -177,13 +177,13 @@ class Fold:
         old = versions.get(number)
         if old is not None:
             self._unlink(old)
-            self._removals += 1
+            self._took_back = True
             held = ids.schemas.get(schema_id)
         elif versions:
             if number < next(reversed(versions)):
                 self._out_of_order.add(subject)
             # An id that the subject uses already is shown with this version from now on.
-            self._removals += held is not None and any(entry.schema is held.schema for entry in versions.values())
+            self._took_back |= held is not None and any(entry.schema is held.schema for entry in versions.values())
         schema = ids.link(held, schema, place)
         versions[number] = SchemaVersion(subject, number, schema, timestamp, value.deleted)
         if schema.value.references:
@@ -191,14 +191,14 @@ class Fold:
                 self._referring_to(target).add(place)
 
     def _drop(self, subject: Subject, number: Version) -> None:
-        self._removals += 1
+        self._took_back = True
         old = self._versions(subject).pop(number, None)
         if old is not None:
             self._unlink(old)
 
     def _soft_delete(self, subject: Subject, up_to: int) -> None:
         versions = self._versions(subject)
-        self._removals += bool(versions)
+        self._took_back |= bool(versions)
         for number, entry in versions.items():
             if number <= up_to and not entry.deleted:
                 versions[number] = entry._replace(deleted=True)

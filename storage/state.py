@@ -21,7 +21,7 @@ from storage.fold import Fold
 from storage.log import START, Entry, Record
 from storage.record_json import decode_key
 from storage.records import DEFAULT_CONTEXT, ConfigValue, Key, SchemaId, Subject, Version
-from storage.stored import ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
+from storage.stored import REMOVALS, ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
 
 __all__ = ["ContextState", "IdEntry", "Place", "SchemaVersion", "SetAside", "State", "StoredSchema"]
 
@@ -33,7 +33,8 @@ _NO_CONTEXT = ContextState()
 class State:
     """The fold of a log up to `offset`.
 
-    `records` counts what was folded, `removals` the changes that took back something told before.
+    `records` counts what was folded. `removals` is a new number for each replay, and for each batch that takes
+    something back: what was answered from one State still holds in a later one with the same number.
 
     The versions of a subject are in ascending order. `odd_keys`: keys that the log holds in another spelling than ours,
     such as `"magic":0` of the first registries or another order of properties.
@@ -49,7 +50,7 @@ class State:
     encryption_keys: EncryptionKeys = field(default_factory=EncryptionKeys)
     odd_keys: "Map[Key, frozenset[bytes]]" = field(default_factory=Map, compare=False)
     records: int = field(default=0, compare=False)
-    removals: int = field(default=0, compare=False)
+    removals: int = field(default_factory=REMOVALS.__next__, compare=False)
     set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
     set_aside_count: int = field(default=0, compare=False)
 

@@ -4,6 +4,7 @@ Rules of this file: immutable values only; how they change is `fold.py`, how the
 is one of for each record is a named tuple, which is made in a quarter of the time of a frozen dataclass.
 """
 
+import itertools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,9 +13,12 @@ from immutables import Map
 from storage.fingerprint import guid_of
 from storage.records import SchemaId, SchemaValue, Subject, Version
 
-__all__ = ["ContextState", "IdEntry", "Place", "SchemaVersion", "SetAside", "StoredSchema"]
+__all__ = ["REMOVALS", "ContextState", "IdEntry", "Place", "SchemaVersion", "SetAside", "StoredSchema"]
 
 Place = tuple[Subject, Version]
+
+REMOVALS = itertools.count(1)
+"""The numbers of `State.removals`; each is given once in a process."""
 
 
 class StoredSchema(NamedTuple):

@@ -1,10 +1,9 @@
 """`/schemas/guids`: schemas by the identity that is the same in every context."""
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from fastapi.responses import Response
 
 from registry import errors
-from registry.front import keep_answer
 from registry.lookup import ids_of_guid, schema_by_id
 from registry.routes.parameters import Form, GuidPath, failures
 from registry.service import ServiceDep
@@ -16,16 +15,16 @@ router = APIRouter(prefix="/schemas/guids/{guid}", tags=["schemas"])
 
 
 @router.get("", responses={200: {"model": SchemaStringAnswer}, **failures(40403)})
-async def schema(request: Request, service: ServiceDep, guid: GuidPath, form: Form = "") -> Response:
-    """Return the schema that a GUID names."""
-    ids = ids_of_guid(service.state, guid) or ids_of_guid(await service.writer.catch_up(), guid)
+async def schema(service: ServiceDep, guid: GuidPath, form: Form = "") -> Response:
+    """Return the schema that a GUID names, as the first context by name that holds it has it."""
+    # Not kept in memory: a registration in another context may change the answer.
+    ids = ids_of_guid(await service.fresh(), guid) or ids_of_guid(await service.writer.catch_up(), guid)
     if not ids:
         raise errors.schema_not_found(guid)
     context, schema_id = ids[0]
     found = schema_by_id(service.state, schema_id, f":{context}:")
     if found is None:
         raise errors.schema_not_found(guid)
-    keep_answer(request)
     text = await service.text_of(found[1], form)
     return answer(schema_string(found[1], named=False, max_id=None, text=text))
 

@@ -1,5 +1,7 @@
 """Contexts: the prefix form of paths, ids per context, and what is found across contexts."""
 
+import time
+
 import pytest
 
 from registry.contexts import within_context
@@ -124,6 +126,22 @@ def test_guid_is_the_same_in_every_context(api):
     for form in (guid, guid.replace("-", ""), guid.upper()):
         assert INT == api.get(f"/schemas/guids/{form}")[1]["schema"]
     assert [{"context": ".", "id": 2}, {"context": ".c", "id": 1}] == api.get(f"/schemas/guids/{guid}/ids")[1]
+
+
+def test_answer_by_guid_is_that_of_the_first_context(api):
+    """A context that comes before the one that answered last is noticed, as is its going away."""
+    api.placed(":.z:s", INT)
+    guid = api.get("/subjects/:.z:s/versions/1")[1]["guid"]
+    later = api.get(f"/schemas/guids/{guid}")[1]["ts"]
+    time.sleep(0.002)  # so that the timestamps of the records differ
+    api.placed(":.a:s", INT)
+    first = api.get("/subjects/:.a:s/versions/1")[1]["ts"]
+
+    assert later != first
+    assert first == api.get(f"/schemas/guids/{guid}")[1]["ts"]
+    api.delete("/subjects/:.a:s")
+    api.delete("/subjects/:.a:s?permanent=true")
+    assert later == api.get(f"/schemas/guids/{guid}")[1]["ts"]
 
 
 @pytest.mark.parametrize("guid", ["00000000-0000-0000-0000-000000000000", "no-guid", "%FF"])

@@ -7,7 +7,7 @@ import pytest
 
 from registry.errors import RegistryError
 from registry.writer import Decision, Writer
-from storage.log import Conflict, LogError, LogTimeout, Record, RecordTooLarge
+from storage.log import START, Conflict, LogCompacted, LogError, LogTimeout, Record, RecordTooLarge
 from storage.memory_log import MemoryLog
 from storage.record_json import encode
 from storage.records import ModeKey
@@ -257,3 +257,30 @@ async def test_a_holder_that_does_not_answer_is_passed_over():
 
     assert 0 == await writer.write(put("a"))
     assert [1, 1] == log.appends
+
+
+class CompactedLog(MemoryLog):
+    """A log whose last records a compaction has dropped since they were read."""
+
+    compacted = False
+
+    def read(self, after):
+        """Read again from the start, once, and find the log shorter than it was."""
+        if self.compacted and after != START:
+            self.compacted = False
+            self._entries = self._entries[:1]
+            raise LogCompacted("compacted")
+        return super().read(after)
+
+
+async def test_a_replay_replaces_a_state_that_was_further_along():
+    """What a replay no longer finds is gone, though the State before it had a higher offset."""
+    log = CompactedLog()
+    writer = Writer(log)
+    await writer.write(put("a"))
+    await writer.write(put("b"))
+    before = writer.state
+    log.compacted = True
+
+    assert {"a": "READONLY"} == dict((await writer.catch_up()).modes)
+    assert before.removals != writer.state.removals

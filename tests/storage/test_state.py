@@ -326,9 +326,30 @@ def test_list_of_what_is_set_aside_is_bounded():
     assert (1500, 1000, 500) == (state.set_aside_count, len(state.set_aside), state.set_aside[0].offset)
 
 
-def test_removals_count_what_was_taken_back():
-    """Adding versions leaves the count alone; marking, overwriting and deleting raise it."""
-    added = fold(schema("s", 1, 1), schema("s", 2, 2, '"long"'))
-    marked = fold(schema("s", 1, 1), encode(DeleteSubjectKey("s"), 1))
+# name, the records that come after `s` has versions 1 and 2, whether they take something back
+TAKEN_BACK = [
+    ("another version", [schema("s", 3, 3, '"float"')], False),
+    ("another subject", [schema("t", 1, 3, '"float"')], False),
+    ("a mode", [encode(ModeKey("s"), "READONLY")], False),
+    ("a soft deletion", [encode(DeleteSubjectKey("s"), 1)], True),
+    ("a hard deletion", [gone("s", 1)], True),
+    ("a version overwritten", [schema("s", 1, 3, '"float"')], True),
+    ("an id under a later version of its subject", [schema("s", 3, 1)], True),
+]
 
-    assert (0, 1) == (added.removals, marked.removals)
+
+@pytest.mark.parametrize(("records", "expected"), [row[1:] for row in TAKEN_BACK], ids=[row[0] for row in TAKEN_BACK])
+def test_removals_change_when_something_is_taken_back(records, expected):
+    """Adding versions leaves `removals` alone; marking, overwriting and deleting change it."""
+    before = fold(schema("s", 1, 1), schema("s", 2, 2, '"long"'))
+    assert expected == (before.drafted(records, 0).removals != before.removals)
+
+
+def test_removals_of_two_lineages_never_tie():
+    """Two folds that each take something back, and two replays that take nothing back, differ in `removals`."""
+    before = fold(schema("s", 1, 1), schema("s", 2, 2, '"long"'))
+    one = before.drafted([encode(DeleteSubjectKey("s"), 1)], 0)
+    two = before.drafted([encode(DeleteSubjectKey("s"), 2)], 0)
+    replays = [fold(schema("s", 1, 1)), fold(schema("s", 1, 1))]
+
+    assert 5 == len({state.removals for state in (before, one, two, *replays)})
