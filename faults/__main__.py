@@ -4,7 +4,10 @@
     python -m faults --runs 70                  seeds 1 to 70 on each log
     python -m faults --judge FILE               judge the kept history of a run that broke
 
-Ends with 1 when a promise was broken, or could not be decided.
+    python -m faults --results A --results B --report docs/faults.md    tables from the results of two invocations
+    python -m faults --mutant NAME --log kafka  a registry that is broken on purpose; `python -m faults.trials` runs all
+
+Exits with 1 when a promise was broken or could not be decided, or when a run failed itself.
 """
 
 import argparse
@@ -17,8 +20,9 @@ from faults.checker import by_subject
 from faults.history import load as load_history
 from faults.history import save
 from faults.linear import Verdict, explain
-from faults.report import add, into_document, lines, load
-from faults.run import Result, Settings, run
+from faults.mutants import MUTANTS
+from faults.report import add, into_document, lines, load, of_commit, tables
+from faults.run import Result, Settings, run_recorded
 from faults.services import LOGS, Services
 
 __all__ = ["main"]
@@ -29,17 +33,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     if asked.judge:
         return _judge(asked.judge)
+    files = asked.results or [Path("faults-results.jsonl")]
     broken = 0
     if asked.seed or asked.runs:
-        settings = Settings(work_s=asked.work)
         seeds = asked.seed or range(asked.first, asked.first + asked.runs)
-        with Services() as services:
-            # Log by log within a seed, so that a run that is cut short has seen them all.
-            for seed in seeds:
-                for log in asked.log or LOGS:
-                    broken += _one(services, log, seed, settings, asked)
+        # Log by log within a seed, so that an invocation that is cut short has seen them all.
+        wanted = [(seed, log) for seed in seeds for log in asked.log or LOGS]
+        with Services(mutant=asked.mutant) as services:
+            for done, (seed, log) in enumerate(wanted, start=1):
+                broken += _one(services, log, seed, asked, files[0])
+                print(f"[{done}/{len(wanted)} runs, {broken} broken]", flush=True)
     if asked.report:
-        into_document(load(asked.results), asked.report)
+        results = of_commit([result for file in files for result in load(file)], asked.commit)
+        into_document(tables(results), asked.report)
+        print(f"{asked.report}: {len(results)} runs of commit {results[-1].commit if results else 'none'}")
     return 1 if broken else 0
 
 
@@ -52,16 +59,24 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=0, help="how many seeds to run on each log")
     parser.add_argument("--first", type=int, default=1, help="the first of them [1]")
     parser.add_argument("--work", type=float, default=Settings().work_s, help="seconds that the clients work at least")
-    parser.add_argument("--results", type=Path, default=Path("faults-results.jsonl"), help="where results are added")
+    parser.add_argument("--mutant", choices=MUTANTS, help="break the product on purpose (faults/mutants.py)")
+    parser.add_argument(
+        "--results",
+        action="append",
+        type=Path,
+        help="where results are added [faults-results.jsonl]; the report reads all files that are named",
+    )
     parser.add_argument("--keep", type=Path, default=Path("faults-broken"), help="where histories that broke go")
-    parser.add_argument("--report", type=Path, help="a document whose tables are made anew of all results")
+    parser.add_argument("--report", type=Path, help="a document whose tables are made from the results")
+    parser.add_argument("--commit", help="report the results of this commit [that of the last result]")
     parser.add_argument("--judge", type=Path, help="a kept history to judge again, without running anything")
     return parser
 
 
-def _one(services: Services, log: str, seed: int, settings: Settings, asked: argparse.Namespace) -> bool:
-    result, history = run(services, log, seed, settings)
-    add(result, asked.results)
+def _one(services: Services, log: str, seed: int, asked: argparse.Namespace, file: Path) -> bool:
+    settings = Settings(work_s=asked.work)
+    result, history = run_recorded(services, log, seed, settings)
+    add(result, file)
     print("\n".join(lines(result)), flush=True)
     if result.broken:
         asked.keep.mkdir(parents=True, exist_ok=True)

@@ -13,8 +13,10 @@ import ctypes
 import gc
 import importlib
 import json
+import mmap
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -24,21 +26,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-__all__ = ["Child", "Nursery"]
+__all__ = ["Child", "Nursery", "clock_of", "set_clock"]
 
 _POLL_S = 0.01
 _PR_SET_PDEATHSIG = 1
+_CAP_DAC_OVERRIDE, _CAPABILITIES_3 = 1, 0x20080522
+_OFFSET = struct.Struct("d")
 _MODULES = ("registry.cli", "registry.server", "storage.sql_log", "storage.kafka_log", "psycopg", "psycopg.adapt")
 
 
 class Nursery:
     """The process that forks; for any number of threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, mutant: str | None = None) -> None:
         self._lock = threading.Lock()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "faults.nursery"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        command = [sys.executable, "-m", "faults.nursery", *([mutant] if mutant else [])]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Self:
         return self
@@ -46,7 +49,10 @@ class Nursery:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the process and every node."""
+        self.close()
+
+    def close(self) -> None:
+        """End the process and every node; a second call does nothing."""
         with self._lock:
             _pipe(self._process.stdin).close()
             self._process.wait()
@@ -113,9 +119,12 @@ def _pipe(pipe: IO[str] | None) -> IO[str]:
 # --- the process that forks
 
 
-def _serve_requests() -> None:
+def _serve_requests(mutants: Sequence[str]) -> None:
     for module in _MODULES:
         importlib.import_module(module)
+    for mutant in mutants:
+        importlib.import_module("faults.mutants").apply(mutant)
+    _obey_file_modes()
     gc.freeze()
     children: set[int] = set()
     for line in sys.stdin:
@@ -153,6 +162,7 @@ def _fork(log: Path, arguments: Sequence[str]) -> int:
         nothing = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((nothing, 0), (output, 1), (output, 2)):
             os.dup2(source, target)
+        _follow_clock(clock_of(log))
         importlib.import_module("registry.cli").main(list(arguments))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
@@ -161,5 +171,41 @@ def _fork(log: Path, arguments: Sequence[str]) -> int:
         os._exit(code)
 
 
+def _obey_file_modes() -> None:
+    """Give up root's right to write to read-only files; processes of other users have none."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return
+    libc = ctypes.CDLL(None)
+    header, sets = struct.pack("Ii", _CAPABILITIES_3, 0), ctypes.create_string_buffer(24)
+    if libc.capget(header, sets) == 0:
+        words = list(struct.unpack("6I", sets.raw))
+        words[0] &= ~(1 << _CAP_DAC_OVERRIDE)
+        words[1] &= ~(1 << _CAP_DAC_OVERRIDE)
+        libc.capset(header, struct.pack("6I", *words))
+
+
+def _follow_clock(file: Path) -> None:
+    """Let the wall clock of this process be off by the seconds in a file, which may change at any time."""
+    if not file.exists():
+        return
+    with file.open("rb") as opened:
+        shared = mmap.mmap(opened.fileno(), _OFFSET.size, access=mmap.ACCESS_READ)
+    real, real_ns = time.time, time.time_ns
+    time.time = lambda: real() + _OFFSET.unpack_from(shared)[0]
+    time.time_ns = lambda: real_ns() + int(_OFFSET.unpack_from(shared)[0] * 1e9)
+
+
+def set_clock(log: Path, seconds: float) -> None:
+    """Set by how much the wall clock is off in the node that logs to a file; the first time before it starts."""
+    file = clock_of(log)
+    with file.open("r+b" if file.exists() else "w+b") as opened:
+        opened.write(_OFFSET.pack(seconds))
+
+
+def clock_of(log: Path) -> Path:
+    """Return the file that says by how much a node's clock is off."""
+    return log.with_suffix(".clock")
+
+
 if __name__ == "__main__":
-    _serve_requests()
+    _serve_requests(sys.argv[1:])

@@ -1,12 +1,16 @@
-"""A TCP proxy in front of a node: what the other nodes reach it through, so that their path to it can be cut.
+"""A TCP proxy in front of a node or a service: what others reach it through, so that their path to it can be cut.
 
 `refuse` closes every connection and the port, as the death of a host's process does. `silence` lets connections
-stand and be made, and carries nothing in either direction, as a network does that drops packets.
+stand and be made, and carries nothing, as a network does that drops packets: in both directions, or in one only, so
+that requests arrive and their answers do not. `slow` delays what is carried.
+
+What a silent path held back is carried when it is restored, as TCP's repetitions would have it.
 """
 
 import contextlib
 import socket
 import threading
+import time
 
 from harness.processes import free_port
 
@@ -23,8 +27,8 @@ class Proxy:
         self.port = free_port()
         self.url = f"http://{_HOST}:{self.port}"
         self._target = (_HOST, 0)
-        self._flows = threading.Event()
-        self._flows.set()
+        self._forth, self._back = threading.Event(), threading.Event()
+        self._delay = 0.0
         self._lock = threading.Lock()
         self._ends: set[socket.socket] = set()
         self._listener: socket.socket | None = None
@@ -46,13 +50,22 @@ class Proxy:
                     end.shutdown(socket.SHUT_RDWR)
                 end.close()
 
-    def silence(self) -> None:
-        """Carry nothing any more; connections stay."""
-        self._flows.clear()
+    def silence(self, *, forth: bool = True, back: bool = True) -> None:
+        """Carry nothing any more towards the target (`forth`), from it (`back`), or both; connections stay."""
+        if forth:
+            self._forth.clear()
+        if back:
+            self._back.clear()
+
+    def slow(self, seconds: float) -> None:
+        """Carry everything later by some seconds."""
+        self._delay = seconds
 
     def restore(self) -> None:
         """Carry on."""
-        self._flows.set()
+        self._delay = 0.0
+        self._forth.set()
+        self._back.set()
         with self._lock:
             if self._listener is None:
                 self._listener = socket.create_server((_HOST, self.port), backlog=256)
@@ -60,7 +73,8 @@ class Proxy:
 
     def close(self) -> None:
         """End everything."""
-        self._flows.set()
+        self._forth.set()
+        self._back.set()
         self.refuse()
 
     def _accept(self, listener: socket.socket) -> None:
@@ -70,22 +84,26 @@ class Proxy:
                 threading.Thread(target=self._connect, args=(near,), daemon=True).start()
 
     def _connect(self, near: socket.socket) -> None:
-        self._flows.wait()
+        self._forth.wait()
         try:
             far = socket.create_connection(self._target, timeout=5)
         except OSError:
             near.close()
             return
         far.settimeout(None)
+        for end in (near, far):
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with self._lock:
             self._ends |= {near, far}
-        threading.Thread(target=self._carry, args=(far, near), daemon=True).start()
-        self._carry(near, far)
+        threading.Thread(target=self._carry, args=(far, near, self._back), daemon=True).start()
+        self._carry(near, far, self._forth)
 
-    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+    def _carry(self, source: socket.socket, target: socket.socket, flows: threading.Event) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(_CHUNK):
-                self._flows.wait()
+                if self._delay:
+                    time.sleep(self._delay)
+                flows.wait()
                 target.sendall(data)
         for end in (source, target):
             with contextlib.suppress(OSError):

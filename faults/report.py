@@ -9,9 +9,7 @@ from statistics import median
 
 from faults.run import Happened, Result
 
-__all__ = ["add", "into_document", "lines", "load", "tables"]
-
-_BEGIN, _END = "<!-- runs: begin -->", "<!-- runs: end -->"
+__all__ = ["add", "into_document", "lines", "load", "of_commit", "table", "tables"]
 
 
 def add(result: Result, path: Path) -> None:
@@ -25,10 +23,18 @@ def load(path: Path) -> list[Result]:
     """Read the results from a file; none when there is no file."""
     results = []
     for line in path.read_text().splitlines() if path.exists() else ():
-        fields = json.loads(line)
+        fields = {"commit": "unknown", **json.loads(line)}
         faults = tuple(Happened(**fault) for fault in fields["faults"])
         results.append(Result(**{**fields, "faults": faults, "broken": tuple(fields["broken"])}))
     return results
+
+
+def of_commit(results: Sequence[Result], commit: str | None = None) -> list[Result]:
+    """Return the results of one commit: the one that begins like this, or that of the last result."""
+    if not results:
+        return []
+    wanted = commit or results[-1].commit
+    return [result for result in results if result.commit == wanted or (commit and result.commit.startswith(commit))]
 
 
 def lines(result: Result) -> list[str]:
@@ -36,7 +42,7 @@ def lines(result: Result) -> list[str]:
     verdict = "BROKEN" if result.broken else "kept"
     head = (
         f"{result.log} seed {result.seed}: {verdict}; {result.operations} operations, {result.unknown} unanswered, "
-        f"{result.writes} writes acknowledged, {result.records} records, {result.seconds:.1f} s"
+        f"{result.writes} writes acknowledged, {result.records} records, {result.seconds:.1f} s, at {result.commit}"
     )
     return [
         head,
@@ -50,21 +56,23 @@ def lines(result: Result) -> list[str]:
 
 
 def tables(results: Sequence[Result]) -> str:
-    """Return the tables of all runs: by log, and by fault."""
-    return f"{_by_log(results)}\n\n{_by_fault(results)}\n"
+    """Return the tables of some runs of one commit: by log, and by fault."""
+    commit = ", ".join(sorted({f"`{result.commit}`" for result in results})) or "none"
+    return f"Runs at commit {commit}.\n\n{_by_log(results)}\n\n{_by_fault(results)}\n"
 
 
-def into_document(results: Sequence[Result], document: Path) -> None:
-    """Put the tables into a document, between its two marks.
+def into_document(text: str, document: Path, part: str = "runs") -> None:
+    """Put a text that ends with a line break into a document, between the two marks of a part.
 
     Raises:
         ValueError: the document has no marks.
     """
-    before, found, rest = document.read_text().partition(_BEGIN)
-    _, ended, after = rest.partition(_END)
+    begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
+    before, found, rest = document.read_text().partition(begin)
+    _, ended, after = rest.partition(end)
     if not found or not ended:
-        raise ValueError(f"{document} has no lines {_BEGIN} and {_END}")
-    document.write_text(f"{before}{_BEGIN}\n{tables(results)}{_END}{after}")
+        raise ValueError(f"{document} has no lines {begin} and {end}")
+    document.write_text(f"{before}{begin}\n{text}{end}{after}")
 
 
 def _by_log(results: Sequence[Result]) -> str:
@@ -78,11 +86,22 @@ def _by_log(results: Sequence[Result]) -> str:
             sum(result.writes for result in of_log),
             sum(result.unknown for result in of_log),
             sum(result.records for result in of_log),
+            sum(result.dropped for result in of_log),
             len([result for result in of_log if result.broken]),
         ]
     counts["all"] = [sum(column) for column in zip(*counts.values(), strict=True)]
-    head = ("log", "runs", "faults", "operations", "writes acknowledged", "without answer", "records", "runs broken")
-    return _table(head, [(log, *row) for log, row in counts.items()])
+    head = (
+        "log",
+        "runs",
+        "faults",
+        "operations",
+        "writes acknowledged",
+        "without answer",
+        "records",
+        "compacted away",
+        "runs broken",
+    )
+    return table(head, [(log, *row) for log, row in counts.items()])
 
 
 def _by_fault(results: Sequence[Result]) -> str:
@@ -101,7 +120,7 @@ def _by_fault(results: Sequence[Result]) -> str:
     rows = [
         (log, kind, counts[log, kind], len(times), *(_seconds(times))) for (log, kind), times in sorted(outages.items())
     ]
-    return _table(("log", "fault", "times", "alone", "outage of writes, median s", "max s"), rows)
+    return table(("log", "fault", "times", "alone", "outage of writes, median s", "max s"), rows)
 
 
 def _overlap(one: Happened, other: Happened) -> bool:
@@ -112,6 +131,7 @@ def _seconds(times: Sequence[float]) -> tuple[str, str]:
     return (f"{median(times):.2f}", f"{max(times):.2f}") if times else ("", "")
 
 
-def _table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
     written = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in written)

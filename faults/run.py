@@ -9,25 +9,28 @@ import json
 import random
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import TypeVar
 
 from faults.checker import judge
 from faults.clients import IMPORTED, SUBJECTS, Client, Recorder
+from faults.commit import current
 from faults.injections import FAULTS, Planned, plan
 from faults.ledger import Ledger, read_ledger
 from faults.model import WRITES, Entry, Operation, Request, Subject, content_of, context_of, perform
 from faults.scene import Scene, opened
 from faults.services import Services
-from storage.log import START
+from storage.log import Entry as LogEntry
 from storage.open_log import open_log
 from storage.state import State
 
-__all__ = ["Happened", "Result", "Settings", "run"]
+__all__ = ["Happened", "Result", "Settings", "run", "run_recorded"]
 
 _PATIENCE_S = 45.0
 _RETRY_S = 0.1
@@ -58,8 +61,18 @@ class Happened:
 
 
 @dataclass(frozen=True, slots=True)
+class _Ending:
+    """What the end of a run shows: what is wrong, the log summed up, its records ever, and those dropped since."""
+
+    problems: Sequence[str]
+    ledger: Ledger = field(default_factory=Ledger)
+    records: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to; times in seconds."""
+    """What a run came to; times in seconds. `records` is what the log ever held, `dropped` what compaction took."""
 
     log: str
     seed: int
@@ -71,6 +84,22 @@ class Result:
     broken: tuple[str, ...]
     longest_search: int
     seconds: float
+    commit: str = "unknown"
+    dropped: int = 0
+
+
+def run_recorded(
+    services: Services, log: str, seed: int, settings: Settings | None = None
+) -> tuple[Result, list[Operation]]:
+    """Run one seed on one log; a run that raises is a broken one, with the exception as its reason."""
+    began = time.monotonic()
+    try:
+        return run(services, log, seed, settings)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must be counted
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"the run failed: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+        failed = Result(log, seed, 0, 0, 0, 0, (), (reason,), 0, time.monotonic() - began, current())
+        return failed, []
 
 
 def run(services: Services, log: str, seed: int, settings: Settings | None = None) -> tuple[Result, list[Operation]]:
@@ -78,11 +107,11 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
     settings, began = settings or Settings(), time.monotonic()
     with opened(services, log) as scene:
         _prepare(scene)
-        recorder = Recorder()
+        recorder = scene.recorder = Recorder()
         happened = _work(scene, seed, settings, recorder)
-        problems, ledger, records = _end(scene, recorder)
+        ending = _end(scene, recorder)
     history = recorder.operations
-    judgement = judge(history, ledger, [IMPORTED])
+    judgement = judge(history, ending.ledger, [IMPORTED])
     acknowledged = [o for o in history if o.request.kind in WRITES and o.answer is not None and o.answer[0] == 200]
     result = Result(
         log=log,
@@ -90,11 +119,13 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
         operations=len(history),
         unknown=sum(operation.answer is None for operation in history),
         writes=len(acknowledged),
-        records=records,
+        records=ending.records,
+        dropped=ending.dropped,
         faults=tuple(_with_outages(happened, acknowledged)),
-        broken=(*problems, *judgement.broken),
+        broken=(*ending.problems, *judgement.broken),
         longest_search=judgement.longest_search,
         seconds=time.monotonic() - began,
+        commit=current(),
     )
     return result, history
 
@@ -165,7 +196,7 @@ def _with_outages(happened: Sequence[Happened], acknowledged: Sequence[Operation
 # --- the end
 
 
-def _end(scene: Scene, recorder: Recorder) -> tuple[list[str], Ledger, int]:
+def _end(scene: Scene, recorder: Recorder) -> _Ending:
     """Hold what every node says in the end against the log, at a time when nothing is written any more.
 
     A request without an answer may land late, in the middle of the reading, which then begins again.
@@ -174,15 +205,17 @@ def _end(scene: Scene, recorder: Recorder) -> tuple[list[str], Ledger, int]:
         with closing(client):
             taken = _insist(client, node, Request("set_level", SUBJECTS[0], level="NONE"))
         if not taken:
-            return [f"node {node} took no write in {_PATIENCE_S:.0f} s after everything was healed"], Ledger(), 0
+            return _Ending([f"node {node} took no write in {_PATIENCE_S:.0f} s after everything was healed"])
     for _ in range(_MAX_READINGS):
-        _, before, _ = _ledger(scene.log_url)
+        before = _end_of(scene.log_url)
         first = len(recorder.operations)
         problems = list(_read_everything(scene, recorder))
-        ledger, records, odd = _ledger(scene.log_url)
-        if records == before:
-            return [*problems, *odd, *_differing(recorder.operations[first:], ledger)], ledger, records
-    return [f"the log still grew after {_MAX_READINGS} readings"], ledger, records
+        now, ever = _everything(scene)
+        if _end_of(scene.log_url) == before:
+            ledger = read_ledger(ever, [IMPORTED])
+            problems += [*_unlike_replay(ledger, now), *_differing(recorder.operations[first:], ledger)]
+            return _Ending(problems, ledger, len(ever), len(ever) - len(now))
+    return _Ending([f"the log still grew after {_MAX_READINGS} readings"])
 
 
 def _final_clients(scene: Scene, recorder: Recorder) -> list[Client]:
@@ -214,20 +247,28 @@ def _insist(client: Client, node: int, request: Request) -> bool:
     return True
 
 
-def _ledger(log_url: str) -> tuple[Ledger, int, list[str]]:
-    """Read the whole log; hold the ledger against State, which is what every node works with."""
+def _end_of(log_url: str) -> int:
     with closing(open_log(log_url)) as log:
-        entries = list(log.read(START))
-    ledger, state = read_ledger(entries, [IMPORTED]), State().apply_all(entries)
-    odd = [f"offset {aside.offset} is set aside: {aside.reason}" for aside in state.set_aside]
+        return log.end()
+
+
+def _everything(scene: Scene) -> tuple[list[LogEntry], list[LogEntry]]:
+    assert scene.archive is not None
+    return scene.archive.everything()
+
+
+def _unlike_replay(ledger: Ledger, entries: Sequence[LogEntry]) -> Iterator[str]:
+    """Hold the ledger of everything ever written against State, which every node makes of what is left."""
+    state = State().apply_all(entries)
+    for aside in state.set_aside:
+        yield f"offset {aside.offset} is set aside: {aside.reason}"
     for name in SUBJECTS:
         held = tuple(
             Entry(int(e.version), content_of(e.schema.text), int(e.schema.schema_id), e.deleted)
             for e in state.versions(name, include_deleted=True)
         )
         if held != ledger.subject(name).entries:
-            odd.append(f"subject {name}: replay gives {held}, the records say {ledger.subject(name).entries}")
-    return ledger, len(entries), odd
+            yield f"subject {name}: replay gives {held}, the records say {ledger.subject(name).entries}"
 
 
 def _differing(history: Sequence[Operation], ledger: Ledger) -> Iterator[str]:

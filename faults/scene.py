@@ -1,34 +1,38 @@
-"""The nodes of one run, each behind a proxy for the others, and who of them holds the pen."""
+"""The nodes of one run, each behind a proxy for the others and one for its log, and who of them holds the pen."""
 
 import random
 import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from faults.archive import Archive
+from faults.clients import Recorder
+from faults.nursery import set_clock
 from faults.proxy import Proxy
-from faults.services import Services
+from faults.services import NODES, Services
 from harness.registry import RegistryNode
-from storage.kafka_log import KafkaLog
-from storage.log import START, LogError
-from storage.open_log import open_log
 
 __all__ = ["Member", "Scene", "opened"]
 
-_NODES = {"sqlite": 4, "postgres": 3, "kafka": 3}
 _FREE_S = 30.0
 
 
 @dataclass(slots=True)
 class Member:
-    """A node and the proxy by which the others reach it; whoever acts on it holds its lock."""
+    """A node, the proxy by which the others reach it, and those by which it reaches its log.
+
+    Whoever stops or starts the node holds `lock`, whoever acts on its paths `path_lock`.
+    """
 
     number: int
     node: RegistryNode
     proxy: Proxy
+    to_log: list[Proxy]
     lock: threading.Lock = field(default_factory=threading.Lock)
+    path_lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(slots=True)
@@ -39,8 +43,9 @@ class Scene:
     log_url: str
     members: list[Member]
     services: Services
-    service_lock: threading.Lock = field(default_factory=threading.Lock)
-    _watch: KafkaLog | None = None
+    recorder: Recorder
+    archive: Archive | None = None
+    service_locks: list[threading.Lock] = field(default_factory=lambda: [threading.Lock() for _ in range(3)])
 
     @property
     def ports(self) -> list[int]:
@@ -49,17 +54,8 @@ class Scene:
 
     def holder(self) -> Member | None:
         """Return the node that took the pen last, None on logs without one or when it cannot be found out."""
-        if self.log != "kafka":
-            return None
-        with suppress(LogError):
-            if self._watch is None:
-                log = open_log(self.log_url)
-                assert isinstance(log, KafkaLog)
-                self._watch = log
-            list(self._watch.read(START))
-            url = self._watch.holder()
-            return next((member for member in self.members if member.proxy.url == url), None)
-        return None
+        url = self.archive.holder() if self.archive else None
+        return next((member for member in self.members if member.proxy.url == url), None)
 
     @contextmanager
     def claim(self, rng: random.Random, *, writer: bool = False) -> Iterator[Member | None]:
@@ -80,7 +76,7 @@ class Scene:
         try:
             for member in self.members:
                 if not member.lock.acquire(timeout=_FREE_S):
-                    raise RuntimeError(f"node {member.number} was not given free")
+                    raise RuntimeError(f"node {member.number} was not released by another fault")
                 taken.append(member)
             yield taken
         finally:
@@ -89,12 +85,15 @@ class Scene:
 
     def close(self) -> None:
         """End the nodes and the proxies."""
-        if self._watch is not None:
-            self._watch.close()
+        if self.archive is not None:
+            self.archive.close()
         for member in self.members:
             member.node.send(signal.SIGKILL)
             member.node.stop()
             member.proxy.close()
+            for proxy in member.to_log:
+                # The paths to the brokers are the services' own, and live on.
+                (proxy.close if self.log == "postgres" else proxy.restore)()
 
 
 @contextmanager
@@ -102,15 +101,18 @@ def opened(services: Services, log: str) -> Iterator[Scene]:
     """Start the nodes of a run over a fresh log."""
     url = services.fresh_log(log)
     members = []
-    for number in range(_NODES[log]):
+    for number in range(NODES[log]):
         proxy = Proxy()
-        node = RegistryNode(url, f"--advertised-url={proxy.url}", start=services.nursery.start)
+        node_url, to_log = services.path_to(url, number)
+        node = RegistryNode(node_url, f"--advertised-url={proxy.url}", start=services.nursery.start)
         proxy.lead_to(node.port)
-        members.append(Member(number, node, proxy))
-    scene = Scene(log, url, members, services)
+        members.append(Member(number, node, proxy, to_log))
+        set_clock(node.log_file, 0)
+    scene = Scene(log, url, members, services, Recorder())
     try:
         # One by one on an empty log: the first one makes it.
         members[0].node.restart()
+        scene.archive = Archive(url)
         with ThreadPoolExecutor(len(members)) as pool:
             list(pool.map(lambda member: member.node.restart(), members[1:]))
         yield scene

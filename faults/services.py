@@ -1,4 +1,7 @@
-"""The three logs under test, alive over many runs: each run gets a fresh topic, database or file."""
+"""The three logs under test, alive over many runs: each run gets a fresh topic, database or file.
+
+A node of a run reaches the brokers and the server through proxies of its own, so that its path to them can be cut.
+"""
 
 import tempfile
 from contextlib import ExitStack
@@ -7,13 +10,17 @@ from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
+from sqlalchemy.engine import make_url
+
 from faults.nursery import Nursery
+from faults.proxy import Proxy
 from harness.kafka import KafkaBroker
 from harness.postgres import Postgres
 
-__all__ = ["LOGS", "Services"]
+__all__ = ["LOGS", "NODES", "Services"]
 
 LOGS = ("sqlite", "postgres", "kafka")
+NODES = {"sqlite": 4, "postgres": 3, "kafka": 3}
 _BROKERS = 3
 _BROKER_SETTINGS = {
     # How soon a transaction that was left open is given up; the default looks every ten seconds only.
@@ -28,22 +35,45 @@ class Services:
     """The services behind the logs; each is started when a run first asks for it, unless the caller lent one.
 
     A service that was lent belongs to somebody else: nothing is done to it, only to the nodes.
+    With a `mutant` the nodes run a registry that is broken on purpose.
     """
 
     lent_broker: KafkaBroker | None = None
     lent_postgres: Postgres | None = None
     own_broker: KafkaBroker | None = None
     own_postgres: Postgres | None = None
-    nursery: Nursery = field(default_factory=Nursery)
+    mutant: str | None = None
+    _nursery: Nursery | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _folder: Path | None = None
+    _to_brokers: list[list[Proxy]] = field(default_factory=list)
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(self.nursery)
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End everything that was started; what is asked for later is started again."""
+        if self._nursery is not None:
+            self._nursery.close()
         self._stack.close()
+        self.own_broker = self.own_postgres = self._nursery = self._folder = None
+        self._to_brokers = []
+
+    @property
+    def nursery(self) -> Nursery:
+        """The process that starts nodes."""
+        if self._nursery is None:
+            self._nursery = Nursery(self.mutant)
+        return self._nursery
+
+    def mutate(self, mutant: str | None) -> None:
+        """Start another registry from now on: one that is broken on purpose, or (None) the real one."""
+        if self._nursery is not None:
+            self._nursery.close()
+        self.mutant, self._nursery = mutant, None
 
     def fresh_log(self, log: str) -> str:
         """Return the URL of a log that nobody has written to."""
@@ -53,12 +83,31 @@ class Services:
             return self._postgres().new_database()
         return f"sqlite:///{self._files()}/{uuid4().hex[:12]}.db"
 
+    def path_to(self, log_url: str, node: int) -> tuple[str, list[Proxy]]:
+        """Return the URL by which a node reaches a log, and the proxies on the way."""
+        if log_url.startswith("kafka:") and self.own_broker is not None:
+            topic = log_url.rpartition("/")[2]
+            return f"kafka://{self.own_broker.bootstrap_by(_listener(node))}/{topic}", self._to_brokers[node]
+        if log_url.startswith("postgresql"):
+            url, proxy = make_url(log_url), Proxy()
+            assert url.port is not None
+            proxy.lead_to(url.port)
+            return url.set(port=proxy.port).render_as_string(hide_password=False), [proxy]
+        return log_url, []
+
     def _kafka(self) -> KafkaBroker:
         if self.lent_broker is None and self.own_broker is None:
-            self.own_broker = self._stack.enter_context(KafkaBroker(_BROKERS, config=_BROKER_SETTINGS))
-        broker = self.lent_broker or self.own_broker
-        assert broker is not None
-        return broker
+            self._to_brokers = [[Proxy() for _ in range(_BROKERS)] for _ in range(NODES["kafka"])]
+            proxied = {_listener(n): [proxy.port for proxy in ways] for n, ways in enumerate(self._to_brokers)}
+            broker = KafkaBroker(_BROKERS, config=_BROKER_SETTINGS, proxied=proxied)
+            for node, ways in enumerate(self._to_brokers):
+                for i, proxy in enumerate(ways):
+                    proxy.lead_to(broker.listener_port(_listener(node), i))
+                    self._stack.callback(proxy.close)
+            self.own_broker = self._stack.enter_context(broker)
+        found = self.lent_broker or self.own_broker
+        assert found is not None
+        return found
 
     def _postgres(self) -> Postgres:
         if self.lent_postgres is None and self.own_postgres is None:
@@ -71,3 +120,7 @@ class Services:
         if self._folder is None:
             self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="strata-faults-")))
         return self._folder
+
+
+def _listener(node: int) -> str:
+    return f"NODE{node}"

@@ -16,8 +16,8 @@ import subprocess
 import tempfile
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +51,7 @@ class _Node:
     port: int
     controller_port: int
     folder: Path
+    listeners: Mapping[str, int] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -69,18 +70,45 @@ class KafkaBroker:
     """A cluster of `nodes` brokers; `config` adds to or overrides the brokers' settings.
 
     Nodes are numbered from 0. `kill`, `restart`, `pause` and `resume` act on one node; data and port survive a restart.
+
+    `proxied` adds listeners by name: a client that connects by one of them finds the brokers at the ports given, one
+    for each broker, where a proxy must lead it to `listener_port`.
     """
 
-    def __init__(self, nodes: int = 1, *, config: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        nodes: int = 1,
+        *,
+        config: Mapping[str, str] | None = None,
+        proxied: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="strata-kafka-"))
         self._config = dict(config or {})
-        self._nodes = [_Node(i + 1, free_port(), free_port(), self._folder / f"node-{i + 1}") for i in range(nodes)]
+        self._proxied = {name: list(ports) for name, ports in (proxied or {}).items()}
+        self._nodes = [
+            _Node(
+                i + 1,
+                free_port(),
+                free_port(),
+                self._folder / f"node-{i + 1}",
+                {name: free_port() for name in self._proxied},
+            )
+            for i in range(nodes)
+        ]
         self._class_path = ""
 
     @property
     def bootstrap(self) -> str:
         """The `bootstrap.servers` of the cluster."""
         return ",".join(f"{_HOST}:{node.port}" for node in self._nodes)
+
+    def listener_port(self, name: str, i: int) -> int:
+        """Return the port at which a node listens for the clients of a proxied listener."""
+        return self._nodes[i].listeners[name]
+
+    def bootstrap_by(self, name: str) -> str:
+        """Return the `bootstrap.servers` of the cluster by way of a proxied listener."""
+        return ",".join(f"{_HOST}:{port}" for port in self._proxied[name])
 
     def __enter__(self) -> Self:
         try:
@@ -156,14 +184,20 @@ class KafkaBroker:
     def _settings(self, node: _Node) -> dict[str, str]:
         size = len(self._nodes)
         replicas, in_sync = str(min(3, size)), str(min(2, size))
+        index = self._nodes.index(node)
+        listeners = [f"PLAINTEXT://{_HOST}:{node.port}", f"CONTROLLER://{_HOST}:{node.controller_port}"]
+        listeners += [f"{name}://{_HOST}:{port}" for name, port in node.listeners.items()]
+        advertised = [f"PLAINTEXT://{_HOST}:{node.port}"]
+        advertised += [f"{name}://{_HOST}:{ports[index]}" for name, ports in self._proxied.items()]
+        names = ["PLAINTEXT", "CONTROLLER", *self._proxied]
         return {
             "process.roles": "broker,controller",
             "node.id": str(node.node_id),
             "controller.quorum.voters": ",".join(f"{n.node_id}@{_HOST}:{n.controller_port}" for n in self._nodes),
-            "listeners": f"PLAINTEXT://{_HOST}:{node.port},CONTROLLER://{_HOST}:{node.controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{_HOST}:{node.port}",
+            "listeners": ",".join(listeners),
+            "advertised.listeners": ",".join(advertised),
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
             "log.dirs": str(node.folder / "data"),
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",

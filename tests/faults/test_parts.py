@@ -5,14 +5,16 @@ import random
 import sqlite3
 import threading
 from contextlib import closing, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from faults.__main__ import main
 from faults.history import from_line, load, save, to_line
 from faults.model import Operation, Request
 from faults.proxy import Proxy
-from faults.report import add, into_document, lines, tables
+from faults.report import add, into_document, lines, of_commit, tables
 from faults.report import load as load_results
 from faults.run import Happened, Result
 from faults.wal import next_frame, tear
@@ -82,6 +84,24 @@ def test_proxy(proxied):
     assert b"hello" == get(proxied)
 
 
+@pytest.mark.parametrize("lost", ["forth", "back"])
+def test_proxy_in_one_direction(proxied, lost):
+    """A path that is silent in one direction only keeps the client waiting as well, and carries on when restored."""
+    proxied.silence(forth=lost == "forth", back=lost == "back")
+    with pytest.raises(TimeoutError):
+        get(proxied, timeout=0.2)
+    proxied.restore()
+    assert b"hello" == get(proxied)
+
+
+def test_slow_proxy(proxied):
+    """A slow path delays what it carries."""
+    proxied.slow(0.1)
+    with pytest.raises(TimeoutError):
+        get(proxied, timeout=0.1)
+    assert b"hello" == get(proxied)
+
+
 def _written(path, rows):
     """A database whose log was never folded back, as kill -9 leaves it: copied while it was open."""
     source = path.with_name("source.db")
@@ -136,7 +156,9 @@ RESULT = Result(
     broken=(),
     longest_search=3,
     seconds=4.0,
+    commit="abc123",
 )
+OLDER = replace(RESULT, commit="0ld")
 
 
 def test_results_file_and_tables(tmp_path):
@@ -145,19 +167,59 @@ def test_results_file_and_tables(tmp_path):
     add(RESULT, tmp_path / "r.jsonl")
     results = load_results(tmp_path / "r.jsonl")
     assert [RESULT, RESULT] == results
-    assert "| sqlite | 2 | 4 | 20 | 10 | 2 | 8 | 0 |" in tables(results)
+    assert "| sqlite | 2 | 4 | 20 | 10 | 2 | 8 | 0 | 0 |" in tables(results)
     assert "| sqlite | kill -9 of a node | 2 | 2 | 0.50 | 0.50 |" in tables(results)
     document = tmp_path / "d.md"
     document.write_text("before\n<!-- runs: begin -->\nold\n<!-- runs: end -->\nafter\n")
-    into_document(results, document)
+    into_document(tables(results), document)
     text = document.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
     with suppress(ValueError):
         (tmp_path / "e.md").write_text("nothing")
-        into_document(results, tmp_path / "e.md")
+        into_document(tables(results), tmp_path / "e.md")
         raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("results", "commit", "expected"),
+    [
+        pytest.param([], None, [], id="no-results"),
+        pytest.param([OLDER, RESULT, RESULT], None, [RESULT, RESULT], id="newest-commit"),
+        pytest.param([OLDER, RESULT], "0l", [OLDER], id="commit-by-its-beginning"),
+        pytest.param([OLDER, RESULT], "f", [], id="commit-without-results"),
+    ],
+)
+def test_results_of_one_commit(results, commit, expected):
+    """The report sums up the runs of one commit: the newest one, or the one that is named."""
+    assert expected == of_commit(results, commit)
+
+
+def test_tables_name_the_commit():
+    """The tables say at which commit they were measured."""
+    assert "`abc123`" in tables([RESULT])
+
+
+def test_older_results_without_a_commit(tmp_path):
+    """A result of a time before results named their commit is one of an unknown commit."""
+    add(RESULT, tmp_path / "r.jsonl")
+    line = (tmp_path / "r.jsonl").read_text().replace(',"commit":"abc123"', "")
+    (tmp_path / "r.jsonl").write_text(line)
+    assert [replace(RESULT, commit="unknown")] == load_results(tmp_path / "r.jsonl")
+
+
+def test_a_run_that_raises_is_a_broken_one(tmp_path, monkeypatch):
+    """An exception of the harness is kept as the reason, and counts in the exit code."""
+
+    def broken(*_):
+        raise RuntimeError("no broker")
+
+    monkeypatch.setattr("faults.run.run", broken)
+    asked = ["--log=sqlite", "--seed=3", "--seed=4", f"--results={tmp_path}/r.jsonl", f"--keep={tmp_path}/k"]
+    assert 1 == main(asked)
+    reasons = [result.broken[0] for result in load_results(tmp_path / "r.jsonl")]
+    assert ["the run failed: RuntimeError: no broker"] * 2 == [reason.partition(" (")[0] for reason in reasons]
 
 
 def test_lines_of_a_result():

@@ -1,0 +1,7 @@
+"""Mutants."""
+
+MUTANTS: dict[str, str] = {}
+
+
+def apply(name: str) -> None:
+    """Apply."""

@@ -1,0 +1,152 @@
+"""Faults of nodes, of their clocks, and of the paths between them and to their log.
+
+Each is a context manager that does harm on entry and heals on exit; what it yields says to whom, and nothing when its
+target is taken by another fault.
+"""
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from faults.nursery import set_clock
+from faults.proxy import Proxy
+from faults.scene import Member, Scene
+
+__all__ = ["cut", "cut_from_log", "kill", "kill_all", "pause", "restart", "shift_clock", "start", "terminate"]
+
+_TERMINATE_S = 20.0
+_RESTART_S = 45.0
+_SLOW_S = (0.02, 0.3)
+_JUMPS_S = (-86_400.0 * 400, -3_600.0, -5.0, 5.0, 3_600.0, 86_400.0 * 400)
+
+
+@contextmanager
+def kill(scene: Scene, rng: random.Random, *, writer: bool) -> Iterator[str]:
+    """Kill -9 a node, the one that writes if asked for, and start it again."""
+    with scene.claim(rng, writer=writer) as member:
+        if member is None:
+            yield ""
+            return
+        member.node.kill()
+        try:
+            yield f"node {member.number}"
+        finally:
+            restart(member)
+
+
+@contextmanager
+def pause(scene: Scene, rng: random.Random, *, writer: bool) -> Iterator[str]:
+    """SIGSTOP a node, and let it go on."""
+    with scene.claim(rng, writer=writer) as member:
+        if member is None:
+            yield ""
+            return
+        member.node.send(signal.SIGSTOP)
+        try:
+            yield f"node {member.number}"
+        finally:
+            member.node.send(signal.SIGCONT)
+
+
+@contextmanager
+def terminate(scene: Scene, rng: random.Random) -> Iterator[str]:
+    """SIGTERM a node, and start it again."""
+    with scene.claim(rng) as member:
+        if member is None:
+            yield ""
+            return
+        member.node.terminate(grace_s=_TERMINATE_S)
+        try:
+            yield f"node {member.number}"
+        finally:
+            restart(member)
+
+
+@contextmanager
+def kill_all(scene: Scene, _rng: random.Random) -> Iterator[str]:
+    """Kill -9 all nodes at once, and start them again."""
+    with scene.claim_all() as members:
+        for member in members:
+            member.node.kill()
+        try:
+            yield "all nodes"
+        finally:
+            start(members)
+
+
+@contextmanager
+def shift_clock(scene: Scene, rng: random.Random) -> Iterator[str]:
+    """Let the wall clock of a node jump, forth or back, and back again."""
+    member, jump = rng.choice(scene.members), rng.choice(_JUMPS_S)
+    set_clock(member.node.log_file, jump)
+    try:
+        yield f"node {member.number} by {jump:+.0f} s"
+    finally:
+        set_clock(member.node.log_file, 0)
+
+
+@contextmanager
+def cut(scene: Scene, rng: random.Random, how: str) -> Iterator[str]:
+    """Cut the path of the other nodes to the pen's holder; clients still reach it."""
+    member = scene.holder() or rng.choice(scene.members)
+    _HOW[how](member.proxy, rng)
+    try:
+        yield f"path to node {member.number}"
+    finally:
+        member.proxy.restore()
+
+
+@contextmanager
+def cut_from_log(scene: Scene, rng: random.Random, how: str) -> Iterator[str]:
+    """Cut the path of a node to its log: to the server, or to all or one of the brokers."""
+    holder = scene.holder() if rng.random() < 0.5 else None
+    candidates = [holder] if holder else rng.sample(scene.members, len(scene.members))
+    member = next((member for member in candidates if member.path_lock.acquire(blocking=False)), None)
+    if member is None or not member.to_log:
+        yield ""
+        return
+    one = rng.randrange(len(member.to_log)) if len(member.to_log) > 1 and rng.random() < 0.3 else None
+    paths = member.to_log if one is None else [member.to_log[one]]
+    for path in paths:
+        _HOW[how](path, rng)
+    try:
+        yield f"node {member.number}" + ("" if one is None else f" to broker {one}")
+    finally:
+        for path in paths:
+            path.restore()
+        member.path_lock.release()
+
+
+def _slow(path: Proxy, rng: random.Random) -> None:
+    path.slow(rng.uniform(*_SLOW_S))
+
+
+_HOW = {
+    "refused": lambda path, _rng: path.refuse(),
+    "silent": lambda path, _rng: path.silence(),
+    "requests lost": lambda path, _rng: path.silence(back=False),
+    "answers lost": lambda path, _rng: path.silence(forth=False),
+    "slow": _slow,
+}
+
+
+def start(members: list[Member]) -> None:
+    """Start some nodes again, side by side."""
+    with ThreadPoolExecutor(len(members)) as pool:
+        list(pool.map(restart, members))
+
+
+def restart(member: Member) -> None:
+    """Start a node; one that finds its log away for the moment ends, and is started again, as a supervisor does."""
+    deadline = time.monotonic() + _RESTART_S
+    while True:
+        try:
+            member.node.restart()
+        except RuntimeError:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return
