@@ -6,13 +6,14 @@ from uuid import uuid4
 from pydantic import Field
 
 from compat.limits import Limits
-from registry.decide.associations import TOPIC, AssociationRequest, Resource, Settled, Wanted
+from registry.decide.association_requests import TOPIC, AssociationRequest, Resource, Wanted
+from registry.decide.associations import Settled
 from registry.errors import RegistryError
 from registry.lookup import page
 from registry.wire import ErrorAnswer, SchemaAnswer, SchemaBody, registered, schema_version
 from registry.wire_contracts import Answer, Body, Truth, Word
 from storage.associations import Association
-from storage.records import qualified
+from storage.records import AssociationValue, qualified
 from storage.state import State
 
 __all__ = [
@@ -25,9 +26,13 @@ __all__ = [
     "associated",
     "batch_answer",
     "found_answer",
+    "named",
     "resource_answer",
     "select",
 ]
+
+
+ANY = "-"
 
 
 class WantedBody(Body):
@@ -109,7 +114,7 @@ class AssociationAnswer(Answer):
     resource_type: str = Field(alias="resourceType")
     association_type: str = Field(alias="associationType")
     lifecycle: str
-    frozen: bool
+    frozen: bool | None = Field(None, description="absent for a STRONG one that is frozen, as STRONG ones are")
     created: int = Field(alias="createTs")
     updated: int = Field(alias="updateTs")
 
@@ -120,7 +125,7 @@ class AssociationInfoAnswer(Answer):
     subject: str
     association_type: str = Field(alias="associationType")
     lifecycle: str
-    frozen: bool
+    frozen: bool | None = Field(None, description="absent for a STRONG one that is frozen, as STRONG ones are")
     schema_answer: SchemaAnswer | None = Field(None, alias="schema")
 
 
@@ -158,8 +163,7 @@ def associated(found: Association) -> dict[str, Any]:
         "resourceId": value.resource_id,
         "resourceType": key.resource_type,
         "associationType": key.association_type,
-        "lifecycle": value.lifecycle,
-        "frozen": value.frozen,
+        **_lifecycle(value),
         "createTs": value.created,
         "updateTs": found.updated,
     }
@@ -207,13 +211,17 @@ def select(
     return list(page(chosen, offset, limit))
 
 
+def named(state: State, name: str, namespace: str) -> list[Association]:
+    """Return the associations of the resources of a name in a namespace; `-` stands for any name or namespace."""
+    return state.associations.of_name(None if name == ANY else name, None if namespace == ANY else namespace)
+
+
 def found_answer(body: GetBody, state: State, *, include_schemas: bool) -> dict[str, Any]:
     """Return the associations that one request of a batch asks for."""
     if body.resource_id:
         held = state.associations.of_resource_id(body.resource_id)
     else:
-        namespace = None if body.namespace in (None, "", "-") else body.namespace
-        held = state.associations.of_name(body.name or "", namespace)
+        held = named(state, body.name or "", body.namespace or ANY)
     chosen = select(held, body.resource_type or "", body.association_types or [], body.lifecycle)
     infos = []
     for found in chosen:
@@ -244,6 +252,11 @@ def _info(found: Association) -> dict[str, Any]:
     return {
         "subject": found.key.subject,
         "associationType": found.key.association_type,
-        "lifecycle": found.value.lifecycle,
-        "frozen": found.value.frozen,
+        **_lifecycle(found.value),
     }
+
+
+def _lifecycle(value: AssociationValue) -> dict[str, Any]:
+    """The lifecycle, and `frozen` unless it is what the lifecycle implies for a STRONG association."""
+    shown: dict[str, Any] = {"lifecycle": value.lifecycle}
+    return shown if value.lifecycle == "STRONG" and value.frozen else shown | {"frozen": value.frozen}

@@ -61,9 +61,10 @@ class Associations:
         """Return the associations of a subject, in the order of their keys."""
         return self._sorted(self.subjects.get(subject, ()))
 
-    def of_name(self, name: str, namespace: str | None) -> list[Association]:
-        """Return the associations of the resources of a name, in one namespace or (None) in any."""
-        return [a for a in self._sorted(self.names.get(name, ())) if namespace in (None, a.key.resource_namespace)]
+    def of_name(self, name: str | None, namespace: str | None) -> list[Association]:
+        """Return the associations of the resources of a name or (None) any, in one namespace or (None) in any."""
+        keys = self.by_key if name is None else self.names.get(name, ())
+        return self._sorted(key for key in keys if namespace in (None, key.resource_namespace))
 
     def of_resource_id(self, resource_id: str) -> list[Association]:
         """Return the associations of a resource."""

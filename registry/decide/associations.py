@@ -1,24 +1,24 @@
 """Decide associations: which resource (a topic) keeps its keys' or its values' schemas under which subject.
 
 A WEAK association only says where to look. A STRONG one makes the subject the resource's own: nothing else may be
-associated with it or refer to it, and it goes with the resource. A frozen one is STRONG, is made together with the
-subject's first schema, and cannot be changed.
+associated with it or refer to it, and it is deleted with the resource. A STRONG one is frozen: it is created together
+with the subject's first schema, or in mode IMPORT, and cannot be changed. All associations of a resource have the same
+lifecycle. Logs of older registries may hold STRONG associations that are not frozen.
 
 The rules are those of the reference's clients and error codes (docs/compatibility.md).
 """
 
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime
+from compat.limits import Limits, OutOfTime
 from registry import errors
+from registry.decide.association_requests import AssociationRequest, Resource, Wanted, check_request
 from registry.decide.delete import delete_with_association
 from registry.decide.register import Registered, Rules, register
 from registry.effective import mode_in_force
 from registry.errors import RegistryError, TooExpensive
 from registry.names import writable_subject
-from registry.schemas import SchemaRequest
 from registry.writer import Decision
 from storage.associations import Association
 from storage.log import Record
@@ -27,62 +27,12 @@ from storage.records import AssociationKey, AssociationValue, Subject, context_o
 from storage.state import State
 
 __all__ = [
-    "TOPIC",
-    "AssociationRequest",
     "Placed",
-    "Resource",
     "Settled",
-    "Wanted",
     "change_associations",
     "change_batch",
-    "check_lifecycle",
     "delete_associations",
 ]
-
-TOPIC = "topic"
-_TYPES = ("key", "value")
-_LIFECYCLES = ("STRONG", "WEAK")
-_MAX_NAME = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """What is associated with subjects: a topic, by its name in a namespace (a cluster) and by an id."""
-
-    name: str
-    namespace: str
-    resource_id: str
-    resource_type: str = TOPIC
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """One change: `op` is CREATE, UPSERT or DELETE; None is what the request leaves open. `guid` is for a new one."""
-
-    op: str
-    association_type: str = "value"
-    subject: str | None = None
-    lifecycle: str | None = None
-    frozen: bool | None = None
-    schema: SchemaRequest | None = None
-    normalize: bool = False
-    cascade: bool = False
-    guid: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AssociationRequest:
-    """The changes of one resource's associations: all of them, or none."""
-
-    resource: Resource
-    wanted: Sequence[Wanted]
-    dry_run: bool = False
-    limits: Limits = DEFAULT_LIMITS
-
-    def under(self, limits: Limits) -> "AssociationRequest":
-        """Return the request under other limits, which count for all of its schemas together."""
-        wanted = [replace(one, schema=one.schema.under(limits)) if one.schema else one for one in self.wanted]
-        return replace(self, wanted=wanted, limits=limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +57,31 @@ _Step = Callable[[State, Resource, Wanted, Rules, int], Decision[Placed | None]]
 def change_associations(state: State, request: AssociationRequest, rules: Rules, now: int) -> Decision[Settled]:
     """Return what a resource's associations become, and the records that make it so (none in a dry run).
 
-    `now` is in milliseconds since the epoch.
+    A request that deletes is answered with the associations that remain. `now` is in milliseconds since the epoch.
 
     Raises:
         RegistryError: 40410, 40901, 40903, 40904, 40905, 40907, 40908, 42201, 42205, 42206, 42208, 42212.
     """
-    _check(request)
+    check_request(request)
+    resource = _known(state, request.resource)
     records: list[Record] = []
     placed: list[Placed] = []
     for wanted in request.wanted:
         _look_at_clock(request.limits)
-        step = _STEPS[wanted.op](state, request.resource, wanted, rules, now)
+        step = _STEPS[wanted.op](state, resource, wanted, rules, now)
         records.extend(step.records)
         state = state.drafted(step.records, now)
         if step.answer:
             placed.append(step.answer)
-    return Decision(Settled(request.resource, placed), [] if request.dry_run else records)
+    remaining = _of_resource(state, resource)
+    if any(wanted.op != "DELETE" for wanted in request.wanted):
+        _check_one_lifecycle(remaining)
+    if any(wanted.op == "DELETE" for wanted in request.wanted):
+        known = {one.association.key for one in placed}
+        placed += [Placed(one) for one in remaining if one.key not in known]
+    if request.dry_run:
+        return Decision(Settled(request.resource, []), [])
+    return Decision(Settled(request.resource, placed), records)
 
 
 def change_batch(
@@ -168,16 +127,6 @@ def delete_associations(
     return Decision(None, [] if dry_run else records)
 
 
-def check_lifecycle(lifecycle: str | None) -> None:
-    """Refuse a lifecycle that is none.
-
-    Raises:
-        RegistryError: 42212.
-    """
-    if lifecycle is not None and lifecycle not in _LIFECYCLES:
-        raise errors.invalid_association("lifecycle", f"must be one of {', '.join(_LIFECYCLES)}")
-
-
 def _look_at_clock(limits: Limits) -> None:
     try:
         limits.look_at_clock()
@@ -185,109 +134,59 @@ def _look_at_clock(limits: Limits) -> None:
         raise TooExpensive(f"The associations cannot be changed: {error}") from None
 
 
-# --- what a request may say
-
-
-def _check(request: AssociationRequest) -> None:
-    resource = request.resource
-    _check_name("resourceName", resource.name)
-    _check_name("resourceNamespace", resource.namespace)
-    if not resource.resource_id and not request.dry_run:
-        raise errors.invalid_association("resourceId", "cannot be null or empty")
-    if resource.resource_type != TOPIC:
-        raise errors.invalid_association("resourceType", f"must be '{TOPIC}'")
-    if not request.wanted:
-        raise errors.invalid_association("associations", "cannot be null or empty")
-    for wanted in request.wanted:
-        _check_wanted(resource, wanted)
-    types = [wanted.association_type for wanted in request.wanted]
-    if len(set(types)) < len(types):
-        raise errors.invalid_association("associationType", "must be unique within a request")
-    if len({wanted.frozen for wanted in request.wanted if wanted.frozen is not None}) > 1:
-        raise errors.invalid_association(
-            "frozen", "all associations for a resource must be consistently frozen or non-frozen"
-        )
-
-
-def _check_name(name: str, value: str) -> None:
-    if not value:
-        raise errors.invalid_association(name, "cannot be null or empty")
-    if len(value) > _MAX_NAME:
-        raise errors.invalid_association(name, f"exceeds max length of {_MAX_NAME}")
-    # A colon would end the context in the default subject.
-    bad = next((c for c in value if c == ":" or unicodedata.category(c)[0] == "C"), None)
-    if bad:
-        raise errors.invalid_association(name, f"illegal character {bad!r}")
-
-
-def _check_wanted(resource: Resource, wanted: Wanted) -> None:
-    if wanted.op not in _STEPS:
-        raise errors.invalid_association("opType", f"must be one of {', '.join(_STEPS)}")
-    if wanted.association_type not in _TYPES:
-        raise errors.invalid_association("associationType", "must be either 'key' or 'value'")
-    check_lifecycle(wanted.lifecycle)
-    if wanted.subject is not None and not wanted.subject:
-        raise errors.invalid_association("subject", "must not be empty")
-    if wanted.lifecycle == "WEAK" and wanted.schema:
-        raise errors.invalid_association("lifecycle", "cannot be WEAK when schema is provided")
-    if wanted.lifecycle == "WEAK" and wanted.frozen:
-        raise errors.invalid_association("frozen", "association with lifecycle of WEAK cannot be frozen")
-    default = _default_subject(resource, wanted)
-    if wanted.frozen and wanted.subject not in (None, default):
-        raise errors.invalid_association("subject", f"frozen associations must use subject '{default}'")
-    if wanted.op == "CREATE" and wanted.schema and wanted.frozen is False:
-        raise errors.invalid_association("frozen", "cannot be false when schema is provided for create")
-
-
 def _default_subject(resource: Resource, wanted: Wanted) -> str:
     return f":.{resource.namespace}:{resource.name}-{wanted.association_type}"
 
 
-# --- one change
-
-
-def _create(state: State, resource: Resource, wanted: Wanted, rules: Rules, now: int) -> Decision[Placed | None]:
-    if wanted.schema:
-        wanted = replace(wanted, lifecycle="STRONG", frozen=True)
-        _check_wanted(resource, wanted)
-    if wanted.subject is None and not wanted.frozen:
-        raise errors.invalid_association("subject", "must be provided for non-frozen associations")
-    return _make(state, resource, wanted, rules, now)
-
-
 def _make(state: State, resource: Resource, wanted: Wanted, rules: Rules, now: int) -> Decision[Placed | None]:
-    """Create an association, or (UPSERT) change the lifecycle of the one that stands."""
+    """Create an association, or check a change of the one that stands, whose subject may get another schema."""
     held = _held(state, resource, wanted.association_type)
+    if held is None or (wanted.op == "CREATE" and wanted.schema):
+        wanted = _with_defaults(wanted)
     inherited = held.key.subject if held else _default_subject(resource, wanted)
     subject = writable_subject(inherited if wanted.subject is None else wanted.subject)
-    if mode_in_force(state, subject).is_read_only:
+    mode = mode_in_force(state, subject)
+    if mode.is_read_only:
         raise errors.read_only(subject, context_of(subject))
+    if held is None:
+        _check_new(state, resource, subject, wanted)
+    if wanted.schema and mode.is_import:
+        raise errors.not_read_write(subject, context_of(subject))
     if not wanted.schema and not state.latest(subject):
         raise errors.no_active_version(subject)
     if held:
-        _check_change(held, subject, wanted)
-        value = held.value
+        value = _changed(held, subject, wanted)
     else:
-        _check_frozen(state, subject, wanted)
-        strong = wanted.schema or wanted.frozen
-        value = AssociationValue(
-            wanted.guid, resource.resource_id, "STRONG" if strong else "WEAK", bool(wanted.frozen), now
-        )
-    value = replace(value, lifecycle=wanted.lifecycle or value.lifecycle)
-    if value.lifecycle == "WEAK" and wanted.schema:
-        raise errors.invalid_association("lifecycle", "cannot be WEAK when schema is provided")
+        value = AssociationValue(wanted.guid, resource.resource_id, str(wanted.lifecycle), bool(wanted.frozen), now)
     key = AssociationKey(resource.namespace, resource.name, resource.resource_type, wanted.association_type, subject)
     _check_subject(state, key, value)
-    records: list[Record] = []
-    placed = None
-    if wanted.schema:
-        registration = register(state, subject, wanted.schema, replace(rules, normalize=wanted.normalize))
-        placed, records = registration.answer, list(registration.records)
-        if held and wanted.op == "CREATE" and placed.existing is None:
-            raise errors.association_for_resource_exists(wanted.association_type, resource.resource_id)
-    if held is None or value != held.value:
-        records.append(encode(key, value))
-    return Decision(Placed(Association(key, value, now), placed), records)
+    decision = _registered(state, held, subject, wanted, rules)
+    changed = held is None or value != held.value
+    records = [*decision.records, encode(key, value)] if changed else decision.records
+    return Decision(Placed(Association(key, value, now), decision.answer), records)
+
+
+def _with_defaults(wanted: Wanted) -> Wanted:
+    """A new association with a schema is STRONG, a STRONG one is frozen, any other is WEAK."""
+    strong = wanted.lifecycle == "STRONG" or wanted.schema is not None
+    frozen = strong if wanted.frozen is None else wanted.frozen
+    return replace(wanted, frozen=frozen, lifecycle=wanted.lifecycle or ("STRONG" if strong or frozen else "WEAK"))
+
+
+def _registered(
+    state: State, held: Association | None, subject: Subject, wanted: Wanted, rules: Rules
+) -> Decision[Registered | None]:
+    """Register the schema that came with an association; the first one of a new association is not compared."""
+    if not wanted.schema:
+        return Decision(None, [])
+    decision = register(
+        state, subject, wanted.schema, replace(rules, normalize=wanted.normalize, force=rules.force or held is None)
+    )
+    if wanted.op == "CREATE" and decision.answer.existing is None and state.latest(subject):
+        if held:
+            raise errors.association_for_resource_exists(wanted.association_type, held.value.resource_id)
+        raise _has_schemas()
+    return Decision(decision.answer, decision.records)
 
 
 def _delete(state: State, resource: Resource, wanted: Wanted, _rules: Rules, now: int) -> Decision[Placed | None]:
@@ -297,7 +196,7 @@ def _delete(state: State, resource: Resource, wanted: Wanted, _rules: Rules, now
     return Decision(None, _removal(state, held, now, cascade=wanted.cascade))
 
 
-_STEPS: Mapping[str, _Step] = {"CREATE": _create, "UPSERT": _make, "DELETE": _delete}
+_STEPS: Mapping[str, _Step] = {"CREATE": _make, "UPSERT": _make, "DELETE": _delete}
 
 
 def _held(state: State, resource: Resource, association_type: str) -> Association | None:
@@ -320,13 +219,15 @@ def _held(state: State, resource: Resource, association_type: str) -> Associatio
     return None
 
 
-def _check_change(held: Association, subject: Subject, wanted: Wanted) -> None:
-    """Only the lifecycle of an association may change, and of a frozen one nothing."""
+def _changed(held: Association, subject: Subject, wanted: Wanted) -> AssociationValue:
+    """Return what an association becomes: nothing of it can change, but a STRONG one that is not frozen may be WEAK."""
     value = held.value
+    if value.lifecycle == "WEAK" and wanted.schema:
+        raise errors.invalid_association("lifecycle", "cannot be WEAK when schema is provided")
     same_subject = held.key.subject == subject
     same_frozen = wanted.frozen in (None, value.frozen)
     if same_subject and same_frozen and wanted.lifecycle in (None, value.lifecycle):
-        return
+        return value
     if wanted.op == "CREATE":
         raise errors.association_for_resource_exists(wanted.association_type, value.resource_id)
     if not same_subject:
@@ -335,17 +236,42 @@ def _check_change(held: Association, subject: Subject, wanted: Wanted) -> None:
         raise errors.invalid_association("frozen", "frozen attribute of association cannot be changed")
     if value.frozen:
         raise errors.association_frozen(wanted.association_type, subject)
+    if wanted.lifecycle == "STRONG":
+        raise _not_frozen()
+    return replace(value, lifecycle=wanted.lifecycle or value.lifecycle)
 
 
-def _check_frozen(state: State, subject: Subject, wanted: Wanted) -> None:
-    if not wanted.frozen:
-        return
-    if not wanted.schema:
-        raise errors.invalid_association("schema", "must be provided when creating a frozen association")
-    if state.latest(subject):
-        raise errors.invalid_association(
-            "frozen", "cannot create a frozen association when schemas already exist in the subject"
-        )
+def _check_new(state: State, resource: Resource, subject: Subject, wanted: Wanted) -> None:
+    """Refuse a new association that its lifecycle, its subject or the way of asking for it does not allow."""
+    imported = mode_in_force(state, subject).is_import
+    default = _default_subject(resource, wanted)
+    if wanted.op == "UPSERT" and wanted.schema:
+        raise errors.invalid_association("schema", "an upsert cannot create an association together with a schema")
+    if wanted.op == "UPSERT" and wanted.lifecycle == "STRONG" and not imported:
+        raise errors.invalid_association("lifecycle", "an upsert can create WEAK associations only")
+    if wanted.lifecycle == "STRONG" and not wanted.frozen:
+        raise _not_frozen()
+    if wanted.lifecycle == "WEAK" and wanted.subject is None:
+        raise errors.invalid_association("subject", "must be provided for non-frozen associations")
+    if wanted.lifecycle == "WEAK" and subject == default:
+        raise errors.invalid_association("subject", f"WEAK associations cannot use subject '{default}'")
+    if wanted.frozen and subject != default:
+        raise errors.invalid_association("subject", f"frozen associations must use subject '{default}'")
+    if wanted.frozen and not imported:
+        if not wanted.schema:
+            raise errors.invalid_association("schema", "must be provided when creating a frozen association")
+        if [entry.version for entry in state.versions(subject, include_deleted=False)] not in ([], [1]):
+            raise _has_schemas()
+
+
+def _not_frozen() -> RegistryError:
+    return errors.invalid_association("frozen", "association with lifecycle of STRONG cannot be frozen=false")
+
+
+def _has_schemas() -> RegistryError:
+    return errors.invalid_association(
+        "frozen", "cannot create a frozen association when schemas already exist in the subject"
+    )
 
 
 def _check_subject(state: State, key: AssociationKey, value: AssociationValue) -> None:
@@ -359,7 +285,30 @@ def _check_subject(state: State, key: AssociationKey, value: AssociationValue) -
         for entry in state.versions(key.subject, include_deleted=True):
             referrers = state.referred_by(entry.subject, entry.version)
             if any(referrer.subject != key.subject for referrer in referrers):
-                raise errors.strongly_associated(key.subject)
+                raise errors.referenced(entry.subject, entry.version)
+
+
+def _check_one_lifecycle(found: Sequence[Association]) -> None:
+    """Refuse to leave a resource with STRONG and WEAK associations."""
+    if len({one.value.lifecycle for one in found}) > 1:
+        raise errors.invalid_association("lifecycle", "all associations of a resource must have the same lifecycle")
+
+
+def _known(state: State, resource: Resource) -> Resource:
+    """Return a resource with its id; one that is named only is the one of its name that changed last."""
+    if resource.resource_id:
+        return resource
+    named = [
+        (one.updated, one.value.resource_id)
+        for one in state.associations.of_name(resource.name, resource.namespace)
+        if one.key.resource_type == resource.resource_type
+    ]
+    return replace(resource, resource_id=max(named)[1]) if named else resource
+
+
+def _of_resource(state: State, resource: Resource) -> list[Association]:
+    found = state.associations.of_resource_id(resource.resource_id)
+    return [one for one in found if one.key.resource_type == resource.resource_type]
 
 
 def _removal(state: State, found: Association, now: int, *, cascade: bool) -> list[Record]:

@@ -63,7 +63,7 @@ def delete_version(state: State, subject: Subject, version: int | None, *, perma
     """Return the version that is deleted (None asks for the latest that is not deleted), and the records that do it.
 
     Raises:
-        RegistryError: 40401, 40402, 40406, 40407, 42205, 42206.
+        RegistryError: 40401, 40402, 40406, 40407, 40904, 42205, 42206.
     """
     if not state.versions(subject, include_deleted=True):
         raise errors.subject_not_found(subject)
@@ -72,6 +72,8 @@ def delete_version(state: State, subject: Subject, version: int | None, *, perma
         raise errors.version_not_found(-1 if version is None else version)
     if entry.deleted and not permanent:
         raise errors.version_soft_deleted(subject, entry.version)
+    if state.associations.of_subject(subject) and _is_last(state, entry):
+        raise errors.association_for_subject_exists(subject)
     _check_writable(state, subject)
     check_unreferenced(state, [entry], permanent=permanent)
     if not permanent:
@@ -79,6 +81,11 @@ def delete_version(state: State, subject: Subject, version: int | None, *, perma
     if not entry.deleted:
         raise errors.version_not_soft_deleted(subject, entry.version)
     return Decision(entry.version, list(hard_delete(state, subject, [entry])))
+
+
+def _is_last(state: State, entry: SchemaVersion) -> bool:
+    """Whether a subject has no live version beside this one."""
+    return all(other.version == entry.version for other in state.versions(entry.subject, include_deleted=False))
 
 
 def hard_delete(state: State, subject: Subject, entries: Iterable[SchemaVersion]) -> Iterator[Record]:

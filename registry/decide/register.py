@@ -96,6 +96,7 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     if mode.is_import:
         # What another registry has stored is taken as it is: neither normalized nor held to the rules for new schemas.
         as_given = parse_request(state, subject, request, strict=False, normalize=False)
+        check_not_owned(state, subject, as_given.references)
         return _imported(state, subject, as_given, request)
     if isinstance(candidate, errors.RegistryError):
         raise candidate

@@ -23,11 +23,13 @@ from registry.association_bodies import (
     associated,
     batch_answer,
     found_answer,
+    named,
     resource_answer,
     select,
 )
 from registry.contexts import context_name
-from registry.decide.associations import TOPIC, change_associations, change_batch, check_lifecycle, delete_associations
+from registry.decide.association_requests import TOPIC, check_lifecycle
+from registry.decide.associations import change_associations, change_batch, delete_associations
 from registry.decide.register import Rules
 from registry.routes.parameters import Limit, Offset, SubjectPath, body_of, failures
 from registry.service import Service, ServiceDep
@@ -48,7 +50,6 @@ ResourceType = Annotated[str, Query(alias="resourceType", description="`topic`")
 AssociationType = Annotated[list[str], Query(alias="associationType", description="`key`, `value`, or both")]
 Lifecycle = Annotated[str | None, Query(description="STRONG or WEAK")]
 ResourceId = Annotated[str, BeforeValidator(_decoded), Path(description="the resource's id, percent-encoded")]
-Name = Annotated[str, BeforeValidator(_decoded), Path(description="percent-encoded")]
 Context = Annotated[str, Query(description="where plain subjects of the request are meant to be")]
 DryRun = Annotated[Flag, Query(alias="dryRun", description="check only")]
 _CHANGES = failures(400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42205, 42206, 42208, 42209, 42212)
@@ -77,7 +78,7 @@ async def of_subject(
 async def of_name(
     service: ServiceDep,
     resource_namespace: Annotated[str, BeforeValidator(_decoded), Path(description="the Kafka cluster; `-`: any")],
-    resource_name: Name,
+    resource_name: Annotated[str, BeforeValidator(_decoded), Path(description="percent-encoded; `-`: any")],
     resource_type: ResourceType = TOPIC,
     association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
     lifecycle: Lifecycle = None,
@@ -85,8 +86,7 @@ async def of_name(
     limit: Limit = -1,
 ) -> Response:
     """List the associations of a resource, by its name."""
-    namespace = None if resource_namespace == "-" else resource_namespace
-    found = (await service.fresh()).associations.of_name(resource_name, namespace)
+    found = named(await service.fresh(), resource_name, resource_namespace)
     return _listed(found, resource_type, association_type, lifecycle, offset, limit)
 
 

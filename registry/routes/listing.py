@@ -7,9 +7,9 @@ from fastapi.responses import Response
 
 from registry.aliases import aliases_of
 from registry.association_bodies import AssociationAnswer, associated, select
-from registry.decide.associations import check_lifecycle
+from registry.decide.association_requests import check_lifecycle
 from registry.lookup import page, schemas
-from registry.routes.associations import AssociationType, Lifecycle
+from registry.routes.associations import AssociationType
 from registry.routes.parameters import Deleted, Limit, Offset, failures
 from registry.rule_sets import PHASES
 from registry.service import ServiceDep
@@ -20,6 +20,7 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/schemas", tags=["schemas"])
 _MOST = 1000
+_NONE = "NONE"
 
 
 class ListedSchema(SchemaAnswer):
@@ -46,23 +47,29 @@ async def all_schemas(
         str, Query(alias="resourceType", description="only subjects associated with such a resource: `topic`")
     ] = "",
     association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
-    lifecycle: Lifecycle = None,
+    lifecycles: Annotated[
+        list[str], Query(alias="lifecycle", description="STRONG, WEAK, or NONE: subjects without an association")
+    ] = [],  # noqa: B006 - FastAPI copies it
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> Response:
     """List versions by subject and version, at most 1000 at a time."""
-    check_lifecycle(lifecycle)
+    for lifecycle in lifecycles:
+        check_lifecycle(None if lifecycle == _NONE else lifecycle)
     state = await service.fresh()
     names = aliases_of(state, subject_prefix) if aliases else {}
     found = schemas(state, subject_prefix, names, include_deleted=deleted, latest_only=latest_only)
     if rule_type:
         found = [entry for entry in found if _has_rule(entry, rule_type)]
     more: dict[str, dict[str, Any]] = {}
-    if resource_type or association_type or lifecycle:
+    if resource_type or association_type or lifecycles:
         for subject in {entry.subject for entry in found}:
-            chosen = select(state.associations.of_subject(subject), resource_type, association_type, lifecycle)
+            held = select(state.associations.of_subject(subject), resource_type, association_type, None)
+            chosen = [one for one in held if not lifecycles or one.value.lifecycle in lifecycles]
             if chosen:
                 more[subject] = {"associations": [associated(one) for one in chosen]}
+            elif not held and _NONE in lifecycles:
+                more[subject] = {}
         found = [entry for entry in found if entry.subject in more]
     taken = page(found, offset, limit if 0 < limit <= _MOST else _MOST)
     return answer(

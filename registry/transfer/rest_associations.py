@@ -1,7 +1,7 @@
 """Associations through the REST interface: read from a running registry, and written into one.
 
-A target gives its own GUIDs. A frozen association can only be made together with its subject's first schema, so it
-arrives strong and not frozen, which the comparison at the end of a migration says.
+A target gives its own GUIDs. A STRONG association is frozen and arrives so, since its subject is in mode IMPORT. One
+that is not frozen, which older registries allowed, is refused by the target.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,6 +59,7 @@ def write_associations(state: State, held: State, target: Connection) -> None:
                     "subject": one.key.subject,
                     "associationType": one.key.association_type,
                     "lifecycle": one.value.lifecycle,
+                    "frozen": one.value.frozen,
                 }
                 for one in group
             ],
@@ -92,7 +93,7 @@ def _record(body: Mapping[str, Any], connection: Connection) -> Record:
             Subject(body["subject"].removeprefix(":.:")),
         )
         created = body.get("createTs") or 0
-        frozen = body.get("frozen") is True
+        frozen = body.get("frozen", body.get("lifecycle") == "STRONG") is True
         value = AssociationValue(body.get("guid") or "", body["resourceId"], body["lifecycle"], frozen, created)
     except (AttributeError, KeyError, TypeError):
         raise TransferError(f"{connection.name} tells something that is not an association: {body}") from None

@@ -407,7 +407,7 @@ def test_associated_strategy_falls_back(client, name):
 def test_associated_subject(client, name):
     """What is associated with a topic is where the default strategy writes; another cluster's topic is another."""
     client.register_schema(f"{name}-own", ORDER)
-    own = AssociationCreateOrUpdateInfo(f"{name}-own", "value", lifecycle="STRONG")
+    own = AssociationCreateOrUpdateInfo(f"{name}-own", "value", lifecycle="WEAK")
     request = AssociationCreateOrUpdateRequest(name, "cluster", f"{name}-id", "topic", [own])
     elsewhere = {"subject.name.strategy.conf": {"subject.name.strategy.kafka.cluster.id": "other"}}
 
@@ -415,7 +415,7 @@ def test_associated_subject(client, name):
     frame = AvroSerializer(client, ORDER, conf={"auto.register.schemas": False})(VALUE, value_of(name))
 
     assert VALUE == AvroDeserializer(client)(frame, value_of(name))
-    assert [(f"{name}-own", "STRONG")] == [(each.subject, each.lifecycle) for each in made.associations]
+    assert [(f"{name}-own", "WEAK")] == [(each.subject, each.lifecycle) for each in made.associations]
     assert [(f"{name}-own", "cluster", f"{name}-id", "value")] == [
         (each.subject, each.resource_namespace, each.resource_id, each.association_type)
         for each in client.get_associations_by_resource_name(name, "-")
@@ -423,7 +423,7 @@ def test_associated_subject(client, name):
     assert [f"{name}-own"] == client.get_subjects(subject_prefix=name)
     AvroSerializer(client, ORDER, conf=elsewhere)(VALUE, value_of(name))
     client.delete_associations(f"{name}-id", cascade_lifecycle=True)
-    assert [f"{name}-value"] == client.get_subjects(subject_prefix=name)
+    assert [f"{name}-own", f"{name}-value"] == client.get_subjects(subject_prefix=name)
     assert [] == client.get_associations_by_resource_name(name, "-")
 
 
@@ -432,14 +432,13 @@ def test_frozen_association(client, name):
     frozen = AssociationCreateOrUpdateInfo(association_type="value", schema=ORDER)
     request = AssociationCreateOrUpdateRequest(name, name, f"{name}-id", "topic", [frozen])
 
-    client.create_association(request)
+    made = client.create_association(request)
     frame = AvroSerializer(client, ORDER, conf={"auto.register.schemas": False})(VALUE, value_of(name))
 
     assert VALUE == AvroDeserializer(client)(frame, value_of(name))
     assert f":.{name}:{name}-value" in client.get_subjects()
-    assert [(f":.{name}:{name}-value", True)] == [
-        (each.subject, each.frozen) for each in client.get_associations_by_resource_name(name, name)
-    ]
+    assert [(f":.{name}:{name}-value", "STRONG")] == [(each.subject, each.lifecycle) for each in made.associations]
+    assert [f":.{name}:{name}-value"] == [each.subject for each in client.get_associations_by_resource_name(name, name)]
 
 
 @pytest.mark.parametrize("strategy", ["RECORD", "TOPIC_RECORD"])

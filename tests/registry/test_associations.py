@@ -10,20 +10,15 @@ from confluent_kafka.schema_registry.common.schema_registry_client import (
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from compat.levels import Level
-from registry.decide.associations import (
-    AssociationRequest,
-    Resource,
-    Wanted,
-    change_associations,
-    change_batch,
-    delete_associations,
-)
+from registry.decide.association_requests import AssociationRequest, Resource, Wanted
+from registry.decide.associations import change_associations, change_batch, delete_associations
 from registry.decide.delete import delete_subject
 from registry.decide.mode import set_mode
 from registry.decide.register import Rules, register
 from registry.errors import RegistryError
 from registry.schemas import SchemaRequest
-from storage.records import Reference
+from storage.record_json import encode
+from storage.records import AssociationKey, AssociationValue, Reference
 from storage.state import State
 
 INT, LONG = '"int"', '"long"'
@@ -63,13 +58,17 @@ def upsert(subject=None, **other):
 
 @pytest.fixture(scope="module")
 def base():
-    """Subjects a, b, ref and user; `user` refers to `ref`; topic `weak` is with a, topic `strong` with b."""
+    """Subjects a, b, ref and user; `user` refers to `ref`; topic `weak` is with a, topic `loose` with b.
+
+    The association of `loose` is STRONG and not frozen, as logs of older registries have it.
+    """
     state = registered(State(), "a", INT)
     state = registered(state, "b", LONG)
     state = registered(state, "ref", RECORD)
     state = registered(state, "user", '{"type":"array","items":"R"}', Reference("R", "ref", 1))
     state = after(state, change(state, create("a"), topic="weak", resource_id="weak"))
-    state = after(state, change(state, create("b", lifecycle="STRONG"), topic="strong", resource_id="strong"))
+    loose = AssociationKey("ns", "loose", "topic", "value", "b")
+    state = state.drafted([encode(loose, AssociationValue("g", "loose", "STRONG", False, NOW))], NOW)
     return after(state, change(state, create(schema=INT), topic="frozen", resource_id="frozen"))
 
 
@@ -84,16 +83,12 @@ def shown(state, subject):
 ACCEPTED = [
     pytest.param([create("a")], {}, "a", ("t", "value", "WEAK", False), id="weak by default"),
     pytest.param([create("a", association_type="key")], {}, "a", ("t", "key", "WEAK", False), id="of the keys"),
-    pytest.param([create("user", lifecycle="STRONG")], {}, "user", ("t", "value", "STRONG", False), id="strong"),
     pytest.param([create(schema=INT)], {}, DEFAULT, ("t", "value", "STRONG", True), id="frozen, with its first schema"),
     pytest.param([upsert("a")], {}, "a", ("t", "value", "WEAK", False), id="upsert of a new one"),
-    pytest.param([upsert("c", schema=INT)], {}, "c", ("t", "value", "STRONG", False), id="upsert with a schema"),
-    pytest.param([upsert("a", lifecycle="STRONG")], {"topic": "weak", "resource_id": "weak"},
-                 "a", ("weak", "value", "STRONG", False), id="weak becomes strong"),
-    pytest.param([upsert(lifecycle="WEAK")], {"topic": "strong", "resource_id": "strong"},
-                 "b", ("strong", "value", "WEAK", False), id="strong becomes weak, by its subject"),
-    pytest.param([create("b")], {"topic": "strong", "resource_id": "strong"},
-                 "b", ("strong", "value", "STRONG", False), id="the same again"),
+    pytest.param([upsert(lifecycle="WEAK")], {"topic": "loose", "resource_id": "loose"},
+                 "b", ("loose", "value", "WEAK", False), id="a loose strong one becomes weak, by its subject"),
+    pytest.param([create("b")], {"topic": "loose", "resource_id": "loose"},
+                 "b", ("loose", "value", "STRONG", False), id="the same again"),
     pytest.param([create(schema=INT)], {"topic": "frozen", "resource_id": "frozen"},
                  ":.ns:frozen-value", ("frozen", "value", "STRONG", True), id="the same with its schema again"),
 ]  # fmt: skip
@@ -109,7 +104,7 @@ def test_accepted_change(base, wanted, resource, subject, expected):
     assert [] == change(state, *wanted, **resource).records
 
 
-WEAK, STRONG, FROZEN = ({"topic": name, "resource_id": name} for name in ("weak", "strong", "frozen"))
+WEAK, FROZEN = ({"topic": name, "resource_id": name} for name in ("weak", "frozen"))
 REFUSED = [
     pytest.param([create("a")], {"topic": ""}, 42212, "resourceName", id="no name"),
     pytest.param([create("a")], {"topic": "x" * 257}, 42212, "max length of 256", id="a long name"),
@@ -124,29 +119,27 @@ REFUSED = [
     pytest.param([create("a", lifecycle="MILD")], {}, 42212, "lifecycle", id="another lifecycle"),
     pytest.param([Wanted("DROP")], {}, 42212, "opType", id="another operation"),
     pytest.param([create("")], {}, 42212, "must not be empty", id="a blank subject"),
-    pytest.param([create("x\n", schema=INT)], {}, 42212, "frozen associations must use", id="frozen elsewhere"),
-    pytest.param([upsert("x\n", schema=INT)], {}, 42208, "not a valid", id="no subject's name"),
+    pytest.param([create("x", schema=INT)], {}, 42212, "frozen associations must use", id="frozen elsewhere"),
+    pytest.param([upsert("x\n")], {}, 42208, "not a valid", id="no subject's name"),
     pytest.param([create()], {}, 42212, "must be provided", id="neither subject nor schema"),
     pytest.param([create(schema=INT, lifecycle="WEAK")], {}, 42212, "cannot be WEAK", id="weak with a schema"),
     pytest.param([create(schema=INT, frozen=False)], {}, 42212, "cannot be false", id="a schema, but not frozen"),
     pytest.param([create("a", lifecycle="WEAK", frozen=True)], {}, 42212, "cannot be frozen", id="weak and frozen"),
-    pytest.param([create(frozen=True)], {}, 40907, DEFAULT, id="frozen without schema or subject"),
+    pytest.param([create(frozen=True)], {}, 42212, "schema", id="frozen without schema or subject"),
     pytest.param([create("a", frozen=False), create(association_type="key", frozen=True)], {},
                  42212, "consistently", id="one frozen, one not"),
     pytest.param([create("none")], {}, 40907, "'none'", id="a subject without versions"),
     pytest.param([create("b")], {}, 40905, "'b'", id="another topic's own subject"),
-    pytest.param([create("a", lifecycle="STRONG")], {}, 40904, "'a'", id="strong, where another is"),
-    pytest.param([create("ref", lifecycle="STRONG")], {}, 42205, "refer", id="strong, where a schema refers"),
     pytest.param([create("user")], WEAK, 40903, "'value' already exists for resource 'weak'", id="create over another"),
     pytest.param([create("a")], {**WEAK, "resource_id": "new"}, 40903, "'weak'", id="the name under another id"),
     pytest.param([create("a")], {**WEAK, "topic": "u"}, 42212, "names 'weak' in 'ns'", id="the id under another name"),
     pytest.param([upsert("user")], WEAK, 42212, "subject of association cannot be changed", id="another subject"),
-    pytest.param([upsert("a", frozen=True)], WEAK, 42212, "frozen associations must use", id="frozen later"),
+    pytest.param([upsert("a", frozen=True)], WEAK, 42212, "frozen attribute", id="frozen later"),
     pytest.param([upsert(frozen=False)], FROZEN, 42212, "frozen attribute", id="not frozen any more"),
     pytest.param([upsert(lifecycle="WEAK")], FROZEN, 40908, "type  'value' is frozen", id="a frozen one changed"),
     pytest.param([create(schema=LONG)], FROZEN, 40903, "'frozen'", id="another schema for a frozen one"),
     pytest.param([upsert("a", schema=LONG)], WEAK, 42212, "cannot be WEAK", id="a schema for a weak one"),
-    pytest.param([upsert("c", schema="{")], {}, 42201, "Invalid schema", id="a text that is none"),
+    pytest.param([create(schema="{")], {}, 42201, "Invalid schema", id="a text that is none"),
     pytest.param([Wanted("DELETE")], {}, 40410, "Association for 'r' not found.", id="deleting nothing"),
     pytest.param([Wanted("DELETE")], FROZEN, 40908, "frozen", id="deleting a frozen one"),
 ]  # fmt: skip
@@ -191,7 +184,7 @@ def test_nothing_refers_to_a_topics_own_subject(base):
 
 @pytest.mark.parametrize(
     ("resource_id", "types", "cascade", "left", "versions"),
-    [("strong", (), False, 0, 1), ("strong", (), True, 0, 0), ("strong", ("key",), True, 1, 1),
+    [("loose", (), False, 0, 1), ("loose", (), True, 0, 0), ("loose", ("key",), True, 1, 1),
      ("none", (), True, 1, 1)],
 )  # fmt: skip
 def test_cascade_takes_the_topics_own_subject(base, resource_id, types, cascade, left, versions):
@@ -250,6 +243,9 @@ def served(shared_api):
         ("/associations/resources/-/t.x?lifecycle=STRONG", []),
         ("/associations/resources/-/t.x?resourceType=table", []),
         ("/associations/resources/-/none", []),
+        ("/associations/resources/one/-", ["one key", "one value"]),
+        ("/associations/resources/-/-?associationType=value", ["one value", "two value"]),
+        ("/associations/resources/none/-", []),
         ("/associations/resources/one%2Ft", ["one key", "one value"]),
         ("/associations/resources/none", []),
         ("/associations/subjects/a", ["one value", "two value"]),
@@ -289,6 +285,11 @@ def test_list_of_schemas_by_association(served):
     ]
     assert ["a", "k"] == [entry["subject"] for entry in served.get("/schemas?lifecycle=WEAK")[1]]
     assert [] == served.get("/schemas?lifecycle=STRONG")[1]
+    assert ["strong"] == [entry["subject"] for entry in served.get("/schemas?lifecycle=NONE")[1]]
+    both = served.get("/schemas?lifecycle=NONE&lifecycle=WEAK")[1]
+    assert [("a", 2), ("k", 1), ("strong", 0)] == [
+        (entry["subject"], len(entry.get("associations", ()))) for entry in both
+    ]
     assert [] == served.get("/schemas?ruleType=CEL")[1]
 
 
@@ -303,7 +304,7 @@ def test_batches(served):
     assert {"resourceId": "none", "resourceType": "topic"} == second
 
     ops = [
-        {"opType": "CREATE", "subject": "strong", "lifecycle": "STRONG"},
+        {"opType": "CREATE", "schema": {"schema": LONG}},
         {"opType": "DELETE", "associationType": "key"},
     ]
     new = {"resourceName": "n", "resourceNamespace": "one", "resourceId": "n"}
@@ -312,9 +313,9 @@ def test_batches(served):
     status, answer = served.post("/associations:batchMutate", asked)
     assert 207 == status
     assert 40410 == answer["results"][0]["error"]["error_code"]
-    assert "strong" == answer["results"][1]["result"]["associations"][0]["subject"]
+    assert ":.one:n-value" == answer["results"][1]["result"]["associations"][0]["subject"]
     assert new | {"resourceType": "topic"} == answer["results"][2]["result"]
-    assert 40401 == served.get("/subjects/strong/versions?deleted=true")[1]["error_code"]
+    assert 40401 == served.get("/subjects/:.one:n-value/versions?deleted=true")[1]["error_code"]
 
 
 def test_context_of_a_request_is_that_of_its_plain_subjects(served):
@@ -322,12 +323,202 @@ def test_context_of_a_request_is_that_of_its_plain_subjects(served):
     assert 200 == served.post("/contexts/.q/subjects/s/versions", {"schema": INT})[0]
     body = {"resourceName": "q", "resourceNamespace": "ns", "resourceId": "q", "associations": [{"subject": "s"}]}
 
-    assert ":.q:s" == served.post("/contexts/.q/associations?dryRun=true", body)[1]["associations"][0]["subject"]
+    assert ":.q:s" == served.post("/contexts/.q/associations", body)[1]["associations"][0]["subject"]
     assert ":.q:s" == served.put("/associations/resources/q?context=q", body)[1]["associations"][0]["subject"]
     assert [":.q:s"] == [one["subject"] for one in served.get("/associations/resources/ns/q")[1]]
     assert 42211 == served.delete("/contexts/.q")[1]["error_code"]
     assert (204, "") == served.delete("/associations/resources/q")
     assert [] == served.get("/associations/resources/ns/q")[1]
+
+
+OWN = ":.ns:t-value"
+T = {"resourceName": "t", "resourceNamespace": "ns", "resourceId": "id of t"}
+PUT_T = "/associations/resources/id%20of%20t"
+
+
+def wish(subject=None, association_type="value", **other):
+    """An association as a request's body has it."""
+    return {"associationType": association_type, **({"subject": subject} if subject else {}), **other}
+
+
+def of(*wanted, **other):
+    """The body of a request for associations of topic t."""
+    return {**T, **other, "associations": wanted}
+
+
+def batch(*requests):
+    """The body of a batch."""
+    return {"requests": requests}
+
+
+def register_in(subject, text=INT, **more):
+    """A step that registers a schema."""
+    return ("POST", f"/subjects/{subject}/versions", {"schema": text, **more})
+
+
+def step(method, path, body=None):
+    """A step that a row takes before its own request."""
+    return (method, path, body)
+
+
+STRONG = wish(schema={"schema": INT})
+WITH_A = [register_in("a"), step("POST", "/associations", of(wish("a")))]
+WITH_OWN = [step("POST", "/associations", of(STRONG))]
+IMPORTED = [
+    step("PUT", f"/mode/{OWN}?force=true", {"mode": "IMPORT"}),
+    register_in(OWN, id=42, version=7),
+]
+REFERS = {"schema": '{"type":"array","items":"R"}', "references": [{"name": "R", "subject": OWN, "version": 1}]}
+TAGGED = {"schema": RECORD, "schemaTagsToAdd": [
+    {"schemaEntity": {"entityPath": "R", "entityType": "sr_record"}, "tags": ["T"]}]}  # fmt: skip
+UNKNOWN_TAGGED = {"schema": RECORD, "schemaTagsToAdd": [
+    {"schemaEntity": {"entityPath": "none", "entityType": "sr_record"}, "tags": ["T"]}]}  # fmt: skip
+DRY = {"resourceName": "t", "resourceNamespace": "ns", "resourceType": "topic"}
+
+# name, the steps before, the request, what the answer must show: a code, or the properties that count.
+RULES_OVER_HTTP = [
+    ("the last live version stays, softly", [*WITH_A], step("DELETE", "/subjects/a/versions/1"), 40904),
+    ("the last live version stays, for good", [*WITH_A], step("DELETE", "/subjects/a/versions/1?permanent=true"),
+     40904),
+    ("an older version goes, softly",
+     [register_in("a"), register_in("a", LONG), step("POST", "/associations", of(wish("a")))],
+     step("DELETE", "/subjects/a/versions/1"), 1),
+    ("an older version goes, for good",
+     [register_in("a"), register_in("a", LONG), step("POST", "/associations", of(wish("a"))),
+      step("DELETE", "/subjects/a/versions/1")],
+     step("DELETE", "/subjects/a/versions/1?permanent=true"), 1),
+    ("then the last one stays",
+     [register_in("a"), register_in("a", LONG), step("POST", "/associations", of(wish("a"))),
+      step("DELETE", "/subjects/a/versions/1")],
+     step("DELETE", "/subjects/a/versions/latest"), 40904),
+    ("a dry run shows no associations", [register_in("a")],
+     step("POST", "/associations?dryRun=true", of(wish("a"))), {**T, "resourceType": "topic"}),
+    ("a dry run needs no id", [register_in("a")],
+     step("POST", "/associations?dryRun=true", of(wish("a"), resourceId=None)), DRY),
+    ("a dry run of a batch shows none", [register_in("a")],
+     step("POST", "/associations:batchMutate?dryRun=true", batch(of(wish("a", opType="CREATE")))),
+     {"results": [{"result": {**T, "resourceType": "topic"}}]}),
+    ("a dry run of what stands is accepted", [*WITH_OWN],
+     step("POST", "/associations?dryRun=true", of(STRONG, resourceId=None)), DRY),
+    ("a dry run sees what the topic of this name has", [*WITH_OWN, register_in("k")],
+     step("POST", "/associations?dryRun=true", of(wish("k", "key"), resourceId=None)), 42212),
+    ("imported: a frozen one needs no schema", [*IMPORTED],
+     step("POST", "/associations", of(wish(OWN, lifecycle="STRONG", frozen=True))),
+     {"associations": [{"subject": OWN, "lifecycle": "STRONG", "associationType": "value"}]}),
+    ("imported: an upsert may create it", [*IMPORTED],
+     step("PUT", PUT_T, of(wish(lifecycle="STRONG", frozen=True))),
+     {"associations": [{"subject": OWN, "lifecycle": "STRONG", "associationType": "value"}]}),
+    ("imported: it needs a version", IMPORTED[:1],
+     step("POST", "/associations", of(wish(OWN, lifecycle="STRONG", frozen=True))), 40907),
+    ("imported: a schema is refused", IMPORTED[:1], step("POST", "/associations", of(STRONG)), 42205),
+    ("imported: a schema for one that stands is refused",
+     [*WITH_OWN, step("PUT", f"/mode/{OWN}?force=true", {"mode": "IMPORT"})],
+     step("PUT", PUT_T, of(wish(schema={"schema": LONG}))), 42205),
+    ("not imported: a frozen one needs a schema", [], step("POST", "/associations", of(wish(frozen=True))), 42212),
+    ("a frozen one may find its one version", [register_in(OWN)], step("POST", "/associations", of(STRONG)),
+     {"associations": [{"subject": OWN, "lifecycle": "STRONG", "associationType": "value", "schema": 1}]}),
+    ("a frozen one may not find another schema", [register_in(OWN, LONG)],
+     step("POST", "/associations", of(STRONG)), 42212),
+    ("a frozen one may not find two versions", [register_in(OWN), register_in(OWN, LONG)],
+     step("POST", "/associations", of(STRONG)), 42212),
+    ("weak: not the topic's own subject", [register_in(OWN)], step("POST", "/associations", of(wish(OWN))), 42212),
+    ("weak: needs a subject", [register_in("a")], step("POST", "/associations", of(wish(lifecycle="WEAK"))), 42212),
+    ("weak: another context's subject", [register_in(":.ns:a")], step("POST", "/associations", of(wish(":.ns:a"))),
+     {"associations": [{"subject": ":.ns:a", "lifecycle": "WEAK", "frozen": False, "associationType": "value"}]}),
+    ("mixed in one request", [register_in("k")], step("POST", "/associations", of(wish("k", "key"), STRONG)), 42212),
+    ("a weak one beside a strong one", [*WITH_OWN, register_in("k")],
+     step("PUT", PUT_T, of(wish("k", "key"))), 42212),
+    ("a strong one beside a weak one", [register_in("k"), step("POST", "/associations", of(wish("k", "key")))],
+     step("POST", "/associations", of(STRONG)), 42212),
+    ("two strong ones", [*WITH_OWN],
+     step("POST", "/associations", of(wish(association_type="key", schema={"schema": LONG}))),
+     {"associations": [{"subject": ":.ns:t-key", "lifecycle": "STRONG", "associationType": "key", "schema": 1}]}),
+    ("of two ids of one name each has its lifecycle", [*WITH_OWN, register_in("k")],
+     step("POST", "/associations", of(wish("k", "key"), resourceId="newer")),
+     {"associations": [{"subject": "k", "lifecycle": "WEAK", "frozen": False, "associationType": "key"}]}),
+    ("weak is not promoted", [*WITH_A], step("PUT", PUT_T, of(wish("a", lifecycle="STRONG"))),
+     "cannot be frozen=false"),
+    ("weak is not frozen later", [*WITH_A], step("PUT", PUT_T, of(wish("a", lifecycle="STRONG", frozen=True))),
+     "frozen attribute of association cannot be changed"),
+    ("strong is frozen", [register_in("a")],
+     step("POST", "/associations", of(wish("a", lifecycle="STRONG", frozen=False))), 42212),
+    ("strong has the topic's own subject", [register_in("a")],
+     step("POST", "/associations", of(wish("a", lifecycle="STRONG"))), 42212),
+    ("an upsert does not create with a schema", [], step("PUT", PUT_T, of(STRONG)), "'schema'"),
+    ("an upsert does not create with a schema and a subject", [*WITH_A],
+     step("PUT", "/associations/resources/u", of(wish("a", schema={"schema": LONG}), resourceName="u", resourceId="u")),
+     "'schema'"),
+    ("an upsert does not create a strong one", [register_in("a")],
+     step("PUT", PUT_T, of(wish("a", lifecycle="STRONG"))), 42212),
+    ("an upsert creates a weak one", [register_in("a")], step("PUT", PUT_T, of(wish("a"))),
+     {"associations": [{"subject": "a", "lifecycle": "WEAK", "frozen": False, "associationType": "value"}]}),
+    ("an upsert evolves the subject of a strong one", [*WITH_OWN],
+     step("PUT", PUT_T, of(wish(schema={"schema": LONG}))),
+     {"associations": [{"subject": OWN, "lifecycle": "STRONG", "associationType": "value", "schema": 2}]}),
+    ("a schema for a weak one", [*WITH_A], step("PUT", PUT_T, of(wish(schema={"schema": LONG}))), 42212),
+    ("nothing refers to a topic's own subject", [step("POST", "/associations", of(wish(schema={"schema": RECORD})))],
+     ("POST", "/subjects/x/versions", REFERS), 42205),
+    ("not in an import either",
+     [step("POST", "/associations", of(wish(schema={"schema": RECORD}))), step("PUT", "/mode/x", {"mode": "IMPORT"})],
+     ("POST", "/subjects/x/versions", {**REFERS, "id": 9, "version": 1}), 42205),
+    ("what is referred to is not a topic's own",
+     [register_in(OWN, RECORD), ("POST", "/subjects/x/versions", REFERS)],
+     step("POST", "/associations", of(wish(schema={"schema": RECORD}))), 42206),
+    ("tags come with the schema", [], step("POST", "/associations", of(wish(schema=TAGGED))),
+     {"associations": [{"subject": OWN, "lifecycle": "STRONG", "associationType": "value", "schema": 1}]}),
+    ("tags of what is not there", [], step("POST", "/associations", of(wish(schema=UNKNOWN_TAGGED))), 42201),
+    ("tags of what is not there, dry", [], step("POST", "/associations?dryRun=true", of(wish(schema=UNKNOWN_TAGGED))),
+     42201),
+    ("a deletion in a batch shows what remains",
+     [register_in("a"), register_in("k"), step("POST", "/associations", of(wish("a"), wish("k", "key")))],
+     step("POST", "/associations:batchMutate", batch(of({"opType": "DELETE", "associationType": "key"}))),
+     {"results": [{"result": {**T, "resourceType": "topic", "associations": [
+         {"subject": "a", "associationType": "value", "lifecycle": "WEAK", "frozen": False}]}}]}),
+    ("one change of a type in a request", [*WITH_A],
+     step("POST", "/associations:batchMutate",
+          batch(of(wish("a", opType="UPSERT"), {"opType": "DELETE", "associationType": "value"}))),
+     {"results": [{"error": 42212}]}),
+]  # fmt: skip
+
+
+def told(answer):
+    """What counts of an answer: no wording, and of a schema its version."""
+    if isinstance(answer, list):
+        return [told(item) for item in answer]
+    if not isinstance(answer, dict):
+        return answer
+    if "error_code" in answer:
+        return answer["error_code"]
+    return {name: value["version"] if name == "schema" else told(value) for name, value in answer.items()}
+
+
+@pytest.mark.parametrize(
+    ("before", "request_", "expected"), [pytest.param(*row, id=name) for name, *row in RULES_OVER_HTTP]
+)
+def test_rule_over_http(api, before, request_, expected):
+    """Each rule of associations as a client meets it: the code of a refusal, or what is answered."""
+    assert 200 == api.put("/config", {"compatibility": "NONE"})[0]
+    for method, path, body in before:
+        assert api.call(method, path, body)[0] in (200, 204), (path, body)
+    answer = api.call(*request_)[1]
+
+    shown = told(answer)
+    if isinstance(expected, str):
+        assert (42212, True) == (shown, expected in answer["message"])
+    elif isinstance(expected, dict) and expected.keys() == {"associations"}:
+        assert expected["associations"] == shown["associations"]
+    else:
+        assert expected == shown
+
+
+def test_frozen_is_shown_where_it_does_not_go_without_saying(api):
+    """A STRONG association is frozen, so lists leave that out; for a WEAK one they say that it is not."""
+    api.placed("a", INT)
+    api.post("/associations", of(STRONG))
+    api.post("/associations", {**of(wish("a")), "resourceName": "u", "resourceId": "u"})
+
+    shown = {one["resourceName"]: one.get("frozen") for one in api.get("/associations/resources/ns/-")[1]}
+    assert {"t": None, "u": False} == shown
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from compat.levels import Level
 from compat.limits import Limits
 from registry import schemas
 from registry.clock import Clock
-from registry.decide.associations import AssociationRequest, Resource, Wanted, change_associations, change_batch
+from registry.decide.association_requests import AssociationRequest, Resource, Wanted
+from registry.decide.associations import change_associations, change_batch
 from registry.decide.register import Rules, register
 from registry.decide.tag import TagRequest, change_tags
 from registry.errors import TooExpensive

@@ -12,13 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compat.levels import Level
-from registry.decide.associations import (
-    AssociationRequest,
-    Resource,
-    Wanted,
-    change_associations,
-    delete_associations,
-)
+from registry.decide.association_requests import AssociationRequest, Resource, Wanted
+from registry.decide.associations import change_associations, delete_associations
 from registry.decide.config import delete_config, set_config
 from registry.decide.contexts import delete_context
 from registry.decide.deks import DekRequest, create_dek, delete_deks, undelete_deks

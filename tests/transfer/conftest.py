@@ -140,14 +140,14 @@ def fill(registry: Registry) -> None:
 
 def associations(registry: Registry) -> None:
     """A subject of one topic, one that two topics share, one in a context."""
-    for name, subject, lifecycle in (
-        ("paid", "paid", "STRONG"),
-        ("houses", "address", "WEAK"),
-        ("homes", "address", "WEAK"),
-        ("goods", ":.staging:basket", "STRONG"),
+    for name, wanted in (
+        ("paid", {"schema": {"schema": '"long"'}}),
+        ("houses", {"subject": "address"}),
+        ("homes", {"subject": "address"}),
+        ("goods", {"subject": ":.staging:basket"}),
     ):
-        wanted = [{"subject": subject, "associationType": "value", "lifecycle": lifecycle}]
-        body = {"resourceName": name, "resourceNamespace": "lkc", "resourceId": f"id of {name}", "associations": wanted}
+        body = {"resourceName": name, "resourceNamespace": "lkc", "resourceId": f"id of {name}"}
+        body["associations"] = [{"associationType": "value", **wanted}]
         registry.call("POST", "/associations", body)
 
 
