@@ -22,6 +22,6 @@ WORKDIR /var/lib/strata
 VOLUME /var/lib/strata
 EXPOSE 8081
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8081/', timeout=2)"]
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8081/health/live', timeout=2)"]
 ENTRYPOINT ["strata"]
 CMD ["serve"]

@@ -2,18 +2,18 @@
 
 import gc
 import sys
-from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
 import click
 
+from registry.exit_codes import HELP, reporting
 from registry.transfer_commands import COMMANDS
 
 __all__ = ["main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=HELP)
 @click.version_option(package_name="strata-registry", prog_name="strata")
 def main() -> None:
     """Strata, a schema registry: versioned schemas, and the rules by which they evolve."""
@@ -59,6 +59,7 @@ class _ServeCommand(click.Command):
 
 
 @main.command(cls=_ServeCommand)
+@reporting
 def serve(**flags: Any) -> None:
     """Serve the registry over a log, until SIGTERM or SIGINT.
 
@@ -66,20 +67,10 @@ def serve(**flags: Any) -> None:
     """
     # Until the server runs nothing becomes garbage, and looking for it is a quarter of the time of the imports.
     gc.disable()
-    from registry.server import StartError, run
-    from registry.settings import SettingRefused, load_settings
+    from registry.server import run
+    from registry.settings import load_settings
 
-    try:
-        settings = load_settings(**flags)
-    except SettingRefused as error:
-        for line in str(error).splitlines():
-            click.echo(f"strata: {line}", err=True)
-        sys.exit(2)
-    try:
-        run(settings)
-    except StartError as error:
-        click.echo(f"strata: {error}", err=True)
-        sys.exit(1)
+    run(load_settings(**flags))
 
 
 def _log_arguments(command: Any) -> Any:
@@ -88,46 +79,33 @@ def _log_arguments(command: Any) -> Any:
     return click.argument("log")(config(command))
 
 
-def _run_on_log(log: str, kafka_config: str | None, work: Callable[[Any], None]) -> None:
-    """Do some work on a log; what goes wrong becomes a sentence and an exit code."""
-    from registry.server import StartError
-    from registry.settings import SettingRefused, load_settings
-    from storage.compaction import CompactionRefused
-    from storage.log import LogError
-
-    try:
-        work(load_settings(log=log, kafka_config=kafka_config))
-    except (SettingRefused, StartError, LogError, CompactionRefused) as error:
-        click.echo(f"strata: {error}", err=True)
-        sys.exit(2 if isinstance(error, SettingRefused) else 1)
-
-
 @main.command()
 @_log_arguments
 @click.option("--dry-run", is_flag=True, help="say what would go, and drop nothing")
+@reporting
 def compact(log: str, kafka_config: str | None, dry_run: bool) -> None:
     """Drop the superseded records of the SQL log LOG; nodes may go on serving it.
 
     Offsets stay, no schema id is ever given again, and it is checked first that what is left adds up to the same.
     """
     from registry.log_commands import compact_log
+    from registry.settings import load_settings
 
-    _run_on_log(log, kafka_config, lambda settings: compact_log(settings, dry_run=dry_run, say=click.echo))
+    compact_log(load_settings(log=log, kafka_config=kafka_config), dry_run=dry_run, say=click.echo)
 
 
 @main.command("log")
 @_log_arguments
 @click.option("--set-aside", is_flag=True, help="only the records that are set aside, with the reason")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="only the last N")
+@reporting
 def show_log(log: str, kafka_config: str | None, set_aside: bool, tail: int | None) -> None:
     """List the records of LOG, one JSON object a line, without serving it."""
     from registry.log_commands import listed_lines
+    from registry.settings import load_settings
 
-    def show(settings: Any) -> None:
-        for line in listed_lines(settings, set_aside=set_aside, tail=tail):
-            sys.stdout.buffer.write(line)
-
-    _run_on_log(log, kafka_config, show)
+    for line in listed_lines(load_settings(log=log, kafka_config=kafka_config), set_aside=set_aside, tail=tail):
+        sys.stdout.buffer.write(line)
 
 
 for _command in COMMANDS:

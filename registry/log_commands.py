@@ -21,17 +21,18 @@ _KAFKA_SAYS = (
     "A Kafka log is a compacted topic: the brokers compact it by themselves, as the topic's settings say "
     "(min.cleanable.dirty.ratio, segment.ms, delete.retention.ms). There is nothing to do."
 )
+_MEMORY_SAYS = "A log in memory ends with the process that serves it. There is nothing to compact."
 
 
 def compact_log(settings: Settings, *, dry_run: bool, say: Callable[[str], None]) -> None:
     """Compact the log that the settings name, and say what that came to.
 
     Raises:
-        StartError, LogError, CompactionRefused: with a message for whoever runs the command.
+        StartError, LogError, CompactionRefused: with a message for the person who runs the command.
     """
-    with closing(open_for(settings, must_exist=True)) as log:
+    with closing(open_for(settings, must_exist=True, named="LOG")) as log:
         if log.status().backend not in _SQL:
-            say(_KAFKA_SAYS if log.status().backend == "kafka" else "This log ends with its process.")
+            say(_KAFKA_SAYS if log.status().backend == "kafka" else _MEMORY_SAYS)
             return
         from storage.sql_log import SqlLog
 
@@ -45,9 +46,9 @@ def listed_lines(settings: Settings, *, set_aside: bool, tail: int | None) -> It
     """Yield the records of the log that the settings name, one JSON object each, with why one is set aside.
 
     Raises:
-        StartError, LogError: with a message for whoever runs the command.
+        StartError, LogError: with a message for the person who runs the command.
     """
-    with closing(open_for(settings, must_exist=True)) as log:
+    with closing(open_for(settings, must_exist=True, named="LOG")) as log:
         listed = ((entry, reason) for entry, reason in _folded(log) if reason is not None or not set_aside)
         for entry, reason in listed if tail is None else deque(listed, tail):
             yield orjson.dumps(_line(entry, reason), option=orjson.OPT_APPEND_NEWLINE)

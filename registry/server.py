@@ -120,8 +120,12 @@ def _bind(settings: Settings) -> socket.socket:
     return listener
 
 
-def open_for(settings: Settings, url: str | None = None, *, must_exist: bool = False) -> Log:
+def open_for(
+    settings: Settings, url: str | None = None, *, must_exist: bool = False, named: str = "--log (or STRATA_LOG)"
+) -> Log:
     """Open the log that the settings name, for a node at a URL; create it unless it `must_exist`.
+
+    `named` is what the person who gave the log's URL calls it, for the error message.
 
     Raises:
         StartError: it cannot be opened; the message says why and what to do, without a password.
@@ -137,7 +141,7 @@ def open_for(settings: Settings, url: str | None = None, *, must_exist: bool = F
     except SettingRefused as error:
         raise StartError(f"--kafka-config (or STRATA_KAFKA_CONFIG): {error}") from None
     except ValueError as error:
-        raise StartError(f"--log (or STRATA_LOG) is {without_password(settings.log)!r}: {error}") from None
+        raise StartError(f"{named} is {without_password(settings.log)!r}: {error}") from None
     except LogError as error:
         raise StartError(not_opened(settings.log, error)) from None
 

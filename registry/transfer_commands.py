@@ -1,19 +1,19 @@
 """`strata export`, `import`, `migrate` and `verify`: thin commands over `registry.transfer`, imported when used."""
 
-import sys
+import json
 from collections.abc import Callable, Mapping
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from registry.exit_codes import ExitCode, reporting
 
 if TYPE_CHECKING:
     from registry.transfer.copies import Copy
 
 __all__ = ["COMMANDS"]
 
-_DIFFERENT, _FAILED = 1, 2
 _kafka_config = click.option(
     "--kafka-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -28,51 +28,49 @@ def _auth(name: str, of: str) -> Callable[[Any], Any]:
     return click.option(f"--{name}", envvar=variable, metavar="AUTH", help=text)
 
 
-def _reporting(command: Callable[..., int]) -> Callable[..., None]:
-    """Turn a command's number into an exit code, and a failure into one line and exit code 2."""
-
-    @wraps(command)
-    def run(**options: Any) -> None:
-        from registry.settings import SettingRefused
-        from registry.transfer.copies import TransferError
-
-        try:
-            code = command(**options)
-        except (TransferError, SettingRefused) as error:
-            click.echo(f"strata: {error}", err=True)
-            code = _FAILED
-        sys.exit(code)
-
-    return run
-
-
 @click.command("export", short_help="Write a whole registry into one file.")
 @click.argument("source", metavar="URL|LOG")
 @click.argument("file")
 @click.option("--force", is_flag=True, help="replace FILE when it exists")
+@click.option("--subject", "subjects", multiple=True, metavar="NAME", help="only this subject, or PREFIX*; repeatable")
+@click.option("--context", "contexts", multiple=True, metavar="NAME", help="only this context; repeatable")
 @_auth("auth", "the registry at URL")
 @_kafka_config
-@_reporting
-def _export(source: str, file: str, *, force: bool, auth: str | None, kafka_config: Path | None) -> int:
+@reporting
+def _export(
+    source: str,
+    file: str,
+    *,
+    force: bool,
+    subjects: tuple[str, ...],
+    contexts: tuple[str, ...],
+    auth: str | None,
+    kafka_config: Path | None,
+) -> None:
     """Write a whole registry into FILE: of a running service, or straight from its log.
 
     A log is exported record for record; a service tells all but what its interface has no words for. FILE gets its
     name when it is complete; `.gz` at its end packs it, `-` is standard output.
 
+    --subject and --context export a part: these subjects, what they refer to, and the settings in force for them.
+
     \b
     strata export postgresql+psycopg://strata@db/strata backup.jsonl.gz
     strata export kafka://broker:9092/_schemas backup.jsonl.gz
     strata export https://user:password@registry.example:8081 backup.jsonl.gz
-
-    Exit code 0 when done, 2 on failure.
+    strata export sqlite:///strata.db orders.jsonl --subject 'orders-*' --context .staging
     """  # noqa: D301 - click wants the character itself
     from registry.transfer.files import check_free, write_export
 
     check_free(file, force=force)
     copy = _read(source, auth, kafka_config)
+    if subjects or contexts:
+        from registry.transfer.selection import part_of
+
+        copy = part_of(copy, subjects, contexts)
+        _tell_notes(copy)
     write_export(file, copy)
     click.echo(f"exported {_counted(copy)} to {file}", err=file == "-")
-    return 0
 
 
 @click.command("import", short_help="Restore an export file into an empty log.")
@@ -80,8 +78,8 @@ def _export(source: str, file: str, *, force: bool, auth: str | None, kafka_conf
 @click.argument("log")
 @click.option("--batch", type=click.IntRange(1), help="records in one append  [SQL: all, Kafka: 5000]")
 @_kafka_config
-@_reporting
-def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None) -> int:
+@reporting
+def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None) -> None:
     """Restore FILE into LOG, which must be empty: the same ids, versions, deletions, settings and contexts.
 
     FILE is checked before anything is written. A SQL log takes all or nothing. A Kafka topic takes large imports in
@@ -90,14 +88,11 @@ def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None
     \b
     strata import backup.jsonl.gz sqlite:///restored.db
     strata import backup.jsonl.gz kafka://broker:9092/_schemas
-
-    Exit code 0 when done, 2 on failure.
     """  # noqa: D301 - click wants the character itself
     from registry.transfer.files import read_export
 
     copy = read_export(file)
     _restore(copy, log, kafka_config, batch)
-    return 0
 
 
 @click.command("migrate", short_help="Move a registry into another, or into a log, ids kept.")
@@ -110,7 +105,7 @@ def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None
 @_auth("from-auth", "the source")
 @_auth("to-auth", "the target")
 @_kafka_config
-@_reporting
+@reporting
 def _migrate(
     source: str,
     target: str,
@@ -120,21 +115,25 @@ def _migrate(
     from_auth: str | None,
     to_auth: str | None,
     kafka_config: Path | None,
-) -> int:
+) -> ExitCode:
     """Move a registry of any make, ids and versions kept, and compare both at the end.
 
     A target URL is put into mode IMPORT while schemas are registered, and ends in the source's modes, or with --mode
-    in that one. A run that was interrupted is run again, and goes on where it stopped. Put the source into mode
-    READONLY first, so that it stands still.
+    in that one. It must be empty; a run that was interrupted is run again, and goes on where it stopped. Put the
+    source into mode READONLY first, so that it stands still.
+
+    Differences at the end are printed, one a line, and end the command with exit code 1.
 
     \b
     strata migrate --from http://confluent:8081 --to http://strata:8081 --mode READWRITE
     strata migrate --from http://confluent:8081 --to postgresql+psycopg://strata@db/strata
-
-    Exit code 0 when done and nothing differs, 1 when something does (one line each), 2 on failure.
     """  # noqa: D301 - click wants the character itself
+    from registry.transfer.copies import TransferError
+    from registry.transfer.places import same_place
     from registry.transfer.rest import Connection, is_service
 
+    if same_place(source, target):
+        raise TransferError("--from and --to are the same registry; nothing was done. Name an empty one after --to")
     copy = _read(source, from_auth, kafka_config)
     if is_service(target):
         from registry.transfer.rest_target import write_service
@@ -151,21 +150,24 @@ def _migrate(
 @_auth("a-auth", "A")
 @_auth("b-auth", "B")
 @_kafka_config
-@_reporting
-def _verify(a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_config: Path | None) -> int:
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="form of the differences  [text]")
+@reporting
+def _verify(
+    a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_config: Path | None, output: str
+) -> ExitCode:
     """Compare A with B, each the URL of a service, a log or an export file, and print each difference on a line.
 
     Compared are versions, ids, GUIDs, types, texts, references, metadata, rule sets, deletion, configurations, modes,
     contexts with their highest ids, encryption keys, associations, and between logs and files records of other kinds;
-    timestamps are not.
+    timestamps are not. --output json prints one object: a, b and the list of differences, with their values whole.
+
+    Differences end the command with exit code 1.
 
     \b
     strata verify http://old:8081 http://new:8081
     strata verify backup.jsonl.gz kafka://broker:9092/_schemas
-
-    Exit code 0 when nothing differs, 1 when something does, 2 on failure.
     """  # noqa: D301 - click wants the character itself
-    return _compared(_read(a, a_auth, kafka_config), _read(b, b_auth, kafka_config))
+    return _compared(_read(a, a_auth, kafka_config), _read(b, b_auth, kafka_config), output=output)
 
 
 COMMANDS = (_export, _import, _migrate, _verify)
@@ -174,7 +176,6 @@ COMMANDS = (_export, _import, _migrate, _verify)
 def _read(where: str, auth: str | None, kafka_config: Path | None) -> "Copy":
     from registry.transfer.files import read_export
     from registry.transfer.logs import is_log, read_log
-    from registry.transfer.progress import tell
     from registry.transfer.rest import Connection, is_service
     from registry.transfer.rest_source import read_service
 
@@ -184,9 +185,15 @@ def _read(where: str, auth: str | None, kafka_config: Path | None) -> "Copy":
         copy = read_log(where, _kafka_settings(kafka_config))
     else:
         copy = read_export(where)
+    _tell_notes(copy)
+    return copy
+
+
+def _tell_notes(copy: "Copy") -> None:
+    from registry.transfer.progress import tell
+
     for note in copy.notes:
         tell(f"{copy.source}: {note}")
-    return copy
 
 
 def _restore(copy: "Copy", log: str, kafka_config: Path | None, batch: int | None) -> None:
@@ -201,7 +208,7 @@ def _restore(copy: "Copy", log: str, kafka_config: Path | None, batch: int | Non
     click.echo(f"imported {_counted(copy)}; {written} records were written now")
 
 
-def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False) -> int:
+def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False, output: str = "text") -> ExitCode:
     from registry.transfer.facts import differences, facts_of, without_shown_defaults
 
     mine, theirs = (facts_of(copy.state, copy.records, copy.served_guids) for copy in (a, b))
@@ -212,11 +219,15 @@ def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False) -> int:
     if but_for_mode:
         for facts in (mine, theirs):
             facts.pop(("mode of", "the registry", 0), None)
-    lines = list(differences(mine, theirs))
-    for line in lines:
-        click.echo(line)
-    click.echo(f"A is {a.source}, B is {b.source}: {len(lines) or 'no'} differences; A holds {_counted(a)}", err=True)
-    return _DIFFERENT if lines else 0
+    found = list(differences(mine, theirs))
+    if output == "json":
+        report = {"a": a.source, "b": b.source, "differences": [difference.as_json() for difference in found]}
+        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    else:
+        for difference in found:
+            click.echo(str(difference))
+    click.echo(f"A is {a.source}, B is {b.source}: {len(found) or 'no'} differences; A holds {_counted(a)}", err=True)
+    return ExitCode.DIFFERENT if found else ExitCode.DONE
 
 
 def _counted(copy: "Copy") -> str:

@@ -20,6 +20,7 @@ _FORMS = (
 _SCHEME = re.compile(r"([a-z][a-z0-9+]*):", re.IGNORECASE)
 _KAFKA = re.compile(r"kafka://(?P<bootstrap>[^/?#\s]+)/(?P<topic>[A-Za-z0-9._-]{1,249})")
 _SQL = {"sqlite", "sqlite+pysqlite", "postgresql", "postgres", "postgresql+psycopg"}
+_SERVICE = ("http", "https")
 _EXTRAS = {"confluent_kafka": "kafka", "sqlalchemy": "server", "psycopg": "postgres"}
 
 
@@ -75,6 +76,8 @@ def _open(
             config=kafka_config,
             must_exist=must_exist,
         )
+    if scheme in _SERVICE:
+        raise ValueError(f"that is the URL of a service, not of a log; a log is one of {_FORMS}")
     # Only the scheme is repeated: what follows may hold a password.
     raise ValueError(f"{scheme + ':…' if scheme else 'This'} is not the URL of a log; allowed are {_FORMS}")
 

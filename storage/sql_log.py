@@ -90,7 +90,8 @@ _VACUUM = {
     "sqlite": ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"),
     "postgresql": ("SET statement_timeout = 0", f"VACUUM {_TABLE.name}"),
 }
-_CREATE = CreateTable(_TABLE, if_not_exists=True)
+# Both at the first start, so that one grant covers them; a log from before has the second after its first compaction.
+_CREATE = (CreateTable(_TABLE, if_not_exists=True), CreateTable(_COMPACTION, if_not_exists=True))
 # Any constant will do: it keeps two nodes from creating the table at the same moment, which PostgreSQL takes badly.
 _CREATE_LOCK = text("SELECT pg_advisory_xact_lock(7239001)")
 
@@ -176,7 +177,8 @@ class SqlLog:
                     raise Conflict
                 for start in range(0, len(offsets), _CHUNK):
                     connection.execute(_DROP, {"offsets": offsets[start : start + _CHUNK]})
-                connection.execute(CreateTable(_COMPACTION, if_not_exists=True))
+                if not inspect(connection).has_table(_COMPACTION.name):
+                    connection.execute(CreateTable(_COMPACTION))
                 connection.execute(delete(_COMPACTION))
                 connection.execute(insert(_COMPACTION), {"generation": generation + 1, "upto": upto})
                 connection.commit()
@@ -325,7 +327,8 @@ def _create_table(connection: Connection) -> None:
         return
     if connection.dialect.name == "postgresql":
         connection.execute(_CREATE_LOCK)
-    connection.execute(_CREATE)
+    for statement in _CREATE:
+        connection.execute(statement)
     connection.commit()
 
 

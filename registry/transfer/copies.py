@@ -16,7 +16,7 @@ from storage.record_json import encode
 from storage.records import HighWaterKey
 from storage.state import State
 
-__all__ = ["Copy", "TransferError", "copy_of_entries", "copy_of_records"]
+__all__ = ["Copy", "TransferError", "copy_of_entries", "copy_of_records", "missing_marks"]
 
 _CHUNK = 1000  # State remembers this many refusals
 Place = tuple[str, int]
@@ -80,7 +80,7 @@ def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
             newest.pop(entry.key, None)
             newest[entry.key] = entry.value
     records = [Record(key, value) for key, value in newest.items() if value is not None]
-    records += _missing_marks(state, copy_of_records(source, records).state)
+    records += missing_marks(state, copy_of_records(source, records).state, state.contexts)
     notes = (f"{left_out} records that no registry can use are left out",) if left_out else ()
     copy = replace(copy_of_records(source, records), end=state.offset, notes=notes)
     if facts_of(copy.state, copy.records, {}) != facts_of(state, copy.records, {}):
@@ -94,9 +94,9 @@ def copy_of_records(source: str, records: Sequence[Record]) -> Copy:
     return Copy(source, START, tuple(records), State().apply_all(entries))
 
 
-def _missing_marks(whole: State, compacted: State) -> Iterator[Record]:
-    """Yield marks for contexts whose highest id was only known from records that are gone."""
-    for name in sorted(whole.contexts):
+def missing_marks(whole: State, compacted: State, contexts: Iterable[str]) -> Iterator[Record]:
+    """Yield marks for those contexts whose highest id was only known from records that are gone."""
+    for name in sorted(contexts):
         highest = whole.context(name).high_water
         if highest > compacted.context(name).high_water:
             yield encode(HighWaterKey(name), highest)

@@ -8,13 +8,23 @@ Rules of this file: pure.
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from storage.log import Record
 from storage.record_json import RecordError, decode_key
 from storage.state import SchemaVersion, State
 
-__all__ = ["Facts", "Thing", "differences", "facts_of", "is_unknown", "without_shown_defaults"]
+__all__ = [
+    "REGISTRY",
+    "Difference",
+    "Facts",
+    "Thing",
+    "differences",
+    "facts_of",
+    "is_unknown",
+    "without_shown_defaults",
+]
 
 # (kind, name, version number or 0): sorts as a person would list them.
 Thing = tuple[str, str, int]
@@ -22,7 +32,32 @@ Facts = Mapping[Thing, Mapping[str, Any]]
 
 _LONGEST = 60
 _LEVEL = "compatibilityLevel"
-_REGISTRY = "the registry"
+REGISTRY = "the registry"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A property with other values in A and B, or a thing that is `only_in` one of them."""
+
+    thing: Thing
+    property: str = ""
+    a: Any = None
+    b: Any = None
+    only_in: str = ""
+
+    def __str__(self) -> str:
+        if self.only_in:
+            return f"{_named(self.thing)}: only in {self.only_in}"
+        values = f"{_shown(self.a, self.b)} in A, {_shown(self.b, self.a)} in B"
+        return f"{_named(self.thing)}: {self.property} is {values}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the difference with its values whole; a thing without a version has none."""
+        kind, name, number = self.thing
+        found = {"kind": kind, "name": name} | ({"version": number} if number else {})
+        if self.only_in:
+            return found | {"onlyIn": self.only_in}
+        return found | {"property": self.property, "a": _jsonable(self.a), "b": _jsonable(self.b)}
 
 
 def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, int], str]) -> dict[Thing, Any]:
@@ -54,7 +89,7 @@ def without_shown_defaults(facts: Facts, other: Facts, untold: Collection[str]) 
     for thing, properties in facts.items():
         kept = dict(properties)
         theirs = other.get(thing, {})
-        if thing[0] == "config of" and _LEVEL not in theirs and (thing in other or thing[1] == _REGISTRY):
+        if thing[0] == "config of" and _LEVEL not in theirs and (thing in other or thing[1] == REGISTRY):
             kept.pop(_LEVEL, None)
             if not kept and thing not in other:
                 continue
@@ -63,18 +98,18 @@ def without_shown_defaults(facts: Facts, other: Facts, untold: Collection[str]) 
     return found
 
 
-def differences(a: Facts, b: Facts) -> Iterator[str]:
-    """Yield one line for each property that two registries do not share."""
+def differences(a: Facts, b: Facts) -> Iterator[Difference]:
+    """Yield each property that two registries do not share, and each thing that only one of them has."""
     for thing in sorted({*a, *b}):
         if thing not in b:
-            yield f"{_named(thing)}: only in A"
+            yield Difference(thing, only_in="A")
         elif thing not in a:
-            yield f"{_named(thing)}: only in B"
+            yield Difference(thing, only_in="B")
         else:
             for name in sorted({*a[thing], *b[thing]}):
                 mine, theirs = a[thing].get(name), b[thing].get(name)
                 if not _same(mine, theirs):
-                    yield f"{_named(thing)}: {name} is {_shown(mine, theirs)} in A, {_shown(theirs, mine)} in B"
+                    yield Difference(thing, name, mine, theirs)
 
 
 def _associations(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
@@ -137,13 +172,17 @@ def is_unknown(key: bytes) -> bool:
 
 
 def _scope(scope: str | None) -> str:
-    return _REGISTRY if scope is None else repr(scope)
+    return REGISTRY if scope is None else repr(scope)
 
 
 def _named(thing: Thing) -> str:
     kind, name, number = thing
     shown = repr(name) if kind in ("subject", "context") else name
     return f"{kind} {shown}" + (f" version {number}" if number else "")
+
+
+def _jsonable(value: Any) -> Any:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from registry.names import GLOBAL_SCOPE
 from registry.transfer.copies import Copy, TransferError
+from registry.transfer.facts import REGISTRY, facts_of
 from registry.transfer.progress import tell, walk
 from registry.transfer.rest import Connection, segment
 from registry.transfer.rest_associations import write_associations
@@ -25,6 +26,7 @@ __all__ = ["write_service"]
 _IMPORT = "IMPORT"
 # The subject under which the highest id is given and taken back; it never outlives a run.
 _HIGHEST = "strata-highest-id"
+_REPLACED = ("context", "mode of", "record")
 _ALREADY_DELETED = (40401, 40404, 40406)
 # (id, subject, version, 0 to register or 1 to soft-delete): their order is the order of registration.
 Step = tuple[int, str, int, int]
@@ -40,6 +42,11 @@ def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
     _check_part_of(copy, held, target.name)
     keys = missing_keys(copy.state, held.state, target.name)
     steps = [step for step in _in_order(copy.state) if not _is_done(step, held.state)]
+    if steps and held.state.subjects and _IMPORT not in held.state.modes.values():
+        raise TransferError(
+            f"{target.name} is not empty: it holds {len(held.state.subjects)} subjects, and is not in mode {_IMPORT} "
+            "as an interrupted run leaves it. Nothing was written; migrate into an empty registry"
+        )
     contexts = sorted({context_of(subject) for _, subject, _, _ in steps} | set(_lower_ids(copy.state, held.state)))
     for name in contexts:
         _enter_import(target, name, held)
@@ -63,14 +70,19 @@ def _without_leftovers(target: Connection, wanted: State) -> Copy:
 
 
 def _check_part_of(copy: Copy, held: Copy, name: str) -> None:
-    for subject, versions in held.state.subjects.items():
-        for number, entry in versions.items():
-            wanted = copy.state.version(subject, number)
-            if wanted is None or wanted.schema.schema_id != entry.schema.schema_id:
-                raise TransferError(
-                    f"{name} holds subject {subject!r} version {number}, which the source does not hold so: "
-                    "nothing was written. Migrate into an empty registry"
-                )
+    """Refuse a target that holds anything of its own; settings of the registry and of contexts are replaced."""
+    wanted = facts_of(copy.state, copy.records, {})
+    for thing, properties in facts_of(held.state, held.records, {}).items():
+        kind, of, number = thing
+        if kind in _REPLACED or (kind == "config of" and (of == REGISTRY or of.strip("':").startswith("."))):
+            continue
+        other = wanted.get(thing)
+        if other is None or other.get("id") != properties.get("id"):
+            shown = f"{kind} {of}" + (f" version {number}" if number else "")
+            raise TransferError(
+                f"{name} is not empty: the source does not hold its {shown} so. Nothing was written; migrate into an "
+                "empty registry"
+            )
 
 
 def _in_order(state: State) -> Iterator[Step]:

@@ -51,7 +51,7 @@ def test_compact_says_what_it_did(url):
 def test_a_log_that_is_not_there_is_not_created(tmp_path, command):
     """A misspelt name is an error, and leaves no empty log behind."""
     code, output = strata(command, f"sqlite:///{tmp_path}/absent.db")
-    assert (1, True, []) == (code, "there is no such file" in output, list(tmp_path.iterdir()))
+    assert (2, True, []) == (code, "there is no such file" in output, list(tmp_path.iterdir()))
 
 
 # flags, offsets listed
@@ -74,13 +74,28 @@ def test_log_lists_records_as_json_lines(url, flags, expected):
     assert all(line["key"]["keytype"] == "MODE" for line in lines if line["offset"] != 2)
 
 
-def test_a_log_that_is_none_is_told():
-    """A URL that names no log: a sentence and an exit code."""
-    for command in ("compact", "log"):
-        code, output = strata(command, "redis://user:secret@here")
-        assert 1 == code
-        assert "sqlite:///FILE" in output
-        assert "secret" not in output
+NO_LOGS = [
+    ("another scheme", "redis://user:secret@here", "sqlite:///FILE"),
+    ("a service", "http://user:secret@here:8081", "that is the URL of a service, not of a log"),
+]
+
+
+@pytest.mark.parametrize("command", ["compact", "log"])
+@pytest.mark.parametrize(("url", "words"), [row[1:] for row in NO_LOGS], ids=[row[0] for row in NO_LOGS])
+def test_a_url_of_no_log_is_refused(command, url, words):
+    """The message speaks of the argument that was given, without its password."""
+    code, output = strata(command, url)
+
+    assert (2, True, True) == (code, words in output, output.startswith("strata: LOG is "))
+    assert "secret" not in output
+    assert "--log" not in output
+
+
+def test_memory_needs_no_compaction():
+    """A log in memory has nothing to compact, and the command says so."""
+    code, output = strata("compact", "memory:")
+
+    assert (0, True) == (code, "There is nothing to compact" in output)
 
 
 @pytest.mark.kafka

@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import create_engine, make_url, text
 
@@ -248,3 +249,39 @@ def test_a_commit_whose_answer_is_lost(wire: _Wire, postgres_url: str) -> None:
         second = log.append(first[-1].offset, [_record("b"), _record("c")])
         assert list(log.read(START)) == [*first, *second]
         assert wire.broken == 1
+
+
+@pytest.mark.postgres
+def test_a_role_that_can_only_read_and_append(postgres_url: str) -> None:
+    """Once the tables are there, the grants of docs/operations.md are enough, after a compaction as well."""
+    role = f"writer_{make_url(postgres_url).database}"
+    with closing(SqlLog(postgres_url)) as owner:
+        with psycopg.connect(postgres_url.replace("+psycopg", "")) as connection:
+            for statement in (
+                f"CREATE ROLE {role} LOGIN",
+                "REVOKE CREATE ON SCHEMA public FROM public",
+                f"GRANT USAGE ON SCHEMA public TO {role}",
+                f"GRANT SELECT, INSERT ON strata_log TO {role}",
+                f"GRANT SELECT ON strata_compaction TO {role}",
+            ):
+                connection.execute(statement.encode())
+        url = make_url(postgres_url).set(username=role).render_as_string(hide_password=False)
+        with closing(SqlLog(url)) as log:
+            entries = log.append(START, [_record("a"), _record("b")])
+            owner.drop([entries[0].offset], upto=entries[1].offset, generation=0)
+
+            assert [entries[1]] == list(log.read(START))
+            with pytest.raises(LogError, match="permission denied"):
+                log.drop([entries[1].offset], upto=entries[1].offset, generation=1)
+
+
+@pytest.mark.postgres
+def test_a_role_that_may_not_create_says_so(postgres_url: str) -> None:
+    """The first start under a role without CREATE fails with the database's reason."""
+    role = f"reader_{make_url(postgres_url).database}"
+    with psycopg.connect(postgres_url.replace("+psycopg", "")) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN".encode())
+        connection.execute(b"REVOKE CREATE ON SCHEMA public FROM public")
+
+    with pytest.raises(LogError, match="permission denied for schema public"):
+        SqlLog(make_url(postgres_url).set(username=role).render_as_string(hide_password=False))

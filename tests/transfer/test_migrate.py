@@ -3,9 +3,12 @@
 The service stands for the reference's own: its answers are held against recorded ones in `tests/conformance`.
 """
 
+from pathlib import Path
+
 import pytest
 
 from registry.transfer import rest_source
+from registry.transfer.places import same_place
 from registry.transfer.rest import segment
 from storage.record_json import encode
 from storage.records import KekKey, KekValue, Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
@@ -129,8 +132,66 @@ def test_another_registry_is_not_overwritten(strata, source, serve, target_log):
 
     code, _, errors = strata("migrate", "--from", old.url, "--to", new.url)
 
-    assert (2, True) == (code, "Migrate into an empty registry" in errors), errors
+    assert (2, True) == (code, "migrate into an empty registry" in errors), errors
     assert (["mine"], "READWRITE") == (new.call("GET", "/subjects?deleted=true"), new.call("GET", "/mode")["mode"])
+
+
+def test_a_target_that_holds_a_part_of_the_source_is_refused(strata, source, serve, target_log):
+    """Only an interrupted run, which leaves mode IMPORT behind, may be continued."""
+    old, new = serve(source), serve(target_log)
+    new.register("orders-value", {"type": "record", "name": "First", "fields": []})
+    part = old.call("GET", "/subjects/item/versions/1")["schema"]
+    new.delete("orders-value", permanent=True)
+    new.setting("mode", "", mode="IMPORT")
+    body = {"schema": part, "id": old.call("GET", "/subjects/item/versions/1")["id"], "version": 1}
+    new.call("POST", "/subjects/item/versions", body)
+    new.setting("mode", "", mode="READWRITE")
+
+    code, _, errors = strata("migrate", "--from", old.url, "--to", new.url)
+
+    assert (2, True) == (code, "is not in mode IMPORT" in errors), errors
+    assert (["item"], "READWRITE") == (new.call("GET", "/subjects?deleted=true"), new.call("GET", "/mode")["mode"])
+
+
+def test_a_target_with_a_key_of_its_own_is_refused(strata, source, serve, target_log):
+    """The message names what is there; nothing is written."""
+    old, new = serve(source), serve(target_log)
+    new.call("POST", KEKS, {"name": "mine", "kmsType": "aws-kms", "kmsKeyId": "x"})
+
+    code, _, errors = strata("migrate", "--from", old.url, "--to", new.url)
+
+    assert (2, True) == (code, "key encryption key mine" in errors), errors
+    assert [] == new.call("GET", "/subjects?deleted=true")
+
+
+SAME = [
+    ("one URL", "http://localhost:8081", "http://localhost:8081", True),
+    ("a slash, letters, credentials", "http://LOCALHOST:8081/", "http://u:p@localhost:8081", True),
+    ("a name and its address", "http://localhost:8081", "http://127.0.0.1:8081", True),
+    ("the port that goes without saying", "http://localhost", "http://localhost:80", True),
+    ("another port", "http://localhost:8081", "http://localhost:8082", False),
+    ("another context", "http://localhost:8081/contexts/.a", "http://localhost:8081", False),
+    ("one file", "sqlite:///a/../b.db", "sqlite:///b.db", True),
+    ("two files", "sqlite:///a.db", "sqlite:///b.db", False),
+    ("a file and its absolute path", "sqlite:///b.db", f"sqlite:///{Path('b.db').resolve()}", True),
+    ("one topic, of several brokers", "kafka://a:1,127.0.0.1:9/_s", "kafka://localhost:9/_s", True),
+    ("two topics", "kafka://a:1/_s", "kafka://a:1/_t", False),
+    ("two spellings of a driver", "postgres://u@127.0.0.1/d", "postgresql+psycopg://v@127.0.0.1:5432/d", True),
+    ("a service and a log", "http://localhost:8081", "sqlite:///b.db", False),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "same"), [row[1:] for row in SAME], ids=[row[0] for row in SAME])
+def test_places_that_are_the_same(a, b, same):
+    """Addresses that lead to one place are recognized, however they are written."""
+    assert same == same_place(a, b)
+
+
+def test_a_registry_is_not_migrated_onto_itself(strata, source):
+    """The same place twice is refused before anything is read."""
+    code, _, errors = strata("migrate", "--from", source, "--to", source)
+
+    assert (2, True) == (code, "the same registry" in errors)
 
 
 def test_a_live_schema_may_refer_to_a_deleted_one(strata, source, serve, target_log, write_raw):

@@ -1,6 +1,7 @@
 """Verify finds each kind of difference, and says which."""
 
 import json
+import shutil
 import sqlite3
 
 import pytest
@@ -130,3 +131,27 @@ def _edit(log_url, key, change):
             changed = json.dumps(change(json.loads(value)), ensure_ascii=False).encode()
             connection.execute("UPDATE strata_log SET value = ? WHERE offset = ?", (changed, offset))
     connection.close()
+
+
+def test_differences_as_json(strata, source, tmp_path, write_raw):
+    """`--output json` is one object with the values whole; its exit code is that of the text."""
+    shutil.copy(source.removeprefix("sqlite:///"), tmp_path / "other.db")
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    long = "x" * 500
+    write_raw(other, Record(ITEM_CONFIG.encode(), json.dumps({"compatibilityLevel": "FULL", "alias": long}).encode()))
+    write_raw(other, Record(b'{"keytype":"CONFIG","subject":"new","magic":0}', b'{"compatibilityLevel":"NONE"}'))
+
+    code, output, _ = strata("verify", source, other, "--output", "json")
+
+    report = json.loads(output)
+    assert (1, source, other) == (code, report["a"], report["b"])
+    assert [
+        {"kind": "config of", "name": "'item'", "property": "alias", "a": None, "b": long},
+        {"kind": "config of", "name": "'item'", "property": "compatibilityLevel", "a": "NONE", "b": "FULL"},
+        {"kind": "config of", "name": "'item'", "property": "normalize", "a": True, "b": None},
+        {"kind": "config of", "name": "'new'", "onlyIn": "B"},
+    ] == report["differences"]
+    assert (0, []) == (
+        (found := strata("verify", source, source, "--output", "json"))[0],
+        json.loads(found[1])["differences"],
+    )

@@ -1,0 +1,44 @@
+"""Whether two addresses mean the same registry, as far as the addresses tell."""
+
+import socket
+from pathlib import Path
+from urllib.parse import SplitResult, unquote, urlsplit
+
+__all__ = ["same_place"]
+
+_PORTS = {"http": 80, "https": 443, "postgresql": 5432}
+_SCHEMES = {"postgres": "postgresql", "postgresql+psycopg": "postgresql", "sqlite+pysqlite": "sqlite"}
+
+
+def same_place(a: str, b: str) -> bool:
+    """Return whether two URLs of services or logs lead to one place: the same file, database, topic or address."""
+    mine, theirs = urlsplit(a), urlsplit(b)
+    scheme = _scheme(mine)
+    if scheme != _scheme(theirs) or _path(mine, scheme) != _path(theirs, scheme):
+        return False
+    return scheme == "sqlite" or not _addresses(mine, scheme).isdisjoint(_addresses(theirs, scheme))
+
+
+def _scheme(url: SplitResult) -> str:
+    return _SCHEMES.get(url.scheme.lower(), url.scheme.lower())
+
+
+def _path(url: SplitResult, scheme: str) -> str:
+    if scheme == "sqlite":
+        return str(Path(unquote(url.path.removeprefix("/"))).resolve())
+    return unquote(url.path).strip("/")
+
+
+def _addresses(url: SplitResult, scheme: str) -> set[tuple[str, int | None]]:
+    """Return the addresses of every server that a URL names; a Kafka URL may name several."""
+    found: set[tuple[str, int | None]] = set()
+    for server in url.netloc.rpartition("@")[2].split(","):
+        one = urlsplit(f"//{server}")
+        port = one.port or _PORTS.get(scheme)
+        host = (one.hostname or "localhost").lower()
+        found.add((host, port))
+        try:
+            found |= {(str(address[4][0]), port) for address in socket.getaddrinfo(host, port)}
+        except OSError:
+            continue
+    return {("127.0.0.1" if host == "::1" else host, port) for host, port in found}

@@ -1,0 +1,114 @@
+"""Part of a registry: some subjects, with everything that they need.
+
+Rules of this file: pure.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+
+from registry.transfer.copies import Copy, TransferError, copy_of_records, missing_marks
+from storage.record_json import RecordError, decode_key
+from storage.records import (
+    AssociationKey,
+    ConfigKey,
+    ContextKey,
+    DekKey,
+    HighWaterKey,
+    KekKey,
+    Key,
+    ModeKey,
+    SchemaKey,
+    context_of,
+    qualified,
+)
+from storage.state import State
+
+__all__ = ["part_of"]
+
+
+def part_of(copy: Copy, subjects: Sequence[str], contexts: Sequence[str]) -> Copy:
+    """Return the copy of some subjects, of those that they refer to, and of the settings in force for them.
+
+    Args:
+        copy: of the whole registry.
+        subjects: names; a `*` at the end stands for any rest.
+        contexts: names such as `.staging`, `:.staging:` or `.`; all of their subjects are meant.
+
+    Raises:
+        TransferError: a name stands for nothing in the copy.
+    """
+    chosen = {name for pattern in subjects for name in _named_by(pattern, copy.state)}
+    chosen |= {name for context in contexts for name in _within(context, copy.state)}
+    wanted = chosen | _referred_to(chosen, copy.state)
+    keks = {kek for kek, series in copy.state.encryption_keys.deks.items() if any(s in wanted for s, _ in series)}
+    kept = {context_of(subject) for subject in wanted} | {_context(name) for name in contexts}
+    records = [record for record in copy.records if _belongs(_key(record.key), wanted, kept, keks)]
+    marks = missing_marks(copy.state, copy_of_records(copy.source, records).state, kept)
+    more = sorted(wanted - chosen)
+    notes = (f"added what the chosen subjects refer to: {', '.join(more)}",) if more else ()
+    part = copy_of_records(copy.source, [*records, *marks])
+    return replace(part, end=copy.end, over_rest=copy.over_rest, untold=copy.untold, notes=notes)
+
+
+def _named_by(pattern: str, state: State) -> set[str]:
+    start = pattern.removesuffix("*")
+    found: set[str] = {
+        name for name in state.subjects if name == pattern or (start != pattern and name.startswith(start))
+    }
+    if not found:
+        raise TransferError(f"no subject is called {pattern!r}{_nearest(pattern, state.subjects)}")
+    return found
+
+
+def _within(context: str, state: State) -> set[str]:
+    name = _context(context)
+    if name not in state.contexts and not any(context_of(subject) == name for subject in state.subjects):
+        raise TransferError(f"no context is called {context!r}{_nearest(name, state.contexts)}")
+    return {subject for subject in state.subjects if context_of(subject) == name}
+
+
+def _context(text: str) -> str:
+    name = text.strip(":")
+    return name if name.startswith(".") else f".{name}"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, known, 1)
+    return f"; the nearest is {close[0]!r}" if close else ""
+
+
+def _referred_to(subjects: set[str], state: State) -> set[str]:
+    """Return every subject that versions of some subjects refer to, directly or not."""
+    found: set[str] = set()
+    waiting = list(subjects)
+    while waiting:
+        subject = waiting.pop()
+        for entry in state.versions(subject, include_deleted=True):
+            for reference in entry.schema.value.references:
+                target = qualified(reference.subject, context_of(subject))
+                if target in state.subjects and target not in found:
+                    found.add(target)
+                    waiting.append(target)
+    return found
+
+
+def _key(data: bytes) -> Key | None:
+    try:
+        return decode_key(data)
+    except RecordError:
+        return None
+
+
+def _belongs(key: Key | None, subjects: set[str], contexts: set[str], keks: set[str]) -> bool:
+    match key:
+        case SchemaKey() | AssociationKey() | DekKey():
+            return key.subject in subjects
+        case ConfigKey() | ModeKey():
+            return key.subject is None or key.subject in subjects or key.subject.strip(":") in {*contexts, ".__GLOBAL"}
+        case HighWaterKey() | ContextKey():
+            return key.context in contexts
+        case KekKey():
+            return key.name in keks
+        case _:
+            return False

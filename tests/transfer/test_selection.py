@@ -1,0 +1,73 @@
+"""Part of a registry in an export file: some subjects, and what they need."""
+
+import pytest
+
+
+@pytest.fixture
+def export(strata, source, tmp_path):
+    """Export with some flags and restore; what came out on standard error, and the log."""
+
+    def run(*flags):
+        file, log = tmp_path / "part.jsonl", f"sqlite:///{tmp_path / 'part.db'}"
+        code, _, errors = strata("export", source, file, *flags)
+        assert 0 == code, errors
+        assert 0 == strata("import", file, log)[0]
+        return errors, log
+
+    return run
+
+
+# flags, subjects
+PARTS = [
+    ("one subject", ["--subject=item"], ["item"]),
+    ("two", ["--subject=item", "--subject=address"], ["address", "item"]),
+    ("a prefix", ["--subject=o*"], ["old-basket", "old-item", "orders-value"]),
+    ("what it refers to", ["--subject=basket"], ["basket", "item"]),
+    ("a context", ["--context=.staging"], [":.staging:basket", ":.staging:item", ":.staging:orders-value"]),
+    ("its other spelling", ["--context=:.staging:"], [":.staging:basket", ":.staging:item", ":.staging:orders-value"]),
+    (
+        "both",
+        ["--context=staging", "--subject=paid"],
+        [":.staging:basket", ":.staging:item", ":.staging:orders-value", "acme/money.proto", "paid"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("flags", "subjects"), [row[1:] for row in PARTS], ids=[row[0] for row in PARTS])
+def test_the_part_that_was_asked_for(export, serve, flags, subjects):
+    """The named subjects and what they refer to, deleted versions included, and nothing else."""
+    _, log = export(*flags)
+
+    assert subjects == serve(log).call("GET", "/subjects?deleted=true")
+
+
+def test_what_a_part_needs_goes_with_it(export, source, serve):
+    """Ids, settings in force, keys and associations of the part are those of the whole; the next id is not used."""
+    errors, log = export("--subject=basket", "--subject=orders-value", "--subject=paid")
+    old, new = serve(source), serve(log)
+
+    assert "added what the chosen subjects refer to: acme/money.proto, item" in errors
+    for path in ("/config", "/config/item", "/mode/basket", "/dek-registry/v1/keks?deleted=true"):
+        assert old.call("GET", path) == new.call("GET", path)
+    basket = [registry.call("GET", "/subjects/basket/versions/1") for registry in (old, new)]
+    assert basket[0] | {"ts": 0} == basket[1] | {"ts": 0}
+    assert ["paid"] == [found["subject"] for found in new.call("GET", "/associations/resources/id%20of%20paid")]
+    for registry in (old, new):
+        registry.register("after", {"type": "fixed", "name": "After", "size": 3})
+    assert old.call("GET", "/subjects/after/versions/1")["id"] == new.call("GET", "/subjects/after/versions/1")["id"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--subject=itme", "no subject is called 'itme'; the nearest is 'item'"),
+        ("--subject=zzz*", "no subject is called 'zzz*'"),
+        ("--context=.stagin", "no context is called '.stagin'; the nearest is '.staging'"),
+    ],
+)
+def test_a_name_that_stands_for_nothing(strata, source, tmp_path, flag, words):
+    """A misspelt name is refused with the nearest one, and no file is written."""
+    code, _, errors = strata("export", source, tmp_path / "part.jsonl", flag)
+
+    assert (2, True) == (code, words in errors), errors
+    assert not (tmp_path / "part.jsonl").exists()
