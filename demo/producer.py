@@ -110,7 +110,7 @@ def publish(
         publication.ids[version.number] = registered.schema_id
         begins = f"version {version.number} from row {version.first_row:,} on"
         say(f"Producer: {begins}, schema id {registered.schema_id}: {version.news}")
-        encode = _encoder(AvroSerializer(client, version.schema), topic)
+        encode = _encoder(AvroSerializer(client, version.schema, conf={"unknown.fields": "drop"}), topic)
         rows = enumerate(version.parse(islice(lines, version.rows)), version.first_row)
         if version.number == _TRIES_IN_VERSION:
             sender.send(islice(rows, version.rows // 2), encode, registered.schema_id)

@@ -73,7 +73,7 @@ class AvroSerializer(Serializer):
         else:
             node = _node(client, self._schema)
             self._name = _name(node)
-            self._encoders.get(self._schema.bare, lambda: compile_encoder(node))
+            self._encoders.get(self._schema.bare, lambda: self._compiled(node))
 
     def __reduce__(self) -> tuple[type["AvroSerializer"], tuple[Any, ...]]:
         return type(self), self._given
@@ -88,7 +88,10 @@ class AvroSerializer(Serializer):
         return self._schema
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encoder, tuple[int, ...]]:  # noqa: ARG002
-        return self._encoders.get(schema.bare, lambda: compile_encoder(_node(self._client, schema, subject))), ()
+        return self._encoders.get(schema.bare, lambda: self._compiled(_node(self._client, schema, subject))), ()
+
+    def _compiled(self, node: Node) -> Encoder:
+        return compile_encoder(node, drop_unknown=self._conf["unknown.fields"] == "drop")
 
     def _values(self, schema: Schema, subject: str) -> "AvroValues":
         from serdes.rules.avro import AvroValues

@@ -9,17 +9,22 @@ record with the most of its keys.
 Rules of this file: it looks at values and never writes bytes.
 """
 
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from serdes.avro_raw import TYPE_MARK, lowering
 from serdes.avro_schema import MISSING, Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, describe
 from serdes.avro_values import Branch
-from serdes.errors import EncodeError
+from serdes.errors import EncodeError, did_you_mean, expected
 
-__all__ = ["chooser", "fit", "takes_null"]
+__all__ = ["Explain", "chooser", "fit", "takes_null"]
+
+Explain = Callable[[Node, Any], EncodeError | None]
+"""Says why a value does not fit a type, with the path inside the value."""
 
 _DEEPEST_LOOK = 20
 _BYTES = (bytes, bytearray, memoryview)
@@ -47,8 +52,11 @@ def takes_null(node: Node) -> bool:
     return any(isinstance(one, Primitive) and one.kind is Kind.NULL for one in branches)
 
 
-def chooser(union: Union) -> Callable[[Any], tuple[int, Any]]:
-    """A function from a value to the position of its branch and the value itself without any hint."""
+def chooser(union: Union, explain: Explain | None = None) -> Callable[[Any], tuple[int, Any]]:
+    """Return a function from a value to the position of its branch and the value itself without any hint.
+
+    A value that fits no branch raises EncodeError; `explain` says what is wrong with it in the branch it is most like.
+    """
     branches = union.branches
     names = {
         name: index
@@ -63,16 +71,63 @@ def chooser(union: Union) -> Callable[[Any], tuple[int, Any]]:
         if isinstance(value, Branch):
             if 0 <= value.position < len(branches):
                 return value
-            raise EncodeError(f"the union has no branch {value.position}")
+            raise EncodeError(f"expected a branch of the union from 0 to {len(branches) - 1}, got {value.position}")
         if type(value) is tuple and len(value) == 2 and isinstance(value[0], str) and value[0] in names:
             return names[value[0]], value[1]
         fits = [fit(one, value) for one in branches]
         best = max(fits, default=_NO)
         if best == _NO:
-            raise EncodeError(f"{describe(union)} has no branch for this {type(value).__name__}")
+            raise _misfit(union, names, value, explain)
         return fits.index(best), value
 
     return choose
+
+
+def _misfit(union: Union, names: Mapping[str, int], value: Any, explain: Explain | None) -> EncodeError:
+    """The error for a value that no branch takes."""
+    stated = _stated(union, value)
+    if stated is not None and stated not in names:
+        return EncodeError(f"expected {_listed(union)}, got the name {stated[:40]!r}{did_you_mean(stated, names)}")
+    likeness, branch = max(((_likeness(one, value), one) for one in union.branches), key=lambda pair: pair[0])
+    error = explain(branch, value) if explain is not None and likeness else None
+    if error is None:
+        return expected(_listed(union), value)
+    return EncodeError(f"{error.detail} (in the branch {describe(branch)} of the union)", path=error.path)
+
+
+def _stated(union: Union, value: Any) -> str | None:
+    """The name of the branch that a value says it is meant for."""
+    stated = value.get(TYPE_MARK) if isinstance(value, Mapping) else None
+    if type(value) is tuple and len(value) == 2 and not any(isinstance(one, Array) for one in union.branches):
+        stated = value[0]
+    return stated if isinstance(stated, str) else None
+
+
+def _listed(union: Union) -> str:
+    names = [describe(one) for one in union.branches]
+    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) or "a branch of an empty union"
+
+
+def _likeness(node: Node, value: Any) -> int:
+    """How much a value is like those of a type, though it does not fit."""
+    match node:
+        case Record() if isinstance(value, Mapping):
+            stated = value.get(TYPE_MARK) in (node.name, node.simple_name)
+            return 2 + sum(one.name in value for one in node.fields) + 1000 * stated
+        case Map():
+            return int(isinstance(value, Mapping))
+        case Array():
+            return int(_is_sequence(value))
+        case Enum():
+            return int(isinstance(value, str | enum.Enum))
+        case Fixed():
+            return int(isinstance(value, _BYTES))
+        case Primitive(logical=None):
+            return int(node.kind in (Kind.INT, Kind.LONG) and type(value) is int) * (1 + (node.kind is Kind.LONG))
+        case Primitive(logical=logical) if logical is not None:
+            kinds = _LOGICAL_TYPES.get(logical.name, ())
+            return 2 * isinstance(value, kinds) + isinstance(value, date | time | str)
+    return 0
 
 
 def fit(node: Node, value: Any, depth: int = 0) -> int:
@@ -105,7 +160,7 @@ def _fit_all(node: Node, values: Any, depth: int) -> int:
 
 def _fit_record(record: Record, value: Mapping[str, Any], depth: int) -> int:
     """The more of the value's keys are fields, the better."""
-    stated = value.get("-type")
+    stated = value.get(TYPE_MARK)
     if stated is not None and stated not in (record.name, record.simple_name):
         return _NO
     shared = 0
@@ -121,9 +176,16 @@ def _fit_record(record: Record, value: Mapping[str, Any], depth: int) -> int:
 
 def _fit_logical(node: Primitive | Fixed, value: Any) -> int:
     wanted = _LOGICAL_TYPES.get(node.logical.name) if node.logical is not None else None
-    if wanted is None or not isinstance(value, wanted):
+    if wanted is None or not isinstance(value, (wanted, str)):
         return _NO
-    return _WIDE if wanted is date and isinstance(value, datetime) else _EXACT
+    lower = lowering(node.logical, node.size if isinstance(node, Fixed) else None)
+    try:
+        stored = value if lower is None else lower(value)
+    except (EncodeError, ArithmeticError, ValueError):
+        return _NO
+    if stored is value:
+        return _NO
+    return _ROUNDED if isinstance(value, str) else _EXACT
 
 
 def _fit_primitive(kind: Kind, value: Any) -> int:

@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from serdes.avro_choice import chooser, takes_null
-from serdes.avro_raw import NAMES, lowering
+from serdes.avro_raw import NAMES, lack, lowering
 from serdes.avro_schema import MISSING, Array, Enum, Field, Fixed, Kind, Map, Node, Primitive, Record, Union, parse
-from serdes.avro_text import Listing, Part, SourceWriter, compile_listing, place
+from serdes.avro_text import Explain, Listing, Part, SourceWriter, compile_listing, place
 from serdes.avro_values import Shape, default_value
-from serdes.errors import EncodeError, SchemaError
+from serdes.errors import EncodeError, SchemaError, index_part, join_path, key_part, unknown_symbol
 
 __all__ = ["Encoder", "compile_encoder"]
 
@@ -31,18 +31,22 @@ _BITS = {Kind.INT: 32, Kind.LONG: 64}
 _PACK = {Kind.FLOAT: struct.Struct("<f").pack, Kind.DOUBLE: struct.Struct("<d").pack}
 
 
-def compile_encoder(schema: str | Node) -> Encoder:
-    """A function from a value to the payload of a frame; a schema with references comes as `parse` read it.
+def compile_encoder(schema: str | Node, *, drop_unknown: bool = False) -> Encoder:
+    """Return a function from a value to the payload of a frame.
 
-    A missing key of a record takes the field's default, or null where the field allows it; keys that are no fields are
-    ignored. A top-level `bytes` is written without a length, as every registry client does.
+    A missing key of a record takes the field's default, or null where the field allows it. A key that is no field is
+    refused. A top-level `bytes` is written without a length, as every registry client does.
+
+    Args:
+        schema: the schema; one with references as `parse` read it.
+        drop_unknown: leave out keys that are no fields.
 
     Raises:
         SchemaError: the schema text cannot be used.
     """
     try:
         node = parse(schema) if isinstance(schema, str) else schema
-        writer = _EncoderWriter()
+        writer = _EncoderWriter(drop_unknown=drop_unknown)
         writer.write(node)
         listing = writer.listing
     except RecursionError:
@@ -57,29 +61,41 @@ def _guarded(namespace: dict[str, Any], listing: Listing) -> Encoder:
         try:
             payload: bytes = write(value)
         except Exception as error:  # noqa: BLE001 - values are objects of others, which may raise anything
-            path, _ = place(error.__traceback__, namespace, listing.paths)
-            raise EncodeError(_explain(error), path=path) from (None if isinstance(error, EncodeError) else error)
+            cause = None if isinstance(error, EncodeError) else error
+            raise _located(error, namespace, listing) from cause
         return payload
 
     return encode
 
 
+def _located(error: Exception, namespace: Mapping[str, Any], listing: Listing) -> EncodeError:
+    """The error with the path of the value that failed."""
+    path, frame = place(error.__traceback__, namespace, listing.paths)
+    if frame is not None and isinstance(error, LookupError | TypeError):
+        explain = listing.explain.get(frame.f_lineno)
+        error = error if explain is None else explain(frame.f_locals)
+    if isinstance(error, EncodeError):
+        return EncodeError(error.detail, path=join_path(path, error.path))
+    return EncodeError(_explain(error), path=path)
+
+
 def _explain(error: Exception) -> str:
     match error:
-        case EncodeError():
-            return error.detail
-        case KeyError():
-            return "there is no value, and the schema has no default"
         case RecursionError():
             return "the value is nested too deeply"
+        case OverflowError():
+            return "expected a number in the range of its type, got a larger one"
+        case UnicodeEncodeError():
+            return "expected a string that UTF-8 can hold, got one with a lone surrogate"
     return f"{type(error).__name__}: {error}"
 
 
 class _EncoderWriter(SourceWriter):
     """Writes `encode(value)` and a function for each record that is used in several places."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, drop_unknown: bool) -> None:
         super().__init__()
+        self._drop_unknown = drop_unknown
         self._functions: dict[int, str] = {}
         self._pending: list[Node] = []
         self._shared: set[int] = set()
@@ -180,9 +196,9 @@ class _EncoderWriter(SourceWriter):
                 self.line("out += e")
 
     def _write_enum(self, node: Enum, name: str) -> None:
-        indexes = {symbol: index for index, symbol in enumerate(node.symbols)}
-        self.line(f"n = {self.constant(indexes)}.get({name})")
-        self.line(f"if n is None: no_symbol({name})")
+        indexes = self.constant({symbol: index for index, symbol in enumerate(node.symbols)})
+        self.line(f"n = {indexes}.get({name})", lambda known: unknown_symbol(known[name], node.symbols))
+        self.line(f"if n is None: n = symbol({name}, {indexes})")
         self._number("n << 1")
 
     def _write_array(self, node: Array, name: str) -> None:
@@ -207,39 +223,80 @@ class _EncoderWriter(SourceWriter):
     def _write_union(self, node: Union, name: str) -> None:
         if self._write_nullable(node, name):
             return
-        self.line(f"u, {name} = {self.constant(chooser(node))}({name})")
+        self.line(f"u, {name} = {self.constant(self._chooser(node))}({name})")
         self._number("u << 1")
         positions = range(len(node.branches))
         self.cases("u", positions, lambda u: self._write(node.branches[u], name), otherwise="pass")
 
-    def _write_nullable(self, node: Union, name: str) -> bool:
-        """Null or one other type, which cannot be given in another way: no choice is to be made."""
+    def _chooser(self, union: Union) -> Callable[[Any], tuple[int, Any]]:
+        """What chooses a branch; a branch that nearly fits is tried, to say what is wrong."""
+        encoders: dict[int, Encoder] = {}
+
+        def explain(branch: Node, value: Any) -> EncodeError | None:
+            if id(branch) not in encoders:
+                encoders[id(branch)] = compile_encoder(branch, drop_unknown=self._drop_unknown)
+            try:
+                encoders[id(branch)](value)
+            except EncodeError as error:
+                return error
+            return None
+
+        return chooser(union, explain)
+
+    def _write_nullable(self, node: Union, name: str, counter: str = "") -> bool:
+        """Write null or the one other type, for which no choice is needed; `counter` goes down if there is no value."""
         nulls = [takes_null(branch) for branch in node.branches]
         if len(nulls) != 2 or sum(nulls) != 1:
             return False
         other = nulls.index(False)
         branch = node.branches[other]
-        with self.block(f"if {name} is None:"):
-            self.line(f"out.append({2 * nulls.index(True)})")
+        null = 2 * nulls.index(True)
+        if counter:
+            self.line(f"if {name} is MISSING: out.append({null}); {counter} -= 1")
+        with self.block(f"{'elif' if counter else 'if'} {name} is None:"):
+            self.line(f"out.append({null})")
         with self.block("else:"):
             if isinstance(branch, Record | Enum | Fixed):
-                choose = self.constant(chooser(node))
+                choose = self.constant(self._chooser(node))
                 self.line(f"if {name}.__class__ is tuple: u, {name} = {choose}({name})")
             self.line(f"out.append({2 * other})")
             self._write(branch, name)
         return True
 
     def _write_record(self, node: Record, name: str) -> None:
+        """Write each field; what is in the value beside them shows in the number of its keys."""
         self.line(f"if {name}.__class__ is not dict: {name} = mapping({name})")
+        counts, names, left_out = not self._drop_unknown, _names(node), ""
+        if counts and any(_default(one) is not MISSING for one in node.fields):
+            left_out = self.variable()
+            self.line(f"{left_out} = {len(node.fields)}")
         for one in node.fields:
-            value = self.variable()
+            value, default = self.variable(), _default(one)
+            if default is MISSING:
+                self.line(f"{value} = {name}[{one.name!r}]", _lack(name, one.name, names))
+            elif counts:
+                self.line(f"{value} = {name}.get({one.name!r}, MISSING)")
+                if default is None and isinstance(one.type, Union) and self.indent < _DEEPEST_BLOCK:
+                    with self.inside(f".{one.name}"):
+                        if self._write_nullable(one.type, value, left_out):
+                            continue
+                self.line(f"if {value} is MISSING: {value} = {self.constant(default)}; {left_out} -= 1")
+            else:
+                self.line(f"{value} = {name}.get({one.name!r}, {self.constant(default)})")
             with self.inside(f".{one.name}"):
-                default = _default(one)
-                if default is MISSING:
-                    self.line(f"{value} = {name}[{one.name!r}]")
-                else:
-                    self.line(f"{value} = {name}.get({one.name!r}, {self.constant(default)})")
                 self._write(one.type, value)
+        if counts:
+            self.line(f"if len({name}) != {left_out or len(node.fields)}: unknown({name}, {self.constant(names)})")
+
+
+def _names(record: Record) -> dict[str, str]:
+    """The names by which a field may be meant, and its own."""
+    aliases = {alias: one.name for one in record.fields for alias in one.aliases}
+    return aliases | {one.name: one.name for one in record.fields}
+
+
+def _lack(record: str, name: str, names: Mapping[str, str]) -> Explain:
+    return lambda known: lack(known[record], name, names)
 
 
 def _default(one: Field) -> Any:
@@ -257,13 +314,13 @@ def _item_of(items: str, item: str) -> Part:
 
     def tell(known: Mapping[str, Any]) -> str:
         index = next((index for index, one in enumerate(known[items]) if one is known.get(item)), "")
-        return f"[{index}]"
+        return index_part(index)
 
     return tell
 
 
 def _key_of(key: str) -> Part:
     def tell(known: Mapping[str, Any]) -> str:
-        return f"[{str(known.get(key))[:40]!r}]"
+        return key_part(known.get(key))
 
     return tell

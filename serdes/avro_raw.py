@@ -1,29 +1,42 @@
 """Python values as what the underlying Avro type takes: the way back from `serdes.avro_values`.
 
-Rules of this file: each function takes the right thing quickly and says plainly what is wrong with anything else. What
-already is the underlying value (days, milliseconds, unscaled bytes) passes.
+One rule for dates, times, timestamps, decimals and UUIDs: a value is taken if it says exactly what is stored. That is
+the Python type, its text (ISO 8601, or the digits of a decimal), or the stored number or bytes. A timestamp needs a
+time zone and a local one must have none; nothing is rounded or cut off.
+
+Rules of this file: each function takes the right thing quickly and says plainly what is wrong with anything else.
 """
 
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NoReturn
 from uuid import UUID
 
-from serdes.avro_schema import Logical
-from serdes.errors import EncodeError
+from serdes.avro_schema import MISSING, Logical
+from serdes.errors import EncodeError, did_you_mean, expected, missing_field, unknown_field, unknown_symbol
 
-__all__ = ["NAMES", "lowering"]
+__all__ = ["NAMES", "TYPE_MARK", "lack", "lowering"]
+
+TYPE_MARK = "-type"
+"""The key under which a mapping may carry the name of its record; it is no field."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _MICRO = timedelta(microseconds=1)
 _MILLI = timedelta(milliseconds=1)
+_DATE = r"\d{4}-\d\d-\d\d"
+_CLOCK = r"\d\d:\d\d:\d\d(\.\d{1,6})?"
+_DATE_TEXT = re.compile(_DATE, re.ASCII)
+_TIME_TEXT = re.compile(_CLOCK, re.ASCII)
+_DATETIME_TEXT = re.compile(rf"{_DATE}[Tt ]{_CLOCK}([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+_DECIMAL_TEXT = re.compile(r"[+-]?\d{1,4096}(\.\d{1,4096})?", re.ASCII)
 
 
-def _wrong(expected: str, value: Any) -> NoReturn:
-    raise EncodeError(f"{expected} expected, found {type(value).__name__}")
+def _wrong(what: str, value: Any) -> NoReturn:
+    raise expected(what, value)
 
 
 def _integer(value: Any) -> int:
@@ -74,17 +87,36 @@ def _not_null(value: Any) -> NoReturn:
 
 
 def _out_of_range(number: int, bits: int) -> NoReturn:
-    raise EncodeError(f"an integer of at most {bits} bits expected, found one of {number.bit_length() + 1}")
+    raise EncodeError(f"expected an integer of at most {bits} bits, got one of {number.bit_length() + 1} bits")
 
 
-def _no_symbol(symbol: Any) -> NoReturn:
-    if not isinstance(symbol, str):
-        _wrong("a symbol of the enum", symbol)
-    raise EncodeError(f"the enum has no symbol {symbol[:40]!r}")
+def _symbol(value: Any, indexes: Mapping[str, int]) -> int:
+    """The index of a symbol that is a text of another class, such as a member of a StrEnum."""
+    index = indexes.get(str.__str__(value)) if isinstance(value, str) else None
+    if index is None:
+        raise unknown_symbol(value, indexes)
+    return index
 
 
 def _bad_size(value: bytes, size: int) -> NoReturn:
-    raise EncodeError(f"{size} bytes expected, found {len(value)}")
+    raise EncodeError(f"expected {size} bytes, got {len(value)}")
+
+
+def _unknown(value: Mapping[Any, Any], names: Mapping[str, str]) -> None:
+    """Refuse the keys of a value that are no fields; `names` leads from fields and aliases to fields."""
+    for key in value:
+        if key in names and names[key] != key:
+            raise EncodeError(f"the schema has no such field; did you mean {names[key]!r}?", path=key)
+        if key not in names and key != TYPE_MARK:
+            raise unknown_field(key, names.values())
+
+
+def lack(value: Mapping[Any, Any], name: str, names: Mapping[str, str]) -> EncodeError:
+    """Explain why a field has no value: a key that is no field may be it, misspelled."""
+    for key in value:
+        if names.get(key, name) == name and key != name and (key in names or did_you_mean(key, [name])):
+            return unknown_field(key, [name])
+    return missing_field(name)
 
 
 def _number(out: bytearray, number: int) -> None:
@@ -106,8 +138,10 @@ NAMES: dict[str, Any] = {
     "mapping": _mapping,
     "not_null": _not_null,
     "out_of_range": _out_of_range,
-    "no_symbol": _no_symbol,
+    "symbol": _symbol,
     "bad_size": _bad_size,
+    "unknown": _unknown,
+    "MISSING": MISSING,
     "number": _number,
 }
 """What generated source refers to by these names."""
@@ -124,51 +158,79 @@ def lowering(logical: Logical | None, size: int | None = None) -> Callable[[Any]
     return _TIMES.get(logical.name)
 
 
+def _is_stored(value: Any) -> bool:
+    """Whether a value is the stored number."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
 def _date(value: Any) -> Any:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.toordinal() - _EPOCH_ORDINAL
     if isinstance(value, str):
-        try:
-            value = date.fromisoformat(value)
-        except ValueError:
-            raise EncodeError("a date expected, found a text that is none") from None
-    return value.toordinal() - _EPOCH_ORDINAL if isinstance(value, date) else value
+        return _parsed(value, _DATE_TEXT, date.fromisoformat, "an ISO 8601 date").toordinal() - _EPOCH_ORDINAL
+    if not _is_stored(value):
+        _wrong("a date", value)
+    return value
 
 
 def _time(unit: int) -> Callable[[Any], Any]:
     def lower(value: Any) -> Any:
         if not isinstance(value, time):
-            return value
+            if not isinstance(value, str):
+                return value if _is_stored(value) else _wrong("a time of day", value)
+            value = _parsed(value, _TIME_TEXT, time.fromisoformat, "an ISO 8601 time of day")
+        if value.tzinfo is not None:
+            raise EncodeError("expected a time of day without a time zone, got one with a time zone")
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        if value.microsecond % unit:
+            raise EncodeError(_finer("milliseconds"))
         return (seconds * 1_000_000 + value.microsecond) // unit
 
     return lower
 
 
-def _timestamp(unit: timedelta) -> Callable[[Any], Any]:
-    """A datetime without a zone is local time, as everywhere in Python."""
+def _finer(unit: str) -> str:
+    return f"expected a time in whole {unit}, got a finer one; round it first"
+
+
+def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
+    """A timestamp is an instant, for which a time zone is needed; a local one is what a clock on the wall shows."""
+    step, finer = (1000, _finer("milliseconds")) if unit is _MILLI else (1, _finer("microseconds"))
+    wanted = f"a datetime {'without' if local else 'with'} a time zone"
+    other = "got one with a time zone" if local else "got one without; add it, such as by value.replace(tzinfo=UTC)"
 
     def lower(value: Any) -> Any:
         if not isinstance(value, datetime):
-            return value
-        return ((value if value.tzinfo is not None else value.astimezone(UTC)) - _EPOCH) // unit
+            if not isinstance(value, str):
+                return value if _is_stored(value) else _wrong(wanted, value)
+            value = _parsed(value, _DATETIME_TEXT, datetime.fromisoformat, "an ISO 8601 date and time")
+        if (value.tzinfo is None) is not local:
+            raise EncodeError(f"expected {wanted}, {other}")
+        if value.microsecond % step or (value.__class__ is not datetime and getattr(value, "nanosecond", 0)):
+            raise EncodeError(finer)
+        return ((value.replace(tzinfo=UTC) if local else value) - _EPOCH) // unit
 
     return lower
 
 
-def _local_timestamp(unit: timedelta) -> Callable[[Any], Any]:
-    def lower(value: Any) -> Any:
-        return (value.replace(tzinfo=UTC) - _EPOCH) // unit if isinstance(value, datetime) else value
-
-    return lower
+def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], Any], what: str) -> Any:
+    """The value that a text says; the library alone would also take shorter forms and cut digits off."""
+    if pattern.fullmatch(text):
+        try:
+            return parse(text)
+        except ValueError:
+            pass
+    raise EncodeError(f"expected {what}, got another text")
 
 
 _TIMES: dict[str, Callable[[Any], Any]] = {
     "date": _date,
     "time-millis": _time(1000),
     "time-micros": _time(1),
-    "timestamp-millis": _timestamp(_MILLI),
-    "timestamp-micros": _timestamp(_MICRO),
-    "local-timestamp-millis": _local_timestamp(_MILLI),
-    "local-timestamp-micros": _local_timestamp(_MICRO),
+    "timestamp-millis": _timestamp(_MILLI, local=False),
+    "timestamp-micros": _timestamp(_MICRO, local=False),
+    "local-timestamp-millis": _timestamp(_MILLI, local=True),
+    "local-timestamp-micros": _timestamp(_MICRO, local=True),
 }
 
 
@@ -178,11 +240,14 @@ def _uuid_text(value: Any) -> Any:
         try:
             UUID(value)
         except ValueError:
-            raise EncodeError("a uuid expected, found a text that is none") from None
-    return str(value) if isinstance(value, UUID) else value
+            raise EncodeError("expected a UUID, got another text") from None
+        return value
+    return str(value) if isinstance(value, UUID) else _wrong("a UUID", value)
 
 
 def _uuid_bytes(value: Any) -> Any:
+    if isinstance(value, str):
+        return UUID(_uuid_text(value)).bytes
     return value.bytes if isinstance(value, UUID) else value
 
 
@@ -190,10 +255,14 @@ def _decimal(logical: Logical, size: int | None) -> Callable[[Any], Any]:
     precision, scale = logical.precision, logical.scale
 
     def lower(value: Any) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, str):
+            value = _parsed(value, _DECIMAL_TEXT, Decimal, "the digits of a decimal")
+        elif isinstance(value, int) and not isinstance(value, bool):
             value = Decimal(value)
-        if not isinstance(value, Decimal):
+        elif isinstance(value, bytes | bytearray | memoryview):
             return value
+        if not isinstance(value, Decimal):
+            _wrong("a decimal", value)
         unscaled = _unscaled(value, precision, scale)
         width = unscaled.bit_length() // 8 + 1 if size is None else size
         return unscaled.to_bytes(width, "big", signed=True)
@@ -205,7 +274,7 @@ def _unscaled(value: Decimal, precision: int, scale: int) -> int:
     """The value as a whole number of its last digit; looked at digit by digit, as an exponent may be anything."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise EncodeError("a decimal must be a finite number")
+        raise EncodeError("expected a finite decimal, got NaN or an infinity")
     if not any(digits):
         return 0
     kept = len(digits)
@@ -213,8 +282,8 @@ def _unscaled(value: Decimal, precision: int, scale: int) -> int:
         kept -= 1
     exponent += len(digits) - kept
     if exponent < -scale:
-        raise EncodeError(f"at most {scale} digits after the point expected, found {-exponent}")
+        raise EncodeError(f"expected a decimal with at most {scale} digits after the point, got {-exponent}")
     if kept + exponent + scale > precision:
-        raise EncodeError(f"at most {precision} digits with {scale} after the point expected, found more")
+        raise EncodeError(f"expected a decimal of at most {precision} digits, {scale} after the point, got more")
     number = int("".join(map(str, digits[:kept])) + "0" * (exponent + scale))
     return -number if sign else number

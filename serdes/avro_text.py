@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Listing", "Part", "SourceWriter", "compile_listing", "place"]
+__all__ = ["Explain", "Listing", "Part", "SourceWriter", "compile_listing", "place"]
 
 Part = str | Callable[[Mapping[str, Any]], str]
 """A piece of a path: as it is, or told by the local variables of the frame that failed."""
+
+Explain = Callable[[Mapping[str, Any]], Exception]
+"""Makes a better error of the local variables of the frame that failed."""
 
 _LONGEST_PATH = 100
 _LONGEST_CHAIN = 8
@@ -23,11 +26,12 @@ _LONGEST_CHAIN = 8
 
 @dataclass(slots=True)
 class Listing:
-    """Source lines, what they refer to by name, and the path that each line (from 1) is about."""
+    """Source lines and what they refer to by name; by line (from 1) the path it is about, and what explains errors."""
 
     lines: list[str] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
     paths: dict[int, tuple[Part, ...]] = field(default_factory=dict)
+    explain: dict[int, Explain] = field(default_factory=dict)
 
 
 class SourceWriter:
@@ -39,10 +43,12 @@ class SourceWriter:
         self._path: tuple[Part, ...] = ()
         self._variables = 0
 
-    def line(self, text: str) -> None:
+    def line(self, text: str, explain: Explain | None = None) -> None:
         """Add a line at the present indent and path."""
         self.listing.lines.append("    " * self.indent + text)
         self.listing.paths[len(self.listing.lines)] = self._path
+        if explain is not None:
+            self.listing.explain[len(self.listing.lines)] = explain
 
     def lines(self, *texts: str) -> None:
         """Add several lines."""

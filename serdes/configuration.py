@@ -91,6 +91,7 @@ SERIALIZER: Table = {
     "id.compatibility.strict": _flag(default=True),
     "latest.compatibility.strict": _flag(default=True),
     **_LATEST,
+    "unknown.fields": _Setting("refuse", lambda value: value in ("refuse", "drop"), "refuse and drop"),
     "schema.id.serializer": _Setting(
         "prefix", lambda value: callable(value) or value in FRAMINGS, f"a function, {', '.join(FRAMINGS)}"
     ),

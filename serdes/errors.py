@@ -12,11 +12,19 @@
     ├── TokenError            the endpoint that gives out access tokens gave none
     └── RegistryUnavailable   the registry did not answer; trying later may help
 
+The functions below the classes word the errors about values and arguments, so that all formats say the same:
+`expected …, got …`, with a path such as `lines[3].price` or `by['key'].price`.
+
 Rules of this file: an error carries its parts as attributes, prints them as one sentence and survives pickling, since
-a worker process may have to hand it to its parent. No payload and no credentials in any message.
+a worker process may have to hand it to its parent. No payload and no credentials in any message: of a value it tells
+the type; names of fields, keys of maps and symbols of enums it quotes, up to a length.
 """
 
-from enum import StrEnum
+import dataclasses
+from collections.abc import Iterable
+from difflib import get_close_matches
+from enum import Enum, StrEnum
+from typing import Any
 
 __all__ = [
     "DecodeError",
@@ -31,7 +39,22 @@ __all__ = [
     "SchemaError",
     "SerdeError",
     "TokenError",
+    "did_you_mean",
+    "expected",
+    "got",
+    "index_part",
+    "join_path",
+    "key_part",
+    "missing_field",
+    "one_of",
+    "unknown_field",
+    "unknown_symbol",
+    "wrong_argument",
 ]
+
+_LONGEST_NAME = 40
+_MOST_NAMES = 5
+_ENOUGH_ALIKE = 0.6
 
 
 class SerdeError(Exception):
@@ -188,3 +211,98 @@ class TokenError(SerdeError):
 
 class RegistryUnavailable(SerdeError):
     """No usable answer after all retries; the same call may succeed later."""
+
+
+def expected(what: str, value: Any, advice: str = "", *, path: str = "") -> EncodeError:
+    """Return the error for a value of another type."""
+    return EncodeError(f"expected {what}, got {got(value)}{advice}", path=path)
+
+
+def got(value: Any) -> str:
+    """Name the type of a value, and what to do with objects that need converting; never show the value."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__} instead of a value"
+    name = type(value).__name__
+    if isinstance(value, Enum):
+        return f"the Python enum member {name}.{value.name}"
+    for is_one, advice in _CONVERSIONS:
+        if is_one(value):
+            return f"{name}; convert it first, such as by {advice}"
+    return name
+
+
+_CONVERSIONS = (
+    (lambda value: hasattr(type(value), "model_dump"), "value.model_dump()"),
+    (dataclasses.is_dataclass, "dataclasses.asdict(value)"),
+    (lambda value: isinstance(value, tuple) and hasattr(value, "_asdict"), "value._asdict()"),
+    (lambda value: hasattr(type(value), "__attrs_attrs__"), "attrs.asdict(value)"),
+    (lambda value: hasattr(type(value), "__struct_fields__"), "msgspec.to_builtins(value)"),
+)
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Name the known name that is most like one that is not, if any is like it."""
+    spelled = {one.lower(): one for one in known}
+    near = get_close_matches(str(name)[:_LONGEST_NAME].lower(), spelled, 1, _ENOUGH_ALIKE)
+    return f"; did you mean {spelled[near[0]]!r}?" if near else ""
+
+
+def unknown_field(name: object, known: Iterable[str], path: str = "") -> EncodeError:
+    """Return the error for a field that the schema lacks; `path` is that of the record around it."""
+    place = f".{_cut(name)}" if isinstance(name, str) else key_part(name)
+    return EncodeError(f"the schema has no such field{did_you_mean(name, known)}", path=join_path(path, place))
+
+
+def missing_field(name: str, path: str = "") -> EncodeError:
+    """Return the error for a field without a value; `path` is that of the record around it."""
+    return EncodeError(
+        "expected a value, got none: the field is required and has no default", path=join_path(path, f".{name}")
+    )
+
+
+def unknown_symbol(value: Any, symbols: Iterable[str]) -> EncodeError:
+    """Return the error for what is no symbol of an enum."""
+    symbols = list(symbols)
+    if isinstance(value, Enum):
+        fits = [f"its {part} is one" for part in ("name", "value") if getattr(value, part) in symbols]
+        return expected("a symbol of the enum", value, f"; {fits[0]}" if fits else "")
+    if not isinstance(value, str):
+        return expected("a symbol of the enum", value)
+    return EncodeError(f"expected {one_of(symbols)}, got {_cut(value)!r}{did_you_mean(value, symbols)}")
+
+
+def one_of(choices: Iterable[str]) -> str:
+    """List choices, the first few of many: `'A', 'B' or 'C'`."""
+    names = [repr(_cut(one)) for one in choices]
+    if len(names) > _MOST_NAMES:
+        return f"one of {', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
+    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def wrong_argument(name: str, what: str, value: Any, advice: str = "") -> TypeError:
+    """Return the error for an argument of another type."""
+    kind = value if isinstance(value, type) else type(value)
+    given = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    given = f"the class {given}" if isinstance(value, type) else given
+    return TypeError(f"{name}: expected {what}, got {given}{advice and f'; {advice}'}")
+
+
+def index_part(index: object) -> str:
+    """The part of a path for an item of an array."""
+    return f"[{index}]"
+
+
+def key_part(key: object) -> str:
+    """The part of a path for a value of a map."""
+    return f"[{_cut(key)!r}]"
+
+
+def join_path(outer: str, inner: str) -> str:
+    """The path of a part of a part."""
+    return f"{outer}{inner}" if inner[:1] in ("", "[", ".") and outer else f"{outer}.{inner}".lstrip(".")
+
+
+def _cut(name: object) -> str:
+    return str(name)[:_LONGEST_NAME]

@@ -227,7 +227,7 @@ class AvroShapes:
 
     def _converted(self, have: Node, want: Node) -> Callable[[Any], Any]:
         lift = AvroValues(have).lift
-        encode, decode = compile_encoder(have), compile_decoder(have, want, **self._options)
+        encode, decode = compile_encoder(have, drop_unknown=True), compile_decoder(have, want, **self._options)
 
         def convert(value: Any) -> Any:
             try:

@@ -212,6 +212,7 @@ class Schemas:
     def clock(self, name: str) -> Any:
         """A date or time."""
         at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.chance.randrange(-(10**16), 10**16))
+        at = at.replace(microsecond=at.microsecond // 1000 * 1000) if name.endswith("millis") else at
         match name.split("-")[0]:
             case "date":
                 return date(2024, 2, 29)

@@ -313,7 +313,6 @@ ENCODED_LENIENTLY = [
         {},
         b"\x02",
     ),
-    ("a key too many", {"type": "record", "name": "R", "fields": []}, {"z": 1}, b""),
     ("tuple as array", {"type": "array", "items": "int"}, (1,), b"\x02\x02\x00"),
     ("whole number as double", "double", 1, b"\x00\x00\x00\x00\x00\x00\xf0\x3f"),
     ("bytearray", fixed(2), bytearray(b"ab"), b"ab"),
@@ -327,7 +326,7 @@ ENCODED_LENIENTLY = [
     (
         "another zone",
         logical("long", "timestamp-millis"),
-        datetime(1970, 1, 1, 2, 0, 0, 1999, timezone(timedelta(hours=2))),
+        datetime(1970, 1, 1, 2, 0, 0, 1000, timezone(timedelta(hours=2))),
         b"\x02",
     ),
     ("named branch", ["null", SUIT, POINT], ("Suit", "HEARTS"), b"\x02\x02"),
@@ -386,38 +385,51 @@ def field(schema):
 
 
 REFUSED = [
-    ("text for int", "int", "1", "an integer expected, found str", "a"),
-    ("fraction for int", "int", 1.5, "an integer expected, found float", "a"),
-    ("bool for int", "int", True, "an integer expected, found bool", "a"),
-    ("40 bits for int", "int", 2**40, "at most 32 bits expected, found one of 42", "a"),
-    ("65 bits for long", "long", -(2**64), "at most 64 bits expected", "a"),
-    ("text for double", "double", "1", "a number expected, found str", "a"),
-    ("too large for float", "float", 1e300, "OverflowError", "a"),
-    ("int for boolean", "boolean", 1, "a boolean expected, found int", "a"),
-    ("bytes for string", "string", b"x", "a string expected, found bytes", "a"),
-    ("lone surrogate", "string", "\ud800", "UnicodeEncodeError", "a"),
-    ("string for bytes", "bytes", "x", "bytes expected, found str", "a"),
-    ("value for null", "null", 0, "null expected, found int", "a"),
-    ("wrong size", fixed(2), b"abc", "2 bytes expected, found 3", "a"),
-    ("unknown symbol", SUIT, "SPADES", "the enum has no symbol 'SPADES'", "a"),
-    ("symbol that is a list", SUIT, [], "unhashable", "a"),
-    ("string for array", {"type": "array", "items": "string"}, "abc", "an array expected, found str", "a"),
-    ("bad item", {"type": "array", "items": "int"}, [0, 1, "2"], "an integer expected, found str", "a[2]"),
-    ("list for map", {"type": "map", "values": "int"}, [], "a mapping expected, found list", "a"),
-    ("bad map value", {"type": "map", "values": "int"}, {"k": None}, "an integer expected, found NoneType", "a['k']"),
-    ("bad map key", {"type": "map", "values": "int"}, {1: 1}, "a string expected, found int", "a['1']"),
-    ("bad inner field", POINT, {"x": 1, "y": 2}, "a string expected, found int", "a.y"),
-    ("missing inner field", POINT, {"x": 1}, "there is no value, and the schema has no default", "a.y"),
-    ("list for record", POINT, [], "a mapping expected, found list", "a"),
-    ("null for nothing nullable", POINT, None, "a mapping expected, found NoneType", "a"),
-    ("bad in a nullable", ["null", POINT], {"x": "?", "y": ""}, "an integer expected, found str", "a.x"),
-    ("no branch", ["null", "int", "string"], b"", "has no branch for this bytes", "a"),
-    ("no such branch", ["null", "int", "string"], Branch(3, 1), "the union has no branch 3", "a"),
+    ("text for int", "int", "1", "expected an integer, got str", "a"),
+    ("fraction for int", "int", 1.5, "expected an integer, got float", "a"),
+    ("bool for int", "int", True, "expected an integer, got bool", "a"),
+    ("40 bits for int", "int", 2**40, "expected an integer of at most 32 bits, got one of 42 bits", "a"),
+    ("65 bits for long", "long", -(2**64), "expected an integer of at most 64 bits", "a"),
+    ("text for double", "double", "1", "expected a number, got str", "a"),
+    ("too large for float", "float", 1e300, "expected a number in the range of its type", "a"),
+    ("int for boolean", "boolean", 1, "expected a boolean, got int", "a"),
+    ("bytes for string", "string", b"x", "expected a string, got bytes", "a"),
+    ("lone surrogate", "string", "\ud800", "got one with a lone surrogate", "a"),
+    ("string for bytes", "bytes", "x", "expected bytes, got str", "a"),
+    ("value for null", "null", 0, "expected null, got int", "a"),
+    ("wrong size", fixed(2), b"abc", "expected 2 bytes, got 3", "a"),
+    ("unknown symbol", SUIT, "HEART", r"expected 'CLUBS' or 'HEARTS', got 'HEART'; did you mean 'HEARTS'\?", "a"),
+    ("unlike any symbol", SUIT, "x", r"expected 'CLUBS' or 'HEARTS', got 'x' \(at field a\)$", "a"),
+    ("symbol that is a list", SUIT, [], "expected a symbol of the enum, got list", "a"),
+    ("string for array", {"type": "array", "items": "string"}, "abc", "expected an array, got str", "a"),
+    ("bad item", {"type": "array", "items": "int"}, [0, 1, "2"], "expected an integer, got str", "a[2]"),
+    ("list for map", {"type": "map", "values": "int"}, [], "expected a mapping, got list", "a"),
+    ("bad map value", {"type": "map", "values": "int"}, {"k": None}, "expected an integer, got None", "a['k']"),
+    ("bad map key", {"type": "map", "values": "int"}, {1: 1}, "expected a string, got int", "a['1']"),
+    ("bad inner field", POINT, {"x": 1, "y": 2}, "expected a string, got int", "a.y"),
+    (
+        "missing inner field",
+        POINT,
+        {"x": 1},
+        "expected a value, got none: the field is required and has no default",
+        "a.y",
+    ),
+    ("list for record", POINT, [], "expected a mapping, got list", "a"),
+    ("null for nothing nullable", POINT, None, "expected a mapping, got None", "a"),
+    ("bad in a nullable", ["null", POINT], {"x": "?", "y": ""}, "expected an integer, got str", "a.x"),
+    ("no branch", ["null", "int", "string"], b"", "expected null, int or string, got bytes", "a"),
+    (
+        "no such branch",
+        ["null", "int", "string"],
+        Branch(3, 1),
+        "expected a branch of the union from 0 to 2, got 3",
+        "a",
+    ),
     (
         "decimal with too many places",
         logical("bytes", "decimal", precision=4, scale=2),
         Decimal("1.234"),
-        "at most 2 digits after the point expected, found 3",
+        "expected a decimal with at most 2 digits after the point, got 3",
         "a",
     ),
     (
@@ -435,8 +447,14 @@ REFUSED = [
         "a",
     ),
     ("decimal that is no number", logical("bytes", "decimal", precision=4), Decimal("NaN"), "finite", "a"),
-    ("text for timestamp", logical("long", "timestamp-millis"), "today", "an integer expected, found str", "a"),
-    ("bad date", logical("int", "date"), "1970-13-01", "a date expected", "a"),
+    (
+        "text for timestamp",
+        logical("long", "timestamp-millis"),
+        "today",
+        "expected an ISO 8601 date and time, got another text",
+        "a",
+    ),
+    ("bad date", logical("int", "date"), "1970-13-01", "expected an ISO 8601 date, got another text", "a"),
 ]
 
 
@@ -475,11 +493,3 @@ def test_a_value_inside_itself_is_refused():
 
     with pytest.raises(EncodeError, match="nested too deeply"):
         compile_encoder(json.dumps(LIST))(endless)
-
-
-def test_a_datetime_without_a_zone_is_local_time():
-    """As Python takes it everywhere else."""
-    naive = datetime(2024, 3, 1, 12)  # noqa: DTZ001 - this is the point
-    encode = compile_encoder(json.dumps(logical("long", "timestamp-micros")))
-
-    assert encode(naive.astimezone(UTC)) == encode(naive)

@@ -147,7 +147,7 @@ def test_a_value_of_no_union(client):
     text = '{"type": "record", "name": "U", "fields": [{"name": "u", "type": ["null", "string"]}]}'
     rule = Rule(name="all", type="CEL_FIELD", mode="WRITE", expr="value + 'x'")
 
-    with pytest.raises(EncodeError, match="a string expected, found int"):
+    with pytest.raises(EncodeError, match="expected a string, got int"):
         AvroSerializer(client, Schema(text, rule_set=RuleSet(domain_rules=(rule,))))({"u": 5}, topic="no-union")
 
 

@@ -123,7 +123,7 @@ def test_objects_of_yours(client):
         id: int
         at: datetime
 
-    serialize = AvroSerializer(client, ORDER, to_dict=lambda order, context: asdict(order) | {"topic": context.topic})
+    serialize = AvroSerializer(client, ORDER, to_dict=lambda order, context: asdict(order) | {"id": len(context.topic)})
     deserialize = AvroDeserializer(client, from_dict=lambda value, context: (context.topic, Order(**value)))
 
     assert deserialize(serialize(Order(7, NOW), topic="objects"), topic="objects") == ("objects", Order(7, NOW))

@@ -1,0 +1,236 @@
+"""What the clients say about values and arguments that do not fit: named rows for each format."""
+
+import enum
+import json
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import pytest
+from pydantic import BaseModel
+
+from serdes.avro import compile_encoder
+from serdes.errors import EncodeError
+
+
+class Suit(enum.Enum):
+    """A Python enum whose names are symbols."""
+
+    CLUBS = 1
+
+
+class Colour(enum.StrEnum):
+    """A Python enum whose values are texts."""
+
+    RED = "HEARTS"
+
+
+@dataclass
+class Leg:
+    """A dataclass."""
+
+    miles: int
+
+
+class LegModel(BaseModel):
+    """A model of pydantic."""
+
+    miles: int
+
+
+ENUM = {"type": "enum", "name": "Suit", "symbols": ["CLUBS", "HEARTS"]}
+LEG = {"type": "record", "name": "Leg", "fields": [{"name": "miles", "type": "int"}]}
+STOP = {
+    "type": "record",
+    "name": "Stop",
+    "fields": [{"name": "city", "type": "string"}, {"name": "hours", "type": "int"}],
+}
+UNION = ["null", "int", LEG, STOP]
+
+
+def around(schema):
+    """A record with an array and a map of a type."""
+    types = {"l": {"type": "array", "items": schema}, "m": {"type": "map", "values": name_of(schema)}}
+    fields = [{"name": name, "type": kind, "default": [] if name == "l" else {}} for name, kind in types.items()]
+    return json.dumps({"type": "record", "name": "R", "fields": fields})
+
+
+def name_of(schema):
+    """A schema the second time it is used."""
+    return schema.get("name", schema) if isinstance(schema, dict) else schema
+
+
+AVRO = [
+    ("wrong type in an array", "int", {"l": [1, "x"]}, "expected an integer, got str", "l[1]"),
+    ("wrong type in a map", "int", {"m": {"k": "x"}}, "expected an integer, got str", "m['k']"),
+    ("null", "int", {"l": [None]}, "expected an integer, got None", "l[0]"),
+    (
+        "Python enum",
+        ENUM,
+        {"l": [Suit.CLUBS]},
+        "expected a symbol of the enum, got the Python enum member Suit.CLUBS; its name is one",
+        "l[0]",
+    ),
+    (
+        "near symbol",
+        ENUM,
+        {"l": ["heart"]},
+        "expected 'CLUBS' or 'HEARTS', got 'heart'; did you mean 'HEARTS'?",
+        "l[0]",
+    ),
+    (
+        "dataclass",
+        LEG,
+        {"l": [Leg(1)]},
+        "expected a mapping, got Leg; convert it first, such as by dataclasses.asdict(value)",
+        "l[0]",
+    ),
+    (
+        "model",
+        LEG,
+        {"l": [LegModel(miles=1)]},
+        "expected a mapping, got LegModel; convert it first, such as by value.model_dump()",
+        "l[0]",
+    ),
+    ("class", LEG, {"l": [LegModel]}, "expected a mapping, got the class LegModel instead of a value", "l[0]"),
+    (
+        "missing field",
+        LEG,
+        {"m": {"k": {}}},
+        "expected a value, got none: the field is required and has no default",
+        "m['k'].miles",
+    ),
+    (
+        "branch by tuple",
+        ["null", LEG, STOP],
+        {"l": [("Log", {})]},
+        "expected null, record Leg or record Stop, got the name 'Log'; did you mean 'Leg'?",
+        "l[0]",
+    ),
+    (
+        "branch by mark",
+        UNION,
+        {"l": [{"-type": "Stopp", "city": "x"}]},
+        "expected null, int, record Leg or record Stop, got the name 'Stopp'; did you mean 'Stop'?",
+        "l[0]",
+    ),
+    ("no branch", UNION, {"l": ["x"]}, "expected null, int, record Leg or record Stop, got str", "l[0]"),
+    (
+        "typo in a branch",
+        ["null", LEG, STOP],
+        {"l": [{"citty": "x", "hours": 1}]},
+        "the schema has no such field; did you mean 'city'? (in the branch record Stop of the union)",
+        "l[0].citty",
+    ),
+    (
+        "unknown field in a branch",
+        ["null", LEG, STOP],
+        {"l": [{"miles": 1, "milez": 2}]},
+        "the schema has no such field; did you mean 'miles'?",
+        "l[0].milez",
+    ),
+    (
+        "wrong type in a branch",
+        ["null", LEG, STOP],
+        {"l": [{"city": "x", "hours": "y"}]},
+        "expected an integer, got str (in the branch record Stop of the union)",
+        "l[0].hours",
+    ),
+    (
+        "large number in a union",
+        ["null", "int", "string"],
+        {"l": [2**40]},
+        "expected an integer of at most 32 bits, got one of 42 bits (in the branch int of the union)",
+        "l[0]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "detail", "path"), [row[1:] for row in AVRO], ids=[row[0] for row in AVRO])
+def test_avro_values(schema, value, detail, path):
+    """The error says what was expected, what was given and where."""
+    with pytest.raises(EncodeError) as caught:
+        compile_encoder(around(schema))(value)
+
+    assert (detail, path) == (caught.value.detail, caught.value.path)
+
+
+def test_a_member_of_a_text_enum_is_its_text():
+    """It is a string, whatever its name."""
+    assert b"\x02" == compile_encoder(json.dumps(ENUM))(Colour.RED)
+
+
+def logical(kind, name, **more):
+    """A schema with a logical type."""
+    return {"type": kind, "logicalType": name, **more}
+
+
+ZONED, NAIVE = datetime(2024, 3, 1, 12, 0, 0, 5000, UTC), datetime(2024, 3, 1, 12, 0, 0, 5000)  # noqa: DTZ001
+DATE, MILLIS, MICROS = logical("int", "date"), logical("long", "timestamp-millis"), logical("long", "timestamp-micros")
+LOCAL, CLOCK = logical("long", "local-timestamp-millis"), logical("int", "time-millis")
+MONEY = logical("bytes", "decimal", precision=4, scale=2)
+UUID = logical("string", "uuid")
+ADD_ZONE = "expected a datetime with a time zone, got one without; add it, such as by value.replace(tzinfo=UTC)"
+NO_ZONE = "expected a datetime without a time zone, got one with a time zone"
+TOO_FINE = "expected a time in whole milliseconds, got a finer one; round it first"
+
+BENDING = [
+    ("aware datetime", MILLIS, ZONED, 1709294400005),
+    ("aware text", MILLIS, "2024-03-01T13:00:00.005+01:00", 1709294400005),
+    ("stored number", MILLIS, 1709294400005, 1709294400005),
+    ("naive datetime", MILLIS, NAIVE, ADD_ZONE),
+    ("naive text", MICROS, "2024-03-01T12:00:00", ADD_ZONE),
+    ("date for a timestamp", MILLIS, date(2024, 3, 1), "expected a datetime with a time zone, got date"),
+    ("date text for a timestamp", MILLIS, "2024-03-01", "expected an ISO 8601 date and time, got another text"),
+    (
+        "seven digits of a second",
+        MICROS,
+        "2024-03-01T12:00:00.1234567Z",
+        "expected an ISO 8601 date and time, got another text",
+    ),
+    ("microseconds in milliseconds", MILLIS, ZONED.replace(microsecond=5001), TOO_FINE),
+    ("fraction for a timestamp", MILLIS, 1.5, "expected a datetime with a time zone, got float"),
+    ("naive for local", LOCAL, NAIVE, 1709294400005),
+    ("aware for local", LOCAL, ZONED, NO_ZONE),
+    ("date", DATE, date(1970, 1, 4), 3),
+    ("date text", DATE, "1970-01-04", 3),
+    ("datetime for a date", DATE, ZONED, "expected a date, got datetime"),
+    ("short date text", DATE, "19700104", "expected an ISO 8601 date, got another text"),
+    ("time", CLOCK, time(0, 0, 1), 1000),
+    ("time text", CLOCK, "00:00:01", 1000),
+    (
+        "aware time",
+        CLOCK,
+        time(0, 0, 1, tzinfo=UTC),
+        "expected a time of day without a time zone, got one with a time zone",
+    ),
+    ("microseconds in a time", CLOCK, time(0, 0, 1, 1), TOO_FINE),
+    ("decimal", MONEY, Decimal("1.5"), b"\x00\x96"),
+    ("whole number for a decimal", MONEY, 1, b"\x64"),
+    ("text for a decimal", MONEY, "1.50", b"\x00\x96"),
+    ("stored bytes", MONEY, b"\x64", b"\x64"),
+    ("fraction for a decimal", MONEY, 1.5, "expected a decimal, got float"),
+    ("bool for a decimal", MONEY, True, "expected a decimal, got bool"),
+    ("no digits", MONEY, "abc", "expected the digits of a decimal, got another text"),
+    ("too fine", MONEY, Decimal("1.501"), "expected a decimal with at most 2 digits after the point, got 3"),
+    ("too fine as text", MONEY, "1.501", "expected a decimal with at most 2 digits after the point, got 3"),
+    ("too large", MONEY, Decimal(100), "expected a decimal of at most 4 digits, 2 after the point, got more"),
+    ("no number", MONEY, Decimal("NaN"), "expected a finite decimal, got NaN or an infinity"),
+    ("number for a uuid", UUID, 5, "expected a UUID, got int"),
+]
+
+
+@pytest.mark.parametrize("nullable", [False, True], ids=["alone", "in a union"])
+@pytest.mark.parametrize(("schema", "value", "found"), [row[1:] for row in BENDING], ids=[row[0] for row in BENDING])
+def test_times_and_decimals_in_avro(schema, value, found, nullable):
+    """A value that says exactly what is stored is taken, and everything else is refused."""
+    others = ["null", "boolean"] if isinstance(value, date | time | Decimal) else ["null"]
+    field = {"name": "a", "type": [*others, schema] if nullable else schema}
+    encode = compile_encoder(json.dumps({"type": "record", "name": "R", "fields": [field]}))
+    stored = compile_encoder(json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": schema}]}))
+    if isinstance(found, str):
+        with pytest.raises(EncodeError) as caught:
+            encode({"a": value})
+        assert ("a", True) == (caught.value.path, caught.value.detail.startswith(found))
+    else:
+        assert encode({"a": value})[nullable:] == stored({"a": found})

@@ -1,0 +1,102 @@
+"""Fields that the writer's schema lacks are refused, with their path and the nearest known name, or dropped."""
+
+import asyncio
+import json
+
+import pytest
+
+from serdes.aio import AsyncSerializer
+from serdes.avro import AvroDeserializer, AvroSerializer, compile_encoder
+from serdes.errors import EncodeError
+
+LEG = {"type": "record", "name": "Leg", "fields": [{"name": "miles", "type": "int"}]}
+FLIGHT = {
+    "type": "record",
+    "name": "Flight",
+    "fields": [
+        {"name": "carrier", "type": "string"},
+        {"name": "gate", "type": ["null", "string"], "default": None, "aliases": ["door"]},
+        {"name": "legs", "type": {"type": "array", "items": LEG}, "default": []},
+        {"name": "by", "type": {"type": "map", "values": "Leg"}, "default": {}},
+        {"name": "back", "type": ["null", "Flight"], "default": None},
+    ],
+}
+TEXT = json.dumps(FLIGHT)
+NEAREST = "the schema has no such field; did you mean '{}'?"
+BARE = "the schema has no such field"
+
+UNKNOWN = [
+    ("a typo of a nullable field", {"carrier": "UA", "gat": "C7"}, NEAREST.format("gate"), "gat"),
+    (
+        "as many keys as fields",
+        {"carrier": "UA", "legs": [], "by": {}, "back": None, "Gate": "C7"},
+        NEAREST.format("gate"),
+        "Gate",
+    ),
+    ("a typo of a required field", {"carier": "UA"}, NEAREST.format("carrier"), "carier"),
+    ("nothing like it", {"carrier": "UA", "zzz": 1}, BARE, "zzz"),
+    ("an alias", {"carrier": "UA", "door": "C7"}, NEAREST.format("gate"), "door"),
+    (
+        "in an array",
+        {"carrier": "UA", "legs": [{"miles": 1}, {"miles": 1, "mile": 2}]},
+        NEAREST.format("miles"),
+        "legs[1].mile",
+    ),
+    ("in a map", {"carrier": "UA", "by": {"k": {"miles": 1, "m": 2}}}, BARE, "by['k'].m"),
+    (
+        "in a record in itself",
+        {"carrier": "UA", "back": {"carrier": "AA", "leg": []}},
+        NEAREST.format("legs"),
+        "back.leg",
+    ),
+    ("a key that is no text", {"carrier": "UA", 7: 1}, BARE, "['7']"),
+]
+
+
+@pytest.mark.parametrize(("value", "detail", "path"), [row[1:] for row in UNKNOWN], ids=[row[0] for row in UNKNOWN])
+def test_avro_refuses_unknown_fields(value, detail, path):
+    """The error names the field, its path and the nearest field of the schema."""
+    with pytest.raises(EncodeError) as caught:
+        compile_encoder(TEXT)(value)
+
+    assert (detail, path) == (caught.value.detail, caught.value.path)
+
+
+def test_avro_takes_every_known_field_and_the_mark_of_a_type():
+    """A key `-type` names the record and is no field."""
+    value = {"-type": "Flight", "carrier": "UA", "back": {"carrier": "AA", "gate": "C7"}}
+
+    assert compile_encoder(TEXT)({"carrier": "UA", "back": {"carrier": "AA", "gate": "C7"}}) == compile_encoder(TEXT)(
+        value
+    )
+
+
+def test_avro_drops_unknown_fields_on_request(client):
+    """With `unknown.fields` set to `drop` they are left out at every depth."""
+    value = {"carrier": "UA", "gat": "C7", "legs": [{"miles": 1, "x": 2}], "back": {"carrier": "AA", "y": 1}}
+    serialize = AvroSerializer(client, TEXT, conf={"unknown.fields": "drop"})
+
+    read = AvroDeserializer(client)(serialize(value, topic="unknown-drop"))
+
+    back = {"carrier": "AA", "gate": None, "legs": [], "by": {}, "back": None}
+    assert {"carrier": "UA", "gate": None, "legs": [{"miles": 1}], "by": {}, "back": back} == read
+
+
+@pytest.mark.parametrize("kind", ["plain", "asyncio"])
+def test_a_field_that_the_latest_version_lacks_is_refused(client, kind):
+    """A required field of the local schema that the registry's latest version does not know is not lost."""
+    client.register(f"unknown-latest-{kind}-value", json.dumps(LEG))
+    local = {**LEG, "fields": [*LEG["fields"], {"name": "tail", "type": "string"}]}
+    conf = {"use.latest.version": True, "auto.register.schemas": False}
+    serialize = AvroSerializer(client, json.dumps(local), conf=conf)
+    later = AsyncSerializer(serialize)
+    write = serialize if kind == "plain" else lambda value, topic: asyncio.run(later(value, topic=topic))
+
+    with pytest.raises(EncodeError, match=r"the schema has no such field \(at field tail\)"):
+        write({"miles": 1, "tail": "N7"}, topic=f"unknown-latest-{kind}")
+
+
+def test_the_setting_is_refuse_or_drop(client):
+    """Another value is refused when the serializer is made."""
+    with pytest.raises(ValueError, match=r"unknown\.fields is 'ignore'; allowed are refuse and drop"):
+        AvroSerializer(client, TEXT, conf={"unknown.fields": "ignore"})
