@@ -1,15 +1,16 @@
-"""What makes a rule set valid, beyond the types of its properties, which the parsing of a request looks at.
+"""What makes a rule set valid, beyond the types of its properties, and what is added to its encryption rules.
 
 The rules are the reference's: a name of at most 256 letters, digits, `_` and `-` that begins with a letter or `_` and
 stands once in the set; a type; a mode that fits the phase; two actions only where there are two modes.
 """
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from registry import errors
 
-__all__ = ["PHASES", "check_rule_set"]
+__all__ = ["PHASES", "check_rule_set", "with_key_names"]
 
 _MIGRATION = ("UPGRADE", "DOWNGRADE", "UPDOWN")
 _RECORD = ("WRITE", "READ", "WRITEREAD")
@@ -22,6 +23,9 @@ PHASES: Mapping[str, tuple[str, ...]] = {
 }
 _TWO_MODES = ("UPDOWN", "WRITEREAD")
 _MAX_NAME = 256
+_KEY_ID, _KEK_NAME, _KMS_TYPE = "encrypt.kms.key.id", "encrypt.kek.name", "encrypt.kms.type"
+_ARN: Final = "arn:"  # what key ids of AWS begin with
+_NOT_OF_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def check_rule_set(rule_set: Mapping[str, Any]) -> None:
@@ -38,6 +42,25 @@ def check_rule_set(rule_set: Mapping[str, Any]) -> None:
             for fault in (*_name_faults(name, names), *_faults(rule, modes)):
                 raise errors.invalid_rule_set(f"{where}: {fault}")
             names.add(name)
+
+
+def with_key_names(rule_set: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a rule set whose domain rules that give the id of a KMS key name a KEK, and the KMS if the id tells it."""
+    rules = (rule_set or {}).get("domainRules") or ()
+    if not rule_set or not any(_KEY_ID in (rule.get("params") or {}) for rule in rules):
+        return rule_set
+    return {**rule_set, "domainRules": [_with_key_name(rule) for rule in rules]}
+
+
+def _with_key_name(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+    params = rule.get("params") or {}
+    key_id = params.get(_KEY_ID)
+    if key_id is None:
+        return rule
+    known = {_KEK_NAME: _NOT_OF_A_NAME.sub("-", key_id.removeprefix(_ARN))}
+    if key_id.startswith(_ARN):
+        known[_KMS_TYPE] = "aws-kms"
+    return {**rule, "params": dict(sorted({**known, **params}.items()))}
 
 
 def _name_faults(name: str, taken: set[str]) -> Iterator[str]:

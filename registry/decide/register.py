@@ -23,7 +23,7 @@ from registry.decide.contracts import (
 from registry.decide.high_water import mark_highest
 from registry.effective import Mode, config_in_force, flag_in_force, mode_in_force
 from registry.references import check_not_owned
-from registry.rule_sets import check_rule_set
+from registry.rule_sets import check_rule_set, with_key_names
 from registry.schemas import (
     Candidate,
     Contract,
@@ -144,11 +144,14 @@ def contracts_to_find(
 
 
 def _prepared(state: State, subject: Subject, request: SchemaRequest, mode: Mode) -> SchemaRequest:
-    """Complete what the request leaves open: a blank text is the latest one's, and tags are put into the text.
+    """Complete what the request leaves open.
 
-    A request that changes tags is one for a version of its own.
+    A blank text is the latest one's, encryption rules name their keys, tags are put into the text. A request that
+    changes tags is one for a version of its own.
     """
     latest = state.latest(subject)
+    if not mode.is_import:
+        request = replace(request, rule_set=with_key_names(request.rule_set))
     if not request.text.strip():
         if latest is None:
             _check_mode(mode, subject, imports=request.schema_id is not None)

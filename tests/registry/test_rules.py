@@ -129,6 +129,62 @@ def test_defaults_and_overrides(api):
     assert (1, 1) == api.placed("s", INT, ruleSet=asked)
 
 
+KEY, KEK, KMS = "encrypt.kms.key.id", "encrypt.kek.name", "encrypt.kms.type"
+ARN = "arn:aws:kms:us-west-2:123:key/a_b-c"
+NAMED = {KEY: ARN, KEK: "aws-kms-us-west-2-123-key-a_b-c", KMS: "aws-kms"}
+# name, phase, the parameters that come, those that are stored.
+KEY_PARAMS = [
+    ("an id of AWS", "domainRules", {KEY: ARN}, NAMED),
+    ("another id", "domainRules", {KEY: "https://vault/keys/ä b"}, {KEY: "https://vault/keys/ä b",
+                                                                    KEK: "https---vault-keys---b"}),
+    ("arn within the id", "domainRules", {KEY: "x-arn:1"}, {KEY: "x-arn:1", KEK: "x-arn-1"}),
+    ("a name of its own", "domainRules", {KEY: ARN, KEK: "mine"}, {**NAMED, KEK: "mine"}),
+    ("a KMS of its own", "domainRules", {KEY: ARN, KMS: "local-kms"}, {**NAMED, KMS: "local-kms"}),
+    ("both of its own", "domainRules", {KEY: ARN, KEK: "k", KMS: "t"}, {KEY: ARN, KEK: "k", KMS: "t"}),
+    ("others stay", "domainRules", {KEY: ARN, "z": "1"}, {**NAMED, "z": "1"}),
+    ("no id", "domainRules", {KMS: "aws-kms"}, {KMS: "aws-kms"}),
+    ("no parameters", "domainRules", {}, None),
+    ("an encoding rule", "encodingRules", {KEY: ARN}, {KEY: ARN}),
+    ("a migration rule", "migrationRules", {KEY: ARN}, {KEY: ARN}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("phase", "params", "expected"), [pytest.param(*row, id=name) for name, *row in KEY_PARAMS])
+def test_encryption_rules_name_their_keys(api, phase, params, expected):
+    """A domain rule with the id of a KMS key gets the name of a KEK, and the KMS where the id tells it."""
+    asked = {phase: [{"name": "r", "type": "ENCRYPT", "mode": MODES[phase], "params": params}]}
+    status, answer = api.register("s", INT, ruleSet=asked)
+
+    assert (200, expected) == (status, answer["ruleSet"][phase][0].get("params"))
+    assert answer["ruleSet"] == api.get("/subjects/s/versions/1")[1]["ruleSet"]
+    assert (1, 1) == api.placed("s", INT, ruleSet=asked)
+
+
+MODES = {"domainRules": "WRITEREAD", "encodingRules": "WRITEREAD", "migrationRules": "UPGRADE"}
+TAGGED = [
+    ("a rule set", {"ruleSet": {"domainRules": [{"name": "r", "type": "ENCRYPT", "params": {KEY: ARN}}]}}),
+    ("rules to merge", {"rulesToMerge": {"domainRules": [{"name": "r", "type": "ENCRYPT", "params": {KEY: ARN}}]}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", [pytest.param(change, id=name) for name, change in TAGGED])
+def test_encryption_rules_of_tags_name_their_keys(api, change):
+    """What comes with a change of tags is completed as in a registration."""
+    api.placed("s", INT)
+    status, answer = api.post("/subjects/s/versions/1/tags", change)
+
+    assert (200, NAMED) == (status, answer["ruleSet"]["domainRules"][0]["params"])
+
+
+def test_imported_rules_stay_as_they_are(api):
+    """In mode IMPORT nothing is added: the schema keeps the GUID that it has where it comes from."""
+    api.put("/mode/s", {"mode": "IMPORT"})
+    asked = {"domainRules": [{"name": "r", "type": "ENCRYPT", "params": {KEY: ARN}}]}
+    answer = api.register("s", INT, id=7, version=1, ruleSet=asked)[1]
+
+    assert {KEY: ARN} == answer["ruleSet"]["domainRules"][0]["params"]
+
+
 NAMES = st.sampled_from(["a", "b", "c"])
 RULES = st.lists(NAMES, unique=True, max_size=3).map(lambda names: [{"name": n, "type": "T"} for n in names])
 RULE_SETS = st.dictionaries(st.sampled_from(sorted(PHASES)), RULES).map(
