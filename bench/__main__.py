@@ -4,6 +4,7 @@ import argparse
 import datetime
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -45,9 +46,21 @@ def main() -> None:
 
 def _conditions() -> str:
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    return (
-        f"{today}, {os.cpu_count()} cores shared with others, {platform.system()}, Python {platform.python_version()}"
-    )
+    machine = f"{os.cpu_count()} cores shared with others, {platform.system()}"
+    return f"{today}, {machine}, Python {platform.python_version()}, commit {_commit()}"
+
+
+def _commit() -> str:
+    """Return the commit that is measured, and say so when files differ from it."""
+    try:
+        return _git("rev-parse", "--short", "HEAD") + (" with changes" if _git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _git(*arguments: str) -> str:
+    folder = DOCUMENT.parent
+    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":
