@@ -1,6 +1,7 @@
 """The command line: `strata serve` and what stands beside it. Heavy imports wait until a command needs them."""
 
 import gc
+import os
 import sys
 from enum import StrEnum
 from typing import Any
@@ -9,14 +10,19 @@ import click
 
 from registry.exit_codes import HELP, reporting
 from registry.transfer_commands import COMMANDS
+from registry.variables import unknown_variables
 
 __all__ = ["main"]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=HELP)
 @click.version_option(package_name="strata-registry", prog_name="strata")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Strata, a schema registry: versioned schemas, and the rules by which they evolve."""
+    if context.invoked_subcommand != serve.name:  # which says so in its log
+        for sentence in unknown_variables(os.environ):
+            click.echo(f"strata: {sentence}", err=True)
 
 
 def _setting_options(command: Any) -> Any:

@@ -3,6 +3,7 @@
 import gc
 import logging
 import math
+import os
 import signal
 import socket
 import sys
@@ -18,6 +19,7 @@ import uvicorn
 
 from registry.app import create_app
 from registry.settings import LogFormat, SettingRefused, Settings
+from registry.variables import unknown_variables
 from storage.log import Log, LogError
 from storage.open_log import not_opened, open_log, without_password
 
@@ -41,6 +43,8 @@ def run(settings: Settings) -> None:
     """
     started = time.monotonic()
     _set_up_logging(settings)
+    for sentence in unknown_variables(os.environ):
+        _log.warning("%s", sentence)
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn stops gracefully on either, and then raises the signal again for whoever had it before.
         signal.signal(number, _end)

@@ -28,6 +28,7 @@ from typing import Any
 from confluent_kafka import KafkaException, Message
 from confluent_kafka.admin import AdminClient
 
+from storage.addresses import why_unreachable
 from storage.fencing import Fencing
 from storage.kafka_cursor import APPEND_HEADER, Cursor, header, offset_of
 from storage.kafka_end import End
@@ -47,6 +48,7 @@ _NOOP = encode(NoopKey())
 _WARN_EVERY_S = 60.0
 # From a transaction's last record to what follows it: the record and the transaction's marker.
 _MARKED = 2
+_REACHED_S, _PORT = 3.0, 9092
 _SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
 _CLIENT: Mapping[str, Any] = {
     "client.id": "strata",
@@ -108,9 +110,11 @@ class KafkaLog:
         self._timeouts = timeouts or Timeouts()
         self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
         try:
-            admin = AdminClient(self._client)
+            admin = AdminClient(self._client)  # refuses bad settings
         except KafkaException as error:
             raise LogError(f"the settings of the Kafka client cannot be used: {error.args[0].str()}") from None
+        if reason := why_unreachable(_addresses(bootstrap), min(_REACHED_S, self._timeouts.start)):
+            raise LogError(f"no broker can be reached: {reason}")
         self._max_bytes = prepare_topic(admin, topic, self._timeouts.start, must_exist=must_exist)
         self._end = End(admin, self._client, topic)
         self._reader = Cursor(self._client, topic)
@@ -372,6 +376,16 @@ class KafkaLog:
             key,
             self._foreign,
         )
+
+
+def _addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """Split the list of brokers, each `HOST[:PORT]` or `[IPV6]:PORT`, perhaps with a protocol before it."""
+    found = []
+    for server in bootstrap.split(","):
+        name = server.strip().rpartition("://")[2]
+        host, _, port = name.rpartition(":")
+        found.append((host.strip("[]"), int(port)) if port.isdecimal() and host else (name.strip("[]"), _PORT))
+    return found
 
 
 def _token() -> bytes:

@@ -93,6 +93,8 @@ def _create(admin: AdminClient, topic: str, brokers: int, deadline: float) -> No
         # Another node that starts at the same moment may have been first.
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise LogError(f"Topic {topic} is not there and cannot be created: {_reason(error)}") from error
+    else:
+        _logger.info("created a new log: topic %s with %d replica(s)", topic, replicas)
 
 
 def _await_topic(admin: AdminClient, topic: str, deadline: float) -> TopicDescription:

@@ -95,6 +95,6 @@ def without_password(url: str) -> str:
 
 
 def not_opened(url: str, error: LogError) -> str:
-    """Say that a log cannot be opened and why, with its name once: some errors begin with it."""
+    """Say in one line that a log cannot be opened and why, with its name once: some errors begin with it."""
     name = without_password(url)
-    return f"the log {name} cannot be opened: {str(error).removeprefix(f'{name}: ')}"
+    return f"the log {name} cannot be opened: {' '.join(str(error).removeprefix(f'{name}: ').split())}"

@@ -14,6 +14,7 @@ A reader that stood before the compacted rows may have missed some that it neede
 into `strata_compaction`, and is told to read again from the start (`LogCompacted`).
 """
 
+import logging
 import random
 import threading
 import time
@@ -50,6 +51,8 @@ from sqlalchemy.schema import CreateTable
 from storage.log import START, Conflict, Entry, LogCompacted, LogError, LogStatus, LogTimeout, Record, RecordTooLarge
 
 __all__ = ["SqlLog"]
+
+_logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -270,7 +273,9 @@ class SqlLog:
         while True:
             try:
                 with self._connect(write=True) as connection:
-                    return _create_table(connection)
+                    if _create_table(connection):
+                        _logger.info("created a new log: table %s in %s", _TABLE.name, self._place())
+                    return
             except SQLAlchemyError as error:
                 self._retry_or_raise(error, deadline, fate_unknown=False)
 
@@ -285,6 +290,10 @@ class SqlLog:
         # The driver's own words: SQLAlchemy's would add the statement and the record.
         cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
         return f"{self._name()}: {str(cause).strip()}"
+
+    def _place(self) -> str:
+        file = self._url.database if self._url.get_backend_name() == "sqlite" else None
+        return f"the file {Path(file).resolve()}" if file else self._name()
 
     def _name(self) -> str:
         return self._url.render_as_string(hide_password=True)
@@ -321,15 +330,17 @@ def _has_table(connection: Connection) -> bool:
     return inspect(connection).has_table(_TABLE.name)
 
 
-def _create_table(connection: Connection) -> None:
+def _create_table(connection: Connection) -> bool:
+    """Create the table if it is not there, and return whether it was not."""
     # Looking first lets a role work that may not create tables.
     if _has_table(connection):
-        return
+        return False
     if connection.dialect.name == "postgresql":
         connection.execute(_CREATE_LOCK)
     for statement in _CREATE:
         connection.execute(statement)
     connection.commit()
+    return True
 
 
 def _is_transient(error: SQLAlchemyError) -> bool:

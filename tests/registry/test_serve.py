@@ -127,6 +127,57 @@ def test_log_that_cannot_be_opened_is_told_without_its_password(tmp_path):
     assert "Traceback" not in ended.stderr
 
 
+# name, the log, what the message must hold
+UNREACHABLE = [
+    ("Kafka, no such host", "kafka://no-host.invalid:9092/_schemas", ["no-host.invalid", "cannot be resolved"]),
+    ("Kafka, nothing there", "kafka://127.0.0.1:1/_schemas", ["127.0.0.1:1", "refused"]),
+    ("Kafka, two brokers", "kafka://no-host.invalid,[::1]:1/_schemas", ["no-host.invalid", "::1:1"]),
+    ("PostgreSQL, no such host", "postgresql+psycopg://u:hunter2@no-host.invalid/db", ["no-host.invalid", "resolve"]),
+    ("PostgreSQL, nothing there", "postgresql+psycopg://u:hunter2@127.0.0.1:1/db", ["127.0.0.1", "refused"]),
+]
+COMMANDS = [
+    (1, ["serve", "--listen=127.0.0.1:0", "--log-level=error", "--log=LOG"]),
+    (1, ["log", "LOG"]),
+    (1, ["compact", "LOG"]),
+    (2, ["export", "LOG", "-"]),
+    (2, ["verify", "LOG", "LOG"]),
+]
+
+
+@pytest.mark.parametrize(("log", "words"), [row[1:] for row in UNREACHABLE], ids=[row[0] for row in UNREACHABLE])
+@pytest.mark.parametrize(("code", "command"), COMMANDS, ids=[row[1][0] for row in COMMANDS])
+def test_a_log_that_cannot_be_reached_is_one_line(code, command, log, words):
+    """An address that cannot be resolved or refuses ends each command with one line that names it, without secrets."""
+    ended = strata(*(log if word == "LOG" else word.replace("LOG", log) for word in command))
+
+    assert (code, "") == (ended.returncode, ended.stdout)
+    assert 1 == len(ended.stderr.splitlines()), ended.stderr
+    assert "hunter2" not in ended.stderr
+    for word in words:
+        assert word in ended.stderr
+
+
+def test_unknown_variables_are_warned_about(tmp_path):
+    """A misspelt variable is named with the one that was meant, by `serve` and by other commands."""
+    for command in (
+        ["serve", f"--log=sqlite:///{tmp_path}/no-folder/s.db", "--listen=127.0.0.1:0"],
+        ["log", "memory:"],
+    ):
+        ended = strata(*command, STRATA_LOGS="memory:", STRATA_PORT="tcp://10.0.0.1:8081")
+
+        assert 1 == ended.stderr.count("is not a setting"), ended.stderr
+        assert "STRATA_LOGS is not a setting and is ignored; did you mean STRATA_LOG?" in ended.stderr
+
+
+def test_a_new_log_is_told_with_its_place(tmp_path):
+    """A start that creates the log says where; the next start does not."""
+    with RegistryNode(f"sqlite:///{tmp_path}/strata.db") as node:
+        assert f"created a new log: table strata_log in the file {tmp_path}/strata.db" in node.output
+        node.terminate()
+        node.restart()
+        assert 1 == node.output.count("created a new log")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
