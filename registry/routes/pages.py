@@ -1,0 +1,49 @@
+"""`/docs`: the API, to read and to try in a browser. The page loads nothing from other hosts; its policy forbids it."""
+
+from functools import cache
+from pathlib import Path
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from registry import errors
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/docs", include_in_schema=False)
+
+_FOLDER = Path(__file__).parent.parent / "pages"
+_FILES = {
+    "start.js": "text/javascript; charset=utf-8",
+    "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+    "swagger-ui.css": "text/css; charset=utf-8",
+}
+# Swagger UI sets styles of single elements.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+
+
+@router.get("")
+async def docs() -> Response:
+    """Answer the page."""
+    return _answer("docs.html", "text/html; charset=utf-8")
+
+
+@router.get("/{name}")
+async def docs_file(name: str) -> Response:
+    """Answer a file that the page loads."""
+    if name not in _FILES:
+        raise errors.not_found()
+    return _answer(name, _FILES[name])
+
+
+def _answer(name: str, media_type: str) -> Response:
+    return Response(_content(name), media_type=media_type, headers=_HEADERS)
+
+
+@cache
+def _content(name: str) -> bytes:
+    return (_FOLDER / name).read_bytes()
