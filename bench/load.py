@@ -84,7 +84,7 @@ def _same(client: _Client) -> _Client:
 
 
 async def _run(port: int, path: str, connections: int, seconds: float) -> Load:
-    request = f"GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: application/json\r\n\r\n".encode()
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json\r\n\r\n".encode()
     latencies: list[float] = []
     clients = [_Client(request, latencies) for _ in range(connections)]
     loop = asyncio.get_running_loop()

@@ -24,6 +24,7 @@ class Policy(StrEnum):
 
     STRICT = "STRICT"
     LENIENT = "LENIENT"
+    LOGICAL = "LOGICAL"
 
 
 class Direction(StrEnum):

@@ -15,19 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from faults.model import (
-    CONTENTS,
-    LEVELS,
-    MODES,
-    NOT_WRITTEN,
-    Answer,
-    Operation,
-    Request,
-    content_of,
-    context_of,
-    text_of,
-)
-from faults.objects import KINDS, chosen_for_object
+from faults.model import CONTENTS, LEVELS, Answer, Operation, Request, content_of, context_of, text_of
 
 __all__ = ["IMPORTED", "SUBJECTS", "Client", "Recorder", "chosen"]
 
@@ -49,11 +37,7 @@ _REGISTERS = {
     "level": 2,
     "set_level": 5,
     "drop_level": 1,
-    "mode": 1,
-    "set_mode": 2,
-    "drop_mode": 3,
 }
-_OBJECTS = 0.22  # of the requests are about something else than a single subject
 
 
 class Recorder:
@@ -125,7 +109,7 @@ class Client:
         try:
             connection.request(method, path, None if body is None else json.dumps(body), _JSON)
             response = connection.getresponse()
-            return response.status, json.loads(response.read() or b"null")
+            return response.status, json.loads(response.read())
         except BaseException:
             with contextlib.suppress(OSError):
                 connection.close()
@@ -135,8 +119,6 @@ class Client:
 
 def chosen(rng: random.Random, highest_id: Callable[[str], int]) -> Request:
     """Return a request of the mix."""
-    if rng.random() < _OBJECTS:
-        return chosen_for_object(rng)
     subject, content = rng.choice(SUBJECTS), rng.choice(CONTENTS)
     context = context_of(subject)
     kind = rng.choices(list(_REGISTERS), list(_REGISTERS.values()))[0]
@@ -152,17 +134,12 @@ def chosen(rng: random.Random, highest_id: Callable[[str], int]) -> Request:
         return Request(kind, subject, version=0 if rng.random() < 0.3 else rng.randint(1, 8))
     if kind == "set_level":
         return Request(kind, subject, level=rng.choice(LEVELS))
-    if kind == "set_mode":
-        # A mode of its own would end the imports.
-        return Request(kind, subject, level=MODES[0] if context == IMPORTED else rng.choice(MODES))
     return Request(kind, subject)
 
 
 def _wire(request: Request) -> tuple[str, str, Mapping[str, Any] | None]:
-    if request.kind in KINDS:
-        return KINDS[request.kind].wire(request)
     subject = quote(request.subject, safe="")
-    versions, config, mode = f"/subjects/{subject}/versions", f"/config/{subject}", f"/mode/{subject}"
+    versions, config = f"/subjects/{subject}/versions", f"/config/{subject}"
     deleted = f"{versions}/{request.version}" if request.version else f"/subjects/{subject}"
     schema = {"schema": text_of(request.content)}
     # The default context is asked without a subject: with one, other contexts would be searched as well.
@@ -182,21 +159,16 @@ def _wire(request: Request) -> tuple[str, str, Mapping[str, Any] | None]:
         "level": ("GET", config, None),
         "set_level": ("PUT", config, {"compatibility": request.level}),
         "drop_level": ("DELETE", config, None),
-        "mode": ("GET", mode, None),
-        "set_mode": ("PUT", mode, {"mode": request.level}),
-        "drop_mode": ("DELETE", mode, None),
     }
     return wire[request.kind]
 
 
 def _answer(request: Request, status: int, content: Any) -> Answer | None:
     if status >= 500:
-        says_nothing_written = status == 503 and "nothing was written" in str(content.get("message", "")).lower()
-        return (NOT_WRITTEN, None) if says_nothing_written else None
-    if status not in (200, 204):
+        return None
+    if status != 200:
         return int(content["error_code"]), None
-    read = KINDS[request.kind].read if request.kind in KINDS else _READ[request.kind]
-    return 200, read(content)
+    return 200, _READ[request.kind](content)
 
 
 def _place(content: Any) -> tuple[int, int]:
@@ -225,7 +197,4 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "level": lambda content: content["compatibilityLevel"],
     "set_level": lambda content: content["compatibility"],
     "drop_level": lambda content: content["compatibilityLevel"],
-    "mode": lambda content: content["mode"],
-    "set_mode": lambda content: content["mode"],
-    "drop_mode": lambda content: content["mode"],
 }

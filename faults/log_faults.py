@@ -117,7 +117,7 @@ def _write_levels(scene: Scene, bootstrap: str, topic: str, rng: random.Random, 
         producer.produce(topic, record.value, record.key, 0)
         producer.flush(_ADMIN_S)
         # When nodes see it is open: a transaction that is under way may hide it for a while.
-        scene.recorder.add("another product", -1, Request("force_level", subject, level=level), begun, None)
+        scene.recorder.add("another product", -1, Request("set_level", subject, level=level), begun, None)
         stop.wait(rng.uniform(0, 2 * _FOREIGN_PAUSE_S))
 
 

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from registry import errors
+from registry.browsers import BrowserGuard
 from registry.errors import RegistryError
 from registry.forward import Forward
 from registry.front import Front
@@ -28,6 +29,7 @@ from registry.routes import (
     keks,
     listing,
     mode,
+    pages,
     probes,
     root,
     schemas,
@@ -57,6 +59,7 @@ _ROUTERS = (
     root.router,
     probes.router,
     log_route.router,
+    pages.router,
 )
 
 
@@ -88,6 +91,8 @@ def create_app(
         license_info={"name": "Apache-2.0"},
         lifespan=lifespan,
         redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.service = Service(writer, settings, cluster_id, health)
     for router in _ROUTERS:
@@ -102,6 +107,7 @@ def create_app(
         removals=lambda: writer.state.removals,
         max_body=settings.max_body,
         access_log=settings.access_log,
+        guard=BrowserGuard(settings.hosts, settings.origins),
     )
 
 

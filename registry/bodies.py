@@ -3,14 +3,18 @@
 A request's body is bounded twice, as it comes and as it is unpacked: a few kilobytes of gzip can stand for gigabytes.
 """
 
+import codecs
 import gzip
+import json
 import zlib
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
+from starlette.requests import ClientDisconnect
+
 from registry import errors
 
-__all__ = ["GZIP", "Message", "Receive", "limited", "packed", "takes_gzip", "unpacked"]
+__all__ = ["GZIP", "Message", "Receive", "as_utf8", "limited", "packed", "takes_gzip", "unpacked"]
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Any]
@@ -20,15 +24,24 @@ GZIP = b"gzip"
 _WORTH_PACKING = 1400
 _FAST = 5
 _GZIP_WINDOW = 31
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def limited(receive: Receive, limit: int) -> Receive:
-    """Refuse a body that grows past the limit, whatever its headers said."""
-    seen = 0
+    """Pass a body on up to a limit, whatever its headers said.
+
+    Raises (when the body is asked for):
+        RegistryError: 413 when it grows past the limit.
+        ClientDisconnect: the client leaves before the body is complete: part of a body must not be acted upon.
+    """
+    seen, complete = 0, False
 
     async def receive_some() -> Message:
-        nonlocal seen
+        nonlocal seen, complete
         message: Message = await receive()
+        if message["type"] == "http.disconnect" and not complete:
+            raise ClientDisconnect
+        complete = not message.get("more_body", False)
         seen += len(message.get("body", b""))
         if seen > limit:
             raise errors.too_large(limit)
@@ -85,6 +98,21 @@ def packed(body: bytes) -> bytes | None:
         return None
     smaller = gzip.compress(body, _FAST, mtime=0)
     return smaller if len(smaller) < len(body) else None
+
+
+def as_utf8(body: bytes) -> bytes:
+    """Return a JSON body as UTF-8, from UTF-16 or UTF-32 where its first bytes say so, and without a byte order mark.
+
+    Raises:
+        RegistryError: 400 when it is not in the encoding that its first bytes say.
+    """
+    if b"\0" not in body[:4] and not body.startswith(_BYTE_ORDER_MARKS):
+        return body
+    encoding = json.detect_encoding(body)
+    try:
+        return body.decode(encoding).encode()
+    except UnicodeError:
+        raise errors.unreadable_body(f"The request body is not JSON in {encoding.upper()}, as it begins") from None
 
 
 def takes_gzip(accept_encoding: bytes) -> bool:

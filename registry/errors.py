@@ -17,6 +17,8 @@ __all__ = [
     "config_not_found",
     "context_not_empty",
     "empty_schema",
+    "foreign_host",
+    "foreign_origin",
     "forward_mode_is_global",
     "http_error",
     "id_overwrite",
@@ -62,7 +64,6 @@ __all__ = [
     "too_large",
     "too_many_keys",
     "unreadable_body",
-    "unsupported_policy",
     "version_not_found",
     "version_not_soft_deleted",
     "version_soft_deleted",
@@ -132,6 +133,23 @@ def too_large(limit: int) -> RegistryError:
 
 
 # --- 403
+
+
+def foreign_host(name: str) -> RegistryError:
+    """`Host` names a machine that this registry does not know itself by."""
+    return RegistryError(
+        403,
+        f"HTTP 403 Forbidden: the Host header names {name!r}, but this registry listens on loopback. "
+        "Use localhost or 127.0.0.1, or allow the name with --allowed-hosts",
+    )
+
+
+def foreign_origin(origin: str) -> RegistryError:
+    """A web page of another site sends a write."""
+    page = f"a web page of {origin!r}" if origin else "a web page of another site"
+    return RegistryError(
+        403, f"HTTP 403 Forbidden: {page} may not write to this registry. Allow its origin with --allowed-origins"
+    )
 
 
 def no_key_management() -> RegistryError:
@@ -307,15 +325,6 @@ def invalid_level() -> RegistryError:
         42203,
         "Invalid compatibility level. Valid values are none, backward, forward, full, "
         "backward_transitive, forward_transitive, and full_transitive",
-    )
-
-
-def unsupported_policy(policy: str) -> RegistryError:
-    """A compatibility policy whose checks this registry does not have."""
-    return RegistryError(
-        42203,
-        f"The compatibilityPolicy {policy} is not supported: this registry does not have its checks of table formats. "
-        "Set compatibilityPolicy to STRICT or LENIENT",
     )
 
 

@@ -20,13 +20,15 @@ from uuid import uuid4
 
 import orjson
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from registry import errors
+from registry.accepts import TYPES, media_type_for
 from registry.bodies import GZIP, Message, Receive, limited, packed, takes_gzip, unpacked
+from registry.browsers import BrowserGuard
 from registry.cache import Cache
 from registry.contexts import within_context
 from registry.errors import RegistryError
-from registry.wire import MEDIA_TYPES
 
 __all__ = ["Front", "keep_answer"]
 
@@ -34,9 +36,8 @@ Scope = MutableMapping[str, Any]
 Send = Callable[[Message], Any]
 App = Callable[[Scope, Receive, Send], Any]
 
-_TYPES = tuple(media_type.encode() for media_type in MEDIA_TYPES)
-_JSON = _TYPES[0]
-_TAKEN = (*_TYPES, b"application/octet-stream")
+_JSON = TYPES[0]
+_TAKEN = (*TYPES, b"application/octet-stream")
 _KEEP = "strata.keep"
 _KEPT_BYTES = 64 << 20
 _BYTES_AROUND = 600  # what keeping an answer takes beside its bytes
@@ -45,10 +46,11 @@ _BODILESS = (204, 304)
 _LONG_TO_PACK = 64 * 1024
 _MAX_ACCEPTS = 256
 _MAX_PATH = 8192
-_PAGES = ("/docs", "/redoc", "/openapi.json")
+_PAGES = ("/docs", "/openapi.json")
 _BASE_URL = re.compile(r"/*(?:(contexts/[^/]+)/+(?=[^/]))?")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
-_ENCODING_HEADERS = (b"content-encoding", b"content-length", b"x-request-id")
+# The front answers for these; Origin and the like would be judged again by the node that a write is passed on to.
+_SETTLED_HEADERS = (b"content-encoding", b"content-length", b"x-request-id", b"origin", b"sec-fetch-site")
 _log = logging.getLogger("strata.http")
 
 
@@ -60,8 +62,11 @@ def keep_answer(request: Request) -> None:
 class Front:
     """The outermost ASGI app."""
 
-    def __init__(self, app: App, *, removals: Callable[[], int], max_body: int, access_log: bool) -> None:
+    def __init__(
+        self, app: App, *, removals: Callable[[], int], max_body: int, access_log: bool, guard: BrowserGuard
+    ) -> None:
         self._app = app
+        self._guard = guard
         self._removals = removals
         self._max_body = max_body
         self._access_log = access_log
@@ -79,18 +84,14 @@ class Front:
             return
         if scope["method"] == "HEAD":
             scope["method"], send = "GET", _without_body(send)
-        accept = encodings = request_id = b""
-        for name, value in scope["headers"]:
-            if name == b"accept":
-                accept = value
-            elif name == b"accept-encoding":
-                encodings = value
-            elif name == b"x-request-id":
-                request_id = value
+        headers = dict(scope["headers"])
+        accept, encodings = headers.get(b"accept", b""), headers.get(b"accept-encoding", b"")
+        request_id = headers.get(b"x-request-id", b"")
         media_type = self._accepts[accept] if accept in self._accepts else self._settle(accept)
         if not request_id or not _REQUEST_ID.fullmatch(request_id):
             request_id = b"%b%012x" % (self._id_prefix, next(self._count))
-        if scope["method"] == "GET" and media_type and not self._access_log:
+        known_host = self._guard.knows(headers.get(b"host", b""))
+        if scope["method"] == "GET" and media_type and known_host and not self._access_log:
             kept = self._recall((scope["raw_path"], scope["query_string"]))
             if kept is not None:
                 await _send_bytes(send, 200, _headers(media_type, request_id), *kept, encodings)
@@ -119,6 +120,8 @@ class Front:
             await self._app(scope, receive, answer.send)
         except RegistryError as error:
             await answer.fail(error)
+        except ClientDisconnect:
+            _log.debug("%s %s: the client left before its request was complete", scope["method"], path)
         except Exception:  # noqa: BLE001 - the outermost place: it becomes a 500, and is logged
             _log.exception("%s %s failed (request %s)", scope["method"], path, answer.request_id.decode())
             await answer.fail(errors.internal())
@@ -144,6 +147,7 @@ class Front:
     def _refuse(self, scope: Scope, media_type: bytes | None) -> bytes:
         """Refuse what no route takes; return how the body is packed."""
         headers, path = dict(scope["headers"]), scope["path"]
+        self._guard.check(scope["method"], headers)
         if len(path) > _MAX_PATH:
             raise errors.http_error(414, "URI Too Long")
         if media_type is None and not path.startswith(_PAGES):
@@ -161,9 +165,7 @@ class Front:
 
     def _settle(self, accept: bytes) -> bytes | None:
         """Choose the media type of the answer; None when the client takes none of ours."""
-        ranges = [part.split(b";")[0].strip().lower() for part in accept.split(b",")]
-        wild = any(item in (b"*/*", b"application/*", b"") for item in ranges)
-        chosen = next((known for known in _TYPES if known in ranges), _JSON if wild else None)
+        chosen = media_type_for(accept)
         if len(self._accepts) < _MAX_ACCEPTS:
             self._accepts[accept] = chosen
         return chosen
@@ -229,7 +231,7 @@ def _headers(media_type: bytes, request_id: bytes) -> list[tuple[bytes, bytes]]:
 
 def _tell_inwards(scope: Scope, request_id: bytes) -> None:
     """What the app, and the node that a write is passed on to, are told: the request's id, and a body in plain."""
-    kept = [header for header in scope["headers"] if header[0] not in _ENCODING_HEADERS]
+    kept = [header for header in scope["headers"] if header[0] not in _SETTLED_HEADERS]
     scope["headers"] = [*kept, (b"x-request-id", request_id)]
 
 

@@ -17,17 +17,19 @@ from urllib.parse import urlsplit
 import orjson
 import uvicorn
 
+from registry.acceptor import Acceptor, room_for
 from registry.app import create_app
+from registry.browsers import is_loopback
+from registry.protocol import ConnectionLimits, HttpProtocol
 from registry.settings import LogFormat, SettingRefused, Settings
 from registry.variables import unknown_variables
 from storage.log import Log, LogError
-from storage.open_log import not_opened, open_log, without_password
+from storage.open_log import check_url, not_opened, open_log, without_password
 
 __all__ = ["StartError", "open_for", "run"]
 
 _SHUTDOWN_SECONDS = 10
 _SWITCH_SECONDS = 0.001  # a read waits this often for each thread that computes; Python's own 0.005 is too long
-_KEEP_ALIVE_SECONDS = 75
 _log = logging.getLogger("strata")
 
 
@@ -39,9 +41,11 @@ def run(settings: Settings) -> None:
     """Serve until a signal ends it.
 
     Raises:
+        SettingRefused: a setting cannot be used.
         StartError: the address is taken, or the log cannot be opened or read.
     """
     started = time.monotonic()
+    _check(settings)
     _set_up_logging(settings)
     for sentence in unknown_variables(os.environ):
         _log.warning("%s", sentence)
@@ -52,6 +56,10 @@ def run(settings: Settings) -> None:
     listener = _bind(settings)
     port = listener.getsockname()[1]
     url = settings.url_for(port)
+    if not is_loopback(settings.host):
+        _log.warning(
+            "there is no access control: anybody who can reach %s can register and delete schemas", settings.listen
+        )
     _log.info("opening %s", without_password(settings.log))
     log = open_for(settings, url)
     draining = threading.Event()
@@ -70,11 +78,13 @@ def run(settings: Settings) -> None:
         lifespan="on",
         server_header=False,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=settings.idle_seconds,
+        proxy_headers=False,
+        ws="none",
     )
     _log.info("serving %s on %s, ready in %.2f s", without_password(settings.log), url, time.monotonic() - started)
     try:
-        _Server(config, draining, settings.drain_seconds).run(sockets=[listener])
+        _Server(config, settings, draining).run(sockets=[listener])
     finally:
         log.close()
         _log.info("stopped")
@@ -83,10 +93,37 @@ def run(settings: Settings) -> None:
 class _Server(uvicorn.Server):
     """Serves on for a while after SIGTERM, not ready, so that load balancers send nothing more; SIGINT ends at once."""
 
-    def __init__(self, config: uvicorn.Config, draining: threading.Event, drain_s: float) -> None:
+    def __init__(self, config: uvicorn.Config, settings: Settings, draining: threading.Event) -> None:
         super().__init__(config)
-        self._draining, self._drain_s = draining, drain_s
+        self._draining, self._drain_s = draining, settings.drain_seconds
         self._ends_at = math.inf
+        self._limits = ConnectionLimits(
+            connections=room_for(settings.max_connections),
+            headers=settings.max_headers,
+            head_bytes=settings.max_header_bytes,
+            seconds=settings.request_seconds,
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the app, then accept connections on the sockets."""
+        await super().startup(sockets=[])
+        for listener in sockets or []:
+            acceptor = Acceptor(
+                listener,
+                self._connection,
+                count=lambda: len(self.server_state.connections),
+                limit=self._limits.connections,
+                tls=self.config.ssl,
+            )
+            self.servers.append(acceptor)  # type: ignore[arg-type]  # closed and waited for as an asyncio.Server is
+
+    def _connection(self) -> HttpProtocol:
+        return HttpProtocol(
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+            limits=self._limits,
+        )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to drain; a second signal ends the draining."""
@@ -122,6 +159,22 @@ def _bind(settings: Settings) -> socket.socket:
         ) from None
     listener.set_inheritable(True)
     return listener
+
+
+def _check(settings: Settings) -> None:
+    """Check the log's URL and the file of its client's settings, before anything is bound or opened.
+
+    Raises:
+        SettingRefused: one of them cannot be used; the message says which, why and what is allowed.
+    """
+    try:
+        check_url(settings.log)
+    except ValueError as error:
+        raise SettingRefused(f"--log (or STRATA_LOG) is {without_password(settings.log)!r}: {error}") from None
+    try:
+        settings.kafka_settings()
+    except SettingRefused as error:
+        raise SettingRefused(f"--kafka-config (or STRATA_KAFKA_CONFIG): {error}") from None
 
 
 def open_for(

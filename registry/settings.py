@@ -5,12 +5,14 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from compat.levels import Level
 from compat.limits import Limits
+from registry.browsers import ANY, host_name, is_loopback
 from storage.fencing import Fencing
 
 __all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "load_settings"]
@@ -64,6 +66,27 @@ def _properties(value: Path | None) -> Path | None:
     return value
 
 
+def _hosts(value: str | None) -> str | None:
+    for name in _listed(value):
+        if name != ANY and host_name(name) != name.strip("[]"):
+            raise ValueError(f"expected host names without port, separated by commas, or {ANY}; got {name!r}")
+    return value
+
+
+def _origins(value: str | None) -> str | None:
+    for origin in _listed(value):
+        scheme, _, authority = origin.partition("://")
+        if origin != ANY and (scheme not in ("http", "https") or not authority or "/" in authority):
+            raise ValueError(
+                f"expected origins such as https://ui.example.com, separated by commas, or {ANY}; got {origin!r}"
+            )
+    return value
+
+
+def _listed(value: str | None) -> list[str]:
+    return [item.strip().lower() for item in (value or "").split(",") if item.strip()]
+
+
 def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
@@ -100,6 +123,21 @@ class Settings(BaseSettings):
     compatibility_level: Annotated[Level, BeforeValidator(_upper)] = Field(
         Level.BACKWARD, description="level of subjects that have none"
     )
+    allowed_hosts: Annotated[str | None, AfterValidator(_hosts)] = Field(
+        None,
+        description="host names, separated by commas, that requests may be addressed to, beside LISTEN, the advertised "
+        "URL and loopback; `*`: any  [any, on loopback none]",
+    )
+    allowed_origins: Annotated[str | None, AfterValidator(_origins)] = Field(
+        None, description="origins, separated by commas, whose web pages may write, beside the registry's own; `*`: any"
+    )
+    max_connections: int = Field(4096, gt=0, description="most open client connections")
+    max_headers: int = Field(100, gt=0, description="most headers of a request")
+    max_header_bytes: int = Field(32 << 10, gt=0, description="largest request target and headers, in bytes")
+    request_seconds: float = Field(
+        30.0, gt=0, le=3600, description="longest wait for a client to send a request, or to read its answer"
+    )
+    idle_seconds: int = Field(75, gt=0, le=3600, description="how long a connection may stay open between two requests")
     max_body: int = Field(1 << 20, gt=0, description="largest request body in bytes")
     max_depth: int = Field(200, gt=0, le=200, description="deepest nesting of a schema")
     max_fields: int = Field(100_000, gt=0, description="most fields or subschemas of a schema")
@@ -128,6 +166,19 @@ class Settings(BaseSettings):
             backtracks=self.max_backtracks,
             seconds=self.max_seconds,
         )
+
+    @property
+    def hosts(self) -> frozenset[str] | None:
+        """The names that requests may be addressed to, beside those of loopback; None: any."""
+        if self.allowed_hosts is None and not is_loopback(self.host):
+            return None
+        return frozenset({self.host, urlsplit(self.advertised_url or "").netloc, *_listed(self.allowed_hosts)})
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The origins whose pages may write, beside those of the same host."""
+        own = urlsplit(self.advertised_url or "")
+        return frozenset({f"{own.scheme}://{own.netloc}", *_listed(self.allowed_origins)})
 
     @property
     def host(self) -> str:

@@ -5,7 +5,6 @@ Builders return bytes: the models of answers serve the OpenAPI document, and a t
 model.
 """
 
-import codecs
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from compat.limits import Limits
 from compat.tags import Tags
 from registry import errors
+from registry.bodies import as_utf8
 from registry.decide.register import Registered
 from registry.decide.tag import TagRequest
 from registry.schemas import SchemaRequest
@@ -158,7 +158,9 @@ class ConfigChange(Body):
     validate_new_schemas: Truth | None = Field(None, alias="validateNewSchemas")
     validate_rules: Truth | None = Field(None, alias="validateRules", description="true when absent")
     compatibility: Word | None = None
-    compatibility_policy: Word | None = Field(None, alias="compatibilityPolicy", description="STRICT or LENIENT")
+    compatibility_policy: Word | None = Field(
+        None, alias="compatibilityPolicy", description="STRICT, LENIENT or LOGICAL"
+    )
     compatibility_group: Text | None = Field(
         None, alias="compatibilityGroup", description="the property that must be equal for versions to be compared"
     )
@@ -344,11 +346,11 @@ async def read_body(request: Request, model: type[Body]) -> Any:
     Raises:
         RegistryError: 422 when there is none, 400 when it is not what the route takes.
     """
-    data = await request.body()
+    data = as_utf8(await request.body())
     if not data.strip() or data.strip() == b"null":
         raise errors.missing_body()
     try:
-        return model.model_validate(orjson.loads(data.removeprefix(codecs.BOM_UTF8)))
+        return model.model_validate(orjson.loads(data))
     except orjson.JSONDecodeError as error:
         raise errors.unreadable_body(f"The request body is not JSON: {error}") from None
     except ValidationError as error:

@@ -12,7 +12,7 @@ from storage.fencing import Fencing
 from storage.log import Log, LogError
 from storage.memory_log import MemoryLog
 
-__all__ = ["not_opened", "open_log", "without_password"]
+__all__ = ["check_url", "not_opened", "open_log", "without_password"]
 
 _FORMS = (
     "sqlite:///FILE, postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, kafka://HOST:PORT[,HOST:PORT…]/TOPIC, or memory:"
@@ -57,25 +57,51 @@ def open_log(
 def _open(
     url: str, advertised_url: str | None, fencing: Fencing, kafka_config: Mapping[str, str], must_exist: bool
 ) -> Log:
-    found = _SCHEME.match(url)
-    scheme = found[1].lower() if found else ""
-    if scheme == "memory" and url[len("memory:") :].strip("/") == "":
+    scheme = _scheme(url)
+    if scheme == "memory":
         return MemoryLog()
     if scheme in _SQL:
         from storage.sql_log import SqlLog
 
         return SqlLog(url, must_exist=must_exist)
-    if (kafka := _KAFKA.fullmatch(url)) and _has_ports(unquote(kafka["bootstrap"])):
-        from storage.kafka_log import KafkaLog
+    from storage.kafka_log import KafkaLog
 
-        return KafkaLog(
-            unquote(kafka["bootstrap"]),
-            kafka["topic"],
-            advertised_url=advertised_url,
-            fencing=fencing,
-            config=kafka_config,
-            must_exist=must_exist,
-        )
+    kafka = _KAFKA.fullmatch(url)
+    assert kafka  # noqa: S101 - a URL with the scheme `kafka` has this form
+    return KafkaLog(
+        unquote(kafka["bootstrap"]),
+        kafka["topic"],
+        advertised_url=advertised_url,
+        fencing=fencing,
+        config=kafka_config,
+        must_exist=must_exist,
+    )
+
+
+def check_url(url: str) -> None:
+    """Check the form of a log's URL, and open nothing.
+
+    Raises:
+        ValueError: the URL has none of the forms that `open_log` takes.
+    """
+    if _scheme(url) in _SQL:
+        from storage.sql_log import checked_url
+
+        checked_url(url)
+
+
+def _scheme(url: str) -> str:
+    """Return `memory`, one of `_SQL`, or `kafka`.
+
+    Raises:
+        ValueError: the URL is not one of a log.
+    """
+    found = _SCHEME.match(url)
+    scheme = found[1].lower() if found else ""
+    if scheme in _SQL or (scheme == "memory" and url[len("memory:") :].strip("/") == ""):
+        return scheme
+    if (kafka := _KAFKA.fullmatch(url)) and _has_ports(unquote(kafka["bootstrap"])):
+        return scheme
     if scheme in _SERVICE:
         raise ValueError(f"that is the URL of a service, not of a log; a log is one of {_FORMS}")
     # Only the scheme is repeated: what follows may hold a password.

@@ -50,7 +50,7 @@ from sqlalchemy.schema import CreateTable
 
 from storage.log import START, Conflict, Entry, LogCompacted, LogError, LogStatus, LogTimeout, Record, RecordTooLarge
 
-__all__ = ["SqlLog"]
+__all__ = ["SqlLog", "checked_url"]
 
 _logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class SqlLog:
 
     def __init__(self, url: str, *, timeout_s: float = 10.0, must_exist: bool = False) -> None:
         self._timeout_s = timeout_s
-        self._url = _checked(url)
+        self._url = checked_url(url)
         self._engine = _engine(self._url, timeout_s)
         self._writing_engine = self._engine.execution_options(**_WRITE)
         self._write_lock = threading.Lock()
@@ -354,7 +354,12 @@ def _is_transient(error: SQLAlchemyError) -> bool:
     )
 
 
-def _checked(url: str) -> URL:
+def checked_url(url: str) -> URL:
+    """Return the URL of a SQL log, parsed.
+
+    Raises:
+        ValueError: it does not name a SQLite file or a PostgreSQL database.
+    """
     try:
         parsed = make_url(url)
     except ArgumentError as error:

@@ -23,7 +23,7 @@ router = APIRouter(prefix="/compatibility/subjects/{subject}/versions", tags=["c
 
 @router.post(
     "",
-    responses={200: {"model": CompatibilityAnswer}, **failures(400, 422, 42201, 42203)},
+    responses={200: {"model": CompatibilityAnswer}, **failures(400, 422, 42201)},
     openapi_extra=body_of(SchemaBody),
 )
 async def check_all(
@@ -42,7 +42,7 @@ async def check_all(
 
 @router.post(
     "/{version}",
-    responses={200: {"model": CompatibilityAnswer}, **failures(400, 40402, 422, 42201, 42202, 42203)},
+    responses={200: {"model": CompatibilityAnswer}, **failures(400, 40402, 422, 42201, 42202)},
     openapi_extra=body_of(SchemaBody),
 )
 async def check_one(

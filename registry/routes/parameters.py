@@ -1,5 +1,6 @@
 """The parameters that routes share, as the reference reads them: lenient flags, encoded path segments."""
 
+import re
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -39,16 +40,20 @@ __all__ = [
 ]
 
 
+_INTEGER = re.compile(r"[+-]?[0-9]{1,100}")
+_BEYOND_64_BITS = 1 << 63
+
+
 def _decode(value: object) -> object:
     return unquote(value) if isinstance(value, str) else value
 
 
 def _int(value: object) -> object:
-    """A bad integer is an unknown path, as the reference has it."""
-    try:
-        return int(unquote(str(value)))
-    except ValueError:
-        raise errors.not_found() from None
+    """Parse an integer of at most 64 bits; anything else is an unknown path, as in the reference."""
+    text = unquote(str(value))
+    if not _INTEGER.fullmatch(text) or not -_BEYOND_64_BITS <= int(text) < _BEYOND_64_BITS:
+        raise errors.not_found()
+    return int(text)
 
 
 def _int_or(default: int) -> BeforeValidator:

@@ -9,6 +9,7 @@ import re
 import pytest
 
 from registry.bodies import packed, takes_gzip
+from registry.browsers import BrowserGuard
 from registry.front import Front
 
 JSON = "application/json"
@@ -123,7 +124,7 @@ async def test_request_id_is_logged_and_passed_on(caplog):
     async def send(_message):
         pass
 
-    front = Front(app, removals=lambda: 0, max_body=10, access_log=True)
+    front = Front(app, removals=lambda: 0, max_body=10, access_log=True, guard=BrowserGuard(None, ()))
     for headers in ([(b"x-request-id", b"mine")], []):
         scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": headers}
         await front(scope, None, send)

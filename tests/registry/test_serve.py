@@ -15,12 +15,12 @@ from harness.registry import RegistryNode
 from registry.settings import Settings
 
 STRATA = str(Path(sys.executable).with_name("strata"))
+_ENVIRONMENT = {"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
 
 
 def strata(*arguments, **environment):
     """Run the command of this checkout to its end, with no other variables than these."""
-    inherited = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
-    env = {"PATH": "", **inherited, **environment}
+    env = _ENVIRONMENT | environment
     return subprocess.run([STRATA, *arguments], capture_output=True, text=True, timeout=60, env=env, check=False)
 
 
@@ -50,7 +50,7 @@ def test_sigterm_lets_a_request_in_flight_finish(tmp_path):
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db") as node:
         body = json.dumps({"schema": '"int"'}).encode()
         with socket.create_connection(("127.0.0.1", node.port), 10) as wire:
-            head = f"POST /subjects/s/versions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            head = f"POST /subjects/s/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
             wire.sendall(head.encode() + body[:5])
             call(node, "GET", "/")  # by now the server has seen the first part
             node.send(signal.SIGTERM)
@@ -85,6 +85,9 @@ BAD_SETTINGS = [
     ("a number below", [], {"STRATA_MAX_BODY": "0"}, ["STRATA_MAX_BODY", "greater than 0"]),
     ("no URL", ["--advertised-url=me"], {}, ["--advertised-url", "'me'", "http://"]),
     ("no file", ["--kafka-config=/nowhere"], {}, ["--kafka-config", "/nowhere", "NAME=VALUE"]),
+    ("no SQLite file", ["--log=sqlite://"], {}, ["--log", "needs a file"]),
+    ("no host name", ["--allowed-hosts=a.test,b.test:80"], {}, ["--allowed-hosts", "'b.test:80'", "without port"]),
+    ("no origin", ["--allowed-origins=ui.test"], {}, ["--allowed-origins", "'ui.test'", "https://"]),
     ("two at once", ["--listen=x", "--reads=y"], {}, ["--listen", "--reads"]),
 ]
 
@@ -93,8 +96,10 @@ BAD_SETTINGS = [
     ("arguments", "environment", "words"), [row[1:] for row in BAD_SETTINGS], ids=[row[0] for row in BAD_SETTINGS]
 )
 def test_bad_setting_says_which_why_and_what_is_allowed(arguments, environment, words):
-    """A setting that cannot be used ends the start with a sentence, not a traceback."""
-    ended = strata("serve", *arguments, **environment)
+    """A setting that cannot be used ends the start with a sentence, before the address is bound: it may be taken."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = strata("serve", *arguments, **{"STRATA_LISTEN": listen, **environment})
 
     assert 2 == ended.returncode
     assert "Traceback" not in ended.stderr
@@ -181,14 +186,15 @@ def test_a_new_log_is_told_with_its_place(tmp_path):
         assert 1 == node.output.count("created a new log")
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        pytest.param(b"abc", "line 1: NAME=VALUE is wanted", id="a line without a value"),
-        pytest.param(b"\xff=1", "cannot be read as text", id="no text"),
-        pytest.param(b"no.such.setting=1", 'No such configuration property: "no.such.setting"', id="unknown"),
-    ],
-)
+# content of the file, what the message must hold
+KAFKA_SETTINGS = [
+    pytest.param(b"abc", "line 1: NAME=VALUE is wanted", id="a line without a value"),
+    pytest.param(b"\xff=1", "cannot be read as text", id="no text"),
+    pytest.param(b"no.such.setting=1", 'No such configuration property: "no.such.setting"', id="unknown"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), KAFKA_SETTINGS)
 def test_bad_kafka_settings_are_told(tmp_path, content, words):
     """A file of client settings that cannot be used ends the start with a sentence."""
     path = tmp_path / "kafka.conf"
@@ -199,6 +205,21 @@ def test_bad_kafka_settings_are_told(tmp_path, content, words):
     assert words in ended.stderr.splitlines()[-1]
     assert "Traceback" not in ended.stderr
     assert "--log (or" not in ended.stderr
+
+
+@pytest.mark.parametrize(("listen", "warns"), [("127.0.0.1:0", False), ("localhost:0", False), ("0.0.0.0:0", True)])
+def test_listening_beyond_loopback_is_warned_of(listen, warns):
+    """Whether the start says that there is no access control."""
+    command = [STRATA, "serve", f"--listen={listen}", "--log=memory:", "--drain-seconds=0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT) as process:
+        lines = []
+        while "serving" not in (line := process.stderr.readline()):
+            lines.append(line)
+        process.terminate()
+        process.stderr.read()
+
+    assert 0 == process.returncode
+    assert warns == any("no access control" in line for line in lines)
 
 
 def test_json_log_lines(tmp_path):

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from registry.browsers import BrowserGuard
 from registry.front import Front
 
 V1 = "application/vnd.schemaregistry.v1+json"
@@ -19,7 +20,16 @@ ACCEPTS = [
     (V0, V0),
     (PLAIN, PLAIN),
     ("application/json, application/*+json", PLAIN),
-    ("application/json, text/plain, */*", PLAIN),
+    ("application/json, text/plain, */*", V1),
+    ("application/json, */*;q=0.1", PLAIN),
+    (f"{V1};q=0.1, {V0};q=0.2, {PLAIN};q=0.3", PLAIN),
+    ("*", V1),
+    ("*/json", V1),
+    ("text/html, image/gif, *; q=.2, */*; q=.2", V1),
+    ("application/*;q=0.5", V1),
+    (f"{V1};q=0, */*", V0),
+    ("*/*;q=0", None),
+    ("text/*", None),
     (f"{V1}, {V0}, {PLAIN}; q=0.5", V1),
     ("APPLICATION/JSON", PLAIN),
     ("text/html", None),
@@ -52,6 +62,55 @@ def test_media_type_of_the_request(api, content_type, status):
     assert status == got
     if status == 415:
         assert {"error_code": 415, "message": "HTTP 415 Unsupported Media Type"} == answer
+
+
+ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_encoding_of_the_request(api, encoding):
+    """The first bytes of a JSON body say whether it is UTF-8, UTF-16 or UTF-32."""
+    schema = '{"type":"record","name":"R","doc":"\u00e9\u4e2d\U0001f600","fields":[]}'
+    body = json.dumps({"schema": schema}, ensure_ascii=False).encode(encoding)
+
+    assert 200 == api.post("/subjects/s/versions", body)[0]
+    assert schema == api.get("/subjects/s/versions/1")[1]["schema"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"\xff\xfe{\x00\x00\xd8", b"{\x00\x00", b"\x00\x00\x00\x00", b"\xef\xbb\xbf\xff", b"\xff"]
+)
+def test_body_in_a_broken_encoding_is_refused(shared_api, body):
+    """Bytes that are no text are 400."""
+    status, answer = shared_api.post("/subjects/s/versions", body)
+
+    assert (400, 400) == (status, answer["error_code"])
+
+
+# path with an integer, and the integer; whether it is one
+INTEGERS = [
+    ("1", True),
+    ("+1", True),
+    ("-1", True),
+    ("9223372036854775807", True),
+    ("9223372036854775808", False),
+    ("-9223372036854775809", False),
+    ("9" * 5000, False),
+    ("1_0", False),
+    ("%20" + "1", False),
+    ("%D9%A1", False),  # an Arabic one
+    ("0x1", False),
+    ("1.0", False),
+]
+
+
+@pytest.mark.parametrize("path", ["/schemas/ids/{}", "/subjects?limit={}", "/subjects?offset={}", "/schemas?limit={}"])
+@pytest.mark.parametrize(("text", "is_integer"), INTEGERS)
+def test_integers_of_paths_and_queries(shared_api, path, text, is_integer):
+    """What is not an integer of at most 64 bits is an unknown path, not an unknown id."""
+    answer = shared_api.get(path.format(text.replace("+", "%2B")))[1]
+
+    assert is_integer == (answer != {"error_code": 404, "message": "HTTP 404 Not Found"})
 
 
 def test_body_beyond_the_limit_is_refused(api):
@@ -128,7 +187,7 @@ async def test_failure_in_the_app_becomes_a_500(caplog):
     async def receive():
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    front = Front(broken, removals=lambda: 0, max_body=10, access_log=False)
+    front = Front(broken, removals=lambda: 0, max_body=10, access_log=False, guard=BrowserGuard(None, ()))
     scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": []}
     await front(scope, receive, send)
 

@@ -1,0 +1,265 @@
+"""The HTTP protocol of one connection: uvicorn's, with bounds on what a client may send and how long it may take.
+
+A connection waits for the client from its start until a request is complete, and again once more bytes come in. This
+wait is timed. uvicorn's own keep-alive timer covers an idle connection after an answer. A client that does not read
+its answer is timed, too. Whatever the parser refuses is answered by an error object, after the answers to the requests
+before it.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+import orjson
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from registry.wire import MEDIA_TYPES
+
+__all__ = ["ConnectionLimits", "HttpProtocol"]
+
+_REQUEST_LINE = re.compile(rb"[\r\n]*[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/1\.[01]\r?\n")
+_AROUND_A_HEADER = 4  # colon, blank, CR, LF
+_LINGER_S = 2.0
+_MALFORMED = "the request is not well-formed HTTP/1.1"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What one client connection may take, and how many there may be."""
+
+    connections: int
+    headers: int
+    head_bytes: int
+    seconds: float
+
+
+class _Refused(Exception):
+    """Ends the parsing; the refusal is noted on the protocol."""
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """One connection. Refuses what goes beyond the limits, and closes when the client takes too long."""
+
+    def __init__(self, *args: Any, limits: ConnectionLimits, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._limits = limits
+        self._refusal: tuple[int, str] | None = None
+        self._is_open = self._in_head = self._began = False  # a message, its head, since the last data_received
+        self._head_bytes = self._chunk_bytes = 0
+        self._plain_head = b""
+        self._is_surplus = self._lingers = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+
+    # --- the connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to wait for the first request."""
+        super().connection_made(transport)
+        self._is_surplus = len(self.connections) > self._limits.connections
+        seconds = min(self._limits.seconds, _LINGER_S) if self._is_surplus else self._limits.seconds
+        self._timer = self.loop.call_later(seconds, self._expire)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop every timer."""
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        for timer in (self._timer, self._write_timer):
+            if timer is not None:
+                timer.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came in; refuse what is malformed or too large."""
+        if self._lingers:
+            return
+        self._unset_keepalive_if_required()
+        if self._is_surplus:
+            self._refuse(503, f"this node serves {self._limits.connections} connections already; try again later")
+            return
+        self._began = False
+        try:
+            self._feed(data)
+        except httptools.HttpParserError as error:
+            self._refuse(*(self._refusal or _reason(error, data)))
+            return
+        if self._in_head and not self._began:
+            # The parser holds back a header that is not complete: count what came in, not what it passed on.
+            self._chunk_bytes += len(data)
+            if self._chunk_bytes > self._limits.head_bytes:
+                self._refuse(*self._too_long())
+                return
+        if self._is_open or self.cycle is None or self.cycle.response_complete:
+            if self._timer is None:
+                self._timer = self.loop.call_later(self._limits.seconds, self._expire)
+        elif self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _feed(self, data: bytes) -> None:
+        """Parse; an offer to upgrade is ignored.
+
+        The parser takes such a request to end after its headers, so another parser reads them again without the offer.
+        """
+        rest = memoryview(data)
+        while rest:
+            try:
+                self.parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as upgrade:
+                rest = rest[upgrade.args[0] :]
+                head, self._plain_head = self._plain_head, b""
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+                self.parser.feed_data(head)
+            else:
+                return
+
+    def _expire(self) -> None:
+        """Close a connection whose client has not sent a complete request in time."""
+        self._timer = None
+        if self.flow.read_paused:  # the client is not to blame: this node is not reading
+            self._timer = self.loop.call_later(self._limits.seconds, self._expire)
+        elif self._is_open:
+            self._refuse(408, f"no complete request came within {self._limits.seconds:g} s")
+        else:
+            self._close()
+
+    # --- one message, called by the parser
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        super().on_message_begin()
+        self._is_open = self._in_head = self._began = True
+        self._head_bytes = self._chunk_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Collect the request target."""
+        self._head_bytes += len(url)
+        if self._head_bytes > self._limits.head_bytes:
+            self._stop(414, f"the request target is longer than {self._limits.head_bytes} bytes")
+        self.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Collect a header; a trailer is counted, and dropped."""
+        self._head_bytes += len(name) + len(value) + _AROUND_A_HEADER
+        if self._head_bytes > self._limits.head_bytes:
+            self._stop(*self._too_long())
+        if not self._in_head:
+            return
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+        if len(self.headers) > self._limits.headers:
+            self._stop(431, f"there are more than {self._limits.headers} headers")
+
+    def on_headers_complete(self) -> None:
+        """Hand the request to the app."""
+        if self.parser.should_upgrade():
+            method = self.parser.get_method()
+            if method == b"CONNECT":
+                self._stop(405, "this is no proxy")
+            headers = b"".join(b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade")
+            self._plain_head = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self.url, headers)
+            return
+        super().on_headers_complete()
+        self._in_head = False
+
+    def on_message_complete(self) -> None:
+        """End the request's body."""
+        if self._plain_head:
+            return
+        self._is_open = False
+        super().on_message_complete()
+
+    def _too_long(self) -> tuple[int, str]:
+        return 431, f"the request target and headers are longer than {self._limits.head_bytes} bytes"
+
+    def _stop(self, status: int, reason: str) -> None:
+        self._refusal = status, reason
+        raise _Refused
+
+    # --- answers and ends
+
+    def _refuse(self, status: int, reason: str) -> None:
+        """Answer the request that is coming in by an error, and close; requests before it are answered first."""
+        if self.transport.is_closing():
+            return
+        cycle, in_body = self.cycle, self._is_open and not self._in_head
+        if cycle is not None and not in_body and not cycle.response_complete:
+            cycle.keep_alive = False
+            return
+        if cycle is not None and in_body:
+            cycle.disconnected = True
+            if self.pipeline or cycle.response_started:
+                self._close()
+                return
+        self.transport.write(_answer(status, reason, self.server_state.default_headers))
+        self._linger()
+
+    def _linger(self) -> None:
+        """Read on for a moment and drop it: closing on unread data would take the answer away from the client."""
+        self._lingers = True
+        if self.cycle is not None:
+            self.cycle.message_event.set()
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._restart(min(self._limits.seconds, _LINGER_S), self.transport.abort)
+
+    def _restart(self, seconds: float, then: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(seconds, then)
+
+    def _close(self) -> None:
+        """Close; give up on an answer that the client does not read."""
+        self.transport.close()
+        if self.transport.get_write_buffer_size():
+            self._restart(self._limits.seconds, self.transport.abort)
+
+    def on_response_complete(self) -> None:
+        """Start the next request that waits, or the keep-alive timer."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._close()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection."""
+        self._close()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read, for so long."""
+        super().pause_writing()
+        self._write_timer = self.loop.call_later(self._limits.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on writing."""
+        super().resume_writing()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+
+def _reason(error: httptools.HttpParserError, data: bytes) -> tuple[int, str]:
+    """Return status and reason for what the parser does not take."""
+    if isinstance(error, httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(data):
+        return 405, "this is not a method of HTTP/1.1"
+    return 400, _MALFORMED
+
+
+def _answer(status: int, reason: str, headers: list[tuple[bytes, bytes]]) -> bytes:
+    body = orjson.dumps({"error_code": status, "message": f"HTTP {status} {HTTPStatus(status).phrase}: {reason}"})
+    more = [(b"retry-after", b"1")] if status == HTTPStatus.SERVICE_UNAVAILABLE else []
+    lines = [
+        *headers,
+        *more,
+        (b"content-type", MEDIA_TYPES[0].encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    head = b"".join(b"%b: %b\r\n" % line for line in lines)
+    return STATUS_LINE[status] + head + b"\r\n" + body

@@ -1,0 +1,256 @@
+"""What a client connection may send and how long it may take, over raw sockets to a real `strata serve`."""
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+
+from harness.processes import start_tied
+from harness.registry import RegistryNode
+
+_LIMITS = ("--max-headers=20", "--max-header-bytes=10000", "--max-connections=30")
+_HEAD = b"Host: localhost\r\n"
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[RegistryNode]:
+    """A node with small limits and plenty of time."""
+    with RegistryNode("memory:", *_LIMITS, "--request-seconds=60") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[RegistryNode]:
+    """A node that waits for a client for half a second only, and keeps an idle connection for a second."""
+    with RegistryNode("memory:", "--request-seconds=0.5", "--idle-seconds=1") as started:
+        yield started
+
+
+def connect(port: int) -> socket.socket:
+    """Open a connection; what does not answer within a minute fails the test."""
+    return socket.create_connection(("127.0.0.1", port), timeout=60)
+
+
+def answers(wire: socket.socket) -> list[tuple[int, object]]:
+    """Read every answer up to the end of the connection: statuses, and bodies as JSON."""
+    found = []
+    with wire.makefile("rb") as stream:
+        while line := stream.readline():
+            headers = http.client.parse_headers(stream)
+            body = stream.read(int(headers["content-length"]))
+            found.append((int(line.split()[1]), json.loads(body)))
+    return found
+
+
+def talk(port: int, *parts: bytes) -> list[tuple[int, object]]:
+    """Send some bytes, and read every answer up to the end of the connection."""
+    with closing(connect(port)) as wire:
+        for part in parts:
+            wire.sendall(part)
+        return answers(wire)
+
+
+def request(line: str = "GET / HTTP/1.1", headers: bytes = b"") -> bytes:
+    """Return a request without a body."""
+    return line.encode() + b"\r\n" + _HEAD + headers + b"\r\n"
+
+
+_CHUNKED = request("POST /subjects/s HTTP/1.1", b"Transfer-Encoding: chunked\r\n")
+
+# what is sent, the status of the one answer
+REFUSED = [
+    pytest.param(request("BREW / HTTP/1.1"), 405, id="an unknown method"),
+    pytest.param(request("get / HTTP/1.1"), 405, id="a method in lower case"),
+    pytest.param(request("CONNECT localhost:80 HTTP/1.1"), 405, id="a tunnel"),
+    pytest.param(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, id="HTTP/2"),
+    pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, id="TLS"),
+    pytest.param(b"\x00\x01\r\n\r\n", 400, id="no HTTP"),
+    pytest.param(b"{}\r\n\r\n", 400, id="a body alone"),
+    pytest.param(request("GET / HTTP/9.9"), 400, id="an unknown version"),
+    pytest.param(request("GET"), 400, id="no target"),
+    pytest.param(request("GET / / HTTP/1.1"), 400, id="two targets"),
+    pytest.param(request("GET http: HTTP/1.1"), 400, id="a target without a path"),
+    pytest.param(request("GET /\xe4 HTTP/1.1"), 400, id="a target that is not ASCII"),
+    pytest.param(request(headers=b"no colon\r\n"), 400, id="a header without a colon"),
+    pytest.param(request(headers=b"A: \x00\r\n"), 400, id="a NUL in a header"),
+    pytest.param(request(headers=b"Content-Length: x\r\n"), 400, id="a length that is no number"),
+    pytest.param(
+        request("POST / HTTP/1.1", b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n"), 400, id="two lengths"
+    ),
+    pytest.param(_CHUNKED + b"no number\r\n", 400, id="a chunk without a size"),
+    pytest.param(request(headers=b"A: b\r\n" * 20), 431, id="too many headers"),
+    pytest.param(request(headers=b"A: b\r\n" * 1_000_000), 431, id="far too many headers"),
+    pytest.param(request(headers=b"A: " + b"b" * 10_000 + b"\r\n"), 431, id="a long header"),
+    pytest.param(request(headers=(b"A: " + b"b" * 1000 + b"\r\n") * 10), 431, id="long headers together"),
+    pytest.param(request()[:-2] + b"A: " + b"b" * 20_000_000, 431, id="a header without an end"),
+    pytest.param(request()[:-2] + b"b" * 20_000_000, 431, id="a header's name without an end"),
+    pytest.param(_CHUNKED + b"0\r\n" + b"A: b\r\n" * 1_000_000, 431, id="trailers without an end"),
+    pytest.param(request(f"GET /{'x' * 10_000} HTTP/1.1"), 414, id="a long target"),
+    pytest.param(b"GET /" + b"x" * 20_000_000, 414, id="a target without an end"),
+    pytest.param(b"GET /?" + b"x" * 20_000_000, 414, id="a query without an end"),
+]
+
+
+@pytest.mark.parametrize(("sent", "status"), REFUSED)
+def test_what_the_parser_refuses_is_answered_as_an_error_object(node, sent, status):
+    """One answer, an error object whose code is the status, and the end of the connection."""
+    ((got, answer),) = talk(node.port, sent)
+
+    assert (status, status) == (got, answer["error_code"])
+    assert answer["message"].startswith(f"HTTP {status} ")
+
+
+def test_the_limits_themselves_are_allowed(node):
+    """As many headers, and as many bytes, as the settings say."""
+    size = 10_000 - len("/") - len("Host: localhost\r\n") - len("Connection: close\r\n") - len("A: \r\n")
+    many = request(headers=b"A: b\r\n" * 18 + b"Connection: close\r\n")
+    large = request(headers=b"Connection: close\r\nA: " + b"b" * size + b"\r\n")
+
+    assert [(200, {})] == talk(node.port, many)
+    assert [(200, {})] == talk(node.port, large)
+    assert 431 == talk(node.port, large.replace(b"A: ", b"A: b"))[0][0]
+
+
+def test_a_request_may_come_in_single_bytes(node):
+    """How a request is cut into packets changes nothing."""
+    sent = request(headers=b"Connection: close\r\n")
+
+    assert [(200, {})] == talk(node.port, *(sent[i : i + 1] for i in range(len(sent))))
+
+
+def test_what_came_before_a_refused_request_is_answered_first(node):
+    """Requests sent together are answered in turn; a refusal never takes the place of an answer."""
+    sent = request() + request("GET /subjects HTTP/1.1") + b"nonsense\r\n\r\n"
+
+    assert [(200, {}), (200, [])] == talk(node.port, sent)[:2]
+
+
+UPGRADES = [
+    pytest.param(b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: eA==\r\n", id="websocket"),
+    pytest.param(b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAM\r\n", id="HTTP/2"),
+]
+
+
+@pytest.mark.parametrize("offer", UPGRADES)
+def test_an_offer_to_upgrade_is_ignored(node, offer):
+    """The request is answered as if it had not been made, its body is read, and the connection goes on."""
+    body = b'{"schema": "\\"int\\""}'
+    length = b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
+    with closing(connect(node.port)) as wire:
+        wire.sendall(
+            request(headers=offer)
+            + request("POST /compatibility/subjects/none/versions HTTP/1.1", offer + length)
+            + body
+            + request("GET /subjects HTTP/1.1", offer + b"Connection: close\r\n")
+        )
+        found = answers(wire)
+
+    assert [(200, {}), (200, {"is_compatible": True}), (200, [])] == found
+
+
+def test_a_client_that_leaves_within_its_body_changes_nothing(node):
+    """Part of a request is never acted upon, and is no error of the service."""
+    sent = request("POST /subjects/cut/versions HTTP/1.1", b"Content-Length: 100\r\n")
+    with closing(connect(node.port)) as wire:
+        wire.sendall(sent + b'{"schema": "\\"int\\""}')
+    with closing(connect(node.port)) as wire:
+        wire.sendall(sent.replace(b"Content-Length", b"Expect: 100-continue\r\nContent-Length"))
+        assert wire.recv(100).startswith(b"HTTP/1.1 100")  # the app waits for the body
+
+    assert [(200, [])] == talk(node.port, request("GET /subjects HTTP/1.1", b"Connection: close\r\n"))
+    assert "Traceback" not in node.output
+
+
+# what is sent, the statuses of the answers up to the end of the connection
+INCOMPLETE = [
+    pytest.param(b"", [], id="nothing"),
+    pytest.param(b"\r\n\r\n", [], id="empty lines"),
+    pytest.param(b"GE", [408], id="part of a method"),
+    pytest.param(request()[:-2] + b"A: b", [408], id="part of the headers"),
+    pytest.param(request("POST /subjects/s HTTP/1.1", b"Content-Length: 9\r\n") + b"{", [408], id="part of a body"),
+    pytest.param(_CHUNKED + b"1\r\n{\r\n", [408], id="part of the chunks"),
+    pytest.param(request(), [200], id="one request, and no other"),
+    pytest.param(request() + b"\r\n", [200], id="a request and an empty line"),
+    pytest.param(request() + b"GET /", [200, 408], id="a request and part of another"),
+]
+
+
+@pytest.mark.parametrize(("sent", "statuses"), INCOMPLETE)
+def test_a_connection_without_a_complete_request_is_closed(hasty, sent, statuses):
+    """A client that does not go on is told so, where it had begun a request, and cut off."""
+    assert statuses == [status for status, _ in talk(hasty.port, sent)]
+
+
+def test_a_client_that_does_not_read_is_cut_off(hasty):
+    """Answers that nobody fetches do not hold a connection for ever."""
+    with closing(connect(hasty.port)) as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        try:
+            while True:
+                wire.sendall(request("GET /openapi.json HTTP/1.1") * 100)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+
+def is_served(port: int) -> bool:
+    """Whether a new client gets an answer; False where it is refused or its connection closed."""
+    try:
+        found = talk(port, request(headers=b"Connection: close\r\n"))
+    except (ConnectionResetError, BrokenPipeError):
+        return False
+    assert all(status in (200, 503) for status, _ in found), found
+    return bool(found) and found[0][0] == 200
+
+
+def fill(stack: ExitStack, port: int, count: int) -> None:
+    """Hold connections that send nothing."""
+    for _ in range(count):
+        stack.enter_context(closing(connect(port)))
+
+
+def test_open_connections_are_bounded(node):
+    """Beyond the limit a client is answered 503, or cut off, at once; when others leave, it is served."""
+    with ExitStack() as stack:
+        fill(stack, node.port, 29)
+        assert is_served(node.port)
+        fill(stack, node.port, 1)
+        ((status, answer),) = talk(node.port, request())
+        assert (503, 503) == (status, answer["error_code"])
+        fill(stack, node.port, 100)
+        assert not is_served(node.port)
+    while not is_served(node.port):
+        pass
+
+
+def test_few_file_descriptors_are_enough():
+    """With 256 descriptors, and more clients than that, the node goes on accepting: it serves, refuses or closes."""
+
+    def start(command, *, log):
+        return start_tied(["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", *command], log=log)
+
+    with RegistryNode("memory:", "--request-seconds=2", start=start) as node, ExitStack() as stack:
+        fill(stack, node.port, 300)
+        is_served(node.port)  # answers one way or the other
+        while not is_served(node.port):  # the silent ones are closed in time
+            pass
+        assert "cannot accept" not in node.output
+
+
+def test_connections_at_the_same_time(node):
+    """Many clients that come and go at once are all served."""
+    served: list[bool] = []
+
+    def client() -> None:
+        served.extend(is_served(node.port) for _ in range(20))
+
+    threads = [threading.Thread(target=client) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert [True] * 160 == served
