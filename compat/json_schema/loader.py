@@ -100,7 +100,7 @@ class Loader:
     def check_branches(self, number: int) -> None:
         """Refuse a combined schema of too many branches."""
         if number > self.limits.branches:
-            raise SchemaParseError(f"{number} branches; at most {self.limits.branches} are allowed")
+            raise SchemaParseError(f"{number} branches, more than the {self.limits.branches} allowed")
 
     def wait(self, reference: ReferenceNode, place: Place, *, by_hash: bool) -> None:
         """Read the target of a reference later; `by_hash` if it is a document with a `#` behind its name."""
