@@ -73,7 +73,7 @@ def create_app(
     Raises:
         LogError: the log cannot be read.
     """
-    writer = Writer(log)
+    writer = Writer(log, write_timeout_s=settings.write_timeout)
     writer.replay()
     health = Health(writer, draining)
 
@@ -103,8 +103,8 @@ def create_app(
     app.add_exception_handler(RequestValidationError, _refuse_parameters)
     app.add_exception_handler(Exception, _fail)
     return Front(
-        Forward(app, writer),
-        removals=lambda: writer.state.removals,
+        Forward(app, writer, max_waiting=settings.max_waiting, max_waiting_bytes=settings.max_waiting_bytes),
+        removals=lambda: -1 if writer.lags else writer.state.removals,
         max_body=settings.max_body,
         access_log=settings.access_log,
         guard=BrowserGuard(settings.hosts, settings.origins),
@@ -112,7 +112,9 @@ def create_app(
 
 
 def _body(error: RegistryError) -> Response:
-    return answer({"error_code": error.code, "message": error.message}, error.status)
+    response = answer({"error_code": error.code, "message": error.message}, error.status)
+    response.headers.update(error.headers)
+    return response
 
 
 async def _refuse(_request: Request, error: Any) -> Response:

@@ -39,6 +39,7 @@ __all__ = [
     "key_not_soft_deleted",
     "key_referenced",
     "key_soft_deleted",
+    "log_unreadable",
     "media_type",
     "missing_body",
     "mode_not_found",
@@ -50,6 +51,7 @@ __all__ = [
     "not_import_mode",
     "not_read_write",
     "not_the_writer",
+    "not_written",
     "operation_not_permitted",
     "read_only",
     "referenced",
@@ -67,10 +69,13 @@ __all__ = [
     "version_not_found",
     "version_not_soft_deleted",
     "version_soft_deleted",
-    "write_failed",
     "write_forwarding_failed",
+    "write_refused",
     "write_timed_out",
 ]
+
+
+_RETRY_AFTER_S = "1"
 
 
 class RegistryError(Exception):
@@ -80,6 +85,11 @@ class RegistryError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the answer: a client may repeat after a moment what is answered with 503."""
+        return {"Retry-After": _RETRY_AFTER_S} if self.status == 503 else {}
 
     @property
     def status(self) -> int:
@@ -431,21 +441,35 @@ def internal() -> RegistryError:
     return RegistryError(500, "Internal Server Error")
 
 
-def write_failed(reason: str) -> RegistryError:
-    """The log could not be read or written."""
-    return RegistryError(50001, f"Error while writing to the log: {reason}")
+def write_refused(reason: str) -> RegistryError:
+    """The log takes no writes, and will not by itself: nothing was written."""
+    return RegistryError(50001, f"Error while writing to the log: {reason}. Nothing was written")
 
 
-def write_timed_out(reason: str) -> RegistryError:
+def write_timed_out() -> RegistryError:
     """The log did not answer in time: the write may or may not have happened."""
-    return RegistryError(50002, f"Write to the log timed out, it may or may not have happened: {reason}")
+    return RegistryError(50002, "Write to the log timed out: it is not known whether it was written")
+
+
+def write_forwarding_failed() -> RegistryError:
+    """The node that holds the right to write did not answer: the write may or may not have happened."""
+    return RegistryError(
+        50003,
+        "Error while forwarding the request: the node that writes did not answer, "
+        "and it is not known whether it was written",
+    )
 
 
 def not_the_writer() -> RegistryError:
-    """A write was forwarded to a node that does not hold the right to write."""
-    return RegistryError(50004, "Leader not known.")
+    """Another node has the right to write, or it goes from node to node: nothing was written."""
+    return RegistryError(50004, "Leader not known. Nothing was written")
 
 
-def write_forwarding_failed(reason: str) -> RegistryError:
-    """The node that holds the right to write did not answer: the write may or may not have happened."""
-    return RegistryError(50003, f"Error while forwarding the request to the node that writes: {reason}")
+def log_unreadable(reason: str) -> RegistryError:
+    """The log could not be read, so nothing can be answered that is sure to be up to date."""
+    return RegistryError(50301, f"The log cannot be read: {reason}. Try again later")
+
+
+def not_written(reason: str) -> RegistryError:
+    """A write was given up before it was handed to the log."""
+    return RegistryError(50302, f"Nothing was written: {reason}. Try again later")

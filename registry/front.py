@@ -215,7 +215,9 @@ class _Answer:
             return
         self.status = error.status
         body = orjson.dumps({"error_code": error.code, "message": error.message})
-        await _send_bytes(self._send, error.status, _headers(self._media_type, self.request_id), body, None, b"")
+        headers = _headers(self._media_type, self.request_id)
+        headers += [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+        await _send_bytes(self._send, error.status, headers, body, None, b"")
 
 
 def _from_base_url(path: str) -> str:

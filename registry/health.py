@@ -1,7 +1,8 @@
 """Whether a node is fit to serve: alive, its log answering, its State fresh, and not about to end.
 
 A node that nobody asks reads the log now and then, so that it notices a dead log, or records that a foreign writer
-left, by itself. What a probe is told comes from memory: a log that hangs holds up no answer.
+left, by itself. It also looks whether the log has become read-only. Probes are answered from memory: a log that hangs
+holds up no answer. Anybody may ask, so the answers use general words; the service's own log has the details.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from typing import Any
 
 from registry.errors import RegistryError
 from registry.writer import Writer
-from storage.log import LogError
+from storage.log import LogError, LogReadOnly
 
 __all__ = ["Health"]
 
@@ -44,6 +45,7 @@ class Health:
         self._draining = draining
         self._every_s, self._too_long_s = every_s, too_long_s
         self._end = writer.state.offset
+        self._read_only = False
         self._was_ready = True
 
     async def watch(self) -> None:
@@ -56,6 +58,7 @@ class Health:
                         await self._writer.catch_up()
                 with suppress(LogError):
                     self._end = await self._writer.end()
+                self._read_only = await self._is_read_only()
             except Exception:  # noqa: BLE001 - whatever happens, the watch goes on
                 _log.exception("watching the log failed")
             self._tell_changes()
@@ -76,7 +79,16 @@ class Health:
         age = time.monotonic() - self._writer.read_at
         if age > self._too_long_s:
             return f"the log has not answered for {age:.0f} s"
-        return None
+        return f"{LogReadOnly.outline}: reads are served, writes are refused" if self._read_only else None
+
+    async def _is_read_only(self) -> bool:
+        try:
+            await self._writer.check_writable()
+        except LogReadOnly:
+            return True
+        except LogError:  # the next read says more
+            pass
+        return False
 
     def _tell_changes(self) -> None:
         reason = self.reason()

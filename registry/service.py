@@ -17,6 +17,7 @@ from storage.state import SchemaVersion, State
 __all__ = ["Service", "ServiceDep"]
 
 _T = TypeVar("_T")
+_NOTHING = State()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class Service:
     def state(self) -> State:
         """What this node knows now."""
         return self.writer.state
+
+    @property
+    def known(self) -> State:
+        """What may be answered from memory at once: nothing while the node lags behind a write it has acknowledged."""
+        return _NOTHING if self.writer.lags else self.writer.state
 
     async def text_of(self, entry: SchemaVersion, form: str) -> str:
         """Return a version's text, in one of its format's other forms when one is asked for."""
@@ -59,7 +65,7 @@ class Service:
             RegistryError: as `Writer.write` does; `TooExpensive` when the time is over.
         """
         clock = Clock(decide, self.limits)
-        await self.writer.in_thread(clock.try_out, self.state)
+        await self.writer.in_time(clock.try_out, self.state)
         return await self.writer.write(clock.decide)
 
     async def fresh(self) -> State:

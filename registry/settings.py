@@ -146,6 +146,11 @@ class Settings(BaseSettings):
     max_pattern: int = Field(10_000, gt=0, description="longest regular expression that is matched, in characters")
     max_backtracks: int = Field(1_000, gt=0, description="most steps back that matching one may take")
     max_seconds: float = Field(5.0, gt=0, description="longest computing for one request's schemas")
+    max_waiting: int = Field(2_000, gt=0, description="most writes that wait at a time; more are answered 503")
+    max_waiting_bytes: int = Field(128 << 20, gt=0, description="most bytes of bodies of writes that wait")
+    write_timeout: float = Field(
+        30.0, gt=0, le=3600, description="seconds after which a write that has not reached the log is given up"
+    )
     max_keys: int = Field(10_000, gt=0, description="most key encryption keys, and most data encryption keys")
     drain_seconds: float = Field(
         1.0, ge=0, le=600, description="how long SIGTERM lets a node serve on, not ready, before it ends"

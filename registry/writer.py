@@ -8,6 +8,9 @@ written, the sync is left out where the append says the same thing: that nothing
 Requests that wait while an append is under way are decided as a group, each on the draft that the ones before it
 left, and committed by one append.
 
+A write has a deadline. Until it is handed to the log it can be withdrawn, by its deadline or because its client has
+gone: it is then never carried out, and the answer says that nothing was written. Afterwards its fate is the log's.
+
 Everything that blocks or computes runs in threads; `state` is replaced on the event loop only, by a State further
 along the same log, so whoever reads it holds a consistent snapshot.
 """
@@ -15,23 +18,44 @@ along the same log, so whoever reads it holds a consistent snapshot.
 import asyncio
 import gc
 import logging
+import math
 import random
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from registry import errors
-from storage.log import START, Conflict, Entry, Log, LogCompacted, LogError, LogTimeout, Record, RecordTooLarge
+from storage.log import (
+    START,
+    Conflict,
+    Entry,
+    Log,
+    LogCompacted,
+    LogError,
+    LogFull,
+    LogReadOnly,
+    LogTimeout,
+    Record,
+    RecordTooLarge,
+)
 from storage.state import State
 
-__all__ = ["Decide", "Decision", "Writer"]
+__all__ = ["DEADLINE", "WRITE_TIMEOUT_S", "Decide", "Decision", "Writer"]
 
 _T = TypeVar("_T")
 _MAX_GROUP = 256
 _MAX_TRIES = 200
 _MAX_PAUSE = 0.05
+_LATE = "the log did not take the write in time"
+WRITE_TIMEOUT_S = 30.0
+DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
+"""When the request at hand is given up, on the monotonic clock, if that is before the writer's own time is over."""
+
 _log = logging.getLogger("strata.writer")
 
 
@@ -46,10 +70,27 @@ class Decision(Generic[_T]):
 Decide = Callable[[State], Decision[_T]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Command:
+    """A write that waits. Either the log gets it or the request withdraws it: only one of them can `take` it."""
+
     decide: Decide[Any]
-    done: "asyncio.Future[Any]" = field(compare=False)
+    done: "asyncio.Future[Any]"
+    deadline: float
+    _taken: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody still waits for the answer."""
+        return not self.done.done() and time.monotonic() < self.deadline
+
+    def take(self) -> bool:
+        """Decide the fate of the command, for the one of both sides that comes first."""
+        return self._taken.acquire(blocking=False)
+
+    def give_back(self) -> None:
+        """Leave the fate open again: the log has not written it."""
+        self._taken.release()
 
 
 _Outcome = tuple[_Command, Any, Exception | None]
@@ -62,13 +103,17 @@ class _PenLost(Exception):
 class Writer:
     """Holds the State of one node, and changes it through the log only."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, *, write_timeout_s: float = WRITE_TIMEOUT_S) -> None:
         self.log = log
+        self.write_timeout_s = write_timeout_s
         self.state = State()
         self.passed_over: str | None = None
         """The URL of a node that does not answer: this one writes although that one holds the right to."""
         self.read_at = time.monotonic()
         self.read_failure: str | None = None
+        """Why the last read of the log failed, in words for everybody."""
+        # Writes of another node that this one has acknowledged to a client: in all, and when the last read began.
+        self._acknowledged = self._acknowledged_and_read = 0
         # Apart, so that however many expensive checks run, nobody's read of the log waits for them.
         self._log_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-log")
         self._work_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="strata-work")
@@ -123,19 +168,29 @@ class Writer:
         """
         if self._next_reading is None:
             self._next_reading = asyncio.create_task(self._catch_up_after(self._reading))
-        await asyncio.shield(self._next_reading)
+            # Its failure is the answer of all who wait, of whom there may be none left.
+            self._next_reading.add_done_callback(lambda task: task.cancelled() or task.exception())
+        try:
+            async with asyncio.timeout(self.write_timeout_s):
+                await asyncio.shield(self._next_reading)
+        except TimeoutError:
+            raise errors.log_unreadable(LogTimeout.outline) from None
         return self.state
 
     async def _catch_up_after(self, under_way: "asyncio.Task[None] | None") -> None:
         if under_way:
             await asyncio.wait([under_way])
         self._reading, self._next_reading = self._next_reading, None
+        acknowledged = self._acknowledged
         try:
             base = self.state
             self._advance(base, await self._on_log(self._synced, base))
+            self._acknowledged_and_read = acknowledged
         except LogError as error:
-            self.read_failure = str(error)
-            raise errors.write_failed(str(error)) from error
+            if self.read_failure is None:
+                _log.error("the log cannot be read: %s", error)
+            self.read_failure = error.outline
+            raise errors.log_unreadable(error.outline) from None
 
     def _synced(self, state: State) -> State:
         try:
@@ -150,6 +205,15 @@ class Writer:
         if state.offset > self.state.offset or self.state is base:
             self.state = state
 
+    @property
+    def lags(self) -> bool:
+        """Whether a write was acknowledged here that this node has not read: its memory may be out of date."""
+        return self._acknowledged > self._acknowledged_and_read
+
+    def lag(self) -> None:
+        """Note that a write is acknowledged here which this node cannot read now; the next catch-up ends that."""
+        self._acknowledged += 1
+
     async def end(self) -> int:
         """Return the offset of the log's last record.
 
@@ -157,6 +221,15 @@ class Writer:
             LogError: the log cannot be asked.
         """
         return await self._on_log(self.log.end)
+
+    async def check_writable(self) -> None:
+        """Look whether the log takes writes, without writing.
+
+        Raises:
+            LogReadOnly: it takes none.
+            LogError: the log cannot be asked.
+        """
+        await self._on_log(self.log.check_writable)
 
     async def in_thread(self, call: Callable[..., _T], *args: Any) -> _T:
         """Run what blocks or computes for long off the event loop."""
@@ -173,14 +246,42 @@ class Writer:
         `decide` must be pure: it runs off the event loop, and again after a lost race.
 
         Raises:
-            RegistryError: what `decide` raises, 50004 when nothing was written because another node has taken the
-                right to write, or another 5xx when the log fails.
+            RegistryError: what `decide` raises; 50302 when nothing was written in time, 50004 when nothing was written
+                because another node has taken the right to write, or another 5xx when the log fails.
         """
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Command(decide, done))
+        command = _Command(decide, done, self.deadline())
+        self._waiting.append(command)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_groups())
-        return await asyncio.shield(done)
+        try:
+            async with asyncio.timeout_at(command.deadline):
+                return await done
+        except TimeoutError:
+            if done.done() and not done.cancelled():
+                return done.result()
+            raise (errors.not_written(_LATE) if command.take() else errors.write_timed_out()) from None
+        finally:
+            if done.cancelled():  # its client has gone, or it is too late
+                command.take()
+                if command in self._waiting:
+                    self._waiting.remove(command)
+
+    def deadline(self) -> float:
+        """Return when the request at hand, if it writes now, is given up."""
+        return min(DEADLINE.get(), time.monotonic() + self.write_timeout_s)
+
+    async def in_time(self, call: Callable[..., _T], *args: Any) -> _T:
+        """Run what a write computes before its turn.
+
+        Raises:
+            RegistryError: what `call` raises, 50302 when the request's deadline has come first.
+        """
+        try:
+            async with asyncio.timeout_at(self.deadline()):
+                return await self.in_thread(call, *args)
+        except TimeoutError:
+            raise errors.not_written("the node is busy with other requests") from None
 
     async def _write_groups(self) -> None:
         try:
@@ -192,6 +293,9 @@ class Writer:
 
     async def _write_group(self, group: list[_Command]) -> None:
         for attempt in range(_MAX_TRIES):
+            group = [command for command in group if command.waits]
+            if not group:
+                return
             try:
                 base = self.state
                 state, outcomes = await self._on_log(self._attempt, base, group)
@@ -200,8 +304,7 @@ class Writer:
                 await asyncio.sleep(random.uniform(0, min(_MAX_PAUSE, 0.001 * attempt)))  # noqa: S311
             except _PenLost:
                 self._alone = False
-                for command in group:
-                    _settle(command, None, errors.not_the_writer())
+                _refuse(group, errors.not_the_writer())
                 return
             except RecordTooLarge:
                 await self._refuse_the_large(group)
@@ -214,30 +317,37 @@ class Writer:
                 for command, answer, failure in outcomes:
                     _settle(command, answer, failure)
                 return
-        self._fail(group, LogTimeout(f"{_MAX_TRIES} races with other writers lost in a row"))
+        _log.error("%d races with other writers lost in a row", _MAX_TRIES)
+        _refuse(group, errors.not_written("other writers came first each time"))
 
     def _attempt(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
         if self._alone:
             records, outcomes, all_append = _decided(state, group)
             # An answer that no append confirms needs the newest State.
-            if all_append:
-                return state.apply_all(self._append(state, records)), outcomes
+            if all_append and records:
+                return state.apply_all(self._append(state, records, group)), outcomes
         fresh = self._synced(state)
         self._leave_to_holder()
         if not self._alone or fresh is not state:
             self._alone = fresh is state
             records, outcomes, _ = _decided(fresh, group)
         if records:
-            fresh = fresh.apply_all(self._append(fresh, records))
+            fresh = fresh.apply_all(self._append(fresh, records, group))
         return fresh, outcomes
 
-    def _append(self, state: State, records: Sequence[Record]) -> Sequence[Entry]:
-        try:
-            return self.log.append(state.offset, records)
-        except Conflict:
-            self._synced(state)
-            self._leave_to_holder()
-            raise
+    def _append(self, state: State, records: Sequence[Record], group: Sequence[_Command]) -> Sequence[Entry]:
+        """Hand a group to the log: from here on nobody can withdraw its commands.
+
+        Raises:
+            Conflict: another writer came first, or a command was withdrawn after its decision; nothing was written.
+        """
+        with _taken(group):
+            try:
+                return self.log.append(state.offset, records)
+            except Conflict:
+                self._synced(state)
+                self._leave_to_holder()
+                raise
 
     def _leave_to_holder(self) -> None:
         """Refuse to write while another node has the pen: nodes that take it from each other get nothing written."""
@@ -253,9 +363,28 @@ class Writer:
             await self._write_group([command])
 
     def _fail(self, group: Sequence[_Command], error: Exception) -> None:
-        _log.error("a write of %d requests failed: %s", len(group), error, exc_info=error)
-        for command in group:
-            _settle(command, None, _as_answer(error))
+        unexpected = None if isinstance(error, LogError) else error
+        _log.error("a write of %d requests failed: %s", len(group), error, exc_info=unexpected)
+        _refuse(group, _as_answer(error))
+
+
+@contextmanager
+def _taken(group: Sequence[_Command]) -> Iterator[None]:
+    """Take all commands of a group, and give them back when the log says that it has written nothing of them."""
+    taken = [command for command in group if command.take()]
+    if len(taken) < len(group) or not all(command.waits for command in group):
+        _give_back(taken)
+        raise Conflict
+    try:
+        yield
+    except (Conflict, RecordTooLarge, _PenLost):
+        _give_back(taken)
+        raise
+
+
+def _give_back(taken: Sequence[_Command]) -> None:
+    for command in taken:
+        command.give_back()
 
 
 def _decided(state: State, group: Sequence[_Command]) -> tuple[list[Record], list[_Outcome], bool]:
@@ -289,9 +418,14 @@ def _settle(command: _Command, answer: Any, failure: Exception | None) -> None:
         command.done.set_exception(failure)
 
 
+def _refuse(group: Sequence[_Command], answer: errors.RegistryError) -> None:
+    for command in group:
+        _settle(command, None, answer)
+
+
 def _as_answer(error: Exception) -> errors.RegistryError:
     if isinstance(error, LogTimeout):
-        return errors.write_timed_out(str(error))
-    if isinstance(error, LogError):
-        return errors.write_failed(str(error))
-    return errors.internal()
+        return errors.write_timed_out()
+    if isinstance(error, LogFull | LogReadOnly):
+        return errors.write_refused(error.outline)
+    return errors.not_written(error.outline) if isinstance(error, LogError) else errors.internal()

@@ -166,6 +166,9 @@ class KafkaLog:
         self._check_open()
         return self._last_before(self._end.now(self._by(self._timeouts.read)))
 
+    def check_writable(self) -> None:
+        """Do nothing: only a write shows whether the brokers take it."""
+
     def holder(self) -> str | None:
         """Return the URL of the other node that took the pen last, as far as this one has read."""
         if self._fencing is Fencing.NONE:

@@ -12,7 +12,7 @@ Rules of this file: protocol and values only; what a key or a value means is `re
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 __all__ = [
     "START",
@@ -21,6 +21,8 @@ __all__ = [
     "Log",
     "LogCompacted",
     "LogError",
+    "LogFull",
+    "LogReadOnly",
     "LogStatus",
     "LogTimeout",
     "Record",
@@ -31,11 +33,30 @@ START = -1
 
 
 class LogError(Exception):
-    """The log could not be read or written, or the fate of a write is unknown."""
+    """The log could not be read or written. Only `LogTimeout` leaves open whether an append has written something.
+
+    The message is for the operator: it may name addresses and files. `outline` is for everybody.
+    """
+
+    outline: ClassVar[str] = "the log failed or did not answer"
 
 
 class LogTimeout(LogError):
     """The log did not answer in time; the fate of a write is unknown."""
+
+    outline = "the log did not answer in time"
+
+
+class LogFull(LogError):
+    """No space is left where the log is kept; nothing was written."""
+
+    outline = "no space is left where the log is kept"
+
+
+class LogReadOnly(LogError):
+    """The log takes no writes; nothing was written."""
+
+    outline = "the log is read-only"
 
 
 class RecordTooLarge(LogError):
@@ -103,11 +124,20 @@ class Log(Protocol):
             Conflict: a record after `after` exists; nothing was written.
             RecordTooLarge: the log refuses a record; nothing was written.
             LogTimeout: no answer in time; the records may or may not have been written.
+            LogError: any other failure; nothing was written.
         """
         ...
 
     def end(self) -> int:
         """Return the offset of the last record, `START` when there is none."""
+        ...
+
+    def check_writable(self) -> None:
+        """Look whether the log takes writes, without writing anything; a log that cannot tell does nothing.
+
+        Raises:
+            LogReadOnly: it takes none.
+        """
         ...
 
     def holder(self) -> str | None:

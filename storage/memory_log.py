@@ -39,6 +39,9 @@ class MemoryLog:
         """Return the offset of the last record."""
         return len(self._entries) - 1
 
+    def check_writable(self) -> None:
+        """Do nothing: memory takes every write."""
+
     def holder(self) -> str | None:
         """Nobody else can write here."""
         return None

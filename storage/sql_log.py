@@ -48,7 +48,19 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 
-from storage.log import START, Conflict, Entry, LogCompacted, LogError, LogStatus, LogTimeout, Record, RecordTooLarge
+from storage.log import (
+    START,
+    Conflict,
+    Entry,
+    LogCompacted,
+    LogError,
+    LogFull,
+    LogReadOnly,
+    LogStatus,
+    LogTimeout,
+    Record,
+    RecordTooLarge,
+)
 
 __all__ = ["SqlLog", "checked_url"]
 
@@ -100,6 +112,11 @@ _CREATE_LOCK = text("SELECT pg_advisory_xact_lock(7239001)")
 
 # SQLSTATEs after which the same transaction may succeed: serialization failure, deadlock, lock not available.
 _TRANSIENT_STATES = {"40001", "40P01", "55P03"}
+# What a database says when it takes no writes: SQLite's names, which have endings, and SQLSTATEs.
+_KINDS = {"SQLITE_FULL": LogFull, "SQLITE_READONLY": LogReadOnly, "53100": LogFull, "25006": LogReadOnly}
+# Only a statement that would write shows that a SQLite file is read-only: BEGIN IMMEDIATE succeeds on one.
+_WRITE_NOTHING = delete(_TABLE).where(_TABLE.c.offset < START)
+_IS_READ_ONLY = text("SELECT current_setting('transaction_read_only') = 'on'")
 
 
 class SqlLog:
@@ -202,6 +219,19 @@ class SqlLog:
         finally:
             connection.invalidate()
 
+    def check_writable(self) -> None:
+        """Look whether the database takes writes; see `Log.check_writable`. While somebody writes, it does."""
+        if not self._write_lock.acquire(blocking=False):
+            return
+        try:
+            with self._connect(write=True) as connection:
+                _check_writable(connection)
+        except SQLAlchemyError as error:
+            if not _is_transient(error):
+                raise self._failure(error) from error
+        finally:
+            self._write_lock.release()
+
     def holder(self) -> str | None:
         """Every node may write: the database decides."""
         return None
@@ -246,7 +276,21 @@ class SqlLog:
             except DataError as error:
                 raise RecordTooLarge(self._explain(error)) from error
             except SQLAlchemyError as error:
+                if fate_unknown and _kind(error) is not LogError and self._has_not_landed(after + 1, token):
+                    raise self._failure(error) from error
                 self._retry_or_raise(error, deadline, fate_unknown=fate_unknown)
+            except LogError as error:
+                if fate_unknown:
+                    raise LogTimeout(str(error)) from error
+                raise
+
+    def _has_not_landed(self, first: int, token: bytes) -> bool:
+        """Whether it is certain that a commit that the database has refused was not carried out."""
+        try:
+            with self._connect(write=False) as connection:
+                return not _landed(connection, first, token)
+        except (SQLAlchemyError, LogError):
+            return False
 
     def _run(self, read: Callable[[Connection], T]) -> T:
         deadline = time.monotonic() + self._timeout_s
@@ -261,7 +305,7 @@ class SqlLog:
         if (fate_unknown or _is_transient(error)) and time.monotonic() < deadline:
             time.sleep(random.uniform(*_PAUSE_S))  # noqa: S311 - spreads the retries, keeps no secret
             return
-        raise (LogTimeout if fate_unknown else LogError)(self._explain(error)) from error
+        raise (LogTimeout(self._explain(error)) if fate_unknown else self._failure(error)) from error
 
     def _connect(self, *, write: bool) -> Connection:
         if self._closed:
@@ -285,6 +329,9 @@ class SqlLog:
             raise LogError(f"{self._name()}: there is no such file")
         if not self._run(_has_table):
             raise LogError(f"{self._name()} holds no log: it has no table {_TABLE.name}")
+
+    def _failure(self, error: SQLAlchemyError) -> LogError:
+        return _kind(error)(self._explain(error))
 
     def _explain(self, error: SQLAlchemyError) -> str:
         # The driver's own words: SQLAlchemy's would add the statement and the record.
@@ -334,6 +381,7 @@ def _create_table(connection: Connection) -> bool:
     """Create the table if it is not there, and return whether it was not."""
     # Looking first lets a role work that may not create tables.
     if _has_table(connection):
+        _check_writable(connection)
         return False
     if connection.dialect.name == "postgresql":
         connection.execute(_CREATE_LOCK)
@@ -341,6 +389,20 @@ def _create_table(connection: Connection) -> bool:
         connection.execute(statement)
     connection.commit()
     return True
+
+
+def _check_writable(connection: Connection) -> None:
+    if connection.dialect.name == "sqlite":
+        connection.execute(_WRITE_NOTHING)
+        connection.rollback()
+    elif connection.execute(_IS_READ_ONLY).scalar():
+        raise LogReadOnly("The database takes no writes: it is a standby, or its transactions are read-only")
+
+
+def _kind(error: SQLAlchemyError) -> type[LogError]:
+    cause = getattr(error, "orig", None)
+    code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
+    return next((kind for name, kind in _KINDS.items() if code.startswith(name)), LogError)
 
 
 def _is_transient(error: SQLAlchemyError) -> bool:

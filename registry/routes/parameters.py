@@ -139,7 +139,7 @@ def _written_out(schema: dict[str, Any]) -> dict[str, Any]:
 def failures(*codes: int) -> dict[int | str, dict[str, Any]]:
     """Return what the OpenAPI document says of the error codes a route may answer."""
     by_status: dict[int | str, list[int]] = {}
-    for code in (*codes, 500, 50001, 50002):
+    for code in (*codes, 500, 50001, 50002, 50003, 50004, 50301, 50302):
         by_status.setdefault(code if code < 1000 else code // 100, []).append(code)
     return {
         status: {"model": ErrorAnswer, "description": "error_code " + ", ".join(map(str, sorted(found)))}

@@ -102,8 +102,8 @@ async def versions(
 
 
 async def _found(service: Service, schema_id: int, subject: str | None) -> SchemaVersion:
-    name = _named(service.state, subject)
-    found = schema_by_id(service.state, schema_id, name)
+    name = _named(service.known, subject)
+    found = schema_by_id(service.known, schema_id, name)
     if found and _is_settled(found[1], name):
         return found[1]
     state = await (service.fresh() if found else service.writer.catch_up())

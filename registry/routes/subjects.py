@@ -261,7 +261,7 @@ def _target(state: State, subject: str) -> Subject:
 async def _version(request: Request, service: Service, subject: str, version: int, deleted: bool) -> SchemaVersion:
     """Return a version: from memory when its number is known there, else from a fresh State."""
     if version != LATEST:
-        known = service.state.version(aliased(service.state, subject), version)
+        known = service.known.version(aliased(service.known, subject), version)
         if known and (deleted or not known.deleted):
             keep_answer(request)
             return known

@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -14,9 +15,10 @@ import uvicorn
 
 from harness.processes import free_port
 from registry.app import create_app
+from registry.front import Front
 from registry.settings import Settings
 from storage.kafka_log import KafkaLog
-from storage.log import START
+from storage.log import START, LogError
 from storage.memory_log import MemoryLog
 from storage.record_json import encode
 from storage.records import ConfigKey, ConfigValue
@@ -63,16 +65,23 @@ class Holder:
 
 
 @contextmanager
-def node(log) -> Iterator[int]:
+def node(log, **settings) -> Iterator[int]:
     """A registry over a log, or over what a function opens for its URL; its port."""
+    with served(log, **settings) as (port, _app):
+        yield port
+
+
+@contextmanager
+def served(log, **settings) -> Iterator[tuple[int, Front]]:
+    """A registry over a log, or over what a function opens for its URL; its port, and the app."""
     listener = socket.create_server(("127.0.0.1", 0))
     log = log(f"http://127.0.0.1:{listener.getsockname()[1]}") if callable(log) else log
-    app = create_app(log, Settings(log="memory:"))
+    app = create_app(log, Settings(log="memory:", **settings))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        yield listener.getsockname()[1]
+        yield listener.getsockname()[1], app
     finally:
         server.should_exit = True
         thread.join()
@@ -91,7 +100,7 @@ def put(port, level="NONE"):
 
 def levels(log):
     """Every level that was ever written."""
-    return [json.loads(entry.value)["compatibilityLevel"] for entry in log.read(START)]
+    return [entry.value and json.loads(entry.value)["compatibilityLevel"] for entry in log.read(START)]
 
 
 def lost_after_writing(log):
@@ -194,6 +203,220 @@ def test_a_holder_that_is_gone_is_replaced():
     with node(log) as port:
         assert (200, None) == put(port)
         assert ["NONE"] == levels(log)
+
+
+def call(port, method, path, body=None, headers=()):
+    """Send a request; status, headers and content of the answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json", **dict(headers)})
+    answer = connection.getresponse()
+    content = json.loads(answer.read())
+    connection.close()
+    return answer.status, dict(answer.getheaders()), content
+
+
+def answering(status, body, headers=b""):
+    """The holder answers this to every request."""
+
+    def meet(connection, _request):
+        connection.sendall(b"HTTP/1.1 %d x\r\n%bContent-Length: %d\r\n\r\n%b" % (status, headers, len(body), body))
+        connection.close()
+
+    return meet
+
+
+class FailingLog(HeldLog):
+    """A log of another holder's, which cannot be read while `failure` is set."""
+
+    failure: Exception | None = None
+
+    def read(self, after):
+        """Read, or fail."""
+        if self.failure:
+            raise self.failure
+        return super().read(after)
+
+
+FAILURE = LogError("postgresql+psycopg://db.internal:5432 is gone")
+
+
+def test_an_acknowledged_write_is_answered_as_such():
+    """The holder has written; that this node cannot read it now changes nothing, but then nothing comes from memory."""
+    log = FailingLog()
+    holder = Holder(answering(200, b'{"compatibility":"NONE"}'))
+    with node(log) as port:
+        assert 200 == call(port, "POST", "/subjects/s/versions", {"schema": '"int"'})[0]
+        assert 200 == call(port, "GET", "/subjects/s/versions/1")[0]
+        log.failure, log.url = FAILURE, holder.url
+        assert (200, None) == put(port)
+
+        for path in ("/subjects/s/versions/1", "/schemas/ids/1", "/config/s"):
+            status, _, content = call(port, "GET", path)
+            assert (503, 50301) == (status, content["error_code"])
+        log.failure = None
+        assert 200 == call(port, "GET", "/subjects/s/versions/1")[0]
+        log.failure = FAILURE
+        assert 200 == call(port, "GET", "/subjects/s/versions/1")[0]
+    holder.listener.close()
+
+
+NOT_THE_WRITER = b'{"error_code":50004,"message":"Leader not known"}'
+NOT_WRITTEN = b'{"error_code":50302,"message":"Nothing was written"}'
+
+
+@pytest.mark.parametrize(
+    ("meet", "log_fails", "status", "code"),
+    [
+        pytest.param(answering(200, b"{}"), True, 200, None, id="written, and then the log fails here"),
+        pytest.param(answering(404, b'{"error_code":40401}'), True, 404, 40401, id="refused, and then it fails here"),
+        pytest.param(answering(500, NOT_THE_WRITER), True, 503, 50302, id="nothing written, and nobody else is found"),
+        pytest.param(answering(500, b'{"error_code":50002}'), False, 500, 50002, id="unknown to the holder"),
+        pytest.param(answering(503, NOT_WRITTEN, b"Retry-After: 1\r\n"), False, 503, 50302, id="not written there"),
+        pytest.param(answering(502, b"<html>Bad Gateway"), False, 500, 50003, id="something in between failed"),
+        pytest.param(answering(500, b"Internal Server Error"), False, 500, 50003, id="no error object"),
+        pytest.param(lambda connection, _request: connection.close(), False, 500, 50003, id="no answer"),
+    ],
+)
+def test_an_answer_says_what_is_known_of_the_write(meet, log_fails, status, code):
+    """Whatever becomes of a write that is passed on, its answer claims no more than is known, and names no address."""
+    log = FailingLog()
+    holder = Holder(meet)
+    with node(log) as port:
+        log.url, log.failure = holder.url, FAILURE if log_fails else None
+        found, headers, content = call(port, "PUT", CONFIG, {"compatibility": "NONE"})
+
+    assert (status, code) == (found, content.get("error_code"))
+    assert ("1" if code == 50302 else None) == headers.get("Retry-After", headers.get("retry-after"))
+    assert not [word for word in ("127.0.0.1", "db.internal", "5432") if word in str(content)]
+    holder.listener.close()
+
+
+def test_the_holder_gets_the_time_that_is_left():
+    """What this node tells its client to be given up, the holder does not do later."""
+    log = HeldLog()
+    holder = Holder(answering(503, NOT_WRITTEN))
+    log.url = holder.url
+    with node(log, write_timeout=20) as port:
+        assert (503, 50302) == put(port)
+    (_, request) = holder.met[0]
+    (left,) = [line.split(b":")[1] for line in request.split(b"\r\n") if line.lower().startswith(b"x-strata-time-left")]
+    assert 0 < float(left) <= 18
+    holder.listener.close()
+
+
+@pytest.mark.parametrize(("left", "status"), [("0", 503), ("-1", 503), ("nan", 503), ("inf", 200), ("x", 200)])
+def test_a_forwarded_write_whose_time_is_over_is_not_done(left, status):
+    """A node does nothing that the one before it has given up; a time that cannot be read is none."""
+    log = MemoryLog()
+    with node(log) as port:
+        headers = {"X-Forward": "true", "X-Strata-Time-Left": left}
+        found, _, content = call(port, "PUT", CONFIG, {"compatibility": "NONE"}, headers)
+
+    assert (status, 50302 if status == 503 else None) == (found, content.get("error_code"))
+    assert (["NONE"] if status == 200 else []) == levels(log)
+
+
+def test_a_holder_that_is_too_slow_leaves_the_fate_unknown():
+    """A holder that is alive and does not answer in time may have written: the pen stays where it is."""
+    log = HeldLog()
+
+    def meet(connection, request):
+        if not request.startswith(b"PUT"):
+            answering(200, b"{}")(connection, request)
+
+    holder = Holder(meet)
+    log.url = holder.url
+    with node(log, write_timeout=1.5) as port:
+        assert (500, 50003) == put(port)
+        assert holder.url == log.url
+    for connection, _ in holder.met:
+        connection.close()
+    holder.listener.close()
+
+
+class StuckLog(MemoryLog):
+    """A log whose reads and appends hang while `gate` is clear."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.reached = threading.Event(), threading.Event()
+        self.gate.set()
+
+    def read(self, after):
+        """Read, when it may."""
+        self.gate.wait(30)
+        return super().read(after)
+
+    def append(self, after, records):
+        """Append, when it may."""
+        if not self.gate.is_set():
+            self.reached.set()
+        self.gate.wait(30)
+        return super().append(after, records)
+
+
+def sent(port, method, path, body=b""):
+    """Send a request on a connection of its own, without waiting for the answer."""
+    connection = socket.create_connection(("127.0.0.1", port))
+    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    connection.sendall(head.encode() + b"\r\n\r\n" + body)
+    return connection
+
+
+def until(condition):
+    """Wait for a condition, at most for a minute."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_writes_that_wait_are_bounded():
+    """More of them, or of their bytes, than may wait are refused at once; nothing of them is written then or later."""
+    log = StuckLog()
+    large = json.dumps({"compatibility": "NONE", "normalize": False, "x": "x" * 300}).encode()
+    with served(log, max_waiting=3, max_waiting_bytes=2 * len(large)) as (port, app):
+        log.gate.clear()
+        waiting = [sent(port, "PUT", "/config/a", large), sent(port, "PUT", "/config/b", large)]
+        until(lambda: app._app._waiting == 2)
+        refused = [call(port, "PUT", "/config/s", {"compatibility": "NONE", "x": "x" * 300})]
+        waiting.append(sent(port, "DELETE", "/config/a"))
+        until(lambda: app._app._waiting == 3)
+        refused.append(call(port, "DELETE", "/config/b"))
+        log.gate.set()
+        for connection in waiting:
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+            connection.close()
+        until(lambda: (app._app._waiting, app._app._waiting_bytes) == (0, 0))
+        for status, headers, content in refused:
+            assert (503, 50302, "1") == (status, content["error_code"], headers["retry-after"])
+            assert "Nothing was written: too many writes wait already. Try again later" == content["message"]
+        assert 200 == put(port)[0]
+    assert ["NONE", "NONE", None, "NONE"] == levels(log)
+
+
+def test_a_body_of_any_size_is_taken_where_nothing_waits():
+    """A bound on the bytes that wait refuses no single body: `--max-body` does."""
+    with node(MemoryLog(), max_waiting_bytes=1) as port:
+        assert (200, None) == put(port)
+
+
+def test_a_client_that_has_gone_deletes_nothing():
+    """Writes that wait while the log hangs are dropped when their clients disconnect; what the log has, stays there."""
+    log = StuckLog()
+    with served(log) as (port, app):
+        assert 200 == put(port)[0]
+        log.gate.clear()
+        first = sent(port, "PUT", CONFIG, b'{"compatibility":"FULL"}')
+        assert log.reached.wait(30)
+        behind = [sent(port, "DELETE", CONFIG), sent(port, "PUT", CONFIG, b'{"compatibility":"BACKWARD"}')]
+        until(lambda: app._app._waiting == 3)
+        for client in (first, *behind):
+            client.close()
+        until(lambda: app._app._waiting == 0)
+        log.gate.set()
+        assert 200 == put(port, "FORWARD")[0]
+    assert ["NONE", "FULL", "FORWARD"] == levels(log)
 
 
 @pytest.mark.kafka

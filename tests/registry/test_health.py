@@ -11,7 +11,7 @@ import pytest
 from harness.registry import RegistryNode
 from registry.health import Health
 from registry.writer import Writer
-from storage.log import LogError
+from storage.log import LogError, LogReadOnly
 from storage.memory_log import MemoryLog
 from storage.record_json import encode
 from storage.records import ModeKey
@@ -67,9 +67,9 @@ async def test_an_idle_node_reads_on(log, health):
 
 
 async def test_an_idle_node_notices_a_dead_log(log, health):
-    """A log that fails makes the node not ready, with the log's own words, until it answers again."""
-    log.failure = LogError("no broker")
-    await until(lambda: "no broker" in (health.reason() or ""))
+    """A log that fails makes the node not ready, in words for everybody, until it answers again."""
+    log.failure = LogError("no broker at kafka.internal:9092")
+    await until(lambda: health.reason() == "the log cannot be read: the log failed or did not answer")
 
     log.failure = None
     await until(lambda: health.reason() is None)
@@ -81,6 +81,19 @@ async def test_a_log_that_hangs_is_noticed(log, health):
     await until(lambda: "not answered" in (health.reason() or ""))
 
     log.gate.set()
+    await until(lambda: health.reason() is None)
+
+
+async def test_a_log_that_becomes_read_only_is_noticed(log, health):
+    """A node that could not write is not ready, though it serves reads, until the log takes writes again."""
+
+    def refuse():
+        raise LogReadOnly("attempt to write a readonly database: /var/lib/strata.db")
+
+    log.check_writable = refuse
+    await until(lambda: health.reason() == "the log is read-only: reads are served, writes are refused")
+
+    del log.check_writable
     await until(lambda: health.reason() is None)
 
 

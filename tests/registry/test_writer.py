@@ -2,12 +2,23 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
 from registry.errors import RegistryError
-from registry.writer import Decision, Writer
-from storage.log import START, Conflict, LogCompacted, LogError, LogTimeout, Record, RecordTooLarge
+from registry.writer import DEADLINE, Decision, Writer
+from storage.log import (
+    START,
+    Conflict,
+    LogCompacted,
+    LogError,
+    LogFull,
+    LogReadOnly,
+    LogTimeout,
+    Record,
+    RecordTooLarge,
+)
 from storage.memory_log import MemoryLog
 from storage.record_json import encode
 from storage.records import ModeKey
@@ -150,26 +161,39 @@ async def test_too_large_a_record_is_found_in_its_group():
     assert {"first", "a", "c"} == set(writer.state.modes)
 
 
+ADDRESS = "postgresql+psycopg://strata@db.internal:5432/schemas: connection refused"
+
+
 @pytest.mark.parametrize(
-    ("failure", "code"), [(LogTimeout("slow"), 50002), (LogError("broken"), 50001), (RuntimeError("bug"), 500)]
+    ("failure", "code", "words"),
+    [
+        pytest.param(LogTimeout(ADDRESS), 50002, "it is not known whether it was written", id="unknown fate"),
+        pytest.param(LogError(ADDRESS), 50302, "Nothing was written: the log failed or did not answer", id="failed"),
+        pytest.param(LogFull(ADDRESS), 50001, "no space is left where the log is kept. Nothing was written", id="full"),
+        pytest.param(LogReadOnly(ADDRESS), 50001, "the log is read-only. Nothing was written", id="read-only"),
+        pytest.param(RuntimeError(ADDRESS), 500, "Internal Server Error", id="bug"),
+    ],
 )
-async def test_failing_log_is_answered_truthfully(failure, code):
-    """A log that fails gives the error of its kind, and the next write works."""
+async def test_failing_log_is_answered_truthfully(failure, code, words, caplog):
+    """The answer is that of its kind and names no address, one line of the log does, and the next write works."""
     writer = Writer(ScriptedLog(failure))
 
-    with pytest.raises(RegistryError) as caught:
+    with pytest.raises(RegistryError, match=words) as caught:
         await writer.write(put("a"))
-    assert code == caught.value.code
+    assert (code, {"Retry-After": "1"} if code == 50302 else {}) == (caught.value.code, caught.value.headers)
+    assert "db.internal" not in caught.value.message
+    assert [ADDRESS] == [record.message.split("failed: ")[1] for record in caplog.records]
+    assert [code == 500] == [bool(record.exc_info) for record in caplog.records]
     assert 0 == await writer.write(put("b"))
 
 
 async def test_races_without_end_are_given_up():
-    """A writer that loses every race answers 50002 in the end."""
+    """A writer that loses every race says in the end that nothing was written."""
     writer = Writer(ScriptedLog(*[Conflict()] * 1000))
 
-    with pytest.raises(RegistryError) as caught:
+    with pytest.raises(RegistryError, match="Nothing was written: other writers came first") as caught:
         await writer.write(put("a"))
-    assert 50002 == caught.value.code
+    assert 50302 == caught.value.code
 
 
 async def test_catch_up_that_begins_later_sees_more():
@@ -202,18 +226,187 @@ async def test_catch_up_that_begins_later_sees_more():
     assert 2 == log.reads
 
 
-async def test_read_from_a_failing_log_is_50001():
-    """A log that cannot be read makes the answer 50001, not a stale one."""
+async def test_read_from_a_failing_log_is_50301(caplog):
+    """A log that cannot be read makes the answer 50301, not a stale one; the log says why, once."""
 
     class Broken(MemoryLog):
         """Cannot be read."""
 
         def read(self, after):
-            raise LogError("no broker")
+            raise LogError(ADDRESS)
+
+    writer = Writer(Broken())
+    for _ in range(3):
+        with pytest.raises(RegistryError) as caught:
+            await writer.catch_up()
+        assert (50301, "1") == (caught.value.code, caught.value.headers["Retry-After"])
+        assert "The log cannot be read: the log failed or did not answer. Try again later" == caught.value.message
+    assert [f"the log cannot be read: {ADDRESS}"] == [record.message for record in caplog.records]
+
+
+@pytest.fixture
+def pass_time(monkeypatch):
+    """Let the clock jump: deadlines come without anybody waiting for them."""
+    passed, clock = [], time.monotonic
+    monkeypatch.setattr("time.monotonic", lambda: clock() + sum(passed))
+    return passed.append
+
+
+async def test_a_read_does_not_wait_for_ever(pass_time):
+    """A log that hangs makes the answer 50301 after a while, for each of many that wait for one read."""
+    log = StuckLog()
+    log.reads.clear()
+    writer = Writer(log)
+
+    reads = [asyncio.create_task(writer.catch_up()) for _ in range(3)]
+    await asyncio.sleep(0)
+    pass_time(31)
+    answers = await asyncio.gather(*reads, return_exceptions=True)
+    assert [50301] * 3 == [answer.code for answer in answers]
+    log.reads.set()
+    assert writer.state == await writer.catch_up()
+
+
+class StuckLog(ScriptedLog):
+    """A log whose reads hang while `reads` is clear, and its appends while `gate` is."""
+
+    def __init__(self, *failures):
+        super().__init__(*failures)
+        self.reads = threading.Event()
+        self.reads.set()
+
+    def read(self, after):
+        """Read, when it may."""
+        self.reads.wait(30)
+        return super().read(after)
+
+
+async def settled(writer):
+    """Wait until the writer has nothing left to do."""
+    if writer._writing:
+        await asyncio.wait([writer._writing])
+
+
+async def test_a_write_that_has_waited_too_long_is_never_carried_out(pass_time):
+    """A log that hangs before it is written to: nothing was written, then or when the log goes on."""
+    log = StuckLog()
+    log.reads.clear()
+    writer = Writer(log)
+
+    writes = [asyncio.create_task(writer.write(put(f"s{n}"))) for n in range(3)]
+    await asyncio.sleep(0)
+    pass_time(31)
+    refused = await asyncio.gather(*writes, return_exceptions=True)
+    assert [(50302, "1")] * 3 == [(error.code, error.headers["Retry-After"]) for error in refused]
+    log.reads.set()
+    await settled(writer)
+    assert ([], {}) == (log.appends, dict(writer.state.modes))
+    assert 0 == await writer.write(put("later"))
+
+
+async def test_a_write_that_waits_behind_a_stuck_one_is_never_carried_out(pass_time):
+    """What is in the log's hands has an unknown fate; what waits for its turn behind it has not been written."""
+    log = StuckLog()
+    writer = Writer(log)
+    await writer.write(put("before"))
+    log.gate.clear()
+    log.reached.clear()
+    first = asyncio.create_task(writer.write(put("in the log's hands")))
+    await asyncio.to_thread(log.reached.wait, 30)
+    second = asyncio.create_task(writer.write(put("behind")))
+    await asyncio.sleep(0)
+    pass_time(31)
+    answers = await asyncio.gather(first, second, return_exceptions=True)
+    assert [50002, 50302] == [error.code for error in answers]
+    assert [] == writer._waiting
+
+    log.gate.set()
+    await settled(writer)
+    assert {"before", "in the log's hands"} == set(writer.state.modes)
+
+
+async def test_a_write_whose_deadline_comes_first_is_not_begun():
+    """The deadline of the request counts, where it comes before the writer's own."""
+    log = StuckLog()
+    writer = Writer(log)
+    DEADLINE.set(0.0)
 
     with pytest.raises(RegistryError) as caught:
-        await Writer(Broken()).catch_up()
-    assert 50001 == caught.value.code
+        await writer.write(put("a"))
+    assert 50302 == caught.value.code
+    await settled(writer)
+    assert [] == log.appends
+
+
+@pytest.mark.parametrize("stuck", ["reads", "gate"])
+async def test_a_write_whose_client_has_gone_is_dropped(stuck):
+    """Before the log gets it nothing is written; afterwards it is written, and nobody is there for the answer."""
+    log = StuckLog()
+    writer = Writer(log)
+    getattr(log, stuck).clear()
+    write = asyncio.create_task(writer.write(put("a")))
+    if stuck == "gate":
+        await asyncio.to_thread(log.reached.wait, 30)
+    else:
+        await asyncio.sleep(0)
+    write.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await write
+    getattr(log, stuck).set()
+    await settled(writer)
+
+    assert ([1] if stuck == "gate" else []) == log.appends
+
+
+async def test_a_write_given_up_during_a_lost_race_is_not_tried_again(pass_time):
+    """Handed to the log, which refuses it as a Conflict after its time: its fate was unknown, and it ends there."""
+    log = StuckLog(None, Conflict())
+    writer = Writer(log)
+    await writer.write(put("before"))
+    log.gate.clear()
+    log.reached.clear()
+    first = asyncio.create_task(writer.write(put("a")))
+    await asyncio.to_thread(log.reached.wait, 30)
+    pass_time(31)
+    with pytest.raises(RegistryError) as caught:
+        await first
+    assert 50002 == caught.value.code
+    log.gate.set()
+    await settled(writer)
+
+    assert ([1, 1], {"before"}) == (log.appends, set(writer.state.modes))
+
+
+async def test_one_that_goes_between_decision_and_append_does_not_harm_its_group():
+    """The others are decided again without it: what they were decided on will not be written."""
+    log = StuckLog()
+    writer = Writer(log)
+    log.reads.clear()
+    blocker = asyncio.create_task(writer.write(lambda _state: Decision("first")))
+    await asyncio.sleep(0)
+    goes = []
+
+    def decide(state):
+        if not goes:
+            goes.append(loop.call_soon_threadsafe(going.cancel))
+            cancelled.wait(30)
+        return Decision("gone", [encode(ModeKey("gone"), "READONLY")])
+
+    async def write_until_cancelled():
+        try:
+            await writer.write(decide)
+        finally:
+            cancelled.set()
+
+    loop, cancelled = asyncio.get_running_loop(), threading.Event()
+    going = asyncio.create_task(write_until_cancelled())
+    stays = asyncio.create_task(writer.write(put("stays")))
+    await asyncio.sleep(0)
+    log.reads.set()
+
+    assert ("first", 0) == (await blocker, await stays)
+    assert {"stays"} == set(writer.state.modes)
+    assert going.cancelled()
 
 
 async def test_expensive_work_does_not_hold_up_reads_and_writes():
