@@ -201,6 +201,8 @@ class Writer:
 
     def _advance(self, base: State, state: State) -> None:
         """Publish a State made from another one; a replay may end before the offset at which it replaces a State."""
+        if self.read_failure is not None:
+            _log.info("the log can be read again")
         self.read_at, self.read_failure = time.monotonic(), None
         if state.offset > self.state.offset or self.state is base:
             self.state = state

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import create_engine, event, make_url, text
 
 from harness.postgres import Postgres
 from harness.processes import free_port
-from storage.log import START, Conflict, Entry, LogError, Record
+from storage.log import START, Conflict, Entry, LogError, LogFull, LogReadOnly, Record
 from storage.sql_log import SqlLog
 
 _POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
@@ -115,6 +115,113 @@ def test_a_locked_database_is_a_bounded_failure(sqlite_file: Path) -> None:
         other.execute("ROLLBACK")
         assert log.end() == START
         assert log.append(START, [_record("a")])[0].offset == 0
+
+
+def test_a_full_file_is_said_to_be_full(sqlite_file: Path) -> None:
+    """An append for which there is no space is refused at once as such, has written nothing, and works with space."""
+    with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log:
+        pages = [8]
+
+        @event.listens_for(log._engine, "connect")
+        def bound(connection: sqlite3.Connection, _record: object) -> None:
+            connection.execute(f"PRAGMA max_page_count={pages[0]}")
+
+        log._engine.dispose()
+        with pytest.raises(LogFull, match="disk is full"):
+            log.append(START, [Record(b"a", b"x" * 100_000)])
+        assert log.append(START, [_record("a")])[0].offset == 0
+        pages[0] = 1000
+        log._engine.dispose()
+        assert log.append(0, [Record(b"b", b"x" * 100_000)])[0].offset == 1
+
+
+class _FullAtCommit(sqlite3.Connection):
+    """A connection to a disk that is full when a commit needs it; `carried_out` says what became of the commit."""
+
+    carried_out = False
+
+    def commit(self) -> None:
+        """Fail as SQLite does, which ends the transaction."""
+        if not self.in_transaction:
+            return
+        if self.carried_out:
+            super().commit()
+        else:
+            self.rollback()
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorname = "SQLITE_FULL"
+        raise error
+
+
+class _FullAfterCommit(_FullAtCommit):
+    carried_out = True
+
+
+@pytest.mark.parametrize("connection", [_FullAtCommit, _FullAfterCommit])
+def test_a_disk_that_is_full_at_the_commit(sqlite_file: Path, connection: type[_FullAtCommit]) -> None:
+    """Whether the commit was carried out is looked up, not guessed: no append times out over a full disk."""
+    with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log:
+
+        @event.listens_for(log._engine, "do_connect")
+        def connect(_dialect: object, _record: object, _args: object, options: dict[str, object]) -> None:
+            options["factory"] = connection
+
+        log._engine.dispose()
+        if connection.carried_out:
+            assert log.append(START, [_record("a")])[0].offset == 0
+        else:
+            with pytest.raises(LogFull, match="disk is full"):
+                log.append(START, [_record("a")])
+        assert [b"a"] * connection.carried_out == [entry.key for entry in log.read(START)]
+
+
+def test_a_read_only_file(sqlite_file: Path) -> None:
+    """It is refused at the start of a node; a log that is only read, or becomes read-only, says so without writing."""
+    with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log:
+        written = log.append(START, [_record("a")])
+        log.check_writable()
+        with pytest.raises(LogReadOnly, match="readonly"):
+            SqlLog(f"sqlite:///file:{sqlite_file}?mode=ro&uri=true")
+        with closing(SqlLog(f"sqlite:///{sqlite_file}")) as reader:
+            event.listen(reader._engine, "connect", lambda connection, _: connection.execute("PRAGMA query_only=ON"))
+            reader._engine.dispose()
+            with pytest.raises(LogReadOnly, match="readonly"):
+                reader.check_writable()
+            with pytest.raises(LogReadOnly, match="readonly"):
+                reader.append(0, [_record("b")])
+            assert list(written) == list(reader.read(START))
+        log.check_writable()
+        assert 0 == log.end()
+
+
+def test_a_look_at_a_file_that_somebody_writes(sqlite_file: Path) -> None:
+    """A file that another process has locked is taken for one that can be written."""
+    with (
+        closing(SqlLog(f"sqlite:///{sqlite_file}", timeout_s=0.1)) as log,
+        closing(sqlite3.connect(sqlite_file, isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        log.check_writable()
+
+
+@pytest.mark.postgres
+def test_a_read_only_server(postgres_url: str) -> None:
+    """A standby, or a database whose transactions are read-only, serves reads and takes no writes."""
+    with closing(SqlLog(postgres_url)) as log:
+        written = log.append(START, [_record("a")])
+        log.check_writable()
+        with log._connect(write=True) as connection:
+            name = connection.execute(text("SELECT current_database()")).scalar()
+            connection.execute(text(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'))
+            connection.commit()
+        log._engine.dispose()
+        with pytest.raises(LogReadOnly):
+            log.check_writable()
+        with pytest.raises(LogReadOnly):
+            log.append(0, [_record("b")])
+        with pytest.raises(LogReadOnly):
+            SqlLog(postgres_url)
+        assert list(written) == list(log.read(START))
 
 
 def test_sqlite_is_set_to_survive_a_power_cut(sqlite_file: Path) -> None:

@@ -1,0 +1,107 @@
+"""What a service says when its log fails: the truth, what to do, and no address, user or path."""
+
+import logging
+import sqlite3
+from contextlib import closing
+
+import pytest
+from sqlalchemy import event
+
+from harness.postgres import Postgres
+from registry.settings import Settings
+from storage.sql_log import SqlLog
+
+SECRETS = ("sqlite", "strata.db", "postgresql", "psycopg", "127.0.0.1", "5432", "Errno", "/")
+REQUESTS = [
+    ("GET", "/subjects", None),
+    ("GET", "/config", None),
+    ("GET", "/schemas/ids/7", None),
+    ("POST", "/subjects/s", {"schema": '"int"'}),
+    ("POST", "/subjects/s/versions", {"schema": '"long"'}),
+    ("PUT", "/config", {"compatibility": "NONE"}),
+    ("DELETE", "/subjects/s", None),
+    ("POST", "/associations", {"resourceName": "t"}),
+]
+
+
+def check_words(answer):
+    """No answer holds what only the operator should know."""
+    assert not [word for word in SECRETS if word in answer["message"]], answer["message"]
+
+
+def answers(api):
+    """Status, code and Retry-After of every request."""
+    found = []
+    for method, path, body in REQUESTS:
+        status, answer = api.call(method, path, body)
+        check_words(answer)
+        found.append((status, answer["error_code"], api.headers.get("retry-after")))
+    return found
+
+
+READ_FAILED, NOT_WRITTEN = (503, 50301, "1"), (503, 50302, "1")
+GONE = [READ_FAILED] * 4 + [NOT_WRITTEN] * 4
+
+
+def test_a_file_that_is_gone(configured, tmp_path, caplog):
+    """Reads say that the log cannot be read, writes that nothing was written; the service's own log has a line each."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    with closing(SqlLog(f"sqlite:///{folder}/strata.db")) as log:
+        api = configured(Settings(log="memory:"), log)
+        api.placed("s", '"int"')
+        folder.rename(tmp_path / "elsewhere")
+        log._engine.dispose()
+        assert GONE == answers(api)
+        (tmp_path / "elsewhere").rename(folder)
+        assert (200, ["s"]) == api.get("/subjects")
+    lines = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(lines) <= 1 + 4
+    assert all("strata.db" in record.getMessage() and record.exc_info is None for record in lines)
+
+
+def limited(log, statement):
+    """Have every connection from now on begin with a statement."""
+
+    def begin(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute(statement)
+
+    event.listen(log._engine, "connect", begin)
+    log._engine.dispose()
+    return lambda: (event.remove(log._engine, "connect", begin), log._engine.dispose())
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        pytest.param("PRAGMA query_only=ON", "the log is read-only", id="read-only"),
+        pytest.param("PRAGMA max_page_count=1", "no space is left where the log is kept", id="full"),
+    ],
+)
+def test_a_file_that_takes_no_writes(configured, tmp_path, statement, words):
+    """Reads are served; writes say why nothing was written, and work again when they can."""
+    with closing(SqlLog(f"sqlite:///{tmp_path}/strata.db")) as log:
+        api = configured(Settings(log="memory:"), log)
+        api.placed("s", '"int"')
+        undo = limited(log, statement)
+        large = {"schema": f'{{"type":"enum","name":"E","symbols":["{"X" * 100_000}"]}}'}
+
+        status, answer = api.post("/subjects/large/versions", large)
+        assert (500, 50001) == (status, answer["error_code"])
+        assert f"Error while writing to the log: {words}. Nothing was written" == answer["message"]
+        assert (200, ["s"]) == api.get("/subjects")
+        assert (404, 40401) == (lambda found: (found[0], found[1]["error_code"]))(api.delete("/subjects/large"))
+        undo()
+        assert 200 == api.post("/subjects/large/versions", large)[0]
+
+
+@pytest.mark.postgres
+def test_a_server_that_is_gone(configured):
+    """As for a file."""
+    with Postgres() as server, closing(SqlLog(server.new_database(), timeout_s=2)) as log:
+        api = configured(Settings(log="memory:"), log)
+        api.placed("s", '"int"')
+        server.kill()
+        assert GONE == answers(api)
+        status, ready = api.get("/health/ready")
+        assert (503, "the log cannot be read: the log failed or did not answer") == (status, ready["reason"])
