@@ -358,7 +358,7 @@ class StuckLog(MemoryLog):
 def sent(port, method, path, body=b""):
     """Send a request on a connection of its own, without waiting for the answer."""
     connection = socket.create_connection(("127.0.0.1", port))
-    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     connection.sendall(head.encode() + b"\r\n\r\n" + body)
     return connection
 
