@@ -48,8 +48,9 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._limits = limits
         self._refusal: tuple[int, str] | None = None
-        self._is_open = self._in_head = self._began = False  # a message, its head, since the last data_received
-        self._head_bytes = self._chunk_bytes = 0
+        self._is_open = self._in_head = False  # between the begin and the end of a message, of its head
+        # Bytes of the last chunk, of the chunk in which the head (or the last piece of body) came, and of all since.
+        self._chunk = self._first = self._received = 0
         self._plain_head = b""
         self._is_surplus = self._lingers = False
         self._timer: asyncio.TimerHandle | None = None
@@ -80,18 +81,16 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_surplus:
             self._refuse(503, f"this node serves {self._limits.connections} connections already; try again later")
             return
-        self._began = False
+        self._chunk = len(data)
+        self._received += self._chunk
         try:
             self._feed(data)
         except httptools.HttpParserError as error:
             self._refuse(*(self._refusal or _reason(error, data)))
             return
-        if self._in_head and not self._began:
-            # The parser holds back a header that is not complete: count what came in, not what it passed on.
-            self._chunk_bytes += len(data)
-            if self._chunk_bytes > self._limits.head_bytes:
-                self._refuse(*self._too_long())
-                return
+        if self._is_open and (excess := self._excess()):
+            self._refuse(*excess)
+            return
         if self._is_open or self.cycle is None or self.cycle.response_complete:
             if self._timer is None:
                 self._timer = self.loop.call_later(self._limits.seconds, self._expire)
@@ -104,12 +103,12 @@ class HttpProtocol(HttpToolsProtocol):
 
         The parser takes such a request to end after its headers, so another parser reads them again without the offer.
         """
-        rest = memoryview(data)
+        rest: bytes | memoryview = data
         while rest:
             try:
                 self.parser.feed_data(rest)
             except httptools.HttpParserUpgrade as upgrade:
-                rest = rest[upgrade.args[0] :]
+                rest = memoryview(rest)[upgrade.args[0] :]
                 head, self._plain_head = self._plain_head, b""
                 self.parser = httptools.HttpRequestParser(self)
                 self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
@@ -132,32 +131,14 @@ class HttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
-        self._is_open = self._in_head = self._began = True
-        self._head_bytes = self._chunk_bytes = 0
-
-    def on_url(self, url: bytes) -> None:
-        """Collect the request target."""
-        self._head_bytes += len(url)
-        if self._head_bytes > self._limits.head_bytes:
-            self._stop(414, f"the request target is longer than {self._limits.head_bytes} bytes")
-        self.url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Collect a header; a trailer is counted, and dropped."""
-        self._head_bytes += len(name) + len(value) + _AROUND_A_HEADER
-        if self._head_bytes > self._limits.head_bytes:
-            self._stop(*self._too_long())
-        if not self._in_head:
-            return
-        name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        self.headers.append((name, value))
-        if len(self.headers) > self._limits.headers:
-            self._stop(431, f"there are more than {self._limits.headers} headers")
+        self._is_open = self._in_head = True
+        self._received = self._first = self._chunk
 
     def on_headers_complete(self) -> None:
         """Hand the request to the app."""
+        limits = self._limits
+        if (len(self.headers) > limits.headers or self._received > limits.head_bytes) and (excess := self._excess()):
+            self._stop(*excess)
         if self.parser.should_upgrade():
             method = self.parser.get_method()
             if method == b"CONNECT":
@@ -168,6 +149,11 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         self._in_head = False
 
+    def on_body(self, body: bytes) -> None:
+        """Hand a piece of the body to the app, which bounds it; what is left to bound here are trailers."""
+        self._received = self._first = self._chunk
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         """End the request's body."""
         if self._plain_head:
@@ -175,8 +161,22 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_open = False
         super().on_message_complete()
 
-    def _too_long(self) -> tuple[int, str]:
-        return 431, f"the request target and headers are longer than {self._limits.head_bytes} bytes"
+    def _excess(self) -> tuple[int, str] | None:
+        """Return status and reason when a head, or trailers, go beyond the limits.
+
+        The parser holds back a header that is not complete, so what came in counts as well as what it passed on.
+        """
+        limits = self._limits
+        if len(self.headers) > limits.headers:
+            return 431, f"there are more than {limits.headers} headers"
+        if self._received <= limits.head_bytes:
+            return None
+        if len(self.url) > limits.head_bytes:
+            return 414, f"the request target is longer than {limits.head_bytes} bytes"
+        size = len(self.url) + sum(len(name) + len(value) + _AROUND_A_HEADER for name, value in self.headers)
+        if max(size, self._received - self._first) > limits.head_bytes:
+            return 431, f"the request target and headers are longer than {limits.head_bytes} bytes"
+        return None
 
     def _stop(self, status: int, reason: str) -> None:
         self._refusal = status, reason
@@ -224,7 +224,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Start the next request that waits, or the keep-alive timer."""
         super().on_response_complete()
-        if self.transport.is_closing():
+        if not self.cycle.keep_alive and self.transport.is_closing():
             self._close()
 
     def timeout_keep_alive_handler(self) -> None:

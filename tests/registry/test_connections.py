@@ -89,6 +89,8 @@ REFUSED = [
     pytest.param(request()[:-2] + b"A: " + b"b" * 20_000_000, 431, id="a header without an end"),
     pytest.param(request()[:-2] + b"b" * 20_000_000, 431, id="a header's name without an end"),
     pytest.param(_CHUNKED + b"0\r\n" + b"A: b\r\n" * 1_000_000, 431, id="trailers without an end"),
+    pytest.param(_CHUNKED + b"1\r\n{\r\n0\r\nA: " + b"b" * 20_000_000, 431, id="a trailer without an end"),
+    pytest.param(_CHUNKED + b"1;a=" + b"b" * 20_000_000, 431, id="the extension of a chunk without an end"),
     pytest.param(request(f"GET /{'x' * 10_000} HTTP/1.1"), 414, id="a long target"),
     pytest.param(b"GET /" + b"x" * 20_000_000, 414, id="a target without an end"),
     pytest.param(b"GET /?" + b"x" * 20_000_000, 414, id="a query without an end"),
