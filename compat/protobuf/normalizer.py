@@ -197,19 +197,28 @@ class _Normalizer:
         return f".{known.full}" if known else name
 
     def _options(self, options: Iterable[Option], scope: str) -> tuple[Option, ...]:
-        """Custom options by their full names, the parts of one option together, everything sorted."""
-        by_name: dict[tuple[str, bool], list[Option]] = {}
+        """Return the options by name, custom ones under their full names; what stays in several statements comes last.
+
+        Recorded answers do not decide that place. A change of it changes stored texts.
+        """
+        own: list[Option] = []
+        custom: dict[str, list[Value]] = {}
         for option in options:
-            name = self._names.extension_of(option.name, scope) if option.custom else None
-            named = replace(option, name=name or option.name, value=self._value(option.value, scope))
-            by_name.setdefault((named.name, named.custom), []).append(named)
-        return tuple(option for key in sorted(by_name) for option in self._merger.merged(by_name[key]))
+            if option.custom:
+                name = self._names.extension_of(option.name, scope) or option.name
+                custom.setdefault(name, []).append(self._value(_whole(option), scope))
+            else:
+                own.append(replace(option, value=self._merger.tidy(self._value(option.value, scope))))
+        merged = [self._merger.merged(name, values) for name, values in sorted(custom.items())]
+        once = own + [option for statements in merged if len(statements) == 1 for option in statements]
+        several = [option for statements in merged if len(statements) > 1 for option in statements]
+        return (*sorted(once, key=lambda option: (option.name, option.custom)), *several)
 
     def _value(self, value: Value, scope: str) -> Value:
-        """The value with its maps in the order of their keys, extensions in full, and its numbers in one spelling."""
+        """Return the value with its maps in the order of their keys, extensions in full, numbers in one spelling."""
         if isinstance(value, MapValue):
-            entries = sorted(value.entries, key=lambda pair: pair[0])
-            return MapValue(tuple((self._key(key, scope), self._value(inner, scope)) for key, inner in entries))
+            entries = [(self._key(key, scope), self._value(inner, scope)) for key, inner in value.entries]
+            return MapValue(tuple(sorted(entries, key=lambda pair: pair[0])))
         if isinstance(value, ListValue):
             return ListValue(tuple(self._value(item, scope) for item in value.items))
         return Scalar(value.kind, _number(value.text)) if value.kind is Kind.NUMBER else value
@@ -217,6 +226,14 @@ class _Normalizer:
     def _key(self, key: str, scope: str) -> str:
         full = self._names.extension_of(key[1:-1], scope) if key.startswith("[") else None
         return f"[{full}]" if full else key
+
+
+def _whole(option: Option) -> Value:
+    """Return the value with the path that leads to it; an extension in the path stands in brackets."""
+    value = option.value
+    for part in reversed(option.path):
+        value = MapValue(((f"[{part[1:-1]}]" if part.startswith("(") else part, value),))
+    return value
 
 
 def _number(text: str) -> str:

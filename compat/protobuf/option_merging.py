@@ -1,10 +1,12 @@
-"""Several statements of one custom option as one, for `normalize`: what each says becomes a part of one map.
+"""Custom options in one spelling, for `normalize`: the statements of one option become one value.
 
-How parts of one name go together is said by the message that the option holds: messages are merged in turn, what is
-repeated becomes a list, and of other values the last one counts. Where that message is not known, it is a list.
+A dotted statement `(x).a.b = v` counts as the nested map `(x) = {a: {b: v}}`. The message of the option says how values
+of one key go together: sub-messages are merged, a singular scalar takes the last value, a repeated field collects the
+distinct values in order. Where the message is not known, the values become a list. Statements of a repeated extension
+stay apart: each adds a value.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from compat.limits import Limits
 from compat.protobuf.model import SCALARS, Field, ListValue, MapValue, Message, Option, Value, map_types
@@ -14,63 +16,73 @@ __all__ = ["OptionMerger"]
 
 
 class OptionMerger:
-    """Merges the options of one file, whose messages it looks into once."""
+    """Merge the options of one file; each message is looked into once."""
 
     def __init__(self, names: Names, limits: Limits):
         self._names = names
         self._limits = limits
         self._fields: dict[str, Mapping[str, Field]] = {}  # by the full name of their message
 
-    def merged(self, options: Sequence[Option]) -> list[Option]:
-        """Options of one full name as one, if each says only a part and the option may be given once."""
-        first = options[0]
-        field = self._names.field_of(first.name) if first.custom else None
-        if len(options) == 1 or (field is not None and field.label == "repeated"):
-            return list(options)
-        maps = [value for value in map(_whole, options) if isinstance(value, MapValue)]
-        if len(maps) < len(options):
-            return list(options)
-        message = self._type_of(field, first.name.rpartition(".")[0]) if field else None
-        return [Option(first.name, self._maps(maps, message), first.custom)]
+    def merged(self, name: str, values: Sequence[Value]) -> list[Option]:
+        """Return the custom option of a full name as one statement, or as several that cannot be merged."""
+        field = self._names.field_of(name)
+        scope = name.rpartition(".")[0]
+        if field is None:
+            is_one = all(isinstance(value, MapValue) for value in values)
+            tidy = [self._maps(values, None)] if is_one else [self.tidy(value) for value in values]
+        elif field.label == "repeated":
+            message = self._type_of(field, scope)
+            tidy = [self.tidy(value, message) for value in values]
+        else:
+            tidy = [self._values(values, field, scope)]
+        return [Option(name, value, custom=True) for value in tidy]
 
-    def _maps(self, maps: Sequence[MapValue], message: Known | None) -> MapValue:
+    def tidy(self, value: Value, message: Known | None = None) -> Value:
+        """Merge what is given several times inside a value."""
+        if isinstance(value, MapValue):
+            return self._maps((value,), message)
+        if isinstance(value, ListValue):
+            return ListValue(tuple([self.tidy(item, message) for item in value.items]))
+        return value
+
+    def _maps(self, maps: Iterable[Value], message: Known | None) -> MapValue:
+        """Merge maps key by key; the result has its keys in order."""
         self._limits.look_at_clock()
         parts: dict[str, list[Value]] = {}
         for one in maps:
-            for key, value in one.entries:
+            for key, value in one.entries if isinstance(one, MapValue) else ():
                 parts.setdefault(key, []).append(value)
-        fields = self._fields_of(message) if message else {}
-        scope = message.full if message else ""
-        return MapValue(tuple((key, self._values(parts[key], fields.get(key), scope)) for key in sorted(parts)))
+        entries: list[tuple[str, Value]] = []
+        for key in sorted(parts):
+            field, scope = self._field_of(key, message)
+            entries.append((key, self._values(parts[key], field, scope)))
+        return MapValue(tuple(entries))
 
-    def _values(self, values: list[Value], field: Field | None, scope: str) -> Value:
-        if len(values) == 1:
-            return values[0]
-        maps = [value for value in values if isinstance(value, MapValue)]
-        if field is not None and field.label != "repeated" and map_types(field.type) is None:
-            message = self._type_of(field, scope)
-            if message is None or message.is_enum:
-                return values[-1]
-            if len(maps) == len(values):
-                return self._maps(maps, message)
-        return ListValue(tuple(item for value in values for item in _items(value)))
+    def _values(self, values: Sequence[Value], field: Field | None, scope: str) -> Value:
+        """Return the one value of a field that is given several times."""
+        message = self._type_of(field, scope) if field else None
+        items = [item for value in values for item in _items(value)]
+        if field is None or field.label == "repeated" or map_types(field.type) is not None:
+            if len(values) == 1:
+                return self.tidy(values[0], message)
+            return ListValue(tuple(dict.fromkeys(self.tidy(item, message) for item in items)))
+        if items and all(isinstance(item, MapValue) for item in items):
+            return self._maps(items, message)
+        return items[-1] if items else values[-1]
 
-    def _type_of(self, field: Field, scope: str) -> Known | None:
-        """The message or enum that a field holds; None for a scalar."""
-        return None if field.type in SCALARS else self._names.type_of(field.type, scope)
-
-    def _fields_of(self, message: Known) -> Mapping[str, Field]:
+    def _field_of(self, key: str, message: Known | None) -> tuple[Field | None, str]:
+        """Return the field that a key means, and the scope of the name of its type; in brackets, an extension."""
+        if key.startswith("["):
+            return self._names.field_of(key[1:-1]), key[1:-1].rpartition(".")[0]
+        if message is None:
+            return None, ""
         if message.full not in self._fields:
             self._fields[message.full] = _fields(message)
-        return self._fields[message.full]
+        return self._fields[message.full].get(key), message.full
 
-
-def _whole(option: Option) -> Value:
-    """The value with the path that leads to it."""
-    value = option.value
-    for part in reversed(option.path):
-        value = MapValue(((part, value),))
-    return value
+    def _type_of(self, field: Field, scope: str) -> Known | None:
+        """Return the message or enum that a field holds; None for a scalar or a map."""
+        return None if field.type in SCALARS else self._names.type_of(field.type, scope)
 
 
 def _fields(message: Known) -> dict[str, Field]:

@@ -30,7 +30,7 @@ def read_option(reader: Reader, depth: int) -> Option:
     name, path, custom = _read_name(reader, depth)
     if not reader.take("="):
         raise reader.fault("expected '=' in option")
-    return Option(name, _read_value(reader, depth), custom, path)
+    return Option(name, _read_value(reader, depth - len(path)), custom, path)
 
 
 def _read_name(reader: Reader, depth: int) -> tuple[str, tuple[str, ...], bool]:
@@ -80,7 +80,7 @@ def _read_map(reader: Reader, depth: int) -> Value:
         name, path, _ = _read_name(reader, depth)
         if not reader.take(":") and reader.peek() != "{":
             raise reader.fault("expected ':' in option")
-        value = _read_value(reader, depth - 1)
+        value = _read_value(reader, depth - len(path) - 1)
         for part in reversed(path):
             value = MapValue(((part, value),))
         entries.setdefault(name, []).append(value)

@@ -161,39 +161,55 @@ OPTIONS = """
 import "google/protobuf/descriptor.proto";
 message O {
   optional S s = 1; repeated S t = 2; oneof o { S u = 3; E e = 4; } optional int32 n = 5; map<string, S> m = 6;
+  repeated int32 i = 7; extensions 10 to 20;
 }
-message S { optional int32 max = 1; optional int32 min = 2; }
+message S { optional int32 max = 1; optional int32 min = 2; extend O { optional S z = 11; } }
+extend O { optional S y = 10; }
 enum E { Y = 0; Z = 1; }
 extend google.protobuf.FileOptions { optional O o = 50000; repeated O many = 50001; optional string text = 50002; }
 """
 
 
-@pytest.mark.parametrize(
-    ("statements", "expected"),
-    [
-        pytest.param("(o).n = 1", "(o).n = 1", id="one part"),
-        pytest.param("(o).t.max = 1, (o).n = 2", "(o) = {n: 2, t: {max: 1}}", id="two parts"),
-        pytest.param("(o).s.min = 1, (o).s.max = 2", "(o) = {s: {max: 2, min: 1}}", id="message"),
-        pytest.param("(o).u.min = 1, (o) = {u {max: 2}}", "(o) = {u: {max: 2, min: 1}}", id="member of a oneof"),
-        pytest.param("(o).t.min = 1, (o).t.max = 2", "(o) = {t: [{min: 1}, {max: 2}]}", id="repeated message"),
-        pytest.param("(o).m.key = b, (o).m.key = a", "(o) = {m: [{key: b}, {key: a}]}", id="map"),
-        pytest.param("(o).n = 1, (o).n = 3, (o).n = 2", "(o) = {n: 2}", id="last number"),
-        pytest.param("(o).e = Y, (o).e = Z", "(o) = {e: Z}", id="last constant"),
-        pytest.param("(o).x = 1, (o).x = [2, 3]", "(o) = {x: [1, 2, 3]}", id="unknown field"),
-        pytest.param("(p).s.min = 1, (p).s.max = 2", "(p) = {s: [{min: 1}, {max: 2}]}", id="unknown option"),
-        pytest.param("(many).n = 1, (many).n = 2", "(many).n = 1, (many).n = 2", id="repeated option"),
-        pytest.param('(text) = "b", (text) = "a"', '(text) = "b", (text) = "a"', id="no parts"),
-    ],
-)
+PARTS = {
+    "one part": ("(o).n = 1", "(o) = {n: 1}"),
+    "a part of a part": ("(o).s.max = 1", "(o) = {s: {max: 1}}"),
+    "two parts": ("(o).t.max = 1, (o).n = 2", "(o) = {n: 2, t: {max: 1}}"),
+    "message": ("(o).s.min = 1, (o).s.max = 2", "(o) = {s: {max: 2, min: 1}}"),
+    "whole and part": ("(o) = {n: 1, s {max: 1}}, (o).s.min = 2", "(o) = {n: 1, s: {max: 1, min: 2}}"),
+    "message twice in braces": ("(o) = {s {min: 1} s {max: 2}}", "(o) = {s: {max: 2, min: 1}}"),
+    "member of a oneof": ("(o).u.min = 1, (o) = {u {max: 2}}", "(o) = {u: {max: 2, min: 1}}"),
+    "repeated message": ("(o).t.min = 1, (o).t.max = 2", "(o) = {t: [{min: 1}, {max: 2}]}"),
+    "equal items": ("(o).t.min = 1, (o).t.min = 2, (o).t.min = 1", "(o) = {t: [{min: 1}, {min: 2}]}"),
+    "equal items in another spelling": ("(o).i = 0x1, (o).i = 01, (o).i = 1", "(o) = {i: [0x1, 1]}"),
+    "one item": ("(o).i = 1", "(o) = {i: 1}"),
+    "list of one statement": ("(o).i = [2, 1, 2]", "(o) = {i: [2, 1, 2]}"),
+    "map": ("(o).m.key = b, (o).m.key = a", "(o) = {m: [{key: b}, {key: a}]}"),
+    "last number": ("(o).n = 1, (o).n = 3, (o).n = 2", "(o) = {n: 2}"),
+    "last constant": ("(o).e = Y, (o).e = Z", "(o) = {e: Z}"),
+    "unknown field": ("(o).x = 1, (o).x = [2, 3]", "(o) = {x: [1, 2, 3]}"),
+    "unknown option": ("(p).s.min = 1, (p).s.max = 2", "(p) = {s: [{min: 1}, {max: 2}]}"),
+    "unknown option without parts": ("(p) = 2, (p) = 1", "(p) = 2, (p) = 1"),
+    "repeated option": ("(many).n = 2, (many).n = 1", "(many) = {n: 2}, (many) = {n: 1}"),
+    "repeated option after others": ('(many) = {}, (text) = "", (many) = {}', '(text) = "", (many) = {}, (many) = {}'),
+    "repeated option once": ('(text) = "", (many).n = 1', '(many) = {n: 1}, (text) = ""'),
+    "last string": ('(text) = "b", (text) = "a"', '(text) = "a"'),
+    "extension in the path": ("(o).[y].max = 1, (o).(.y).min = 2", "(o) = {[y]: {max: 1, min: 2}}"),
+    "extension in a message": ("(o).[S.z].min = 1, (o) = {[S.z] {max: 2}}", "(o) = {[S.z]: {max: 2, min: 1}}"),
+    "unknown extension": ("(o).[x].min = 1, (o).[x].max = 2", "(o) = {[x]: [{min: 1}, {max: 2}]}"),
+}
+
+
+@pytest.mark.parametrize(("statements", "expected"), PARTS.values(), ids=PARTS.keys())
 def test_parts_of_one_option(statements, expected):
-    """The parts of an option are put together, as the message that it holds says."""
+    """The statements of one option are merged as its message says, and merging them again changes nothing."""
 
     def text(options):
         return OPTIONS + "".join(f"option ({option};" for option in options.removeprefix("(").split(", ("))
 
-    assert _file_options(normalize(parse(text(statements), strict=True))) == _file_options(
-        parse(text(expected), strict=True).canonical
-    )
+    normalized = normalize(parse(text(statements), strict=True))
+
+    assert _file_options(parse(text(expected), strict=True).canonical) == _file_options(normalized)
+    assert normalized == normalize(parse(normalized, strict=True))
 
 
 def _file_options(text):
@@ -231,12 +247,12 @@ def test_what_is_no_entry_of_a_map_is_not_folded(tags):
 
 
 def test_extensions_inside_an_option():
-    """An extension that a value names in brackets is named in full; what is not known stays as it is."""
+    """An extension in brackets gets its full name, and the last of its values; an unknown name stays as it is."""
     text = """package p; message O { extensions 1 to 9; message I { extend O { optional int32 x = 1; } } }
     message A { option (o) = { [I.x]: 1, [O.I.x]: 2, [.p.O.I.x]: 3, [y]: { [p.O.I.x]: 4 } }; }"""
     normalized = normalize(parse(text, strict=True))
 
-    assert ["[p.O.I.x]: 3", "[I.x]: 1", "[p.O.I.x]: 2", "[y]: {", "[p.O.I.x]: 4"] == [
+    assert ["[I.x]: 1", "[p.O.I.x]: 3", "[y]: {", "[p.O.I.x]: 4"] == [
         line.strip(" ,") for line in normalized.splitlines() if "[" in line
     ]
 
