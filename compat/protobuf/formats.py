@@ -1,4 +1,4 @@
-"""The forms in which `format=` gives a stored schema."""
+"""The forms in which `format=` returns a stored schema."""
 
 import base64
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ __all__ = ["ignore_extensions", "serialized"]
 
 
 def serialized(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """The descriptor of the file, in base64."""
+    """Return the descriptor of the file, in base64."""
     descriptor = file_to_descriptor(schema.file, schema.names, limits)
     return base64.b64encode(descriptor.SerializeToString(deterministic=True)).decode()
 
 
 def ignore_extensions(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """The text without custom options, and without the `extend` blocks that would define some."""
+    """Return the text without custom options, `extend` blocks and ranges for extensions."""
     limits.look_at_clock()
     return print_file(_file(schema.file))
 
@@ -60,7 +60,7 @@ def _message(message: Message) -> Message:
         groups=tuple(map(_group, message.groups)),
         types=tuple(map(_definition, message.types)),
         options=_own(message.options),
-        extensions=tuple(replace(extensions, options=_own(extensions.options)) for extensions in message.extensions),
+        extensions=(),
         extends=(),
     )
 

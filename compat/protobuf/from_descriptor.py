@@ -60,7 +60,7 @@ _SYNTAXES: Final[Mapping[str, str | None]] = {"": None, "proto2": "proto2", "pro
 def file_from_descriptor(descriptor: FileDescriptorProto) -> File:
     """The tree of a descriptor."""
     if descriptor.syntax not in _SYNTAXES:
-        raise SchemaParseError(f"syntax {descriptor.syntax[:60]!r} is not currently supported")
+        raise SchemaParseError(f"The descriptor has the syntax {descriptor.syntax[:60]!r}; expected proto2 or proto3")
     is_proto3 = descriptor.syntax == "proto3"
     public, weak = set(descriptor.public_dependency), set(descriptor.weak_dependency)
     paths = list(enumerate(descriptor.dependency))

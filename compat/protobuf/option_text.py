@@ -14,22 +14,22 @@ _WORDS: Final[Mapping[str, Kind]] = {"true": Kind.BOOLEAN, "false": Kind.BOOLEAN
 
 
 def read_options(reader: Reader, depth: int) -> tuple[Option, ...]:
-    """The options in brackets, if there are any."""
+    """Read the options in brackets, if there are any."""
     if not reader.take("["):
         return ()
     options = [read_option(reader, depth)]
     while not reader.take("]"):
         if not reader.take(","):
-            raise reader.fault("Expected ',' or ']'")
+            raise reader.fault("',' or ']' is missing after an option")
         options.append(read_option(reader, depth))
     return tuple(options)
 
 
 def read_option(reader: Reader, depth: int) -> Option:
-    """`name = value`, of which the value may be nested so deep."""
+    """Read `name = value`, with a value of at most this depth."""
     name, path, custom = _read_name(reader, depth)
     if not reader.take("="):
-        raise reader.fault("expected '=' in option")
+        raise reader.fault(f"'=' is missing after the option name {'.'.join((name, *path))[:60]}")
     return Option(name, _read_value(reader, depth - len(path)), custom, path)
 
 
@@ -68,18 +68,18 @@ def _read_list(reader: Reader, depth: int) -> Value:
     while not reader.take("]"):
         items.append(_read_value(reader, depth - 1))
         if not reader.take(",") and reader.peek() != "]":
-            raise reader.fault("expected ',' or ']'")
+            raise reader.fault("',' or ']' is missing in a list")
     return ListValue(tuple(items))
 
 
 def _read_map(reader: Reader, depth: int) -> Value:
-    """Entries with or without a colon before a brace, with commas, semicolons or none; a repeated key makes a list."""
+    """Read entries; a key twice makes a list. The colon before a brace and the comma or semicolon may be left out."""
     reader.require("{")
     entries: dict[str, list[Value]] = {}
     while not reader.take("}"):
         name, path, _ = _read_name(reader, depth)
         if not reader.take(":") and reader.peek() != "{":
-            raise reader.fault("expected ':' in option")
+            raise reader.fault(f"':' or a value in braces is missing after the key {name[:60]}")
         value = _read_value(reader, depth - len(path) - 1)
         for part in reversed(path):
             value = MapValue(((part, value),))

@@ -1,9 +1,9 @@
 """From text, or a descriptor in base64, to a schema.
 
-What the names in a file mean is looked up only so far as the reference does: the types of fields, of extension
-fields, of what is extended and of methods must be known; the types of map values need not, nor need imports be found.
-Stored schemas are read in the same way as new ones, except that unknown names are let pass, and that they may be
-empty: normalized, a file that says nothing but `proto2` is.
+As in the reference, the types of fields, extension fields, extended messages and methods must be known, and the last
+two cannot be scalars. The types of map values may be unknown, and imports may lead nowhere. Stored schemas are read in
+the same way as new ones, except that names may be unknown and the text may be empty, as the normal form of a file that
+holds only `syntax = "proto2"` is.
 """
 
 import base64
@@ -37,7 +37,7 @@ def parse(
     """Read a schema; strict for a new one, lenient for one that is stored already."""
     try:
         if strict and not text.strip():
-            raise SchemaParseError("Empty schema")
+            raise SchemaParseError("The schema is empty; expected a .proto file or a descriptor in base64")
         check_references(references, limits)
         imports: dict[str, File] = {}
         for reference in references:
@@ -77,7 +77,7 @@ def _read(text: str, imports: Mapping[str, File], limits: Limits) -> File:
     except OutOfTime:
         raise
     except SchemaParseError as error:
-        raise SchemaParseError(f"The descriptor holds what no .proto file can say: {error}") from None
+        raise SchemaParseError(f"The descriptor cannot be written as a .proto file: {error}") from None
     return file
 
 
@@ -93,6 +93,8 @@ def _from_base64(text: str, imports: Mapping[str, File]) -> File | None:
 
 
 class _Check:
+    """Look up the types that must be known."""
+
     def __init__(self, names: Names, limits: Limits):
         self._names = names
         self._limits = limits
@@ -105,8 +107,8 @@ class _Check:
             self._extend(extend, scope)
         for service in file.services:
             for rpc in service.rpcs:
-                self._type(rpc.request, scope)
-                self._type(rpc.response, scope)
+                self._named(rpc.request, scope, f"request of method {service.name}.{rpc.name}")
+                self._named(rpc.response, scope, f"response of method {service.name}.{rpc.name}")
 
     def _message(self, message: Message, scope: str) -> None:
         for field in () if is_map_entry(message) else _fields(message):
@@ -117,26 +119,35 @@ class _Check:
             self._message(nested, inside(scope, nested.name))
 
     def _extend(self, extend: Extend, scope: str) -> None:
-        self._type(extend.name, scope)
+        self._named(extend.name, scope, "extend block")
         for field in extend.fields:
             self._field(field, scope)
 
     def _field(self, field: Field, scope: str) -> None:
+        place = f"field {inside(scope, field.name)}"
         if not is_readable_default(field):
-            raise SchemaParseError(f"The default of {field.type[:60]} field {field.name[:60]} is no word")
+            raise _fault(f"A default of {field.type[:60]} must be one word of letters, digits, '_', '-' and '.'", place)
         types = map_types(field.type)
-        if types is None:
-            self._type(field.type, scope)
+        if types is None and field.type not in SCALARS:
+            self._named(field.type, scope, place)
         while types is not None:
             key, value = types
             if key not in _MAP_KEYS:
-                raise SchemaParseError(f"map key must be non-byte, non-floating point scalar: {key[:200]}")
+                raise _fault(f"The key of a map is an integer, a bool or a string, not {key[:200]}", place)
             types = map_types(value)
 
-    def _type(self, name: str, scope: str) -> None:
+    def _named(self, name: str, scope: str, place: str) -> None:
+        """Raise for the name of a message or enum that is not known."""
         self._limits.look_at_clock()
-        if name not in SCALARS and self._names.type_of(name, scope) is None:
-            raise SchemaParseError(f"Could not resolve type: {name[:200]}")
+        if self._names.type_of(name, scope) is not None:
+            return
+        if name in SCALARS or map_types(name) is not None:
+            raise _fault(f"Expected a message, got {name[:200]}", place)
+        raise _fault(f"Unknown type {name[:200]}; define it, or refer to the schema that defines it", place)
+
+
+def _fault(message: str, place: str) -> SchemaParseError:
+    return SchemaParseError(f"{message} ({place[:200]})")
 
 
 def _fields(message: Message) -> Iterator[Field]:

@@ -1,7 +1,8 @@
 """Characters to words, the way the reference's parser reads them.
 
 There is no separate list of tokens: what counts as a word depends on the place. Each regular expression is one
-character class, so none can go back and forth over its input. Line and column are counted only when a fault is told.
+character class, so it cannot backtrack. Line and column are counted only for an error. The texts of errors are our own:
+clients do not compare them.
 """
 
 import re
@@ -23,6 +24,8 @@ _HEX: Final = re.compile(r"[0-9A-Fa-f]{1,2}")
 _OCTAL: Final = re.compile(r"[0-7]{1,3}")
 _CLOSING: Final = {"(": ")", "[": "]"}
 _LONGEST_SHOWN: Final = 60
+_ENDS_EARLY: Final = "The text ends too early; a closing brace, bracket or quote, or a semicolon is missing"
+_SINGLE_SLASH: Final = "A comment begins with '//' or '/*', not with '/' alone"
 
 
 class Reader:
@@ -38,22 +41,22 @@ class Reader:
         return self._at
 
     def fault(self, message: str, position: int | None = None) -> SchemaParseError:
-        """An error that tells line and column."""
+        """Return an error that names line and column."""
         at = min(self._at if position is None else position, len(self._text))
         line = self._text.count("\n", 0, at) + 1
         column = at - self._text.rfind("\n", 0, at)
-        return SchemaParseError(f"Syntax error in :{line}:{column}: {message}")
+        return SchemaParseError(f"{message} (line {line}, column {column})")
 
     def at_end(self) -> bool:
-        """Whether nothing but space and comments is left."""
+        """Return whether only space and comments are left."""
         self._skip()
         return self._at == len(self._text)
 
     def peek(self) -> str:
-        """The next character that is neither space nor comment."""
+        """Return the next character that is neither space nor comment."""
         self._skip()
         if self._at >= len(self._text):
-            raise self.fault("unexpected end of file")
+            raise self.fault(_ENDS_EARLY)
         return self._text[self._at]
 
     def take(self, character: str) -> bool:
@@ -66,64 +69,63 @@ class Reader:
     def require(self, character: str) -> None:
         """Read the character, which has to be the next one."""
         if not self.take(character):
-            found = self._text[self._at]
-            self._at += 1
-            raise self.fault(f"expected '{character}' but was '{found}'")
+            raise self.fault(f"'{character}' is missing before '{self._text[self._at]}'")
 
     def word(self, *, leading_digit: bool = True, dots: bool = True) -> str:
-        """Letters, digits, underscores, hyphens and dots."""
+        """Read letters, digits, underscores, hyphens and dots."""
         self._skip()
         start = self._at
         end = self._end(_WORD if dots else _PART)
         if start == end:
-            raise self.fault("expected a word")
+            found = repr(self._text[start]) if start < len(self._text) else "the end of the text"
+            raise self.fault(f"Expected a name or a number, got {found}")
         if not leading_digit and self._text[start] in "0123456789":
-            raise self.fault("field and constant names cannot start with a digit", start)
+            raise self.fault("The name of a field or constant must begin with a letter or '_', not with a digit", start)
         self._at = end
         return self._text[start:end]
 
     def name(self, *, leading_digit: bool = True, dots: bool = True) -> str:
-        """A word that may stand in parentheses or brackets, where it may always have dots."""
+        """Read a word that may stand in parentheses or brackets, where it may always have dots."""
         closing = _CLOSING.get(self.peek())
         if closing is None:
             return self.word(leading_digit=leading_digit, dots=dots)
         self._at += 1
         word = self.word(leading_digit=leading_digit)
         if not self.take(closing):
-            raise self.fault(f"expected '{closing}'")
+            raise self.fault(f"'{closing}' is missing after {word[:_LONGEST_SHOWN]}")
         return word
 
     def integer(self) -> int:
-        """A whole number of 32 bits; a leading zero does not make it octal."""
+        """Read a whole number of 32 bits; a leading zero does not make it octal."""
         word = self.word()
         if word[:2] in ("0x", "0X"):
             return self.as_integer(word[2:], 16)
         return self.as_integer(word)
 
     def as_integer(self, digits: str, base: int = 10) -> int:
-        """The number of 32 bits that a word means."""
+        """Return the number of 32 bits that a word means."""
         number = int(digits, base) if _DIGITS[base].fullmatch(digits) else None
         if number is None or not -(2**31) <= number < 2**31:
-            raise self.fault(f"expected an integer but was {digits[:_LONGEST_SHOWN]}")
+            raise self.fault(f"{digits[:_LONGEST_SHOWN]} is not a whole number of 32 bits")
         return number
 
     def literal(self) -> str:
-        """One or several literals in quotes, which count as one."""
+        """Read one or several literals in quotes, which count as one."""
         if self.peek() not in "\"'":
-            raise self.fault("expected a quoted string")
+            raise self.fault("Expected a text in quotes")
         parts: list[str] = []
         while self.peek() in "\"'":
-            quote = self._text[self._at]
             self._at += 1
-            self._inside_quotes(quote, parts)
+            self._inside_quotes(self._text[self._at - 1], parts)
         return "".join(parts)
 
     def _inside_quotes(self, quote: str, parts: list[str]) -> None:
+        opening = self._at - 1
         while True:
             start, self._at = self._at, self._end(_PLAIN)
             parts.append(self._text[start : self._at])
             if self._at >= len(self._text):
-                raise self.fault("unterminated string")
+                raise self.fault("A text in quotes is not closed", opening)
             character = self._text[self._at]
             self._at += 1
             if character == quote:
@@ -132,7 +134,7 @@ class Reader:
 
     def _escape(self) -> str:
         if self._at >= len(self._text):
-            raise self.fault("unexpected end of file")
+            raise self.fault(_ENDS_EARLY)
         character = self._text[self._at]
         if character in "01234567":
             return self._numeric(_OCTAL, 8)
@@ -144,27 +146,29 @@ class Reader:
     def _numeric(self, pattern: re.Pattern[str], base: int) -> str:
         found = pattern.match(self._text, self._at)
         if found is None:
-            raise self.fault("expected a digit after \\x or \\X")
+            raise self.fault("\\x needs one or two hexadecimal digits")
         self._at = found.end()
         return chr(int(found.group(), base))
 
     def trailing_comment(self) -> None:
         """Read a comment that follows a declaration on its line; a block comment must be the last on that line.
 
-        After all but blanks the text must not end, for the reference looks for a comment there.
+        The text must not end here, not even after blanks: the reference looks for a comment.
         """
         self._at = self._end(_BLANKS)
-        if self._at < len(self._text) and self._text[self._at] != "/":
+        if self._at >= len(self._text):
+            raise self.fault("The text ends right after a statement; add a line break, or the '}' that is missing")
+        if self._text[self._at] != "/":
             return
         if not self._text.startswith(("//", "/*"), self._at):
-            raise self.fault("expected '//' or '/*'")
+            raise self.fault(_SINGLE_SLASH)
         is_block = self._text[self._at + 1] == "*"
         self._comment()
         if not is_block:
             return
         self._at = self._end(_BLANKS)
         if self._at < len(self._text) and self._text[self._at] != "\n":
-            raise self.fault("no syntax may follow trailing comment")
+            raise self.fault("A block comment after a statement must end its line; move what follows to the next line")
 
     def _skip(self) -> None:
         text, size = self._text, len(self._text)
@@ -181,10 +185,10 @@ class Reader:
         elif self._text.startswith("/*", self._at):
             end = self._text.find("*/", self._at + 2)
             if end < 0:
-                raise self.fault("unterminated comment")
+                raise self.fault("A comment is not closed; '*/' is missing")
             self._at = end + 2
         else:
-            raise self.fault("unexpected '/'")
+            raise self.fault(_SINGLE_SLASH)
 
     def _end(self, pattern: re.Pattern[str]) -> int:
         found = pattern.match(self._text, self._at)

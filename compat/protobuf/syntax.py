@@ -43,7 +43,7 @@ _PartT = TypeVar("_PartT")
 
 
 def read_file(text: str, limits: Limits) -> File:
-    """Read a .proto file; only what can be told without looking up names is checked."""
+    """Read a .proto file; check only what needs no look-up of names."""
     if len(text) > limits.text:
         raise SchemaParseError(f"A schema of {len(text)} characters, more than the {limits.text} allowed")
     return _FileReader(text, limits).read()
@@ -51,7 +51,7 @@ def read_file(text: str, limits: Limits) -> File:
 
 @dataclass
 class _Parts:
-    """What the declarations of one body have been read into, by their kind."""
+    """The declarations of one body, by their kind."""
 
     found: dict[type, list[object]] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ class _FileReader:
     def _define(self, known: dict[str, _PartT], part: _PartT) -> None:
         name = getattr(part, "name", "")
         if name in known:
-            raise self._reader.fault(f"{name} is already defined")
+            raise self._reader.fault(f"{name[:60]} is defined twice; give one of the two another name")
         known[name] = part
 
     def _declaration(self, context: str) -> object:
@@ -111,7 +111,7 @@ class _FileReader:
         self._limits.look_at_clock()
         self._indentation += 2 * self._depth
         if self._indentation > self._limits.text:
-            raise self._reader.fault(f"Printed, it has more than the {self._limits.text} characters allowed")
+            raise self._reader.fault(f"Printed, the schema has more than the {self._limits.text} characters allowed")
         reader = self._reader
         if reader.take(";"):
             return None
@@ -132,14 +132,15 @@ class _FileReader:
         if context == _ENUM:
             return self._constant(word)
         if word == "edition" and context == _FILE:
-            raise reader.fault("edition is not currently supported")
-        raise reader.fault(f"unexpected label: {word[:60]}", start)
+            raise reader.fault(
+                'Editions are not supported; write syntax = "proto3" or syntax = "proto2" instead', start
+            )
+        expected = ", ".join(sorted((*_STATEMENTS[context], "option")))
+        raise reader.fault(f"{word[:60]} does not begin a statement here; expected {expected}", start)
 
     def _body(self, context: str) -> _Parts:
         """The declarations between braces."""
-        self._depth += 1
-        if self._depth > self._limits.depth:
-            raise self._reader.fault(f"Messages are nested more than {self._limits.depth} deep")
+        self._enter()
         parts = _Parts()
         while not self._reader.take("}"):
             parts.add(self._declaration(context))
@@ -149,13 +150,13 @@ class _FileReader:
     def _read_syntax(self) -> None:
         reader = self._reader
         if self._syntax is not None:
-            raise reader.fault("too many syntax definitions", self._start)
+            raise reader.fault("The syntax is given twice; remove one of the two statements", self._start)
         reader.require("=")
         if self._declarations != 1:
-            raise reader.fault("'syntax' element must be the first declaration in a file", self._start)
+            raise reader.fault("Move the syntax statement to the beginning of the file", self._start)
         syntax = reader.literal()
         if syntax not in _SYNTAXES:
-            raise reader.fault(f"unexpected syntax: {syntax[:60]}", self._start)
+            raise reader.fault(f'Unknown syntax "{syntax[:60]}"; expected "proto2" or "proto3"', self._start)
         self._syntax = syntax
         reader.require(";")
 
@@ -167,7 +168,7 @@ class _FileReader:
         reader = self._reader
         modifier = "" if reader.peek() in "\"'" else reader.word()
         if modifier not in self._imports:
-            raise reader.fault("expected quoted string", self._start)
+            raise reader.fault("An import needs a path in quotes; only public or weak may come before it", self._start)
         self._imports[modifier].append(_plain_path(reader.literal()))
         reader.require(";")
 
@@ -212,7 +213,7 @@ class _FileReader:
         name = reader.name()
         request, request_streams = self._rpc_type()
         if reader.word() != "returns":
-            raise reader.fault("expected 'returns'", self._start)
+            raise reader.fault(f"Method {name[:60]} has no response type; add returns (Type)", self._start)
         response, response_streams = self._rpc_type()
         options: tuple[Option, ...] = ()
         if reader.take("{"):
@@ -249,13 +250,17 @@ class _FileReader:
     def _labelled(self, word: str, start: int) -> Field | Group:
         reader = self._reader
         if word == "required" and self._syntax == "proto3":
-            raise reader.fault("'required' label forbidden in proto3 field declarations", start)
+            raise reader.fault("In proto3 a field cannot be required; remove the word", start)
         label = word if word in _LABELS else None
         if label is None and self._syntax != "proto3" and not (word == "map" and reader.peek() == "<"):
-            raise reader.fault(f"unexpected label: {word[:60]}", start)
+            raise reader.fault(
+                "A field needs optional, required or repeated in front, "
+                f'unless the file begins with syntax = "proto3"; got {word[:60]}',
+                start,
+            )
         type_name = self._data_type() if label else self._data_type(word)
         if label and type_name.startswith("map<"):
-            raise reader.fault("'map' type cannot have label", start)
+            raise reader.fault(f"A map cannot be {label}; remove the word", start)
         return self._group(label) if type_name == "group" else self._field(label, type_name)
 
     def _field(self, label: str | None, type_name: str) -> Field:
@@ -264,9 +269,11 @@ class _FileReader:
         name = reader.name(leading_digit=False)
         reader.require("=")
         tag = reader.integer()
+        reader.peek()
+        start = reader.position
         options = read_options(reader, self._depth_left())
-        default, options = _strip(reader, "default", options)
-        json_name, options = _strip(reader, "json_name", options)
+        default, options = _strip(reader, start, "default", options)
+        json_name, options = _strip(reader, start, "json_name", options)
         reader.require(";")
         reader.trailing_comment()
         return Field(label, type_name, name, tag, options, default, json_name)
@@ -278,14 +285,14 @@ class _FileReader:
         reader.require("=")
         tag = reader.integer()
         reader.require("{")
-        self._depth += 1
+        self._enter()
         fields: list[Field] = []
         while not reader.take("}"):
             reader.peek()
             start = reader.position
-            part = self._labelled(reader.word(), start) if self._depth <= self._limits.depth else None
+            part = self._labelled(reader.word(), start)
             if not isinstance(part, Field):
-                raise reader.fault("expected field declaration")
+                raise reader.fault("A group may hold only fields, not another group", start)
             fields.append(part)
         self._depth -= 1
         return Group(label, name, tag, tuple(fields))
@@ -297,9 +304,7 @@ class _FileReader:
             while reader.take("."):
                 word += f".{reader.word()}"
             return word
-        self._depth += 1
-        if self._depth > self._limits.depth:
-            raise reader.fault("A map is nested too deeply")
+        self._enter()
         reader.require("<")
         key = self._data_type()
         reader.require(",")
@@ -317,7 +322,7 @@ class _FileReader:
             if reader.take(";"):
                 break
             if not reader.take(","):
-                raise reader.fault("expected ',' or ';'")
+                raise reader.fault("',' or ';' is missing after a tag, range or name")
         reader.trailing_comment()
         return Reserved(tuple(values))
 
@@ -334,7 +339,7 @@ class _FileReader:
             if reader.take(";"):
                 return Extensions(tuple(values))
             if not reader.take(","):
-                raise reader.fault("expected ',' or ';'")
+                raise reader.fault("',' or ';' is missing after a tag, range or name")
 
     def _tags(self, ends: str) -> int | Range:
         """`5` or `5 to 7` or `5 to max`."""
@@ -343,7 +348,7 @@ class _FileReader:
         if reader.peek() in ends:
             return first
         if reader.word() != "to":
-            raise reader.fault(f"expected one of {ends!r} or 'to'")
+            raise reader.fault("After the first number of a range comes 'to'")
         word = reader.word()
         if word == "max":
             return first, LARGEST_TAG
@@ -359,8 +364,13 @@ class _FileReader:
         reader.trailing_comment()
         return Constant(name, tag, options)
 
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > self._limits.depth:
+            raise self._reader.fault(f"Messages and maps are nested more than {self._limits.depth} deep")
+
     def _depth_left(self) -> int:
-        """Messages and values of options share one depth, for whoever walks the tree walks through both."""
+        """Return the depth left for values of options: they share one bound with messages."""
         return self._limits.depth - self._depth
 
     def _count(self, what: str) -> None:
@@ -393,19 +403,19 @@ _STATEMENTS: Final[Mapping[str, Mapping[str, _Statement]]] = {
 
 
 def _plain_path(path: str) -> str:
-    """A path with single slashes and without dots that mean the same folder; of an empty one a dot is left."""
+    """Return a path with single slashes and without dots that mean the same folder; a dot for an empty path."""
     path = path.replace("\\", "/")
     root = "/" if path.startswith("/") else ""
     parts = (part for part in path.split("/") if part not in ("", "."))
     return root + "/".join(dropwhile("..".__eq__, parts) if root else parts) or "."
 
 
-def _strip(reader: Reader, name: str, options: tuple[Option, ...]) -> tuple[str | None, tuple[Option, ...]]:
-    """Take out what is written as an option but is an attribute of the field; the last one counts."""
+def _strip(reader: Reader, start: int, name: str, options: tuple[Option, ...]) -> tuple[str | None, tuple[Option, ...]]:
+    """Take out an attribute of the field that is written as an option; the last one counts."""
     found = [option for option in options if option.name == name]
     if not found:
         return None, options
     value = found[-1].value
     if not isinstance(value, Scalar) or found[-1].path:
-        raise reader.fault(f"{name} is no single value")
+        raise reader.fault(f"{name} takes a single value, not a list or a map", start)
     return value.text, tuple(option for option in options if option.name != name)

@@ -2,7 +2,8 @@
 
 It is the reference's, not protoc's: the file is called `default`, type names stand as they are written, members of
 oneofs come before the other fields, entries of maps after the other nested messages, and a field without a label has
-none. Of custom options only Confluent's own metadata is part of it. Clients link it, with the referenced files beside.
+none. A method says of both directions whether they stream, also where they do not. Of custom options only Confluent's
+own metadata is part of it. Clients link it, with the referenced files beside.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -207,11 +208,13 @@ class _Writer:
     def _service(self, service: Service, target: ServiceDescriptorProto, scope: str) -> None:
         target.name = service.name
         for rpc in service.rpcs:
-            method = target.method.add(name=rpc.name, input_type=rpc.request, output_type=rpc.response)
-            if rpc.request_streams:
-                method.client_streaming = True
-            if rpc.response_streams:
-                method.server_streaming = True
+            method = target.method.add(
+                name=rpc.name,
+                input_type=rpc.request,
+                output_type=rpc.response,
+                client_streaming=rpc.request_streams,
+                server_streaming=rpc.response_streams,
+            )
             self._options(rpc.options, method, scope)
         self._options(service.options, target, scope)
 

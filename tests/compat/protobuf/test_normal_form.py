@@ -41,12 +41,16 @@ SCALARS = {
     "es": st.lists(st.sampled_from(["Z", "Y"]), min_size=1, max_size=2, unique=True),
     "[p.outer]": st.lists(st.integers(0, 3).map(str), min_size=1, max_size=3, unique=True),
 }
+
+
+def _few(values):
+    return st.lists(values, min_size=1, max_size=2, unique_by=str)
+
+
 # Values of V: maps of fields to words, lists of words, maps, and lists of maps.
 VALUES = st.recursive(
     st.fixed_dictionaries({}, optional=SCALARS),
-    lambda inner: st.fixed_dictionaries(
-        {}, optional={**SCALARS, "v": inner, "[p.V.inner]": inner, "vs": st.lists(inner, min_size=1, max_size=2, unique_by=str)}
-    ),
+    lambda inner: st.fixed_dictionaries({}, optional={**SCALARS, "v": inner, "[p.V.inner]": inner, "vs": _few(inner)}),
     max_leaves=6,
 )
 HEAD = 'syntax = "proto2"; package q; import "declared.proto"; '
@@ -114,7 +118,7 @@ STEADY = settings(
 @STEADY
 @given(options=_options())
 def test_the_normal_form_means_the_same(folder, options):
-    """protoc takes the statements and their normal form for the same options."""
+    """The statements and their normal form are the same options to protoc."""
     text = HEAD + "".join(statement for statements in options for statement in statements)
 
     assert _meaning(folder, text) == _meaning(folder, normalize(_parsed(text)))

@@ -1,6 +1,9 @@
 """Canonical and normalized text, equivalence, and the texts of `format=`."""
 
+import base64
+
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from compat.formats import FORMATS
 from compat.protobuf.equivalence import equivalent
@@ -264,9 +267,26 @@ def test_texts_of_format():
 
 
 def test_ignore_extensions():
-    """Custom options and `extend` are left out, ranges for extensions stay."""
+    """Custom options, `extend` blocks and ranges for extensions are left out."""
     schema = parse(TEXT, strict=True)
     text = FORMATS[SchemaFormat.PROTOBUF].printed_as["ignore_extensions"](schema)
 
     assert "weight" not in text
-    assert "extensions 200 to max, 100;" in text
+    assert "exten" not in text
+    assert "reserved 7 to max, -3;" in text
+
+
+@pytest.mark.parametrize("request_streams", [False, True])
+@pytest.mark.parametrize("response_streams", [False, True])
+def test_streams_of_methods(request_streams, response_streams):
+    """Both directions of a method are written out, and read back to the same schema."""
+    types = [f"({'stream ' if streams else ''}A)" for streams in (request_streams, response_streams)]
+    schema = parse(f"message A {{}} service S {{ rpc F{types[0]} returns {types[1]}; }}", strict=True)
+    descriptor = FileDescriptorProto.FromString(base64.b64decode(serialized(schema)))
+    (method,) = descriptor.service[0].method
+
+    assert ["name", "input_type", "output_type", "client_streaming", "server_streaming"] == [
+        field.name for field, _ in method.ListFields()
+    ]
+    assert (request_streams, response_streams) == (method.client_streaming, method.server_streaming)
+    assert schema.canonical == parse(serialized(schema), strict=True).canonical

@@ -187,7 +187,7 @@ def _refused(text):
     try:
         parse(text, strict=True)
     except SchemaParseError as error:
-        return "no syntax may follow trailing comment" in str(error)
+        return "A block comment after a statement" in str(error)
     return False
 
 
