@@ -197,43 +197,40 @@ class _Normalizer:
         return f".{known.full}" if known else name
 
     def _options(self, options: Iterable[Option], scope: str) -> tuple[Option, ...]:
-        """Return the options by name, custom ones under their full names; what stays in several statements comes last.
+        """Return the options sorted by name, custom ones under their full names, each as one value where it can be.
 
-        Recorded answers do not decide that place. A change of it changes stored texts.
+        Repeated extensions come last where a dotted name stays. No recorded answer shows this; it follows from how
+        the reference orders public files. A change of the order changes stored texts.
         """
         own: list[Option] = []
-        custom: dict[str, list[Value]] = {}
+        custom: dict[str, list[Option]] = {}
         for option in options:
-            if option.custom:
-                name = self._names.extension_of(option.name, scope) or option.name
-                custom.setdefault(name, []).append(self._value(_whole(option), scope))
-            else:
-                own.append(replace(option, value=self._merger.tidy(self._value(option.value, scope))))
-        merged = [self._merger.merged(name, values) for name, values in sorted(custom.items())]
-        once = own + [option for statements in merged if len(statements) == 1 for option in statements]
-        several = [option for statements in merged if len(statements) > 1 for option in statements]
-        return (*sorted(once, key=lambda option: (option.name, option.custom)), *several)
+            value = self._value(option.value, scope)
+            if not option.custom:
+                own.append(replace(option, value=self._merger.tidy(value)))
+                continue
+            name = self._names.extension_of(option.name, scope) or option.name
+            path = tuple(self._part(part, scope) for part in option.path)
+            custom.setdefault(name, []).append(Option(name, value, custom=True, path=path))
+        found = own + [one for statements in custom.values() for one in self._merger.merged(statements)]
+        found.sort(key=lambda option: (option.name, option.custom))
+        if any(option.custom and option.path for option in found):
+            found.sort(key=lambda option: option.custom and self._merger.repeats(option.name))
+        return tuple(found)
+
+    def _part(self, part: str, scope: str) -> str:
+        """Return a part of a dotted name; an extension, in brackets or parentheses, by its full name."""
+        full = self._names.extension_of(part[1:-1], scope) if part.startswith(("[", "(")) else None
+        return f"{part[0]}{full}{part[-1]}" if full else part
 
     def _value(self, value: Value, scope: str) -> Value:
         """Return the value with its maps in the order of their keys, extensions in full, numbers in one spelling."""
         if isinstance(value, MapValue):
-            entries = [(self._key(key, scope), self._value(inner, scope)) for key, inner in value.entries]
+            entries = [(self._part(key, scope), self._value(inner, scope)) for key, inner in value.entries]
             return MapValue(tuple(sorted(entries, key=lambda pair: pair[0])))
         if isinstance(value, ListValue):
             return ListValue(tuple(self._value(item, scope) for item in value.items))
         return Scalar(value.kind, _number(value.text)) if value.kind is Kind.NUMBER else value
-
-    def _key(self, key: str, scope: str) -> str:
-        full = self._names.extension_of(key[1:-1], scope) if key.startswith("[") else None
-        return f"[{full}]" if full else key
-
-
-def _whole(option: Option) -> Value:
-    """Return the value with the path that leads to it; an extension in the path stands in brackets."""
-    value = option.value
-    for part in reversed(option.path):
-        value = MapValue(((f"[{part[1:-1]}]" if part.startswith("(") else part, value),))
-    return value
 
 
 def _number(text: str) -> str:

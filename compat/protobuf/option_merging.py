@@ -1,12 +1,13 @@
-"""Custom options in one spelling, for `normalize`: the statements of one option become one value.
+"""Several statements of one custom option as one value, for `normalize`.
 
-A dotted statement `(x).a.b = v` counts as the nested map `(x) = {a: {b: v}}`. The message of the option says how values
-of one key go together: sub-messages are merged, a singular scalar takes the last value, a repeated field collects the
-distinct values in order. Where the message is not known, the values become a list. Statements of a repeated extension
-stay apart: each adds a value.
+A dotted statement `(x).a.b = v` counts as the map `{a: {b: v}}`. The message of the option says how values of one key go
+together: sub-messages are merged, a singular scalar takes the last value, a repeated field collects the distinct values
+in order. Where the message is not known, the values become a list. Statements of a repeated extension stay apart: each
+adds a value. An option of one statement keeps its form.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from compat.limits import Limits
 from compat.protobuf.model import SCALARS, Field, ListValue, MapValue, Message, Option, Value, map_types
@@ -23,19 +24,25 @@ class OptionMerger:
         self._limits = limits
         self._fields: dict[str, Mapping[str, Field]] = {}  # by the full name of their message
 
-    def merged(self, name: str, values: Sequence[Value]) -> list[Option]:
-        """Return the custom option of a full name as one statement, or as several that cannot be merged."""
+    def merged(self, options: Sequence[Option]) -> list[Option]:
+        """Return the custom options of one full name as one statement, or as several that cannot be merged."""
+        name = options[0].name
         field = self._names.field_of(name)
         scope = name.rpartition(".")[0]
-        if field is None:
-            is_one = all(isinstance(value, MapValue) for value in values)
-            tidy = [self._maps(values, None)] if is_one else [self.tidy(value) for value in values]
-        elif field.label == "repeated":
-            message = self._type_of(field, scope)
-            tidy = [self.tidy(value, message) for value in values]
-        else:
-            tidy = [self._values(values, field, scope)]
-        return [Option(name, value, custom=True) for value in tidy]
+        values = [_whole(option) for option in options]
+        if len(options) > 1 and field is not None and field.label != "repeated":
+            return [Option(name, self._values(values, field, scope), custom=True)]
+        if len(options) > 1 and field is None and all(isinstance(value, MapValue) for value in values):
+            return [Option(name, self._maps(values, None), custom=True)]
+        return [
+            replace(option, value=_end(self._values([value], field, scope), len(option.path)))
+            for option, value in zip(options, values, strict=True)
+        ]
+
+    def repeats(self, name: str) -> bool:
+        """Return whether the extension of a full name is repeated."""
+        field = self._names.field_of(name)
+        return field is not None and field.label == "repeated"
 
     def tidy(self, value: Value, message: Known | None = None) -> Value:
         """Merge what is given several times inside a value."""
@@ -83,6 +90,22 @@ class OptionMerger:
     def _type_of(self, field: Field, scope: str) -> Known | None:
         """Return the message or enum that a field holds; None for a scalar or a map."""
         return None if field.type in SCALARS else self._names.type_of(field.type, scope)
+
+
+def _whole(option: Option) -> Value:
+    """Return the value with the path that leads to it; an extension in the path stands in brackets."""
+    value = option.value
+    for part in reversed(option.path):
+        value = MapValue(((f"[{part[1:-1]}]" if part.startswith("(") else part, value),))
+    return value
+
+
+def _end(value: Value, length: int) -> Value:
+    """Return what is left of a value without the path, of this length, that leads to it."""
+    for _ in range(length):
+        if isinstance(value, MapValue):
+            value = value.entries[0][1]
+    return value
 
 
 def _fields(message: Known) -> dict[str, Field]:
