@@ -1,9 +1,9 @@
 """Several statements of one custom option as one value, for `normalize`.
 
-A dotted statement `(x).a.b = v` counts as the map `{a: {b: v}}`. The message of the option says how values of one key go
-together: sub-messages are merged, a singular scalar takes the last value, a repeated field collects the distinct values
-in order. Where the message is not known, the values become a list. Statements of a repeated extension stay apart: each
-adds a value. An option of one statement keeps its form.
+A dotted statement `(x).a.b = v` counts as the map `{a: {b: v}}`. The message of the option says how values of one key
+go together: sub-messages are merged, a singular scalar takes the last value, a repeated field collects the distinct
+values in order. Where the message is not known, the values become a list. Statements of a repeated extension stay
+apart: each adds a value. An option of one statement keeps its form.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
