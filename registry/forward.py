@@ -25,6 +25,7 @@ import orjson
 import urllib3
 
 from registry import errors
+from registry.calls import Call, pool_manager
 from registry.errors import RegistryError
 from registry.writer import DEADLINE, Writer
 
@@ -61,7 +62,7 @@ class Forward:
         self._max_waiting, self._max_bytes = max_waiting, max_waiting_bytes
         self._waiting = self._waiting_bytes = 0
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="strata-forward")
-        self._pool = urllib3.PoolManager(num_pools=4, maxsize=_AT_ONCE, retries=False)
+        self._pool = pool_manager(_AT_ONCE)
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="strata-probe")
         self._probe: asyncio.Task[bool] | None = None
         self._passed_over_until = 0.0
@@ -166,21 +167,24 @@ class Forward:
         Raises:
             RegistryError: 50003 when it is unknown whether the holder has written, 50302 when it was not asked in time.
         """
-        call = self._threads.submit(self._ask, holder, scope, body, deadline)
-        asked = asyncio.wrap_future(call)
+        call = Call()
+        turn = self._threads.submit(self._ask, call, holder, scope, body, deadline)
+        asked = asyncio.wrap_future(turn)
         try:
             while not (await asyncio.wait([asked], timeout=min(_PATIENCE_S, deadline - time.monotonic())))[0]:
                 if time.monotonic() >= deadline:
-                    not_asked = call.cancel()
+                    not_asked = turn.cancel()
                     raise errors.not_written(_BUSY) if not_asked else errors.write_forwarding_failed()
                 if not await self._is_alive(holder) and not asked.done():
                     failure = self._pass_over(holder, "it gives no sign of life")
-                    if call.cancel():
+                    if turn.cancel():
                         return None
                     raise failure
             return asked.result()
         finally:
+            # Nobody waits any more: the client has gone, or has its answer.
             asked.cancel()
+            call.break_off()
 
     async def _is_alive(self, holder: str) -> bool:
         """Whether the holder answers anything; all who ask at the same time share one request."""
@@ -204,7 +208,7 @@ class Forward:
         _log.warning("the node that writes (%s) does not answer, taking over: %s", holder, reason)
         return errors.write_forwarding_failed()
 
-    def _ask(self, holder: str, scope: Scope, body: bytes, deadline: float) -> _Answer | None:
+    def _ask(self, call: Call, holder: str, scope: Scope, body: bytes, deadline: float) -> _Answer | None:
         """Return the holder's answer; None when it has done nothing and the pen must be looked for again.
 
         Raises:
@@ -220,8 +224,8 @@ class Forward:
         headers |= {_FORWARDED.decode(): "true", _TIME_LEFT.decode(): f"{left * _SHARE:.3f}"}
         timeout = urllib3.Timeout(connect=min(_CONNECT_S, left), read=left)
         try:
-            answer = self._pool.request(
-                scope["method"], url, body=body, headers=headers, timeout=timeout, redirect=False
+            answer = call.answer(
+                self._pool, scope["method"], url, body=body, headers=headers, timeout=timeout, redirect=False
             )
         except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
             self._pass_over(holder, str(error))
@@ -229,6 +233,8 @@ class Forward:
         except urllib3.exceptions.ReadTimeoutError:
             raise errors.write_forwarding_failed() from None
         except urllib3.exceptions.HTTPError as error:
+            if call.broken_off:
+                raise errors.write_forwarding_failed() from None
             raise self._pass_over(holder, str(error)) from None
         if answer.status >= 500 and _error_code(answer.data) is None:
             raise self._pass_over(holder, f"something in between answered {answer.status}")

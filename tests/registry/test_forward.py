@@ -358,7 +358,9 @@ class StuckLog(MemoryLog):
 def sent(port, method, path, body=b""):
     """Send a request on a connection of its own, without waiting for the answer."""
     connection = socket.create_connection(("127.0.0.1", port))
-    head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    )
     connection.sendall(head.encode() + b"\r\n\r\n" + body)
     return connection
 
@@ -417,6 +419,37 @@ def test_a_client_that_has_gone_deletes_nothing():
         log.gate.set()
         assert 200 == put(port, "FORWARD")[0]
     assert ["NONE", "FULL", "FORWARD"] == levels(log)
+
+
+def test_a_client_that_has_gone_is_gone_for_the_holder_too():
+    """A node breaks off what it has passed on when its own client disconnects; the holder stays the holder."""
+    log = HeldLog()
+    over = threading.Event()
+
+    def wait_for_the_end(connection):
+        if connection.recv(1) == b"":
+            over.set()
+
+    def meet(connection, request):
+        if request.startswith(b"DELETE"):
+            threading.Thread(target=wait_for_the_end, args=(connection,)).start()
+        else:
+            answering(200, b"{}")(connection, request)
+
+    holder = Holder(meet)
+    log.url = holder.url
+    with served(log) as (port, app):
+        client = sent(port, "DELETE", CONFIG)
+        until(lambda: holder.met)
+        client.close()
+        assert over.wait(30)
+        until(lambda: app._app._waiting == 0)
+        assert (200, None) == put(port)
+        assert holder.url == log.url
+    assert [b"DELETE", b"PUT"] == [request.split()[0] for _, request in holder.met if not request.startswith(b"GET")]
+    for connection, _ in holder.met:
+        connection.close()
+    holder.listener.close()
 
 
 @pytest.mark.kafka

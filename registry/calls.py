@@ -1,0 +1,89 @@
+"""HTTP calls to another node that can be broken off from another thread.
+
+A blocking client waits for its answer, whatever becomes of the request that it is for. Closing the connection tells the
+other node that nobody waits any more.
+"""
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+__all__ = ["Call", "pool_manager"]
+
+_thread = threading.local()
+
+
+class Call:
+    """One request and its answer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self.broken_off = False
+
+    def answer(self, pool: urllib3.PoolManager, method: str, url: str, **options: Any) -> urllib3.BaseHTTPResponse:
+        """Send the request over a pool of `pool_manager`, and return the answer.
+
+        Raises:
+            urllib3.exceptions.HTTPError: there is none; `broken_off` says whether that was asked for.
+        """
+        _thread.call = self
+        try:
+            return pool.request(method, url, **options)
+        finally:
+            _thread.call = None
+            with self._lock:
+                self._socket = None  # others use the connection from now on
+
+    def break_off(self) -> None:
+        """Close the connection, or do not open one; an answer that has come already stays."""
+        with self._lock:
+            self.broken_off = True
+            if self._socket is not None:
+                with suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+
+    def begin(self, connection: socket.socket) -> None:
+        """Remember the connection, which can be closed from now on.
+
+        Raises:
+            urllib3.exceptions.HTTPError: the call was broken off before.
+        """
+        with self._lock:
+            if self.broken_off:
+                raise urllib3.exceptions.HTTPError("broken off")
+            self._socket = connection
+
+
+def pool_manager(size: int) -> urllib3.PoolManager:
+    """Return a pool whose connections can be closed by the `Call` that uses them."""
+    pools = urllib3.PoolManager(num_pools=4, maxsize=size, retries=False)
+    pools.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+    return pools
+
+
+class _Breakable(HTTPConnection):
+    def request(self, *args: Any, **options: Any) -> None:
+        """Connect, and let the thread's call know the connection before anything is sent."""
+        call: Call | None = getattr(_thread, "call", None)
+        if call is not None:
+            if self.sock is None:
+                self.connect()
+            call.begin(self.sock)
+        super().request(*args, **options)
+
+
+class _BreakableTls(_Breakable, HTTPSConnection):
+    pass
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Breakable
+
+
+class _TlsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _BreakableTls
