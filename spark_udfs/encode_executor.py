@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from serdes import arrow
-from serdes.arrow.layout import Column
 from serdes.errors import EncodeError
 from serdes.model import AVRO, JSON
 from spark_udfs.encode_plan import WritePlan
-from spark_udfs.encode_values import inside, nothing_beside, values_of
+from spark_udfs.encode_values import values_of
 from spark_udfs.plan import Mode
 
 __all__ = ["BatchEncoder", "RowRefused", "batch_encoder"]
@@ -82,7 +81,7 @@ class BatchEncoder:
 def _writer(plan: WritePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
     """What makes frames of columns of a type."""
     if plan.target.schema.format == AVRO:
-        return _avro(plan, kind)
+        return _avro(plan)
     if plan.target.schema.format == JSON:
         from spark_udfs.encode_json import json_writer
 
@@ -92,9 +91,8 @@ def _writer(plan: WritePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]
     return _row_by_row(plan, protobuf_writer(plan, kind))
 
 
-def _avro(plan: WritePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
+def _avro(plan: WritePlan) -> Callable[[pa.Array], Written]:
     encoder = arrow.BatchEncoder(plan.target.schema.text, prefix=plan.prefix)
-    _check(encoder.columns, kind, "")
 
     def write(rows: pa.Array) -> Written:
         try:
@@ -125,19 +123,6 @@ def _write_some(
         refused[start + error.row] = error
         after = error.row + 1
         _write_some(encoder, rows.slice(after), start + after, frames, refused)
-
-
-def _check(column: Column, kind: pa.DataType, path: str) -> None:
-    """Refuse a column with more fields than the schema has: left out in silence they would be lost."""
-    if pa.types.is_struct(kind):
-        children = {one.name: one for one in column.children}
-        nothing_beside(kind, children, path)
-        for one in kind:
-            _check(children[one.name], one.type, inside(path, one.name))
-    elif pa.types.is_map(kind) and len(column.children) > 1:
-        _check(column.children[1], kind.item_type, f"{path}{{}}")
-    elif pa.types.is_list(kind) and column.children:
-        _check(column.children[0], kind.value_type, f"{path}[]")
 
 
 def _row_by_row(plan: WritePlan, payload: Callable[[Any], bytes]) -> Callable[[pa.Array], Written]:

@@ -75,7 +75,7 @@ def protobuf_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes
             payload: bytes = make.SerializeToString(message)
         except (WriteError, ValueError):
             missing = make.FindInitializationErrors(message)
-            raise EncodeError("a value expected, found null", path=missing[0] if missing else "") from None
+            raise EncodeError("expected a value, got null", path=missing[0] if missing else "") from None
         return payload
 
     return write
@@ -102,7 +102,7 @@ def _filler(message: Descriptor, kind: pa.StructType, path: str) -> Set:
         for choice in choices:
             given = [name for name in choice if value[name] is not None]
             if len(given) > 1:
-                raise EncodeError("one member of the oneof expected, found several", path=inside(path, given[1]))
+                raise EncodeError("expected one member of the oneof, got several", path=inside(path, given[1]))
 
     return fill
 
@@ -139,7 +139,7 @@ def _setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
 
 def _list_setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
     if not pa.types.is_list(kind):
-        raise EncodeError(f"an array expected, found {kind}", path=path)
+        raise EncodeError(f"expected an array, got {kind}", path=path)
     name, place = field.name, f"{path}[]"
     if field.message_type is not None:
         fill = _message(field.message_type, kind.value_type, place)
@@ -163,7 +163,7 @@ def _list_setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
 
 def _map_setter(name: str, message: Descriptor, kind: pa.DataType, path: str) -> Set:
     if not pa.types.is_map(kind):
-        raise EncodeError(f"a map expected, found {kind}", path=path)
+        raise EncodeError(f"expected a map, got {kind}", path=path)
     place = f"{path}{{}}"
     entry = message.fields_by_name
     key = _scalar(entry["key"], kind.key_type, place)
@@ -195,7 +195,7 @@ def _message(message: Descriptor, kind: pa.DataType, path: str) -> Set:
     if message.full_name in _WRAPPERS and not pa.types.is_struct(kind):
         return _setter(message.fields_by_name["value"], kind, path)
     if not pa.types.is_struct(kind):
-        raise EncodeError(f"a struct expected for {message.full_name}, found {kind}", path=path)
+        raise EncodeError(f"expected a struct for {message.full_name}, got {kind}", path=path)
     return _filler(message, kind, path)
 
 
@@ -233,14 +233,14 @@ def _enum(enum: EnumDescriptor, path: str) -> Convert:
             return found
         if name.removeprefix("-").isdecimal():
             return int(name)
-        raise EncodeError(f"a name of the enum {enum.name} expected", path=path)
+        raise EncodeError(f"expected a name of the enum {enum.name}", path=path)
 
     return number
 
 
 def _there(value: Any, path: str) -> Any:
     if value is None:
-        raise EncodeError("a value expected, found null", path=path)
+        raise EncodeError("expected a value, got null", path=path)
     return value
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from serdes.errors import EncodeError
+from serdes.errors import EncodeError, unknown_field
 
 __all__ = ["day_of", "inside", "instant_of", "nothing_beside", "values_of"]
 
@@ -66,4 +66,4 @@ def nothing_beside(kind: pa.StructType, known: Mapping[str, Any], path: str) -> 
     """Refuse columns that the schema does not have."""
     extra = next((one.name for one in kind if one.name not in known), None)
     if extra is not None:
-        raise EncodeError("the schema has no such field", path=inside(path, extra))
+        raise unknown_field(extra, known, path)

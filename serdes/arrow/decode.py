@@ -20,7 +20,7 @@ from serdes.arrow import numbers, operations
 from serdes.arrow import state as at
 from serdes.arrow.columns import Columns
 from serdes.arrow.compiled import run
-from serdes.arrow.layout import Style, layout
+from serdes.arrow.layout import ERROR_TYPE, Style, layout
 from serdes.arrow.programs import Programs, Snapshot, WriterSchemas
 from serdes.avro_decode import DEFAULT_LIMITS, Limits, compile_decoder
 from serdes.avro_encode import compile_encoder
@@ -34,7 +34,6 @@ __all__ = ["BatchDecoder", "Decoded", "Frames", "Refusal", "decode_batch"]
 Frames: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes | None]
 """Frames as an Arrow column of binary values, which is not copied, or one by one; None is no frame."""
 
-_ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("position", pa.int32())])
 _REASONS = {
     numbers.TRUNCATED: DecodeReason.TRUNCATED,
     numbers.TRAILING_BYTES: DecodeReason.TRAILING_BYTES,
@@ -335,8 +334,8 @@ def _source(array: pa.Array) -> _Source:
 def _errors(decoded: Decoded) -> pa.Array:
     count = decoded.columns.rows
     if not decoded.refusals:
-        return pa.nulls(count, _ERROR_TYPE)
+        return pa.nulls(count, ERROR_TYPE)
     errors: list[dict[str, Any] | None] = [None] * count
     for row, refusal in decoded.refusals.items():
         errors[row] = {"reason": refusal.reason, "schema_id": refusal.schema_id, "position": refusal.position}
-    return pa.array(errors, _ERROR_TYPE)
+    return pa.array(errors, ERROR_TYPE)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from serdes.arrow import writer as op
 from serdes.arrow.compiled import run_writer
 from serdes.arrow.feed import Feed
-from serdes.arrow.layout import Column, is_null, layout
+from serdes.arrow.layout import ERROR_TYPE, Column, is_null, layout
 from serdes.avro_schema import Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, parse
 from serdes.errors import EncodeError
 from serdes.framing import join
@@ -28,13 +28,13 @@ __all__ = ["BatchEncoder", "encode_batch"]
 _FIRST_BYTES = 64
 _BOUNDS = {Kind.INT: (-(2**31), 2**31 - 1), Kind.LONG: (-(2**63), 2**63 - 1)}
 _WHY = {
-    op.IS_NULL: "a value expected, found null",
-    op.NOT_NULL: "null expected, found a value",
+    op.IS_NULL: "expected a value, got null",
+    op.NOT_NULL: "expected null, got a value",
     op.OUT_OF_RANGE: "a value is out of range",
-    op.BAD_SIZE: "bytes of another size expected",
-    op.NO_SYMBOL: "a symbol of the enum expected",
-    op.NO_MEMBER: "one member of the union expected, found none",
-    op.MANY_MEMBERS: "one member of the union expected, found several",
+    op.BAD_SIZE: "expected bytes of another size",
+    op.NO_SYMBOL: "expected a symbol of the enum",
+    op.NO_MEMBER: "expected one member of the union, got none",
+    op.MANY_MEMBERS: "expected one member of the union, got several",
 }
 
 
@@ -44,16 +44,18 @@ class BatchEncoder:
     Args:
         writer_schema: the schema text to write with, as the registry has it.
         prefix: what stands before each payload.
+        drop_unknown: leave out columns and struct fields that the schema lacks, which are refused otherwise.
 
     Raises:
         SchemaError: the writer schema is no Avro schema.
         UnsupportedSchema: Arrow has no type for a part of it.
     """
 
-    def __init__(self, writer_schema: str, *, prefix: bytes = b"") -> None:
+    def __init__(self, writer_schema: str, *, prefix: bytes = b"", drop_unknown: bool = False) -> None:
         self._node = parse(writer_schema)
         self._root = layout(self._node)
         self._prefix = prefix
+        self._drop_unknown = drop_unknown
         self._program = _Program()
         self._program.write(self._node, self._root)
 
@@ -65,18 +67,24 @@ class BatchEncoder:
     def encode(self, batch: pa.RecordBatch | pa.Table | pa.Array) -> pa.Array:
         """One frame for each row, see `encode_batch`."""
         array = _rows(batch, self._node)
-        return _run(self._program, Feed(self._root, array), len(array), self._prefix)
+        return _run(self._program, Feed(self._root, array, drop_unknown=self._drop_unknown), len(array), self._prefix)
 
 
-def encode_batch(batch: pa.RecordBatch | pa.Table | pa.Array, writer_schema: str, *, schema_id: int | None) -> pa.Array:
+def encode_batch(
+    batch: pa.RecordBatch | pa.Table | pa.Array,
+    writer_schema: str,
+    *,
+    schema_id: int | None,
+    drop_unknown: bool = False,
+) -> pa.Array:
     """One frame for each row; for many batches make a `BatchEncoder`.
 
     Args:
-        batch: a record batch or table whose columns are the fields of a record, found by name, others are ignored; or
-            an array of values.
+        batch: a record batch or table whose columns are the fields of a record, found by name; or an array of values.
         writer_schema: the schema text to write with, as the registry has it.
         schema_id: its schema id. None writes payloads alone, for records whose header `__value_schema_id` tells the
             schema.
+        drop_unknown: leave out columns and struct fields that the schema lacks, which are refused otherwise.
 
     Returns:
         A large_binary array.
@@ -86,7 +94,7 @@ def encode_batch(batch: pa.RecordBatch | pa.Table | pa.Array, writer_schema: str
         UnsupportedSchema: Arrow has no type for a part of the writer schema.
     """
     prefix = b"" if schema_id is None else join(schema_id, b"")
-    return BatchEncoder(writer_schema, prefix=prefix).encode(batch)
+    return BatchEncoder(writer_schema, prefix=prefix, drop_unknown=drop_unknown).encode(batch)
 
 
 def _rows(batch: pa.RecordBatch | pa.Table | pa.Array, node: Node) -> pa.Array:
@@ -101,10 +109,11 @@ def _rows(batch: pa.RecordBatch | pa.Table | pa.Array, node: Node) -> pa.Array:
         if "value" not in columns:
             raise EncodeError("a column `value` expected: the writer schema is no record")
         return columns["value"]
-    wanted = {one.name: columns[one.name] for one in node.fields if one.name in columns}
-    if not wanted:
+    if "error" in columns and columns["error"].type == ERROR_TYPE and "error" not in [one.name for one in node.fields]:
+        del columns["error"]
+    if not columns:
         return _empty_structs(batch.num_rows)
-    return pa.StructArray.from_arrays(list(wanted.values()), names=list(wanted))
+    return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _empty_structs(count: int) -> pa.Array:

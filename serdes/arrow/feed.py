@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from serdes.arrow import writer
 from serdes.arrow.layout import Column, Storage
-from serdes.errors import EncodeError
+from serdes.errors import EncodeError, unknown_field
 
 __all__ = ["Feed"]
 
@@ -48,7 +48,8 @@ class _Place:
 class Feed:
     """The columns of a layout filled from an array; `table` is what `writer.py` reads."""
 
-    def __init__(self, root: Column, array: pa.Array) -> None:
+    def __init__(self, root: Column, array: pa.Array, *, drop_unknown: bool = False) -> None:
+        self._drop_unknown = drop_unknown
         self.table = np.zeros((len(root.subtree()), writer.ENTRIES_OF_COLUMN), np.int64)
         self._keep: list[Any] = []
         self._fill(root, array, _Place())
@@ -90,10 +91,14 @@ class Feed:
     def _struct(self, column: Column, array: pa.Array, place: _Place) -> None:
         if not pa.types.is_struct(array.type):
             if not pa.types.is_null(array.type):
-                raise EncodeError(f"a struct expected, found {array.type}", path=place.path)
+                raise EncodeError(f"expected a struct, got {array.type}", path=place.path)
             array = array.cast(column.arrow)
         self._validity(column, array)
         names = {array.type.field(index).name: index for index in range(array.type.num_fields)}
+        known = [child.name for child in column.children]
+        extra = next((name for name in names if name not in known), None)
+        if extra is not None and not self._drop_unknown:
+            raise unknown_field(extra, known, place.path)
         for child in column.children:
             inner = place.inside(f".{child.name}")
             if child.name in names:
@@ -110,7 +115,7 @@ class Feed:
         if not is_map and (pa.types.is_large_list(array.type) or pa.types.is_fixed_size_list(array.type)):
             array = array.cast(pa.list_(array.type.value_field))
         if not (pa.types.is_map(array.type) if is_map else pa.types.is_list(array.type)):
-            raise EncodeError(f"{'a map' if is_map else 'a list'} expected, found {array.type}", path=place.path)
+            raise EncodeError(f"expected {'a map' if is_map else 'a list'}, got {array.type}", path=place.path)
         self._validity(column, array)
         buffer = array.buffers()[1]
         offsets = np.zeros(1, np.int32)
@@ -130,7 +135,7 @@ def _cast(array: pa.Array, column: Column, place: _Place) -> pa.Array:
     """The array in the column's type; the row of the first value that does not fit is found by halving."""
     if array.type == column.arrow:
         return array
-    other = EncodeError(f"a column of {column.arrow} expected, found {array.type}", path=place.path)
+    other = EncodeError(f"expected a column of {column.arrow}, got {array.type}", path=place.path)
     if _bends(array.type, column.arrow):
         raise other
     try:

@@ -22,12 +22,14 @@ import pyarrow as pa
 from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
 from serdes.errors import SchemaError
 
-__all__ = ["ANY_SPAN", "Column", "Span", "Storage", "Style", "UnsupportedSchema", "layout"]
+__all__ = ["ANY_SPAN", "ERROR_TYPE", "Column", "Span", "Storage", "Style", "UnsupportedSchema", "layout"]
 
 MAX_COLUMNS = 10_000
 """Records inside records multiply: so many columns are more than any table has."""
 MAX_PRECISION = 76
 """Of Arrow's decimals."""
+ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("position", pa.int32())])
+"""The column `error` beside decoded columns; encoding leaves it out."""
 
 _I32, _I64 = 2**31, 2**63
 

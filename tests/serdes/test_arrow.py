@@ -414,7 +414,7 @@ def test_frames_are_those_of_the_serializer(schema, value):
 
 
 def test_columns_of_other_types():
-    """Columns are found by name and cast where nothing is lost; what is missing is null where that is allowed."""
+    """Columns are found by name and cast where nothing is lost; what is missing is null, what is unknown is dropped."""
     table = pa.table(
         {
             "delay": pa.chunked_array([[1], [2]], pa.int8()),
@@ -424,23 +424,25 @@ def test_columns_of_other_types():
         }
     )
 
-    frames = encode_batch(table.slice(1), json.dumps(V2), schema_id=2)
+    frames = encode_batch(table.slice(1), json.dumps(V2), schema_id=2, drop_unknown=True)
 
     assert [{**ROW_B, "delay": 2, "gate": None, "colour": "GREEN"}] == decoded(frames, V2, {2: V2}).to_pylist()
 
 
 UNFIT = [
-    ("null", record(("a", "int")), {"a": [1, None]}, "row 1: a value expected, found null (at field a)"),
-    ("null in a list", record(("a", array("int"))), {"a": [[1], [2, None]]}, "row 1: a value expected, found null (at field a[])"),
+    ("null", record(("a", "int")), {"a": [1, None]}, "row 1: expected a value, got null (at field a)"),
+    ("null in a list", record(("a", array("int"))), {"a": [[1], [2, None]]}, "row 1: expected a value, got null (at field a[])"),
     ("too large", record(("a", "int")), {"a": [1, 2, 2**31]}, "row 2: a value does not fit int32 (at field a)"),
     ("too large, nested", record(("a", array("int"))), {"a": [[1], [], [5, 2**40]]}, "row 2: a value does not fit int32 (at field a[])"),
     ("a fraction", record(("a", "int")), {"a": [1.0, 1.5]}, "row 1: a value does not fit int32 (at field a)"),
-    ("no symbol", record(("e", COLOURS)), {"e": ["RED", "PINK"]}, "row 1: a symbol of the enum expected (at field e)"),
-    ("bytes of another size", record(("f", {"type": "fixed", "name": "F", "size": 2})), {"f": [b"ab", b"abc"]}, "row 1: bytes of another size expected (at field f)"),
-    ("two members", record(("u", ["int", "string"])), {"u": [{"member0": 1, "member1": "a"}]}, "row 0: one member of the union expected, found several (at field u)"),
-    ("no member", record(("u", ["int", "string"])), {"u": [{"member0": None, "member1": None}]}, "row 0: one member of the union expected, found none (at field u)"),
+    ("no symbol", record(("e", COLOURS)), {"e": ["RED", "PINK"]}, "row 1: expected a symbol of the enum (at field e)"),
+    ("bytes of another size", record(("f", {"type": "fixed", "name": "F", "size": 2})), {"f": [b"ab", b"abc"]}, "row 1: expected bytes of another size (at field f)"),
+    ("two members", record(("u", ["int", "string"])), {"u": [{"member0": 1, "member1": "a"}]}, "row 0: expected one member of the union, got several (at field u)"),
+    ("no member", record(("u", ["int", "string"])), {"u": [{"member0": None, "member1": None}]}, "row 0: expected one member of the union, got none (at field u)"),
     ("no column", record(("a", "int"), ("b", "int")), {"a": [1]}, "there is no such column, and null is not allowed (at field b)"),
-    ("no list", record(("a", array("int"))), {"a": [1]}, "a list expected, found int64 (at field a)"),
+    ("unknown column", record(("gate", "int")), {"gate": [1], "gat": [1]}, "the schema has no such field; did you mean 'gate'? (at field gat)"),
+    ("unknown field of a struct", record(("a", array(record(("x", "int"), name="P")))), {"a": [[{"x": 1, "y": 2}]]}, "the schema has no such field (at field a[].y)"),
+    ("no list", record(("a", array("int"))), {"a": [1]}, "expected a list, got int64 (at field a)"),
     ("digits", record(("d", decimal(3, 0))), {"d": [Decimal(1), Decimal(1000)]}, "row 1: "),
 ]  # fmt: skip
 

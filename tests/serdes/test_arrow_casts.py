@@ -32,7 +32,7 @@ def test_columns_that_would_be_bent(kind: Any, values: list[Any], wanted: str, f
     with pytest.raises(EncodeError) as caught:
         encode_batch(pa.table({"a": values}), schema, schema_id=1)
 
-    assert (f"a column of {wanted} expected, found {found}", "a", None) == (
+    assert (f"expected a column of {wanted}, got {found}", "a", None) == (
         caught.value.detail,
         caught.value.path,
         caught.value.row,

@@ -102,7 +102,7 @@ MISFITS: list[tuple[str, str, pa.DataType, list[Any], list[tuple[int, str, str]]
         [1, 2**31, None, 2],
         [
             (1, "a value does not fit int32", "n"),
-            (2, "a value expected, found null", "n"),
+            (2, "expected a value, got null", "n"),
         ],
     ),
     (
@@ -300,9 +300,9 @@ BAD_ORDERS: list[tuple[dict[str, tuple[pa.DataType, Any]], str, str]] = [
     ({"small": (pa.int64(), -1)}, "a value is out of range", "small"),
     ({"large": (pa.decimal128(20, 0), Decimal(2**64))}, "a value is out of range", "large"),
     ({"id": (pa.int64(), None)}, "null, which the field cannot tell from its zero", "id"),
-    ({"tags": (pa.list_(pa.string()), ["a", None])}, "a value expected, found null", "tags[]"),
-    ({"kind": (pa.string(), "HUGE")}, "a name of the enum Kind expected", "kind"),
-    ({"right": (pa.int32(), 1)}, "one member of the oneof expected, found several", "right"),
+    ({"tags": (pa.list_(pa.string()), ["a", None])}, "expected a value, got null", "tags[]"),
+    ({"kind": (pa.string(), "HUGE")}, "expected a name of the enum Kind", "kind"),
+    ({"right": (pa.int32(), 1)}, "expected one member of the oneof, got several", "right"),
     ({"at": (pa.timestamp("us", "UTC"), 2**62)}, "an instant outside the years 1 to 9999", "at"),
     (
         {"by": (pa.map_(pa.string(), pa.struct([("x", pa.int64())])), [("k", {"x": 2**40})])},
@@ -328,8 +328,8 @@ def test_values_that_are_no_message(
 MISFIT_COLUMNS: list[tuple[str, str, pa.Array, str]] = [
     ("AVRO", NUMBER, pa.array([{"label": "a"}]), r"there is no such column, and null is not allowed \(at field n\)"),
     ("AVRO", NUMBER, pa.array([{"n": 1, "m": 1}]), r"the schema has no such field \(at field m\)"),
-    ("AVRO", NUMBER, pa.array([1]), "a struct expected, found int64"),
-    ("AVRO", NUMBER, pa.array([{"n": b"1"}]), r"a column of int32 expected, found binary \(at field n\)"),
+    ("AVRO", NUMBER, pa.array([1]), "expected a struct, got int64"),
+    ("AVRO", NUMBER, pa.array([{"n": b"1"}]), r"expected a column of int32, got binary \(at field n\)"),
     ("JSON", JSON_NUMBER, pa.array([{"n": [timedelta(1)]}]), r"JSON has nothing for duration\[us\] \(at field n\[\]\)"),
     ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": 1, "m": 1}]), r"the schema has no such field \(at field m\)"),
     ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": "1"}]), r"the field is int32, the column string \(at field n\)"),
@@ -425,12 +425,12 @@ def test_in_a_query(spark: SparkSession, registry: RegistryClient, way: str) -> 
     schema_id = registry.get_version("com.acme.Query-value").schema_id
     assert [
         Row(frame=bytearray(b"\0" + schema_id.to_bytes(4, "big") + b"\x02\x02\x02a"), error=None),
-        Row(frame=None, error=Row(reason="a value expected, found null", path="n")),
+        Row(frame=None, error=Row(reason="expected a value, got null", path="n")),
         Row(frame=None, error=None),
     ] == [row["e"] for row in encoded.orderBy("offset").collect()]
     derived = json.loads(registry.get_version("com.acme.Query-value").schema.text)
     assert ("com.acme", "Query") == (derived.get("namespace"), derived["name"])
-    with pytest.raises(PythonException, match=r"a row cannot be encoded \(offset 1\): a value expected, found null"):
+    with pytest.raises(PythonException, match=r"a row cannot be encoded \(offset 1\): expected a value, got null"):
         failing.collect()
 
 
