@@ -16,7 +16,16 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from serdes.avro_schema import MISSING, Logical
-from serdes.errors import EncodeError, did_you_mean, expected, missing_field, unknown_field, unknown_symbol
+from serdes.errors import (
+    EncodeError,
+    did_you_mean,
+    expected,
+    missing_field,
+    unknown_field,
+    unknown_symbol,
+    without_zone,
+    zoned_time,
+)
 
 __all__ = ["NAMES", "TYPE_MARK", "lack", "lowering"]
 
@@ -180,7 +189,7 @@ def _time(unit: int) -> Callable[[Any], Any]:
                 return value if _is_stored(value) else _wrong("a time of day", value)
             value = _parsed(value, _TIME_TEXT, time.fromisoformat, "an ISO 8601 time of day")
         if value.tzinfo is not None:
-            raise EncodeError("expected a time of day without a time zone, got one with a time zone")
+            raise zoned_time()
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         if value.microsecond % unit:
             raise EncodeError(_finer("milliseconds"))
@@ -197,7 +206,6 @@ def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
     """A timestamp is an instant, for which a time zone is needed; a local one is what a clock on the wall shows."""
     step, finer = (1000, _finer("milliseconds")) if unit is _MILLI else (1, _finer("microseconds"))
     wanted = f"a datetime {'without' if local else 'with'} a time zone"
-    other = "got one with a time zone" if local else "got one without; add it, such as by value.replace(tzinfo=UTC)"
 
     def lower(value: Any) -> Any:
         if not isinstance(value, datetime):
@@ -205,7 +213,7 @@ def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
                 return value if _is_stored(value) else _wrong(wanted, value)
             value = _parsed(value, _DATETIME_TEXT, datetime.fromisoformat, "an ISO 8601 date and time")
         if (value.tzinfo is None) is not local:
-            raise EncodeError(f"expected {wanted}, {other}")
+            raise EncodeError(f"expected {wanted}, got one with a time zone") if local else without_zone()
         if value.microsecond % step or (value.__class__ is not datetime and getattr(value, "nanosecond", 0)):
             raise EncodeError(finer)
         return ((value.replace(tzinfo=UTC) if local else value) - _EPOCH) // unit

@@ -49,7 +49,9 @@ __all__ = [
     "one_of",
     "unknown_field",
     "unknown_symbol",
+    "without_zone",
     "wrong_argument",
+    "zoned_time",
 ]
 
 _LONGEST_NAME = 40
@@ -271,6 +273,18 @@ def unknown_symbol(value: Any, symbols: Iterable[str]) -> EncodeError:
     if not isinstance(value, str):
         return expected("a symbol of the enum", value)
     return EncodeError(f"expected {one_of(symbols)}, got {_cut(value)!r}{did_you_mean(value, symbols)}")
+
+
+def without_zone() -> EncodeError:
+    """Return the error for a datetime that could be any instant."""
+    return EncodeError(
+        "expected a datetime with a time zone, got one without; add it, such as by value.replace(tzinfo=UTC)"
+    )
+
+
+def zoned_time() -> EncodeError:
+    """Return the error for a time of day whose time zone would be lost."""
+    return EncodeError("expected a time of day without a time zone, got one with a time zone")
 
 
 def one_of(choices: Iterable[str]) -> str:

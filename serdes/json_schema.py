@@ -7,25 +7,23 @@
 Values may be what JSON knows, dataclasses, and models of pydantic, attrs and msgspec, at any depth. Needs the extra
 `json`.
 
-Rules of this file: what the validator sees has been parsed by orjson, whose depth is bounded, since the validator's
-is not; it fetches nothing, whatever a schema says.
+Rules of this file: it joins `serdes.core` with `serdes.json_text` and `serdes.json_validator`, and finds references.
 """
 
-import dataclasses
 import json
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urljoin
 
-import jsonschema_rs
 import orjson
 
 from serdes.client import RegistryClient, Schema
 from serdes.configuration import JSON_DESERIALIZER, JSON_SERIALIZER
 from serdes.core import Deserializer, Encode, FromDict, Serializer, ToDict
-from serdes.errors import DecodeError, DecodeReason, EncodeError, SchemaError
+from serdes.errors import DecodeError, EncodeError, SchemaError
+from serdes.json_text import dump, load
+from serdes.json_validator import Validator, compiled
 from serdes.model import JSON
 from serdes.references import MAX_REFERENCES, resolve
 from serdes.strategies import RecordContext
@@ -41,12 +39,6 @@ _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 _DIALECTS = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
 _BASE = "http://registry.invalid/"
 """Gives relative references something to be relative to; `.invalid` is no name of any host, and nothing is fetched."""
-_DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(128)).ljust(256)
-_LONG_INTEGER = b"0" * 19
-"""So many digits may be more than 64 bits hold; looked for this way, since a pattern takes thirty times as long."""
-_LONGEST_MESSAGE = 300
-_MOST_EXPLAINED = 10_000
-"""Ways through the branches of a schema; where there may be more, an error does not say which one went wrong."""
 
 
 class JsonSerializer(Serializer):
@@ -93,13 +85,17 @@ class JsonSerializer(Serializer):
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:  # noqa: ARG002
         if not self._conf["validate"]:
-            return _dump, ()
+            return dump, ()
         validate = validator_of(self._client, schema, subject)
+        drops = self._conf["unknown.fields"] == "drop"
 
         def encode(value: Any) -> bytes:
-            payload = _dump(value)
+            payload = dump(value)
+            written = load(payload)
+            if drops and validate.drop_unknown(written):
+                payload = dump(written)
             try:
-                validate(load(payload))
+                validate(written)
             except DecodeError as error:
                 raise EncodeError(error.detail, path=error.path) from None
             return payload
@@ -176,16 +172,16 @@ def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "Jso
     resources = documents | ({urljoin(_BASE, own): documents[_BASE]} if isinstance(own, str) else {})
     return JsonValues(
         documents,
-        lambda uri: _compiled({"$ref": uri}, resources, ""),
-        lambda value: load(_dump(value)),
+        lambda uri: compiled({"$ref": uri}, resources, ""),
+        lambda value: load(dump(value)),
         schema.metadata,
     )
 
 
-def validator_of(client: RegistryClient, schema: Schema, subject: str | None = None) -> Validate:
+def validator_of(client: RegistryClient, schema: Schema, subject: str | None = None) -> Validator:
     """A function that raises DecodeError for a value that a schema does not allow."""
     (_, document), *others = _documents(client, schema, subject).items()
-    return _compiled(document, dict(others), _BASE)
+    return compiled(document, dict(others), _BASE)
 
 
 def _documents(client: RegistryClient, schema: Schema, subject: str | None) -> dict[str, Any]:
@@ -195,54 +191,6 @@ def _documents(client: RegistryClient, schema: Schema, subject: str | None) -> d
     _place(document, schema, _BASE, resolve(client, schema, subject), resources)
     resources.pop(_BASE, None)
     return {_BASE: document, **resources}
-
-
-def _compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validate:
-    try:
-        registry = jsonschema_rs.Registry(list(resources.items()), draft=jsonschema_rs.Draft7) if resources else None
-        validator = jsonschema_rs.validator_for(document, registry=registry, base_uri=base or None, offline=True)
-    except (ValueError, TypeError) as error:
-        raise SchemaError(f"the JSON Schema cannot be used: {_brief(error)}") from None
-    branches = _most_branches([document, *resources.values()])
-
-    def validate(value: Any) -> None:
-        if validator.is_valid(value):
-            return
-        if branches > 1 and branches ** _depth(value) > _MOST_EXPLAINED:
-            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, in one of many ways")
-        try:
-            validator.validate(value)
-        except jsonschema_rs.ValidationError as error:
-            path = ".".join(map(str, error.instance_path))
-            raise DecodeError(DecodeReason.INVALID_VALUE, _reason(error), path=path) from None
-        except ValueError:  # the validator's error would hold a value nested too deeply for that
-            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, deep inside") from None
-
-    return validate
-
-
-def _most_branches(documents: list[Any]) -> int:
-    """The most branches that a schema offers in one place, if it has a `$ref` by which they may come again below."""
-    most, refers, rest = 1, False, documents
-    while rest:
-        below: list[Any] = []
-        for one in rest:
-            if isinstance(one, dict):
-                most = max([most, *(len(one[key]) for key in ("oneOf", "anyOf") if isinstance(one.get(key), list))])
-                refers = refers or not one.keys().isdisjoint(("$ref", "$dynamicRef", "$recursiveRef"))
-                below += one.values()
-            elif isinstance(one, list):
-                below += one
-        rest = below
-    return most if refers else 1
-
-
-def _depth(value: Any) -> int:
-    depth, level = 0, [value]
-    while level:
-        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
-        depth, level = depth + 1, [one for values in inner for one in values if isinstance(one, dict | list)]
-    return depth
 
 
 def _place(document: Any, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]) -> None:
@@ -268,72 +216,3 @@ def _document(text: str) -> Any:
     if isinstance(document, dict) and not _DIALECTS.fullmatch(str(document.get("$schema"))):
         return {**document, "$schema": _DRAFT_7}
     return document
-
-
-def load(payload: bytes) -> Any:
-    """A payload as a value; DecodeError where it is none."""
-    try:
-        value = orjson.loads(payload)
-        # orjson makes floats of integers beyond 64 bits; the depth is known to be harmless by now
-        return json.loads(payload) if _LONG_INTEGER in payload.translate(_DIGITS) else value
-    except (ValueError, RecursionError) as error:
-        reason = DecodeReason.LIMIT if isinstance(error, RecursionError) else DecodeReason.MALFORMED
-        offset = error.pos if isinstance(error, json.JSONDecodeError) else None
-        raise DecodeError(reason, "the payload is no JSON that is read", offset=offset) from None
-
-
-def _dump(value: Any) -> bytes:
-    try:
-        payload = orjson.dumps(value, default=_plain)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise EncodeError(f"the value cannot be written as JSON: {error}") from error.__cause__
-    if b"null" in payload:  # which is what orjson makes of NaN
-        _check_finite(value, ())
-    return payload
-
-
-def _check_finite(value: Any, path: tuple[str, ...]) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise EncodeError("the value cannot be written as JSON: it holds NaN or an infinity", path=".".join(path))
-    for name, inner in _inside(value):
-        _check_finite(inner, (*path, str(name)))
-
-
-def _inside(value: Any) -> Iterable[tuple[Any, Any]]:
-    if value is None or isinstance(value, str | int | float):
-        return ()
-    if isinstance(value, dict):
-        return value.items()
-    if isinstance(value, list | tuple):
-        return enumerate(value)
-    if dataclasses.is_dataclass(value):
-        return [(one.name, getattr(value, one.name, None)) for one in dataclasses.fields(value)]
-    try:
-        return _inside(_plain(value))
-    except TypeError:  # times and the like
-        return ()
-
-
-def _plain(value: Any) -> Any:
-    """What orjson knows for what it does not: models of pydantic, msgspec and attrs, told by their marks."""
-    kind = type(value)
-    if hasattr(kind, "model_dump"):
-        return value.model_dump(mode="json", by_alias=True)
-    if hasattr(kind, "__struct_fields__"):
-        pairs = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
-        fields = {name: getattr(value, attribute) for name, attribute in pairs}
-        tag = kind.__struct_config__.tag
-        fields = {name: one for name, one in fields.items() if type(one).__name__ != "UnsetType"}
-        return fields if tag is None else {kind.__struct_config__.tag_field: tag, **fields}
-    if hasattr(kind, "__attrs_attrs__"):
-        return {field.name: getattr(value, field.name) for field in kind.__attrs_attrs__}
-    raise TypeError(f"{kind.__name__} is nothing that JSON knows")
-
-
-def _reason(error: jsonschema_rs.ValidationError) -> str:
-    """Which rule is broken, without the value: a payload has no place in a message."""
-    return f"the schema does not allow it: {'/'.join(map(str, error.schema_path)) or 'false'}"
-
-
-def _brief(error: Exception) -> str:
-    return str(error).partition("\n")[0][:_LONGEST_MESSAGE]

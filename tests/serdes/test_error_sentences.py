@@ -5,12 +5,14 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from hashlib import sha256
 
 import pytest
 from pydantic import BaseModel
 
 from serdes.avro import compile_encoder
 from serdes.errors import EncodeError
+from serdes.json_schema import JsonSerializer
 
 
 class Suit(enum.Enum):
@@ -30,6 +32,13 @@ class Leg:
     """A dataclass."""
 
     miles: int
+
+
+@dataclass
+class Stop:
+    """A dataclass with a time."""
+
+    at: datetime
 
 
 class LegModel(BaseModel):
@@ -234,3 +243,175 @@ def test_times_and_decimals_in_avro(schema, value, found, nullable):
         assert ("a", True) == (caught.value.path, caught.value.detail.startswith(found))
     else:
         assert encode({"a": value})[nullable:] == stored({"a": found})
+
+
+STOPS = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "hours": {"type": "integer"}},
+    "required": ["city"],
+}
+CLOSED = {**STOPS, "additionalProperties": False}
+JSON = [
+    ("wrong type in an array", {"type": "integer"}, {"l": [1, "x"]}, "expected an integer, got a string", "l[1]"),
+    ("wrong type in a map", {"type": "integer"}, {"m": {"k": "x"}}, "expected an integer, got a string", "m['k']"),
+    ("null", {"type": "integer"}, {"l": [None]}, "expected an integer, got null", "l[0]"),
+    ("several types", {"type": ["integer", "null"]}, {"l": ["x"]}, "expected an integer or null, got a string", "l[0]"),
+    (
+        "near symbol",
+        {"enum": ["CLUBS", "HEARTS"]},
+        {"l": ["heart"]},
+        "expected 'CLUBS' or 'HEARTS', got another string; did you mean 'HEARTS'?",
+        "l[0]",
+    ),
+    (
+        "Python enum",
+        {"enum": ["CLUBS", "HEARTS"]},
+        {"l": [Suit.CLUBS]},
+        "expected 'CLUBS' or 'HEARTS', got an integer",
+        "l[0]",
+    ),
+    ("constant", {"const": "A"}, {"l": ["B"]}, 'expected "A", got another string', "l[0]"),
+    (
+        "missing property",
+        STOPS,
+        {"m": {"k": {}}},
+        "expected a value, got none: the property is required",
+        "m['k'].city",
+    ),
+    (
+        "misspelled property",
+        STOPS,
+        {"l": [{"citty": "x"}]},
+        "expected a value, got none: the property is required; is it misspelled as 'citty'?",
+        "l[0].city",
+    ),
+    (
+        "unknown property",
+        CLOSED,
+        {"l": [{"city": "x", "hour": 1}]},
+        "the schema has no such field; did you mean 'hours'?",
+        "l[0].hour",
+    ),
+    (
+        "no branch",
+        {"anyOf": [{"type": "integer"}, CLOSED]},
+        {"l": ["x"]},
+        "expected an integer or an object, got a string",
+        "l[0]",
+    ),
+    (
+        "typo in a branch",
+        {"oneOf": [{"type": "integer"}, CLOSED]},
+        {"l": [{"city": "x", "hour": 1}]},
+        "the schema has no such field; did you mean 'hours'?",
+        "l[0].hour",
+    ),
+    (
+        "wrong type in a branch",
+        {"oneOf": [{"type": "null"}, STOPS]},
+        {"l": [{"city": 5}]},
+        "expected a string, got an integer",
+        "l[0].city",
+    ),
+    (
+        "two branches",
+        {"oneOf": [{"type": "integer"}, {"type": "number"}]},
+        {"l": [1]},
+        "expected a value that fits one branch of oneOf, got one that fits several",
+        "l[0]",
+    ),
+    ("too small", {"minimum": 3}, {"l": [1]}, "expected a number of at least 3, got a smaller one", "l[0]"),
+    (
+        "too short",
+        {"minLength": 3},
+        {"l": ["x"]},
+        "expected a string of at least 3 characters, got a shorter one",
+        "l[0]",
+    ),
+    ("pattern", {"pattern": "^a"}, {"l": ["x"]}, "expected a string that matches '^a', got another string", "l[0]"),
+    ("set", {}, {"l": [{1}]}, "expected a value that JSON can hold, got set; give a list", "l[0]"),
+    (
+        "bytes",
+        {},
+        {"l": [b"x"]},
+        "expected a value that JSON can hold, got bytes; give text, such as by base64",
+        "l[0]",
+    ),
+    (
+        "class",
+        {},
+        {"l": [LegModel]},
+        "expected a value that JSON can hold, got the class LegModel instead of a value",
+        "l[0]",
+    ),
+    ("key that is no text", {}, {"l": [{5: 1}]}, "expected a string as key, got int", "l[0]"),
+    (
+        "surrogate",
+        {},
+        {"l": ["\ud800"]},
+        "expected a string that UTF-8 can hold, got one with a lone surrogate",
+        "l[0]",
+    ),
+    (
+        "aware datetime for a date",
+        {"type": "string", "format": "date"},
+        {"l": [ZONED]},
+        "expected an ISO 8601 date, got another string",
+        "l[0]",
+    ),
+    (
+        "date for a datetime",
+        {"type": "string", "format": "date-time"},
+        {"l": [date(2024, 3, 1)]},
+        "expected an ISO 8601 date and time with a time zone, got another string",
+        "l[0]",
+    ),
+    ("naive datetime", {}, {"l": [NAIVE]}, ADD_ZONE, "l[0]"),
+    (
+        "naive text",
+        {"type": "string", "format": "date-time"},
+        {"l": ["2024-03-01T12:00:00"]},
+        "expected an ISO 8601 date and time with a time zone, got another string",
+        "l[0]",
+    ),
+    (
+        "aware time",
+        {},
+        {"l": [time(1, tzinfo=UTC)]},
+        "expected a time of day without a time zone, got one with a time zone",
+        "l[0]",
+    ),
+    (
+        "decimal",
+        {},
+        {"l": [Decimal("1.5")]},
+        "expected a value that JSON can hold, got Decimal; give it as a string or a number, such as by str(value)",
+        "l[0]",
+    ),
+    ("naive datetime in a model", {}, {"l": [Stop(NAIVE)]}, ADD_ZONE, "l[0].at"),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "detail", "path"), [row[1:] for row in JSON], ids=[row[0] for row in JSON])
+def test_json_values(client, schema, value, detail, path):
+    """The error says what was expected, what was given and where, by the rule of the schema."""
+    properties = {"l": {"type": "array", "items": schema}, "m": {"type": "object", "additionalProperties": schema}}
+    text = json.dumps({"type": "object", "properties": properties})
+
+    with pytest.raises(EncodeError) as caught:
+        JsonSerializer(client, text)(value, topic=f"sentences-{sha256(text.encode()).hexdigest()}")
+
+    assert (detail, path) == (caught.value.detail.partition(" (rule ")[0], caught.value.path)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        pytest.param(ZONED, "2024-03-01T12:00:00.005000+00:00", id="aware datetime"),
+        pytest.param(date(2024, 3, 1), "2024-03-01", id="date"),
+        pytest.param(time(0, 0, 1), "00:00:01", id="time"),
+    ],
+)
+def test_times_in_json(client, value, text):
+    """What says exactly one thing becomes its ISO 8601 text."""
+    assert json.dumps(text).encode() == JsonSerializer(client, "{}")(value, topic="sentences-times")[5:]

@@ -119,9 +119,9 @@ def test_objects_of_yours(client):
     ("value", "path", "rule"),
     [
         pytest.param({"id": "7"}, "id", "properties/id/type", id="a wrong type"),
-        pytest.param({}, "", "required", id="nothing"),
-        pytest.param({"id": 1, "lines": [{}, {"sku": 5}]}, "lines.1.sku", "type", id="deep inside"),
-        pytest.param({"id": 1, "more": "secret"}, "", "additionalProperties", id="too much"),
+        pytest.param({}, "id", "required", id="nothing"),
+        pytest.param({"id": 1, "lines": [{}, {"sku": 5}]}, "lines[1].sku", "type", id="deep inside"),
+        pytest.param({"id": 1, "more": "secret"}, "more", "additionalProperties", id="too much"),
     ],
 )
 def test_values_that_the_schema_does_not_allow(client, value, path, rule):
@@ -161,7 +161,7 @@ def test_deep_values_that_the_schema_does_not_allow(client, depth):
     """What is more than 255 deep the validator cannot put into its error; the value is refused all the same."""
     found = client.register("json-depth", Schema(json.dumps({"type": "object"}), "JSON")).schema_id
 
-    with pytest.raises(DecodeError, match="the schema does not allow it") as caught:
+    with pytest.raises(DecodeError, match=r"expected an object|the schema does not allow it") as caught:
         JsonDeserializer(client)(join(found, b"[" * depth + b"]" * depth))
 
     assert ("invalid value", found) == (caught.value.reason, caught.value.schema_id)
@@ -172,7 +172,7 @@ def test_long_integers_are_kept(client):
     found = client.register("json-long", Schema("{}", "JSON")).schema_id
 
     assert 2**80 == JsonDeserializer(client)(join(found, str(2**80).encode()))
-    with pytest.raises(EncodeError, match="64-bit"):
+    with pytest.raises(EncodeError, match="at most 64 bits, got one of 81 bits"):
         JsonSerializer(client, "{}")(2**80, topic="json-long")
 
 
@@ -255,7 +255,7 @@ def test_references_of_references(client):
     assert {"a": ["x"]} == JsonDeserializer(client)(serialize({"a": ["x"]}, topic="json-deep"))
     with pytest.raises(EncodeError) as caught:
         serialize({"a": [5]}, topic="json-deep")
-    assert "a.0" == caught.value.path
+    assert "a[0]" == caught.value.path
 
 
 def test_both_pickle(client):
@@ -318,7 +318,7 @@ def test_what_is_wrong_deep_in_a_tree_is_told_soon(client, kind):
 
     assert deep(100, "leaf") == deserialize(serialize(deep(100, "leaf"), topic=f"tree-{kind}"))
     for depth, says in (
-        (2, f"does not allow it: definitions/tree/{kind}"),
+        (2, f"in the nearest branch of {kind}"),
         (100, "does not allow it, in one of many ways"),
     ):
         with pytest.raises(DecodeError, match=says):

@@ -100,9 +100,9 @@ class Model(BaseModel):
     ("wrap", "path"),
     [
         pytest.param(lambda number: number, "", id="alone"),
-        pytest.param(lambda number: {"a": [None, (number,)]}, "a.1.0", id="in lists"),
+        pytest.param(lambda number: {"a": [None, (number,)]}, "a[1][0]", id="in lists"),
         pytest.param(lambda number: Point(1.0, {"b": number}), "y.b", id="in a dataclass"),
-        pytest.param(lambda number: [Model(x=number)], "0.x", id="in a model"),
+        pytest.param(lambda number: [Model(x=number)], "[0].x", id="in a model"),
     ],
 )
 def test_json_has_no_such_number(client, wrap, path, number):

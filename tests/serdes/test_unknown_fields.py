@@ -8,6 +8,7 @@ import pytest
 from serdes.aio import AsyncSerializer
 from serdes.avro import AvroDeserializer, AvroSerializer, compile_encoder
 from serdes.errors import EncodeError
+from serdes.json_schema import JsonDeserializer, JsonSerializer
 
 LEG = {"type": "record", "name": "Leg", "fields": [{"name": "miles", "type": "int"}]}
 FLIGHT = {
@@ -100,3 +101,52 @@ def test_the_setting_is_refuse_or_drop(client):
     """Another value is refused when the serializer is made."""
     with pytest.raises(ValueError, match=r"unknown\.fields is 'ignore'; allowed are refuse and drop"):
         AvroSerializer(client, TEXT, conf={"unknown.fields": "ignore"})
+
+
+CLOSED = {"type": "object", "properties": {"miles": {"type": "integer"}}, "additionalProperties": False}
+TRIP = {
+    "type": "object",
+    "properties": {
+        "carrier": {"type": "string"},
+        "legs": {"type": "array", "items": CLOSED},
+        "by": {"type": "object", "additionalProperties": CLOSED},
+        "free": {"type": "object"},
+    },
+    "additionalProperties": False,
+}
+TRIP_VALUE = {"carrier": "UA", "gat": 1, "legs": [{"miles": 1, "x": 2}], "by": {"k": {"y": 1}}, "free": {"z": 1}}
+
+
+@pytest.mark.parametrize(
+    ("value", "detail", "path"),
+    [
+        pytest.param({"carier": "UA"}, NEAREST.format("carrier"), "carier", id="a typo"),
+        pytest.param({"legs": [{"miles": 1}, {"mile": 2}]}, NEAREST.format("miles"), "legs[1].mile", id="in an array"),
+        pytest.param({"by": {"k": {"zzz": 2}}}, BARE, "by['k'].zzz", id="in a map"),
+    ],
+)
+def test_json_refuses_unknown_properties_of_closed_schemas(client, value, detail, path):
+    """As in Avro, where the schema says that there are no others."""
+    with pytest.raises(EncodeError) as caught:
+        JsonSerializer(client, json.dumps(TRIP))(value, topic="unknown-json")
+
+    assert (detail, path) == (caught.value.detail.partition(" (rule ")[0], caught.value.path)
+
+
+def test_json_drops_unknown_properties_on_request(client):
+    """Only where the schema is closed; what it allows stays, and other errors are told."""
+    serialize = JsonSerializer(client, json.dumps(TRIP), conf={"unknown.fields": "drop"})
+
+    read = JsonDeserializer(client)(serialize(TRIP_VALUE, topic="unknown-json-drop"))
+
+    assert {"carrier": "UA", "legs": [{"miles": 1}], "by": {"k": {}}, "free": {"z": 1}} == read
+    with pytest.raises(EncodeError, match="expected a string, got an integer"):
+        serialize({"carrier": 5, "x": 1}, topic="unknown-json-drop")
+
+
+def test_json_without_validation_writes_every_property(client):
+    """Nothing is lost: what the schema lacks is written, and nothing is looked at."""
+    conf = {"validate": False, "unknown.fields": "drop"}
+    frame = JsonSerializer(client, json.dumps(TRIP), conf=conf)(TRIP_VALUE, topic="unknown-json-loose")
+
+    assert TRIP_VALUE == JsonDeserializer(client, conf={"validate": False})(frame)

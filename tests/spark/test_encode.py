@@ -111,8 +111,8 @@ MISFITS: list[tuple[str, str, pa.DataType, list[Any], list[tuple[int, str, str]]
         pa.int64(),
         [1, 101, None, 2],
         [
-            (1, "the schema does not allow it: properties/n/maximum", "n"),
-            (2, "the schema does not allow it: properties/n/type", "n"),
+            (1, "expected a number of at most 100, got a larger one (rule properties/n/maximum)", "n"),
+            (2, "expected an integer, got null (rule properties/n/type)", "n"),
         ],
     ),
     ("PROTOBUF", PROTO_NUMBER, pa.int64(), [1, 2**31, 3, 2], [(1, "a value is out of range", "n")]),

@@ -1,0 +1,109 @@
+"""Holding values against a JSON Schema.
+
+Rules of this file: what the validator sees has been parsed by orjson, whose depth is bounded, since the validator's
+is not; it fetches nothing, whatever a schema says.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urljoin
+
+import jsonschema_rs
+
+from serdes.errors import DecodeError, DecodeReason, SchemaError
+from serdes.json_explain import explain
+
+__all__ = ["Validator", "compiled"]
+
+_LONGEST_MESSAGE = 300
+_MOST_EXPLAINED = 10_000
+"""Ways through the branches of a schema; where there may be more, an error does not say which one went wrong."""
+_MOST_ROUNDS = 10
+"""Properties that the schema lacks are dropped level by level where one hides the next."""
+_UNKNOWN = ("additionalProperties", "unevaluatedProperties")
+
+
+class Validator:
+    """Refuses values that a schema does not allow, and says why."""
+
+    def __init__(self, validator: Any, documents: Mapping[str, Any]) -> None:
+        self._validator = validator
+        self._documents = documents
+        self._branches = _most_branches(list(documents.values()))
+
+    def __call__(self, value: Any) -> None:
+        """Raise DecodeError for a value that the schema does not allow."""
+        if self._validator.is_valid(value):
+            return
+        if self._has_many_ways(value):
+            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, in one of many ways")
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            detail, path = explain(error, self._documents)
+            raise DecodeError(DecodeReason.INVALID_VALUE, detail, path=path) from None
+        except ValueError:  # the validator's error would hold a value nested too deeply for that
+            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, deep inside") from None
+
+    def drop_unknown(self, value: Any) -> bool:
+        """Take out of a value the properties that a closed schema lacks; return whether there were any."""
+        dropped = False
+        for _ in range(_MOST_ROUNDS):
+            if self._validator.is_valid(value) or self._has_many_ways(value):
+                break
+            found = [one for one in self._validator.iter_errors(value) if one.kind.name in _UNKNOWN]
+            for error in found:
+                place = value
+                for step in error.instance_path:
+                    place = place[step]
+                for name in error.kind.unexpected:
+                    place.pop(name, None)
+            dropped = dropped or bool(found)
+            if not found:
+                break
+        return dropped
+
+    def _has_many_ways(self, value: Any) -> bool:
+        """Whether the validator would try too many branches to explain what is wrong."""
+        return self._branches > 1 and self._branches ** _depth(value) > _MOST_EXPLAINED
+
+
+def compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validator:
+    """Return what holds values against a document, which may refer to resources by their URIs."""
+    try:
+        registry = jsonschema_rs.Registry(list(resources.items()), draft=jsonschema_rs.Draft7) if resources else None
+        validator = jsonschema_rs.validator_for(document, registry=registry, base_uri=base or None, offline=True)
+    except (ValueError, TypeError) as error:
+        raise SchemaError(f"the JSON Schema cannot be used: {_brief(error)}") from None
+    own = document.get("$id", document.get("id")) if isinstance(document, dict) else None
+    return Validator(
+        validator, {base: document, **resources, urljoin(base, own if isinstance(own, str) else base): document}
+    )
+
+
+def _most_branches(documents: list[Any]) -> int:
+    """The most branches that a schema offers in one place, if it has a `$ref` by which they may come again below."""
+    most, refers, rest = 1, False, documents
+    while rest:
+        below: list[Any] = []
+        for one in rest:
+            if isinstance(one, dict):
+                most = max([most, *(len(one[key]) for key in ("oneOf", "anyOf") if isinstance(one.get(key), list))])
+                refers = refers or not one.keys().isdisjoint(("$ref", "$dynamicRef", "$recursiveRef"))
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+        rest = below
+    return most if refers else 1
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        depth, level = depth + 1, [one for values in inner for one in values if isinstance(one, dict | list)]
+    return depth
+
+
+def _brief(error: Exception) -> str:
+    return str(error).partition("\n")[0][:_LONGEST_MESSAGE]
