@@ -23,7 +23,7 @@ from serdes.cache import SharedCache
 from serdes.client import RegistryClient, Schema
 from serdes.configuration import DESERIALIZER, SERIALIZER
 from serdes.core import Deserializer, FromDict, Serializer, ToDict
-from serdes.model import AVRO
+from serdes.model import AVRO, schema_given
 from serdes.references import resolve
 from serdes.strategies import RecordContext
 
@@ -65,7 +65,7 @@ class AvroSerializer(Serializer):
     ) -> None:
         super().__init__(client, to_dict, conf)
         self._given = (client, schema, to_dict, conf)
-        self._schema = Schema(schema) if isinstance(schema, str) else schema
+        self._schema = None if schema is None else schema_given(schema, AVRO)
         self._encoders: SharedCache[Schema, Encoder] = SharedCache(client.settings.cache_size)
         self._name = None
         if self._schema is None:
@@ -133,7 +133,7 @@ class AvroDeserializer(Deserializer):
             "numeric_times": numeric_times,
             "tagged_unions": tagged_unions,
         }
-        self._wanted = Schema(reader_schema) if isinstance(reader_schema, str) else reader_schema
+        self._wanted = None if reader_schema is None else schema_given(reader_schema, AVRO, "reader_schema")
         self._node = None if self._wanted is None else _node(client, self._wanted)
 
     def __reduce__(self) -> tuple[Callable[..., "AvroDeserializer"], tuple[Any, ...]]:

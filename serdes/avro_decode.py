@@ -16,7 +16,7 @@ from typing import Any
 
 from serdes.avro_plan import plan
 from serdes.avro_runtime import NAMES, locate
-from serdes.avro_schema import Node, parse
+from serdes.avro_schema import Node, node_of
 from serdes.avro_source import write_decoder
 from serdes.avro_text import Part, compile_listing
 from serdes.avro_values import Shape
@@ -69,15 +69,11 @@ def compile_decoder(
     """
     try:
         shape = Shape(numeric_times=numeric_times, tagged_unions=tagged_unions)
-        resolved = plan(_node(writer), None if reader is None or reader == writer else _node(reader), shape)
+        resolved = plan(node_of(writer), None if reader is None or reader == writer else node_of(reader), shape)
         listing = write_decoder(resolved)
     except RecursionError:
         raise SchemaError("the types of the schema are nested too deeply") from None
     return _guarded(compile_listing(listing, "avro decoder", NAMES), listing.paths, limits)
-
-
-def _node(schema: str | Node) -> Node:
-    return parse(schema) if isinstance(schema, str) else schema
 
 
 def _guarded(namespace: dict[str, Any], paths: dict[int, tuple[Part, ...]], limits: Limits) -> Decoder:

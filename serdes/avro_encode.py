@@ -17,7 +17,7 @@ from typing import Any
 
 from serdes.avro_choice import chooser, takes_null
 from serdes.avro_raw import NAMES, lack, lowering
-from serdes.avro_schema import MISSING, Array, Enum, Field, Fixed, Kind, Map, Node, Primitive, Record, Union, parse
+from serdes.avro_schema import MISSING, Array, Enum, Field, Fixed, Kind, Map, Node, Primitive, Record, Union, node_of
 from serdes.avro_text import Explain, Listing, Part, SourceWriter, compile_listing, place
 from serdes.avro_values import Shape, default_value
 from serdes.errors import EncodeError, SchemaError, index_part, join_path, key_part, unknown_symbol
@@ -45,7 +45,7 @@ def compile_encoder(schema: str | Node, *, drop_unknown: bool = False) -> Encode
         SchemaError: the schema text cannot be used.
     """
     try:
-        node = parse(schema) if isinstance(schema, str) else schema
+        node = node_of(schema)
         writer = _EncoderWriter(drop_unknown=drop_unknown)
         writer.write(node)
         listing = writer.listing

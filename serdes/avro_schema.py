@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from serdes.errors import SchemaError
+from serdes.errors import SchemaError, wrong_schema
 
 __all__ = [
     "MISSING",
@@ -32,6 +32,7 @@ __all__ = [
     "Record",
     "Union",
     "describe",
+    "node_of",
     "parse",
 ]
 
@@ -184,7 +185,14 @@ def describe(node: Node) -> str:
             return type(node).__name__.lower()
 
 
+def node_of(schema: str | Node) -> Node:
+    """Return a schema as parsed."""
+    return schema if isinstance(schema, Node) else parse(schema)
+
+
 def _load(text: str) -> Any:
+    if not isinstance(text, str):
+        raise wrong_schema(text)
     try:
         return json.loads(text)
     except ValueError as error:

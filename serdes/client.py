@@ -16,7 +16,16 @@ from uuid import UUID
 
 from serdes.cache import SharedCache
 from serdes.errors import RegistryError, SerdeError
-from serdes.model import CompatibilityResult, Metadata, Reference, RegisteredSchema, Rule, RuleSet, Schema
+from serdes.model import (
+    CompatibilityResult,
+    Metadata,
+    Reference,
+    RegisteredSchema,
+    Rule,
+    RuleSet,
+    Schema,
+    schema_given,
+)
 from serdes.settings import ClientSettings
 from serdes.transport import Transport
 
@@ -153,7 +162,7 @@ class RegistryClient:
     def _registered(
         self, verb: str, subject: str, schema: Schema | str, normalize: bool, *, deleted: bool = False
     ) -> RegisteredSchema:
-        sent = Schema(schema) if isinstance(schema, str) else schema
+        sent = schema_given(schema)
         path = _subject(subject, "versions") if verb == "register" else _subject(subject)
 
         def ask() -> RegisteredSchema:
@@ -230,7 +239,7 @@ class RegistryClient:
         verbose: bool = True,
     ) -> CompatibilityResult:
         """Whether a schema fits one version, or with None all that a registration would be held against."""
-        sent = Schema(schema) if isinstance(schema, str) else schema
+        sent = schema_given(schema)
         tail = ["versions"] if version is None else ["versions", str(version)]
         return self.ask(
             CompatibilityResult.from_answer,

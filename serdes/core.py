@@ -22,7 +22,16 @@ from serdes.cache import SharedCache
 from serdes.client import RegistryClient, Schema, context_of
 from serdes.compatibility import check_reads
 from serdes.configuration import Table, framing_of, settings_of, strategy_of
-from serdes.errors import DecodeError, NoMessage, NoSubject, RegistryError, RuleError, SchemaError, SerdeError
+from serdes.errors import (
+    DecodeError,
+    NoMessage,
+    NoSubject,
+    RegistryError,
+    RuleError,
+    SchemaError,
+    SerdeError,
+    wrong_argument,
+)
 from serdes.framing import Frame, SchemaId, open_frame, read_header
 from serdes.model import RegisteredSchema
 from serdes.strategies import Context, RecordContext
@@ -40,6 +49,7 @@ ToDict = Callable[[Any, RecordContext], Any]
 FromDict = Callable[[Any, RecordContext], Any]
 
 _NOT_FOUND = 404
+_FROM_CONF = "make one by RegistryClient.from_settings(ClientSettings.from_conf(conf))"
 _CHOICES = ("use.schema.id", "use.latest.with.metadata", "use.latest.version")
 
 
@@ -69,6 +79,7 @@ class Serializer(ABC):
     table: Table
 
     def __init__(self, client: RegistryClient, to_dict: ToDict | None, conf: Mapping[str, Any] | None) -> None:
+        _check_arguments(client, conf, to_dict=to_dict)
         self._client = client
         self._to_dict = to_dict
         self._conf = settings_of(self.table, conf)
@@ -205,6 +216,7 @@ class Deserializer(ABC):
     indexed = False
 
     def __init__(self, client: RegistryClient, from_dict: FromDict | None, conf: Mapping[str, Any] | None) -> None:
+        _check_arguments(client, conf, from_dict=from_dict)
         self._client = client
         self._from_dict = from_dict
         self._conf = settings_of(self.table, conf)
@@ -364,6 +376,18 @@ class Deserializer(ABC):
     @abstractmethod
     def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "Shapes":
         """What the format knows of payloads written with a schema."""
+
+
+def _check_arguments(client: Any, conf: Any, **functions: Any) -> None:
+    """Refuse arguments of other types, such as those of another library in its own order."""
+    if not isinstance(client, RegistryClient):
+        advice = "make one by RegistryClient(url)" if isinstance(client, str) else _FROM_CONF
+        raise wrong_argument("client", "a serdes.client.RegistryClient", client, advice)
+    if conf is not None and not isinstance(conf, Mapping):
+        raise wrong_argument("conf", "a dict of settings", conf)
+    for name, one in functions.items():
+        if one is not None and not callable(one):
+            raise wrong_argument(name, "a function", one, "settings are given as conf" if isinstance(one, dict) else "")
 
 
 def _refusing(error: SerdeError) -> Decode:

@@ -24,6 +24,7 @@ import dataclasses
 from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import Enum, StrEnum
+from pathlib import Path
 from typing import Any
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "unknown_symbol",
     "without_zone",
     "wrong_argument",
+    "wrong_schema",
     "zoned_time",
 ]
 
@@ -301,6 +303,25 @@ def wrong_argument(name: str, what: str, value: Any, advice: str = "") -> TypeEr
     given = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     given = f"the class {given}" if isinstance(value, type) else given
     return TypeError(f"{name}: expected {what}, got {given}{advice and f'; {advice}'}")
+
+
+def wrong_schema(given: Any, name: str = "schema") -> TypeError:
+    """Return the error for what is no schema, with what to give instead."""
+    return wrong_argument(name, "a schema text or a serdes.client.Schema", given, _schema_advice(given))
+
+
+def _schema_advice(given: Any) -> str:
+    match given:
+        case dict() | list():
+            return "give its text, json.dumps(schema)"
+        case bytes():
+            return "give its text, schema.decode()"
+        case Path():
+            return "give its text, path.read_text()"
+    if hasattr(given, "model_json_schema"):
+        model = given.__name__ if isinstance(given, type) else type(given).__name__
+        return f"its JSON Schema is json.dumps({model}.model_json_schema())"
+    return "give its schema_str" if hasattr(given, "schema_str") else ""
 
 
 def index_part(index: object) -> str:

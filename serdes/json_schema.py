@@ -24,7 +24,7 @@ from serdes.core import Deserializer, Encode, FromDict, Serializer, ToDict
 from serdes.errors import DecodeError, EncodeError, SchemaError
 from serdes.json_text import dump, load
 from serdes.json_validator import Validator, compiled
-from serdes.model import JSON
+from serdes.model import JSON, schema_given
 from serdes.references import MAX_REFERENCES, resolve
 from serdes.strategies import RecordContext
 
@@ -64,7 +64,7 @@ class JsonSerializer(Serializer):
     ) -> None:
         super().__init__(client, to_dict, conf)
         self._given = (client, schema, to_dict, conf)
-        self._schema = Schema(schema, JSON) if isinstance(schema, str) else schema
+        self._schema = None if schema is None else schema_given(schema, JSON)
         self._name = None
         if self._schema is None:
             self._need_choice()
@@ -128,7 +128,7 @@ class JsonDeserializer(Deserializer):
     ) -> None:
         super().__init__(client, from_dict, conf)
         self._given = (client, reader_schema, from_dict, conf)
-        wanted = Schema(reader_schema, JSON) if isinstance(reader_schema, str) else reader_schema
+        wanted = None if reader_schema is None else schema_given(reader_schema, JSON, "reader_schema")
         self._validate = None if wanted is None else validator_of(client, wanted)
 
     def __reduce__(self) -> tuple[type["JsonDeserializer"], tuple[Any, ...]]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from serdes.errors import wrong_schema
+
 __all__ = [
     "AVRO",
     "JSON",
@@ -19,6 +21,7 @@ __all__ = [
     "Rule",
     "RuleSet",
     "Schema",
+    "schema_given",
 ]
 
 AVRO = "AVRO"
@@ -212,6 +215,22 @@ class Schema:
         return (
             self if self.metadata is None and self.rule_set is None else Schema(self.text, self.format, self.references)
         )
+
+
+def schema_given(given: Any, kind: str | None = None, name: str = "schema") -> Schema:
+    """Return what a caller gave as a schema of a format, or of any; an error says what to give instead.
+
+    Raises:
+        TypeError: it is neither a text nor a Schema.
+        ValueError: it is a Schema of another format.
+    """
+    if isinstance(given, str):
+        return Schema(given, kind or AVRO)
+    if not isinstance(given, Schema):
+        raise wrong_schema(given, name)
+    if kind not in (None, given.format):
+        raise ValueError(f"{name}: expected a schema of the format {kind}, got one of {given.format}")
+    return given
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,17 @@ from serdes.cache import SharedCache
 from serdes.client import RegistryClient, Schema
 from serdes.configuration import DESERIALIZER, PROTOBUF_SERIALIZER
 from serdes.core import Decode, Deserializer, Encode, FromDict, Serializer
-from serdes.errors import DecodeError, DecodeReason, EncodeError, SchemaError
+from serdes.errors import (
+    DecodeError,
+    DecodeReason,
+    EncodeError,
+    SchemaError,
+    expected,
+    missing_field,
+    wrong_argument,
+)
 from serdes.model import PROTOBUF, Reference
+from serdes.protobuf_fields import lacks_fields, refuse_unknown
 from serdes.protobuf_files import find_message, imports_of, indexes_of, is_known, link, text_of
 from serdes.protobuf_json import to_json
 from serdes.references import resolve
@@ -55,10 +64,12 @@ class ProtobufSerializer(Serializer):
         self, client: RegistryClient, message_type: type[Message], conf: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(client, None, conf)
+        _check_class(message_type)
         self._given = (client, message_type, conf)
         self._type = message_type
         self._message: Any = message_type.DESCRIPTOR  # types-protobuf gives two types for it
         self._serialize: Any = message_type.SerializeToString  # of the class: fields of that name hide it in messages
+        self._initialization_errors: Any = getattr(message_type, "FindInitializationErrors")  # noqa: B009 - has no type
         self._reference_subject = self._conf["reference.subject.name.strategy"]
 
     def __reduce__(self) -> tuple[type["ProtobufSerializer"], tuple[Any, ...]]:
@@ -113,7 +124,25 @@ class ProtobufSerializer(Serializer):
             registered = None
         if registered is None or registered.file.name != file.name:
             raise SchemaError(f"the schema of the subject {subject} has no message {self._message.full_name}")
-        return self._encode, indexes_of(registered)
+        return self._closed(registered), indexes_of(registered)
+
+    def _closed(self, registered: Descriptor) -> Encode:
+        """What writes messages for a schema that may lack some of their fields."""
+        if not lacks_fields(registered, self._message):
+            return self._encode
+        kind = GetMessageClass(registered)
+
+        def drop(message: Any) -> bytes:
+            made = kind.FromString(self._encode(message))
+            kind.DiscardUnknownFields(made)
+            return kind.SerializeToString(made)
+
+        def refuse(message: Any) -> bytes:
+            payload = self._encode(message)
+            refuse_unknown(message, registered)
+            return payload
+
+        return drop if self._conf["unknown.fields"] == "drop" else refuse
 
     def _values(self, schema: Schema, subject: str) -> "ProtobufValues":
         from serdes.rules.protobuf import ProtobufValues, inline_tags
@@ -124,11 +153,13 @@ class ProtobufSerializer(Serializer):
 
     def _encode(self, message: Any) -> bytes:
         if not isinstance(message, self._type):
-            raise EncodeError(f"a {self._message.full_name} expected, found {type(message).__name__}")
+            advice = f"; make one by {self._type.__name__}(**fields)" if isinstance(message, dict) else ""
+            raise expected(f"a message {self._message.full_name}", message, advice)
         try:
             payload: bytes = self._serialize(message)
         except (WriteError, ValueError) as error:
-            raise EncodeError(str(error)) from None
+            missing = self._initialization_errors(message)
+            raise missing_field(missing[0]) if missing else EncodeError(str(error)) from None
         return payload
 
 
@@ -158,6 +189,8 @@ class ProtobufDeserializer(Deserializer):
         as_dict: bool = False,
     ) -> None:
         super().__init__(client, from_dict, conf)
+        if message_type is not None:
+            _check_class(message_type)
         self._given = (client, message_type, from_dict, conf)
         self._type = message_type
         self._as_dict = as_dict
@@ -210,6 +243,13 @@ class ProtobufDeserializer(Deserializer):
             self._type,
             as_dict=self._as_dict,
         )
+
+
+def _check_class(given: Any) -> None:
+    if isinstance(given, Message):
+        raise wrong_argument("message_type", "the class of the messages", given, "give type(message)")
+    if not (isinstance(given, type) and issubclass(given, Message)):
+        raise wrong_argument("message_type", "a class that protoc made of a message", given)
 
 
 def _found(file: FileDescriptor, wanted: Any) -> Descriptor:

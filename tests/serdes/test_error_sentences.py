@@ -6,13 +6,22 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
+from confluent_kafka.schema_registry import Schema as TheirSchema
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.struct_pb2 import Struct
 from pydantic import BaseModel
 
-from serdes.avro import compile_encoder
+from serdes.avro import AvroDeserializer, AvroSerializer, compile_encoder
+from serdes.client import Schema
 from serdes.errors import EncodeError
-from serdes.json_schema import JsonSerializer
+from serdes.json_schema import JsonDeserializer, JsonSerializer
+from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from serdes.protobuf_files import find_message, link
 
 
 class Suit(enum.Enum):
@@ -415,3 +424,151 @@ def test_json_values(client, schema, value, detail, path):
 def test_times_in_json(client, value, text):
     """What says exactly one thing becomes its ISO 8601 text."""
     assert json.dumps(text).encode() == JsonSerializer(client, "{}")(value, topic="sentences-times")[5:]
+
+
+PROTOBUF = [
+    (
+        "dict",
+        {"seconds": 5},
+        "expected a message google.protobuf.Duration, got dict; make one by Duration(**fields)",
+        "",
+    ),
+    ("another message", Struct(), "expected a message google.protobuf.Duration, got Struct", ""),
+    ("class", Duration, "expected a message google.protobuf.Duration, got the class Duration instead of a value", ""),
+    (
+        "dataclass",
+        Leg(1),
+        "expected a message google.protobuf.Duration, got Leg; convert it first, such as by dataclasses.asdict(value)",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "detail", "path"), [row[1:] for row in PROTOBUF], ids=[row[0] for row in PROTOBUF])
+def test_protobuf_values(client, value, detail, path):
+    """A serializer takes messages of its class."""
+    with pytest.raises(EncodeError) as caught:
+        ProtobufSerializer(client, Duration)(value, topic="sentences-protobuf")
+
+    assert (detail, path) == (caught.value.detail, caught.value.path)
+
+
+def test_a_required_field_of_a_message_has_its_path(client):
+    """Of proto2, in a list."""
+    text = 'syntax = "proto2"; message R { repeated In a = 1; message In { required int32 n = 1; } }'
+    kind = GetMessageClass(find_message(link(Schema(text, "PROTOBUF"), {}), (0,)))
+
+    with pytest.raises(
+        EncodeError, match=r"expected a value, got none: the field is required .* \(at field a\[0\]\.n\)"
+    ):
+        ProtobufSerializer(client, kind)(kind(a=[{}]), topic="sentences-required")
+
+
+CLIENT = "client: expected a serdes.client.RegistryClient, got {}"
+SCHEMA = "{}: expected a schema text or a serdes.client.Schema, got {}"
+MAKE = "make one by RegistryClient.from_settings(ClientSettings.from_conf(conf))"
+ARGUMENTS = [
+    (
+        "dict as Avro schema",
+        lambda it: AvroSerializer(it, LEG),
+        SCHEMA.format("schema", "dict; give its text, json.dumps(schema)"),
+    ),
+    (
+        "list as Avro schema",
+        lambda it: AvroSerializer(it, ["null"]),
+        SCHEMA.format("schema", "list; give its text, json.dumps(schema)"),
+    ),
+    (
+        "dict as reader schema",
+        lambda it: AvroDeserializer(it, LEG),
+        SCHEMA.format("reader_schema", "dict; give its text, json.dumps(schema)"),
+    ),
+    (
+        "dict as JSON schema",
+        lambda it: JsonSerializer(it, STOPS),
+        SCHEMA.format("schema", "dict; give its text, json.dumps(schema)"),
+    ),
+    (
+        "dict as JSON reader schema",
+        lambda it: JsonDeserializer(it, STOPS),
+        SCHEMA.format("reader_schema", "dict; give its text, json.dumps(schema)"),
+    ),
+    (
+        "dict to register",
+        lambda it: it.register("s", LEG),
+        SCHEMA.format("schema", "dict; give its text, json.dumps(schema)"),
+    ),
+    (
+        "dict to look up",
+        lambda it: it.lookup("s", LEG),
+        SCHEMA.format("schema", "dict; give its text, json.dumps(schema)"),
+    ),
+    (
+        "dict to compile",
+        lambda _: compile_encoder(LEG),
+        SCHEMA.format("schema", "dict; give its text, json.dumps(schema)"),
+    ),
+    (
+        "bytes as schema",
+        lambda it: AvroSerializer(it, b"{}"),
+        SCHEMA.format("schema", "bytes; give its text, schema.decode()"),
+    ),
+    ("path as schema", lambda it: AvroSerializer(it, Path("a.avsc")), "give its text, path.read_text()"),
+    (
+        "pydantic class as schema",
+        lambda it: JsonSerializer(it, LegModel),
+        "LegModel; its JSON Schema is json.dumps(LegModel.model_json_schema())",
+    ),
+    ("another library's schema", lambda it: AvroSerializer(it, TheirSchema('"string"', "AVRO")), "give its schema_str"),
+    (
+        "another library's client",
+        lambda _: AvroSerializer(SchemaRegistryClient({"url": "http://h"}), LEG),
+        CLIENT.format("confluent_kafka."),
+    ),
+    (
+        "address as client",
+        lambda _: AvroDeserializer("http://h"),
+        CLIENT.format("str; make one by RegistryClient(url)"),
+    ),
+    (
+        "another library's order",
+        lambda it: JsonSerializer("{}", it),
+        CLIENT.format("str; make one by RegistryClient(url)"),
+    ),
+    (
+        "settings as to_dict",
+        lambda it: AvroSerializer(it, '"int"', {"a": 1}),
+        "to_dict: expected a function, got dict; settings are given as conf",
+    ),
+    ("no settings", lambda it: AvroSerializer(it, '"int"', None, 5), "conf: expected a dict of settings, got int"),
+    (
+        "message as class",
+        lambda it: ProtobufSerializer(it, Duration()),
+        "message_type: expected the class of the messages, got google.protobuf.duration_pb2.Duration; give type(message)",
+    ),
+    (
+        "dict as class",
+        lambda it: ProtobufDeserializer(it, {}),
+        "message_type: expected a class that protoc made of a message, got dict",
+    ),
+    (
+        "pydantic class as message",
+        lambda it: ProtobufSerializer(it, LegModel),
+        "message_type: expected a class that protoc made of a message, got the class",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "says"), [row[1:] for row in ARGUMENTS], ids=[row[0] for row in ARGUMENTS])
+def test_arguments(client, make, says):
+    """The error names the argument, what it should be, what it is, and what to give instead."""
+    with pytest.raises(TypeError) as caught:
+        make(client)
+
+    assert says in str(caught.value)
+
+
+def test_a_schema_of_another_format_is_refused(client):
+    """It would be registered as what it is not."""
+    with pytest.raises(ValueError, match="schema: expected a schema of the format JSON, got one of AVRO"):
+        JsonSerializer(client, Schema("{}"))

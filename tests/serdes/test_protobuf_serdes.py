@@ -233,7 +233,7 @@ def test_another_message_than_the_one_wanted(client):
     """A class is not filled with another message's bytes; nor is another message written."""
     with pytest.raises(SchemaError, match=r"it is a shop\.Last, not a google\.protobuf\.Duration"):
         ProtobufDeserializer(client, Duration)(frame_of(client, proto(ORDER), b"", b"\x02\x02"))
-    with pytest.raises(EncodeError, match=r"google\.protobuf\.Duration expected, found Struct"):
+    with pytest.raises(EncodeError, match=r"expected a message google\.protobuf\.Duration, got Struct"):
         ProtobufSerializer(client, Duration)(Struct(), topic="proto-wrong")
 
 

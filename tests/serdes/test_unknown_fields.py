@@ -4,11 +4,16 @@ import asyncio
 import json
 
 import pytest
+from google.protobuf.json_format import ParseDict
+from google.protobuf.message_factory import GetMessageClass
 
 from serdes.aio import AsyncSerializer
 from serdes.avro import AvroDeserializer, AvroSerializer, compile_encoder
+from serdes.client import Schema
 from serdes.errors import EncodeError
 from serdes.json_schema import JsonDeserializer, JsonSerializer
+from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from serdes.protobuf_files import find_message, link
 
 LEG = {"type": "record", "name": "Leg", "fields": [{"name": "miles", "type": "int"}]}
 FLIGHT = {
@@ -150,3 +155,53 @@ def test_json_without_validation_writes_every_property(client):
     frame = JsonSerializer(client, json.dumps(TRIP), conf=conf)(TRIP_VALUE, topic="unknown-json-loose")
 
     assert TRIP_VALUE == JsonDeserializer(client, conf={"validate": False})(frame)
+
+
+OLD = """syntax = "proto3"; package trip;
+message Trip { string carrier = 1; repeated Leg legs = 2; map<string, Leg> by = 3; message Leg { int32 miles = 1; } }"""
+NEW = OLD.replace("int32 miles = 1;", "int32 miles = 1; int32 mile = 2;").replace(
+    "Trip {", "Trip { string gate = 4;", 1
+)
+PINNED = {"use.latest.version": True, "auto.register.schemas": False}
+
+
+def trip(text):
+    """The class of the message Trip."""
+    return GetMessageClass(find_message(link(Schema(text, "PROTOBUF"), {}), (0,)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "detail", "path"),
+    [
+        pytest.param({"gate": "C7"}, BARE, "gate", id="at the top"),
+        pytest.param({"legs": [{"miles": 1}, {"mile": 2}]}, NEAREST.format("miles"), "legs[1].mile", id="in a list"),
+        pytest.param({"by": {"k": {"mile": 2}}}, NEAREST.format("miles"), "by['k'].mile", id="in a map"),
+    ],
+)
+def test_protobuf_refuses_fields_that_the_registrys_schema_lacks(client, fields, detail, path):
+    """A message of a later version is written with an older one only if it sets nothing new."""
+    client.register("unknown-proto-value", Schema(OLD, "PROTOBUF"))
+    kind = trip(NEW)
+    serialize = ProtobufSerializer(client, kind, PINNED)
+
+    with pytest.raises(EncodeError) as caught:
+        serialize(ParseDict(fields, kind()), topic="unknown-proto")
+
+    assert (detail, path) == (caught.value.detail, caught.value.path)
+    assert serialize(kind(carrier="UA"), topic="unknown-proto")[6:] == b"\x0a\x02UA"
+
+
+def test_protobuf_drops_fields_that_the_registrys_schema_lacks_on_request(client):
+    """At every depth; what is known stays."""
+    client.register("unknown-proto-drop-value", Schema(OLD, "PROTOBUF"))
+    kind = trip(NEW)
+    fields = {"carrier": "UA", "gate": "C7", "legs": [{"miles": 1, "mile": 2}], "by": {"k": {"mile": 2}}}
+
+    frame = ProtobufSerializer(client, kind, {**PINNED, "unknown.fields": "drop"})(
+        ParseDict(fields, kind()), topic="unknown-proto-drop"
+    )
+
+    assert {"carrier": "UA", "legs": [{"miles": 1}], "by": {"k": {}}} == ProtobufDeserializer(client, as_dict=True)(
+        frame
+    )
+    assert kind(carrier="UA", legs=[{"miles": 1}], by={"k": {}}) == kind.FromString(frame[6:])
