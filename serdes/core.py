@@ -380,7 +380,7 @@ class Deserializer(ABC):
 
 def _check_arguments(client: Any, conf: Any, **functions: Any) -> None:
     """Refuse arguments of other types, such as those of another library in its own order."""
-    if not isinstance(client, RegistryClient):
+    if not hasattr(client, "settings"):  # what stands in for a client has them too
         advice = "make one by RegistryClient(url)" if isinstance(client, str) else _FROM_CONF
         raise wrong_argument("client", "a serdes.client.RegistryClient", client, advice)
     if conf is not None and not isinstance(conf, Mapping):

@@ -544,7 +544,7 @@ ARGUMENTS = [
     (
         "message as class",
         lambda it: ProtobufSerializer(it, Duration()),
-        "message_type: expected the class of the messages, got google.protobuf.duration_pb2.Duration; give type(message)",
+        "expected the class of the messages, got google.protobuf.duration_pb2.Duration; give type(message)",
     ),
     (
         "dict as class",
