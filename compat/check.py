@@ -12,12 +12,13 @@ from typing import Final
 from compat.formats import FORMATS
 from compat.levels import LEVELS, Direction, Level, Policy
 from compat.limits import DEFAULT_LIMITS, Limits
-from compat.result import Incompatibility
+from compat.result import Finding, Incompatibility
 from compat.schema import ParsedSchema
 
-__all__ = ["CheckResult", "Previous", "check", "explain"]
+__all__ = ["CheckResult", "Previous", "check", "explain", "finding"]
 
 _OTHER_FORMAT: Final = "Incompatible because of different schema type"
+_TYPE_CHANGED: Final = "SCHEMA_TYPE_CHANGED"
 _LONGEST_TEXT: Final = 10 * 1024  # UTF-16 units of a previous schema that a message quotes
 
 
@@ -61,14 +62,36 @@ def check(
 
 def explain(incompatibility: Incompatibility) -> str:
     """Tell a person which rule a field breaks, and what would make it acceptable."""
+    if incompatibility.kind == _TYPE_CHANGED:
+        return (
+            f"The schema is of type {incompatibility.reader_value}, version {incompatibility.version} is of type "
+            f"{incompatibility.writer_value}. Keep the type, or register the schema under another subject."
+        )
     return FORMATS[incompatibility.format].explain(incompatibility)
+
+
+def finding(incompatibility: Incompatibility) -> Finding:
+    """Return an incompatibility in terms of the new schema and the previous version."""
+    new, previous = incompatibility.reader_value, incompatibility.writer_value
+    if incompatibility.direction is Direction.FORWARD:
+        new, previous = previous, new
+    return Finding(
+        incompatibility.kind,
+        explain(incompatibility),
+        incompatibility.path,
+        incompatibility.where,
+        incompatibility.direction,
+        incompatibility.version,
+        previous,
+        new,
+    )
 
 
 def _check_version(
     new: ParsedSchema, previous: Previous, directions: Sequence[Direction], policy: Policy, limits: Limits
 ) -> CheckResult:
     if new.format is not previous.schema.format:
-        return CheckResult(compatible=False, messages=(_OTHER_FORMAT,))
+        return CheckResult(False, (_OTHER_FORMAT,), (_other_format(new, previous),))
     messages: list[str] = []
     findings: list[Incompatibility] = []
     found: Sequence[Incompatibility] = ()
@@ -79,6 +102,19 @@ def _check_version(
     if found:
         messages += _lines_on(previous)
     return CheckResult(compatible=not findings, messages=tuple(messages), incompatibilities=tuple(findings))
+
+
+def _other_format(new: ParsedSchema, previous: Previous) -> Incompatibility:
+    ours, theirs = new.format.value, previous.schema.format.value
+    return Incompatibility(
+        new.format,
+        _TYPE_CHANGED,
+        path="",
+        message=_OTHER_FORMAT,
+        reader_value=ours,
+        writer_value=theirs,
+        version=previous.version,
+    )
 
 
 def _check_direction(

@@ -112,7 +112,8 @@ def create_app(
 
 
 def _body(error: RegistryError) -> Response:
-    response = answer({"error_code": error.code, "message": error.message}, error.status)
+    body: dict[str, Any] = {"error_code": error.code, "message": error.message}
+    response = answer(body if error.findings is None else body | {"findings": error.findings}, error.status)
     response.headers.update(error.headers)
     return response
 

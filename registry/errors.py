@@ -5,7 +5,8 @@ scripts match on it; oddities such as the missing space in 40404 are kept for th
 routes, mapped to a response in one place (`app.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 __all__ = [
     "RegistryError",
@@ -79,12 +80,13 @@ _RETRY_AFTER_S = "1"
 
 
 class RegistryError(Exception):
-    """An answer other than success: an error code, its HTTP status and a sentence."""
+    """An answer other than success: an error code, its HTTP status, a sentence, and the findings of a verdict."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, findings: Sequence[Mapping[str, Any]] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.findings = findings
 
     @property
     def headers(self) -> dict[str, str]:
@@ -250,7 +252,9 @@ def key_soft_deleted(name: str) -> RegistryError:
 # --- 409
 
 
-def incompatible_schema(subject: str, messages: Sequence[str], advice: Sequence[str]) -> RegistryError:
+def incompatible_schema(
+    subject: str, messages: Sequence[str], advice: Sequence[str], findings: Sequence[Mapping[str, Any]]
+) -> RegistryError:
     """The schema breaks the subject's compatibility level.
 
     The reference's wording ends with the list; what follows it tells a person what would be accepted.
@@ -259,6 +263,7 @@ def incompatible_schema(subject: str, messages: Sequence[str], advice: Sequence[
         40901,
         "Schema being registered is incompatible with an earlier schema for subject "
         f'"{subject}", details: [{", ".join(messages)}]' + "".join(f" {sentence}" for sentence in advice),
+        findings,
     )
 
 

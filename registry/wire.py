@@ -19,6 +19,7 @@ from registry import errors
 from registry.bodies import as_utf8
 from registry.decide.register import Registered
 from registry.decide.tag import TagRequest
+from registry.findings import FindingAnswer
 from registry.schemas import SchemaRequest
 from registry.wire_contracts import (
     Answer,
@@ -182,10 +183,11 @@ class ModeChange(Body):
 
 
 class ErrorAnswer(Answer):
-    """Any answer other than success."""
+    """Any answer other than success; the findings are those of a schema that is not compatible."""
 
     error_code: int
     message: str
+    findings: list[FindingAnswer] | None = None
 
 
 class LiveAnswer(Answer):
@@ -298,10 +300,11 @@ class ContextIdAnswer(Answer):
 
 
 class CompatibilityAnswer(Answer):
-    """A verdict; messages only when asked for (`verbose`)."""
+    """A verdict; messages and findings only when asked for (`verbose`)."""
 
     is_compatible: bool
     messages: list[str] | None = None
+    findings: list[FindingAnswer] | None = None
 
 
 class _ConfigFields(Answer):

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from compat.avro.json_text import in_java_order
-from compat.avro.model import EnumType, FixedType, Node
+from compat.avro.model import EnumType, FixedType, Node, RecordType, Reference, UnionType
 from compat.avro.wording import Kind, describe
-from compat.result import Incompatibility
+from compat.result import Incompatibility, Value
 from compat.schema import SchemaFormat
 
 __all__ = ["Findings", "Note", "Place", "report", "start"]
@@ -46,6 +46,7 @@ def report(note: Note) -> Incompatibility:
     """Make a full finding of a note."""
     path, where = _told(note.place)
     detail = _DETAILS[note.kind](note)
+    reader_value, writer_value = _VALUES[note.kind](note)
     return Incompatibility(
         format=SchemaFormat.AVRO,
         kind=note.kind,
@@ -55,6 +56,8 @@ def report(note: Note) -> Incompatibility:
         where=where,
         reader=_type_name(note.reader),
         writer=_type_name(note.writer),
+        reader_value=reader_value,
+        writer_value=writer_value,
     )
 
 
@@ -108,3 +111,47 @@ _DETAILS: Final[Mapping[Kind, Callable[[Note], str]]] = {
     Kind.TOO_COMPLEX: lambda note: note.word,
 }
 """What the wire calls additionalInfo."""
+
+
+def _type(node: Node) -> Value:
+    """A type as a person names it: a union as the list of its branches."""
+    if isinstance(node, UnionType):
+        return [_type(branch) for branch in node.branches]
+    return node.full if isinstance(node, Reference) else _type_name(node)
+
+
+def _types(note: Note) -> tuple[Value, Value]:
+    return _type(note.reader), _type(note.writer)
+
+
+def _missing_field(note: Note) -> tuple[Value, Value]:
+    """The type of the reader's field, which the writer does not have."""
+    fields = note.reader.fields if isinstance(note.reader, RecordType) else ()
+    return next((_type(field.type) for field in fields if field.name == note.word), None), None
+
+
+def _both_symbols(note: Note) -> tuple[Value, Value]:
+    reader, writer = (list(node.symbols) if isinstance(node, EnumType) else None for node in (note.reader, note.writer))
+    return reader, writer
+
+
+def _both_sizes(note: Note) -> tuple[Value, Value]:
+    reader, writer = (node.size if isinstance(node, FixedType) else None for node in (note.reader, note.writer))
+    return reader, writer
+
+
+def _nothing(_note: Note) -> tuple[Value, Value]:
+    return None, None
+
+
+# What the reader schema and the writer schema have at the place.
+_VALUES: Final[Mapping[Kind, Callable[[Note], tuple[Value, Value]]]] = {
+    Kind.NAME_MISMATCH: _types,
+    Kind.FIXED_SIZE_MISMATCH: _both_sizes,
+    Kind.MISSING_ENUM_SYMBOLS: _both_symbols,
+    Kind.READER_FIELD_MISSING_DEFAULT_VALUE: _missing_field,
+    Kind.TYPE_MISMATCH: _types,
+    Kind.MISSING_UNION_BRANCH: _types,
+    Kind.AMBIGUOUS_FIELD: _nothing,
+    Kind.TOO_COMPLEX: _nothing,
+}

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from compat.json_schema.findings import Comparer, Findings
+from compat.json_schema.findings import Comparer, Findings, described
 from compat.json_schema.model import ArrayNode, EmptyNode, FalseNode, Node, follow
 from compat.json_schema.objects import compare_bound, compare_rest
 
@@ -21,7 +21,8 @@ def compare_arrays(context: Comparer, reader: ArrayNode, writer: ArrayNode, into
     for attribute, kind, word in _BOUNDS:
         compare_bound(context, getattr(reader, attribute), getattr(writer, attribute), into, kind, word)
     if reader.unique != writer.unique:
-        context.note(into, f"UNIQUE_ITEMS_{'ADDED' if reader.unique else 'REMOVED'}", "uniqueItems")
+        kind = f"UNIQUE_ITEMS_{'ADDED' if reader.unique else 'REMOVED'}"
+        context.note(into, kind, "uniqueItems", reader=reader.unique, writer=writer.unique)
     context.descend(into, reader.items, writer.items, "items")
     compare_rest(
         context,
@@ -59,10 +60,11 @@ def _added(context: Comparer, writer: ArrayNode, new: Node, steps: tuple[str, st
     if _open(writer):
         empty = isinstance(follow(new), EmptyNode)
         kind = "ITEM_WITH_EMPTY_SCHEMA_ADDED_TO" if empty else "ITEM_ADDED_TO"
-        context.note(into, f"{kind}_OPEN_CONTENT_MODEL", *steps)
+        context.note(into, f"{kind}_OPEN_CONTENT_MODEL", *steps, reader=described(new))
     elif covering is not None:
         covered = "IS" if context.descend(into, new, covering, *steps) else "NOT"
-        context.note(into, f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", *steps)
+        kind = f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
+        context.note(into, kind, *steps, reader=described(new), writer=described(covering))
     else:
         context.note(into, "ITEM_ADDED_TO_CLOSED_CONTENT_MODEL", *steps)
 
@@ -73,11 +75,12 @@ def _removed(context: Comparer, reader: ArrayNode, old: Node, steps: tuple[str, 
         context.note(into, "ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL", *steps)
     elif covering is not None:
         covered = "IS" if context.descend(into, covering, old, *steps) else "NOT"
-        context.note(into, f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", *steps)
+        kind = f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
+        context.note(into, kind, *steps, reader=described(covering), writer=described(old))
     elif isinstance(follow(old), FalseNode):
         context.note(into, "ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", *steps)
     else:
-        context.note(into, "ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", *steps)
+        context.note(into, "ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", *steps, writer=described(old))
 
 
 def _open(node: ArrayNode) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from compat.json_schema.findings import Comparer, Findings
+from compat.json_schema.findings import Comparer, Findings, described
 from compat.json_schema.model import CombinedNode, Criterion, Node
 
 __all__ = ["compare_combined", "distinct"]
@@ -23,10 +23,13 @@ def compare_combined(context: Comparer, reader: CombinedNode, writer: CombinedNo
     if not _criteria(context, reader, writer, into):
         return
     new, old = distinct(reader), distinct(writer)
+    ours, theirs = described(reader), described(writer)
     if len(new) > len(old):
-        context.note(into, "PRODUCT_TYPE_EXTENDED" if reader.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED")
+        kind = "PRODUCT_TYPE_EXTENDED" if reader.criterion is Criterion.ALL else "SUM_TYPE_EXTENDED"
+        context.note(into, kind, reader=ours, writer=theirs)
     elif len(new) < len(old):
-        context.note(into, "SUM_TYPE_NARROWED" if writer.criterion in _SUMS else "PRODUCT_TYPE_NARROWED")
+        kind = "SUM_TYPE_NARROWED" if writer.criterion in _SUMS else "PRODUCT_TYPE_NARROWED"
+        context.note(into, kind, reader=ours, writer=theirs)
     fitting: list[dict[int, Findings]] = []
     for old_branch in old:
         results: dict[int, Findings] = {}
@@ -39,7 +42,7 @@ def compare_combined(context: Comparer, reader: CombinedNode, writer: CombinedNo
     for old_number, new_number in matched.items():
         context.take(into, fitting[old_number][new_number], writer.criterion.value, str(old_number))
     if len(matched) < min(len(new), len(old)):
-        context.note(into, "COMBINED_TYPE_SUBSCHEMAS_CHANGED")
+        context.note(into, "COMBINED_TYPE_SUBSCHEMAS_CHANGED", reader=ours, writer=theirs)
 
 
 def _criteria(context: Comparer, reader: CombinedNode, writer: CombinedNode, into: Findings) -> bool:
@@ -52,7 +55,8 @@ def _criteria(context: Comparer, reader: CombinedNode, writer: CombinedNode, int
         or (old_single and reader.criterion is Criterion.ONE)
         or (new_single and writer.criterion is Criterion.ALL)
     )
-    context.note(into, "COMBINED_TYPE_EXTENDED" if extended else "COMBINED_TYPE_CHANGED")
+    kind = "COMBINED_TYPE_EXTENDED" if extended else "COMBINED_TYPE_CHANGED"
+    context.note(into, kind, reader=described(reader), writer=described(writer))
     return extended
 
 

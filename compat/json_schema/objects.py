@@ -2,8 +2,9 @@
 
 from typing import Final, TypeAlias
 
-from compat.json_schema.findings import Comparer, Findings
+from compat.json_schema.findings import Comparer, Findings, described
 from compat.json_schema.model import EmptyNode, FalseNode, Node, Number, ObjectNode, follow
+from compat.result import Value
 
 __all__ = ["compare_bound", "compare_objects", "compare_rest"]
 
@@ -58,22 +59,29 @@ def compare_bound(
         change = "REMOVED"
     else:
         change = "INCREASED" if reader > writer else "DECREASED"
-    context.note(into, f"{kind}_{change}", word)
+    context.note(into, f"{kind}_{change}", word, reader=reader, writer=writer)
 
 
 def compare_rest(context: Comparer, reader: _Rest, writer: _Rest, into: Findings, kind: str, word: str) -> None:
     """Compare what two schemas let through that they do not name."""
+    new, old = _rest(reader), _rest(writer)
     if reader[0] != writer[0]:
-        context.note(into, f"{kind}_{'ADDED' if reader[0] else 'REMOVED'}", word)
+        context.note(into, f"{kind}_{'ADDED' if reader[0] else 'REMOVED'}", word, reader=new, writer=old)
     elif kind.startswith("UNEVALUATED") and isinstance(reader[1], EmptyNode) != isinstance(writer[1], EmptyNode):
         accepts_more = reader[1] is None or (isinstance(reader[1], EmptyNode) and writer[1] is not None)
-        context.note(into, f"{kind}_{'EXTENDED' if accepts_more else 'NARROWED'}", word)
+        context.note(into, f"{kind}_{'EXTENDED' if accepts_more else 'NARROWED'}", word, reader=new, writer=old)
     elif reader[1] is None and writer[1] is not None:
-        context.note(into, f"{kind}_EXTENDED", word)
+        context.note(into, f"{kind}_EXTENDED", word, reader=new, writer=old)
     elif reader[1] is not None and writer[1] is None:
-        context.note(into, f"{kind}_NARROWED", word)
+        context.note(into, f"{kind}_NARROWED", word, reader=new, writer=old)
     else:
         context.descend(into, reader[1], writer[1], word)
+
+
+def _rest(rest: _Rest) -> Value:
+    """What a schema says of what it does not name: everything, nothing, or a schema for it."""
+    permits, schema = rest
+    return described(schema) if permits and schema is not None else permits
 
 
 def _required(context: Comparer, reader: ObjectNode, writer: ObjectNode, into: Findings) -> None:
@@ -81,9 +89,9 @@ def _required(context: Comparer, reader: ObjectNode, writer: ObjectNode, into: F
         if name in reader.required and name not in writer.required:
             by_default = reader.properties[name].default is not None
             kind = "REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED" if by_default else "REQUIRED_ATTRIBUTE_ADDED"
-            context.note(into, kind, "required", name)
+            context.note(into, kind, "required", name, reader=True, writer=False)
         elif name in writer.required and name not in reader.required:
-            context.note(into, "REQUIRED_ATTRIBUTE_REMOVED", "required", name)
+            context.note(into, "REQUIRED_ATTRIBUTE_REMOVED", "required", name, reader=False, writer=True)
 
 
 def _dependencies(context: Comparer, reader: ObjectNode, writer: ObjectNode, into: Findings) -> None:
@@ -99,10 +107,12 @@ def _dependencies(context: Comparer, reader: ObjectNode, writer: ObjectNode, int
             change = "EXTENDED"
         else:
             change = "NARROWED" if new < old else "CHANGED"
-        context.note(into, f"DEPENDENCY_ARRAY_{change}", "dependencies", name)
+        needs, needed = (None if names is None else sorted(names) for names in (new, old))
+        context.note(into, f"DEPENDENCY_ARRAY_{change}", "dependencies", name, reader=needs, writer=needed)
     for name in reader.schema_dependencies.keys() | writer.schema_dependencies.keys():
         if name not in writer.schema_dependencies:
-            context.note(into, "DEPENDENCY_SCHEMA_ADDED", "dependencies", name)
+            demand = described(reader.schema_dependencies[name])
+            context.note(into, "DEPENDENCY_SCHEMA_ADDED", "dependencies", name, reader=demand)
         elif name not in reader.schema_dependencies:
             context.note(into, "DEPENDENCY_SCHEMA_REMOVED", "dependencies", name)
         else:
@@ -118,13 +128,14 @@ def _added(context: Comparer, reader: ObjectNode, writer: ObjectNode, name: str,
         if isinstance(follow(new), EmptyNode):
             context.note(into, "PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL", *steps)
         else:
-            context.note(into, f"{_demand(reader, name)}_ADDED_TO_OPEN_CONTENT_MODEL", *steps)
+            context.note(into, f"{_demand(reader, name)}_ADDED_TO_OPEN_CONTENT_MODEL", *steps, reader=described(new))
         return
     covering = _covering(context, writer, name)
     if covering is not None:
         covered = "IS" if context.descend(into, new, covering, *steps) else "NOT"
-        context.note(into, f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", *steps)
-    context.note(into, f"{_demand(reader, name)}_ADDED_TO_UNOPEN_CONTENT_MODEL", *steps)
+        kind = f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
+        context.note(into, kind, *steps, reader=described(new), writer=described(covering))
+    context.note(into, f"{_demand(reader, name)}_ADDED_TO_UNOPEN_CONTENT_MODEL", *steps, reader=described(new))
 
 
 def _removed(context: Comparer, reader: ObjectNode, writer: ObjectNode, name: str, into: Findings) -> None:
@@ -136,11 +147,12 @@ def _removed(context: Comparer, reader: ObjectNode, writer: ObjectNode, name: st
     covering = _covering(context, reader, name)
     if covering is not None:
         covered = "IS" if context.descend(into, covering, old, *steps) else "NOT"
-        context.note(into, f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", *steps)
+        kind = f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
+        context.note(into, kind, *steps, reader=described(covering), writer=described(old))
     elif isinstance(follow(old), FalseNode):
         context.note(into, "PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", *steps)
     else:
-        context.note(into, "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", *steps)
+        context.note(into, "PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", *steps, writer=described(old))
 
 
 def _demand(reader: ObjectNode, name: str) -> str:

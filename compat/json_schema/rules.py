@@ -12,7 +12,7 @@ from typing import Final
 
 from compat.json_schema.arrays import compare_arrays
 from compat.json_schema.combined import compare_combined
-from compat.json_schema.findings import Difference, Findings, TooComplexError
+from compat.json_schema.findings import Difference, Findings, Shown, TooComplexError, described, value_of
 from compat.json_schema.json_text import as_double
 from compat.json_schema.model import (
     ArrayNode,
@@ -82,6 +82,8 @@ def _finding(difference: Difference) -> Incompatibility:
         path=path,
         message=describe(difference.kind, path),
         where=".".join(difference.steps),
+        reader_value=value_of(difference.reader),
+        writer_value=value_of(difference.writer),
     )
 
 
@@ -133,17 +135,17 @@ class _Comparison:
             if not waiting:
                 return findings
 
-    def note(self, into: Findings, kind: str, *steps: str) -> None:
+    def note(self, into: Findings, kind: str, *steps: str, reader: Shown = None, writer: Shown = None) -> None:
         self.charge()
         is_harmless = compatible(kind, self._policy)
         if self._harmless or (not is_harmless and len(into.found) < self._limits.incompatibilities):
-            into.found.append(Difference(kind, steps))
+            into.found.append(Difference(kind, steps, reader, writer))
         into.compatible = into.compatible and is_harmless
 
     def take(self, into: Findings, findings: Findings, *steps: str) -> None:
         found = findings.found if self._harmless else findings.found[: self._limits.incompatibilities - len(into.found)]
         self.charge(1 + sum(_STEPS_PER_CHARGE + len(one.steps) for one in found) // _STEPS_PER_CHARGE)
-        into.found += (Difference(one.kind, steps + one.steps) for one in found)
+        into.found += (Difference(one.kind, steps + one.steps, one.reader, one.writer) for one in found)
         into.compatible = into.compatible and findings.compatible
 
     def descend(self, into: Findings, reader: Node | None, writer: Node | None, *steps: str) -> bool:
@@ -169,7 +171,8 @@ class _Comparison:
         findings = Findings()
         if reader is None or writer is None:
             if reader is not writer:
-                self.note(findings, "SCHEMA_REMOVED" if reader is None else "SCHEMA_ADDED")
+                kind = "SCHEMA_REMOVED" if reader is None else "SCHEMA_ADDED"
+                self.note(findings, kind, reader=described(reader), writer=described(writer))
             return findings
         reader, writer = follow(reader), follow(writer)
         pair = (id(reader), id(writer))
@@ -208,7 +211,7 @@ class _Comparison:
         if isinstance(writer, FalseNode) or isinstance(reader, EmptyNode):
             return
         if type(reader) is not type(writer):
-            self.note(into, "TYPE_CHANGED")
+            self.note(into, "TYPE_CHANGED", reader=described(reader), writer=described(writer))
             return
         self._annotations(reader, writer, into)
         self._same_kind(reader, writer, into)
@@ -259,18 +262,19 @@ class _Comparison:
             self._enums(reader, writer, into)
         elif isinstance(reader, ConstNode) and isinstance(writer, ConstNode):
             if reader.value != writer.value:
-                self.note(into, "ENUM_ARRAY_CHANGED", "const")
+                self.note(into, "ENUM_ARRAY_CHANGED", "const", reader=reader, writer=writer)
         elif isinstance(reader, NotNode) and isinstance(writer, NotNode):
             # Turned round: what the new schema refuses has to be within what the old one refused.
             fits = self.compare(writer.inner, reader.inner).compatible
-            self.note(into, "NOT_TYPE_NARROWED" if fits else "NOT_TYPE_EXTENDED", "not")
+            kind = "NOT_TYPE_NARROWED" if fits else "NOT_TYPE_EXTENDED"
+            self.note(into, kind, "not", reader=described(reader.inner), writer=described(writer.inner))
 
     def _strings(self, reader: StringNode, writer: StringNode, into: Findings) -> None:
         compare_bound(self, reader.max_length, writer.max_length, into, "MAX_LENGTH", "maxLength")
         compare_bound(self, reader.min_length, writer.min_length, into, "MIN_LENGTH", "minLength")
         if reader.pattern != writer.pattern:
             change = "ADDED" if writer.pattern is None else "REMOVED" if reader.pattern is None else "CHANGED"
-            self.note(into, f"PATTERN_{change}", "pattern")
+            self.note(into, f"PATTERN_{change}", "pattern", reader=reader.pattern, writer=writer.pattern)
 
     def _numbers(self, reader: NumberNode, writer: NumberNode, into: Findings) -> None:
         for attribute, kind, word in _LIMITS_OF_NUMBERS:
@@ -278,7 +282,8 @@ class _Comparison:
             compare_bound(self, new, old, into, kind, word)
         _multiples(self, reader.multiple_of, writer.multiple_of, into)
         if reader.integer != writer.integer:
-            self.note(into, "TYPE_NARROWED" if reader.integer else "TYPE_EXTENDED")
+            kind = "TYPE_NARROWED" if reader.integer else "TYPE_EXTENDED"
+            self.note(into, kind, reader=described(reader), writer=described(writer))
 
     def _enums(self, reader: EnumNode, writer: EnumNode, into: Findings) -> None:
         if reader.values == writer.values:
@@ -287,7 +292,7 @@ class _Comparison:
             change = "EXTENDED"
         else:
             change = "NARROWED" if reader.values < writer.values else "CHANGED"
-        self.note(into, f"ENUM_ARRAY_{change}", "enum")
+        self.note(into, f"ENUM_ARRAY_{change}", "enum", reader=reader.values, writer=writer.values)
 
 
 def _double(value: Number | None) -> Number | None:
@@ -299,7 +304,8 @@ def _multiples(context: _Comparison, reader: Number | None, writer: Number | Non
     if reader == writer:
         return
     if reader is None or writer is None:
-        context.note(into, "MULTIPLE_OF_ADDED" if writer is None else "MULTIPLE_OF_REMOVED", "multipleOf")
+        kind = "MULTIPLE_OF_ADDED" if writer is None else "MULTIPLE_OF_REMOVED"
+        context.note(into, kind, "multipleOf", reader=reader, writer=writer)
         return
     context.charge(_COST_OF_A_DIVISION)
     change = "CHANGED"
@@ -309,4 +315,4 @@ def _multiples(context: _Comparison, reader: Number | None, writer: Number | Non
             change = "EXPANDED"
         elif abs(quotient.numerator) == 1:
             change = "REDUCED"
-    context.note(into, f"MULTIPLE_OF_{change}", "multipleOf")
+    context.note(into, f"MULTIPLE_OF_{change}", "multipleOf", reader=reader, writer=writer)

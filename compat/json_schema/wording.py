@@ -182,6 +182,8 @@ _REMEDIES: Final[Mapping[str, str]] = {
     _ADDED_NOT_COVERED: "Let its schema accept all that the writer's additional or pattern schema accepted.",
 }
 
+_VALUES_MISSING: Final = "The reader refuses values that the writer may have written. Keep them; others may be added."
+
 
 def compatible(kind: str, policy: Policy) -> bool:
     """Whether a difference does no harm under a policy."""
@@ -212,5 +214,6 @@ def explain(finding: Incompatibility) -> str:
         )
     backward = finding.direction is not Direction.FORWARD
     reader, writer = ("the new schema", previous) if backward else (previous, "the new schema")
-    remedy = _REMEDIES.get(_DESCRIPTIONS.get(finding.kind, ""), "Keep it as it was.")
+    described = _DESCRIPTIONS.get(finding.kind, "")
+    remedy = _VALUES_MISSING if finding.kind == "ENUM_ARRAY_CHANGED" else _REMEDIES.get(described, "Keep it as it was.")
     return f"At {finding.path} (rule {finding.kind}; reader: {reader}, writer: {writer}): {remedy}"

@@ -17,7 +17,7 @@ from compat.protobuf.model import SCALARS, Enum, Field, Message, TypeDefinition,
 from compat.protobuf.names import Known, Names, inside
 from compat.protobuf.schema import ProtobufSchema
 from compat.protobuf.wording import Difference, describe
-from compat.result import Incompatibility
+from compat.result import Incompatibility, Value
 from compat.schema import SchemaFormat
 
 __all__ = ["Found", "check", "differences"]
@@ -36,10 +36,12 @@ _TEXTS: Final = frozenset({"string", "bytes"})
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One difference, and where it is."""
+    """One difference, where it is, and what the two schemas have there."""
 
     difference: Difference
     path: str
+    reader: Value = field(default=None, compare=False)
+    writer: Value = field(default=None, compare=False)
 
 
 class _GaveUp(Exception):
@@ -73,7 +75,15 @@ def _report(found: Found, field_name: str | None) -> Incompatibility:
         steps[-1] = f"{field_name} (tag {steps[-1]})"
     message = describe(found.difference, found.path)
     kind = str(found.difference)
-    return Incompatibility(SchemaFormat.PROTOBUF, kind, found.path, message, where=".".join(steps))
+    return Incompatibility(
+        SchemaFormat.PROTOBUF,
+        kind,
+        found.path,
+        message,
+        where=".".join(steps),
+        reader_value=found.reader,
+        writer_value=found.writer,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,7 @@ class _Comparison:
         root = self._here
         try:
             if (ours.package or "") != (theirs.package or ""):
-                self._note(Difference.PACKAGE_CHANGED, "#/")
+                self._note(Difference.PACKAGE_CHANGED, "#/", ours.package, theirs.package)
             self._types(ours.types, theirs.types, "#/", (ours.package or "", theirs.package or ""))
             while self._waiting:
                 self._referenced(*self._waiting.pop())
@@ -125,12 +135,14 @@ class _Comparison:
         path = f"#/{reader.relative.replace('.', '/')}"
         self._messages(reader.definition, writer.definition, path, (reader.full, writer.full))
 
-    def _note(self, difference: Difference, path: str) -> None:
-        self._here.found.append(Found(difference, path))
+    def _note(self, difference: Difference, path: str, reader: Value = None, writer: Value = None) -> None:
+        self._here.found.append(Found(difference, path, reader, writer))
 
-    def _note_of(self, field: Field, difference: Difference, path: str) -> None:
+    def _note_of(
+        self, field: Field, difference: Difference, path: str, *, reader: Value = None, writer: Value = None
+    ) -> None:
         self.field_names[path] = field.name
-        self._note(difference, path)
+        self._note(difference, path, reader, writer)
 
     def _spend(self) -> None:
         self._compared += 1
@@ -151,7 +163,7 @@ class _Comparison:
             self._spend()
             at = f"{path}{name}"
             if name not in ours:
-                self._note(Difference.MESSAGE_REMOVED, at)
+                self._note(Difference.MESSAGE_REMOVED, at, None, f"message {name}")
             elif name not in theirs:
                 self._note(Difference.MESSAGE_ADDED, at)
             else:
@@ -199,9 +211,11 @@ class _Comparison:
         """A member may go together with its whole oneof."""
         if member.oneof is not None:
             if member.oneof not in gone:
-                self._note_of(member.field, Difference.ONEOF_FIELD_REMOVED, f"{path}/{member.oneof}/{member.field.tag}")
+                at = f"{path}/{member.oneof}/{member.field.tag}"
+                self._note_of(member.field, Difference.ONEOF_FIELD_REMOVED, at, writer=member.field.type)
         elif member.field.label == "required":
-            self._note_of(member.field, Difference.REQUIRED_FIELD_REMOVED, f"{path}/{member.field.tag}")
+            at, was = f"{path}/{member.field.tag}", f"required {member.field.type}"
+            self._note_of(member.field, Difference.REQUIRED_FIELD_REMOVED, at, writer=was)
         else:
             self._note(Difference.FIELD_REMOVED, f"{path}/{member.field.tag}")
 
@@ -209,7 +223,8 @@ class _Comparison:
         if member.oneof is not None:
             self._note(Difference.ONEOF_FIELD_ADDED, f"{path}/{member.oneof}/{member.field.tag}")
         elif member.field.label == "required":
-            self._note_of(member.field, Difference.REQUIRED_FIELD_ADDED, f"{path}/{member.field.tag}")
+            at, added = f"{path}/{member.field.tag}", f"required {member.field.type}"
+            self._note_of(member.field, Difference.REQUIRED_FIELD_ADDED, at, reader=added)
         else:
             self._note(Difference.FIELD_ADDED, f"{path}/{member.field.tag}")
 
@@ -228,17 +243,19 @@ class _Comparison:
             self._note(Difference.ONEOF_REMOVED, f"{path}/{name}")
         for name in names - old_names:
             self._note(Difference.ONEOF_ADDED, f"{path}/{name}")
-        origins: dict[str, list[str | None]] = {}
+        origins: dict[str, list[_Member]] = {}
+        held: dict[str, list[str]] = {}
         for tag, member in ours.items():
             if member.oneof is not None and tag in theirs:
-                origins.setdefault(member.oneof, []).append(theirs[tag].oneof)
+                origins.setdefault(member.oneof, []).append(theirs[tag])
+                held.setdefault(member.oneof, []).append(member.field.name)
         for name, came_from in origins.items():
             self._spend()
-            loose = came_from.count(None)
-            if loose > 1:
-                self._note(Difference.MULTIPLE_FIELDS_MOVED_TO_ONEOF, f"{path}/{name}")
-            elif loose + len(set(came_from) - {None}) > 1:
-                self._note(Difference.FIELD_MOVED_TO_EXISTING_ONEOF, f"{path}/{name}")
+            loose = [member.field.name for member in came_from if member.oneof is None]
+            if len(loose) > 1:
+                self._note(Difference.MULTIPLE_FIELDS_MOVED_TO_ONEOF, f"{path}/{name}", held[name], loose)
+            elif len(loose) + len({member.oneof for member in came_from} - {None}) > 1:
+                self._note(Difference.FIELD_MOVED_TO_EXISTING_ONEOF, f"{path}/{name}", held[name], loose)
         left_behind = {member.oneof for tag, member in theirs.items() if tag in ours}
         return frozenset(old_names - names - left_behind)
 
@@ -260,29 +277,31 @@ class _Comparison:
     def _type_names(self, reader: "_Use", writer: "_Use", path: str) -> None:
         ours, theirs = reader.resolved(), writer.resolved()
         if ours.kind != theirs.kind:
-            self._note(Difference.FIELD_KIND_CHANGED, path)
+            self._note(Difference.FIELD_KIND_CHANGED, path, reader.name, writer.name)
         elif isinstance(ours, _ScalarUse) and isinstance(theirs, _ScalarUse):
-            self._scalars(ours, theirs, path)
+            self._scalars(ours, theirs, path, (reader.name, writer.name))
         elif isinstance(ours, _MapUse) and isinstance(theirs, _MapUse):
             self._type_names(ours.key, theirs.key, path)
             self._type_names(ours.value, theirs.value, path)
         elif isinstance(ours, _MessageUse) and isinstance(theirs, _MessageUse):
             self._named(ours, theirs, path)
 
-    def _scalars(self, reader: "_ScalarUse", writer: "_ScalarUse", path: str) -> None:
+    def _scalars(self, reader: "_ScalarUse", writer: "_ScalarUse", path: str, names: tuple[str, str]) -> None:
         if _WIRE_GROUPS[reader.name] != _WIRE_GROUPS[writer.name]:
-            self._note(Difference.FIELD_SCALAR_KIND_CHANGED, path)
+            self._note(Difference.FIELD_SCALAR_KIND_CHANGED, path, *names)
         if reader.label and writer.label and reader.label != writer.label:
             is_text = reader.name in _TEXTS
             self._note(
                 Difference.FIELD_STRING_OR_BYTES_LABEL_CHANGED if is_text else Difference.FIELD_NUMERIC_LABEL_CHANGED,
                 path,
+                reader.label,
+                writer.label,
             )
 
     def _named(self, reader: "_MessageUse", writer: "_MessageUse", path: str) -> None:
         ours, theirs = reader.known, writer.known
         if reader.relative != writer.relative:
-            self._note(Difference.FIELD_NAMED_TYPE_CHANGED, path)
+            self._note(Difference.FIELD_NAMED_TYPE_CHANGED, path, reader.relative, writer.relative)
             return
         if ours is None or theirs is None or ours.identity == theirs.identity:
             return
@@ -380,7 +399,9 @@ def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> 
             continue
         used, path = frame.uses[frame.next]
         if used in totals:
-            frame.total.add(totals[used], path, most)
+            frame.total.add(
+                totals[used], Found(Difference.FIELD_NAMED_TYPE_CHANGED, path, used.reader, used.writer), most
+            )
             frame.next += 1
         elif used in open_pairs:
             frame.next += 1
@@ -398,12 +419,12 @@ class _Total:
         self._incompatible = any(not one.difference.compatible for one in found)
         self._uses = 0
 
-    def add(self, other: "_Total", path: str, most: int) -> None:
+    def add(self, other: "_Total", use: Found, most: int) -> None:
         if len(self.found) <= most:
             self.found += other._for_another_use()
         if other._incompatible:
             self._incompatible = True
-            self.found.append(Found(Difference.FIELD_NAMED_TYPE_CHANGED, path))
+            self.found.append(use)
 
     def _for_another_use(self) -> list[Found]:
         self._uses += 1

@@ -4,13 +4,14 @@ With `validateFields`, a schema may not have a field at its top that its metadat
 list with commas), nor drop a reserved name that the version before it had, nor begin a field's name with `$$`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compat.check import finding
 from compat.fields import top_fields
 from compat.levels import Level
-from compat.result import Incompatibility
+from compat.result import Finding, Incompatibility
 from registry import errors
 from registry.decide.contracts import property_of
 from registry.effective import config_in_force, flag_in_force, level_in_force, policy_in_force
@@ -26,10 +27,17 @@ _RESERVED_PREFIX = "$$"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What stands against a schema, as the server words it (nothing: it is compatible), and the findings behind it."""
+    """What stands against a schema, as the server words it (nothing: it is compatible), and the reasons behind it."""
 
     messages: tuple[str, ...] = ()
     incompatibilities: tuple[Incompatibility, ...] = ()
+    others: tuple[Finding, ...] = ()
+
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """The reasons, in the order of the messages, made as they are asked for."""
+        yield from self.others
+        yield from map(finding, self.incompatibilities)
 
 
 def check_fields(state: State, subject: Subject, candidate: Candidate) -> None:
@@ -54,12 +62,12 @@ def check_history(
     level = level_in_force(state, subject, default)
     versions = _of_its_group(candidate, versions, config_in_force(state, subject, default).get("compatibilityGroup"))
     fields = _validates_fields(state, subject)
-    reserved = _reserved_messages(candidate, versions[-1:]) if fields else []
+    reserved = list(_reserved_findings(candidate, versions[-1:])) if fields else []
     result = compare(state, candidate, versions, level, policy_in_force(state, subject))
-    messages = [*reserved, *result.messages]
+    messages = [*(message for message, _ in reserved), *result.messages]
     if messages:
         messages.append(f"{{validateFields: '{str(fields).lower()}', compatibility: '{level.value}'}}")
-    return Verdict(tuple(messages), result.incompatibilities)
+    return Verdict(tuple(messages), result.incompatibilities, tuple(found for _, found in reserved))
 
 
 def _validates_fields(state: State, subject: Subject) -> bool:
@@ -74,16 +82,41 @@ def _of_its_group(candidate: Candidate, versions: Sequence[SchemaVersion], group
     return [entry for entry in versions if property_of(entry.schema.value.metadata, group) == ours]
 
 
-def _reserved_messages(candidate: Candidate, latest: Sequence[SchemaVersion]) -> list[str]:
+def _reserved_findings(candidate: Candidate, latest: Sequence[SchemaVersion]) -> Iterator[tuple[str, Finding]]:
+    """The message and the finding of each reserved name that was dropped or is used."""
     ours = _reserved(candidate.contract.metadata)
-    before = [name for entry in latest for name in _reserved(entry.schema.value.metadata)]
     used = top_fields(candidate.parsed)
-    return [
-        f"The new schema has reserved field {name} removed from its metadata "
-        "which is present in the old schema's metadata."
-        for name in before
-        if name not in ours
-    ] + [f"The new schema has field that conflicts with the reserved field {name}." for name in ours if name in used]
+    for entry in latest:
+        before = _reserved(entry.schema.value.metadata)
+        for name in before:
+            if name not in ours:
+                message = (
+                    f"The new schema has reserved field {name} removed from its metadata "
+                    "which is present in the old schema's metadata."
+                )
+                yield (
+                    message,
+                    Finding(
+                        "RESERVED_FIELD_REMOVED",
+                        f"The name {name!r} is reserved in version {entry.version} and not in the new schema. "
+                        f"Keep it in the metadata's property {_RESERVED}.",
+                        field=name,
+                        version=entry.version,
+                        previous=before,
+                        new=ours,
+                    ),
+                )
+    for name in ours:
+        if name in used:
+            yield (
+                f"The new schema has field that conflicts with the reserved field {name}.",
+                Finding(
+                    "RESERVED_FIELD_CONFLICT",
+                    f"The new schema has a field {name!r}, a name that its metadata reserves. Use another name.",
+                    field=name,
+                    new=name,
+                ),
+            )
 
 
 def _reserved(metadata: Mapping[str, Any] | None) -> list[str]:

@@ -22,6 +22,7 @@ from registry.decide.contracts import (
 )
 from registry.decide.high_water import mark_highest
 from registry.effective import Mode, config_in_force, flag_in_force, mode_in_force
+from registry.findings import findings_json
 from registry.references import check_not_owned
 from registry.rule_sets import check_rule_set, with_key_names
 from registry.schemas import (
@@ -212,7 +213,8 @@ def _check(state: State, subject: Subject, candidate: Candidate, rules: Rules) -
     verdict = check_history(state, subject, candidate, versions, rules.default_level)
     if verdict.messages:
         advice = [explain(found) for found in verdict.incompatibilities]
-        raise errors.incompatible_schema(subject, verdict.messages, advice)
+        findings = findings_json(verdict.findings, candidate.limits.messages)
+        raise errors.incompatible_schema(subject, verdict.messages, advice, findings)
 
 
 def _check_mode(mode: Mode, subject: Subject, *, imports: bool) -> None:

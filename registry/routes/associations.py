@@ -52,7 +52,7 @@ Lifecycle = Annotated[str | None, Query(description="STRONG or WEAK")]
 ResourceId = Annotated[str, BeforeValidator(_decoded), Path(description="the resource's id, percent-encoded")]
 Context = Annotated[str, Query(description="where plain subjects of the request are meant to be")]
 DryRun = Annotated[Flag, Query(alias="dryRun", description="check only")]
-_CHANGES = failures(400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42205, 42206, 42208, 42209, 42212)
+_CHANGES = failures(400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42203, 42205, 42206, 42208, 42209, 42212)
 
 
 @router.get("/associations/subjects/{subject}", responses={200: {"model": list[AssociationAnswer]}, **failures(42212)})

@@ -1,13 +1,17 @@
 """`/compatibility`: would a registration be accepted?"""
 
+from typing import Any
+
 from fastapi import APIRouter
 from fastapi.responses import Response
 
+from compat.result import Finding
 from registry.aliases import aliased
-from registry.decide.checks import check_fields, check_history
+from registry.decide.checks import Verdict, check_fields, check_history
 from registry.decide.contracts import merged_contract
 from registry.effective import config_in_force, flag_in_force
 from registry.errors import RegistryError
+from registry.findings import findings_json
 from registry.lookup import version_to_compare
 from registry.routes.parameters import GivenSchema, Normalize, SubjectPath, Verbose, VersionPath, body_of, failures
 from registry.schemas import SchemaRequest, parse_request
@@ -23,7 +27,7 @@ router = APIRouter(prefix="/compatibility/subjects/{subject}/versions", tags=["c
 
 @router.post(
     "",
-    responses={200: {"model": CompatibilityAnswer}, **failures(400, 422, 42201)},
+    responses={200: {"model": CompatibilityAnswer}, **failures(400, 422, 42201, 42203)},
     openapi_extra=body_of(SchemaBody),
 )
 async def check_all(
@@ -42,7 +46,7 @@ async def check_all(
 
 @router.post(
     "/{version}",
-    responses={200: {"model": CompatibilityAnswer}, **failures(400, 40402, 422, 42201, 42202)},
+    responses={200: {"model": CompatibilityAnswer}, **failures(400, 40402, 422, 42201, 42202, 42203)},
     openapi_extra=body_of(SchemaBody),
 )
 async def check_one(
@@ -70,13 +74,18 @@ async def _checked(
     normalize: bool,
     verbose: bool,
 ) -> Response:
-    messages = await service.writer.in_thread(
-        _messages, service, state, subject, previous, body.request(service.limits), normalize, verbose
+    verdict = await service.writer.in_thread(
+        _verdict, service, state, subject, previous, body.request(service.limits), normalize, verbose
     )
-    return answer({"is_compatible": not messages} | ({"messages": messages} if verbose else {}))
+    shown: dict[str, Any] = {"is_compatible": not verdict.messages}
+    if verbose:
+        unknown = [] if previous or verdict.messages else [_unknown(subject)]
+        findings = findings_json([*unknown, *verdict.findings], service.limits.messages)
+        shown |= {"messages": list(verdict.messages), "findings": findings}
+    return answer(shown)
 
 
-def _messages(
+def _verdict(
     service: Service,
     state: State,
     subject: Subject,
@@ -84,7 +93,7 @@ def _messages(
     request: SchemaRequest,
     normalize: bool,
     verbose: bool,
-) -> list[str]:
+) -> Verdict:
     default = service.settings.compatibility_level
     strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
     try:
@@ -93,6 +102,14 @@ def _messages(
     except RegistryError as error:
         if not verbose:
             raise
-        return [error.message]
+        return Verdict((error.message,), others=(Finding("INVALID_SCHEMA", error.message),))
     contract = merged_contract(request, state.latest(subject), config_in_force(state, subject, default))
-    return list(check_history(state, subject, candidate.under(contract), previous, default).messages)
+    return check_history(state, subject, candidate.under(contract), previous, default)
+
+
+def _unknown(subject: Subject) -> Finding:
+    return Finding(
+        "NO_PREVIOUS_VERSION",
+        f"Subject {subject!r} has no version that is not deleted, so nothing was compared. If it should have one, look "
+        "for a mistake in the name, its context included.",
+    )

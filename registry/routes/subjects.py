@@ -139,7 +139,7 @@ async def versions(
     "/{subject}/versions",
     responses={
         200: {"model": RegisteredAnswer},
-        **failures(400, 40901, 422, 42201, 42205, 42207, 42208, 42209, 42210),
+        **failures(400, 40901, 422, 42201, 42203, 42205, 42207, 42208, 42209, 42210),
     },
     openapi_extra=body_of(SchemaBody),
 )
@@ -182,7 +182,7 @@ async def version(
     "/{subject}/versions/{version}/tags",
     responses={
         200: {"model": RegisteredAnswer},
-        **failures(400, 40401, 40402, 40901, 422, 42201, 42202, 42205, 42208, 42209, 42210),
+        **failures(400, 40401, 40402, 40901, 422, 42201, 42202, 42203, 42205, 42208, 42209, 42210),
     },
     openapi_extra=body_of(TagsChange),
 )

@@ -34,7 +34,7 @@ def test_verdict_with_reasons(api):
     api.placed("s", record(A))
     good, bad = check(api, record(A, B_DEFAULT))[1], check(api, record(A, B))[1]
 
-    assert {"is_compatible": True, "messages": []} == good
+    assert {"is_compatible": True, "messages": [], "findings": []} == good
     assert (False, "{validateFields: 'false', compatibility: 'BACKWARD'}") == (
         bad["is_compatible"],
         bad["messages"][-1],
@@ -58,8 +58,13 @@ def test_latest_looks_at_one_version_even_when_transitive(api):
 
 @pytest.mark.parametrize("version", ["/latest", ""])
 def test_unknown_subject_accepts_anything(api, version):
-    """Nothing to break: true."""
-    assert (200, {"is_compatible": True, "messages": []}) == check(api, record(A), version, subject="x")
+    """Nothing to break: true, and a finding that says that nothing was compared."""
+    status, answer = check(api, record(A), version, subject="x")
+
+    assert (200, True, []) == (status, answer["is_compatible"], answer["messages"])
+    assert ["NO_PREVIOUS_VERSION"] == [finding["rule"] for finding in answer["findings"]]
+    assert "Subject 'x' has no version" in answer["findings"][0]["advice"]
+    assert (200, {"is_compatible": True}) == check(api, record(A), version, query="", subject="x")
 
 
 def test_unknown_versions(api):

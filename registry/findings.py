@@ -1,0 +1,95 @@
+"""Findings: the reasons for a verdict as CI can read them, beside the reference's messages.
+
+What the two schemas have at a place is shown, not stored: long texts and lists are cut, numbers that JSON readers may
+not hold become texts.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from pydantic import Field
+
+from compat.result import Finding, Value
+from registry.wire_contracts import Answer
+
+__all__ = ["FindingAnswer", "finding_json", "findings_json"]
+
+_LONGEST_TEXT: Final = 1000
+_MOST_ITEMS: Final = 100
+_MORE: Final = "…"
+_INTEGERS: Final = range(-(2**63), 2**63)
+
+
+class FindingAnswer(Answer):
+    """A reason for a verdict."""
+
+    rule: str = Field(
+        description="the errorType of the messages; or one of this registry's own, see docs/compatibility.md"
+    )
+    path: str = Field(description="where, as the messages have it; may be empty")
+    field: str = Field(description="the same place by the names of fields; may be empty")
+    direction: str | None = Field(description="BACKWARD: the new schema reads; FORWARD: the previous version reads")
+    version: int | None = Field(description="the version that the schema was compared with")
+    previous: Any = Field(None, description="what that version has there; null: nothing")
+    new: Any = Field(None, description="what the new schema has there; null: nothing")
+    advice: str = Field(description="what is wrong, and what would be accepted")
+
+
+def findings_json(findings: Iterable[Finding], most: int) -> list[dict[str, Any]]:
+    """Return findings as answers have them, as long as their texts are not too long together; the first one always."""
+    shown: list[dict[str, Any]] = []
+    length = 0
+    for finding in findings:
+        one = finding_json(finding)
+        length += len(str(one))
+        if length > most and shown:
+            break
+        shown.append(one)
+    return shown
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Return a finding as answers have it."""
+    return {
+        "rule": finding.rule,
+        "path": _text(finding.path),
+        "field": _text(finding.field),
+        "direction": finding.direction and finding.direction.value,
+        "version": finding.version,
+        "previous": _shown(finding.previous),
+        "new": _shown(finding.new),
+        "advice": _text(finding.advice),
+    }
+
+
+def _shown(value: Value) -> Any:
+    if isinstance(value, str):
+        return _text(value if len(value) <= _LONGEST_TEXT else value[:_LONGEST_TEXT] + _MORE)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float | Decimal):
+        return _number(value)
+    if isinstance(value, Mapping):
+        return {_text(name): _shown(value[name]) for name in list(value)[:_MOST_ITEMS]}
+    return [_shown(item) for item in value[:_MOST_ITEMS]] + [_MORE] * (len(value) > _MOST_ITEMS)
+
+
+def _number(value: int | float | Decimal) -> int | float | str:
+    """An integer of 64 bits, or a number that a double holds exactly; else its digits."""
+    if isinstance(value, int) and value in _INTEGERS:
+        return value
+    try:
+        digits = str(value)
+        double = float(value)
+    except (OverflowError, ValueError):
+        return "a number out of range"
+    if not isinstance(value, int) and math.isfinite(double) and Decimal(repr(double)) == value:
+        return double
+    return digits if len(digits) <= _LONGEST_TEXT else digits[:_LONGEST_TEXT] + _MORE
+
+
+def _text(text: str) -> str:
+    """A text that UTF-8 can carry."""
+    return text.encode(errors="replace").decode()
