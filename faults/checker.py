@@ -16,8 +16,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from faults.ledger import Ledger
-from faults.linear import Finding, Verdict, explain
-from faults.model import WRITES, Operation, Request, context_of
+from faults.linear import WRITES, Finding, Verdict, explain
+from faults.model import NOT_WRITTEN, Operation, Request, context_of
+from faults.objects import OBJECTS, object_of
 
 __all__ = ["Judgement", "by_subject", "judge"]
 
@@ -47,19 +48,24 @@ def judge(operations: Sequence[Operation], ledger: Ledger, imported_contexts: Se
 
 
 def by_subject(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
-    """Split a history by subject, into operations whose order matters there."""
+    """Split a history by subject (and the other objects), into operations whose order matters there.
+
+    What was answered by "nothing was written" is left out: had it been written, the rest would have no order.
+    """
     subjects: dict[str, list[Operation]] = defaultdict(list)
     missing_ids = []
     for operation in operations:
         request, answer = operation.request, operation.answer
+        if answer is not None and answer[0] == NOT_WRITTEN:
+            continue
         if request.kind == "by_id":
             if answer is not None and answer[0] != 200:
                 missing_ids.append(operation)
         elif answer is not None or request.kind in WRITES:
-            subjects[request.subject].append(_from_memory(operation))
+            subjects[object_of(request) or request.subject].append(_from_memory(operation))
     for operation in missing_ids:
         context = context_of(operation.request.subject)
-        for subject in [name for name in subjects if context_of(name) == context]:
+        for subject in [name for name in subjects if name not in OBJECTS and context_of(name) == context]:
             absent = Request("absent", subject, schema_id=operation.request.schema_id)
             subjects[subject].append(replace(operation, request=absent))
     return dict(subjects)

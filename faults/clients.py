@@ -12,10 +12,24 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from faults.model import CONTENTS, LEVELS, Answer, Operation, Request, content_of, context_of, text_of
+from faults.model import (
+    CONTENTS,
+    LEVELS,
+    MANY_CONTENTS,
+    MODES,
+    NOT_WRITTEN,
+    Answer,
+    Operation,
+    Request,
+    content_of,
+    context_of,
+    text_of,
+)
+from faults.objects import KINDS, chosen_for_object
 
 __all__ = ["IMPORTED", "SUBJECTS", "Client", "Recorder", "chosen"]
 
@@ -37,7 +51,14 @@ _REGISTERS = {
     "level": 2,
     "set_level": 5,
     "drop_level": 1,
+    "mode": 1,
+    "set_mode": 2,
+    "drop_mode": 3,
 }
+_MANY = ":.c:t2"  # new schemas come there all the time, and so do new ids
+_WHOLE, _RECENT = 0.3, 5  # of the deletions take the whole subject; the others one of the last versions
+_FOR_GOOD = 0.5  # of the soft deletions are made hard ones at once
+_OBJECTS = 0.22  # of the requests are about something else than a single subject
 
 
 class Recorder:
@@ -48,6 +69,7 @@ class Recorder:
         self._numbers = itertools.count()
         self._began = time.monotonic()
         self._ids: dict[str, int] = {}
+        self._versions: dict[str, int] = {}
 
     def now(self) -> float:
         """Return the time on the run's clock."""
@@ -59,10 +81,15 @@ class Recorder:
         if answer is not None and answer[0] == 200 and request.kind in ("register", "import"):
             context = context_of(request.subject)
             self._ids[context] = max(self._ids.get(context, 1), answer[1][0])
+            self._versions[request.subject] = max(self._versions.get(request.subject, 1), answer[1][1])
 
     def highest_id(self, context: str) -> int:
         """Return the highest id that anybody was told."""
         return self._ids.get(context, 1)
+
+    def highest_version(self, subject: str) -> int:
+        """Return the highest version of a subject that anybody was told."""
+        return self._versions.get(subject, 1)
 
 
 class Client:
@@ -77,7 +104,10 @@ class Client:
         rng = random.Random(seed)
         while not until():
             node = rng.randrange(len(self._ports)) if rng.random() < _ELSEWHERE else home
-            self.send(node, chosen(rng, self._recorder.highest_id))
+            request = chosen(rng, self._recorder)
+            answer = self.send(node, request)
+            if request.kind == "soft_delete" and answer and answer[0] == 200 and rng.random() < _FOR_GOOD:
+                self.send(node, replace(request, kind="hard_delete"))
             threading.Event().wait(rng.uniform(0, 2 * pause_s))
         self.close()
 
@@ -109,7 +139,7 @@ class Client:
         try:
             connection.request(method, path, None if body is None else json.dumps(body), _JSON)
             response = connection.getresponse()
-            return response.status, json.loads(response.read())
+            return response.status, json.loads(response.read() or b"null")
         except BaseException:
             with contextlib.suppress(OSError):
                 connection.close()
@@ -117,9 +147,12 @@ class Client:
             raise
 
 
-def chosen(rng: random.Random, highest_id: Callable[[str], int]) -> Request:
+def chosen(rng: random.Random, known: Recorder) -> Request:
     """Return a request of the mix."""
-    subject, content = rng.choice(SUBJECTS), rng.choice(CONTENTS)
+    if rng.random() < _OBJECTS:
+        return chosen_for_object(rng)
+    subject = rng.choice(SUBJECTS)
+    content = rng.choice(MANY_CONTENTS if subject == _MANY else CONTENTS)
     context = context_of(subject)
     kind = rng.choices(list(_REGISTERS), list(_REGISTERS.values()))[0]
     if kind == "register" and context == IMPORTED:
@@ -127,19 +160,26 @@ def chosen(rng: random.Random, highest_id: Callable[[str], int]) -> Request:
     if kind in ("register", "look_up"):
         return Request(kind, subject, content)
     if kind == "by_id":
-        return Request(kind, subject, schema_id=rng.randint(1, highest_id(context) + 1))
+        return Request(kind, subject, schema_id=rng.randint(1, known.highest_id(context) + 1))
+    highest = known.highest_version(subject)
     if kind == "version":
-        return Request(kind, subject, version=rng.randint(1, 8))
+        return Request(kind, subject, version=rng.randint(1, highest + 1))
     if kind in ("soft_delete", "hard_delete"):
-        return Request(kind, subject, version=0 if rng.random() < 0.3 else rng.randint(1, 8))
+        some = rng.randint(max(1, highest - _RECENT), highest + 1)
+        return Request(kind, subject, version=0 if rng.random() < _WHOLE else some)
     if kind == "set_level":
         return Request(kind, subject, level=rng.choice(LEVELS))
+    if kind == "set_mode":
+        # A mode of its own would end the imports.
+        return Request(kind, subject, level=MODES[0] if context == IMPORTED else rng.choice(MODES))
     return Request(kind, subject)
 
 
 def _wire(request: Request) -> tuple[str, str, Mapping[str, Any] | None]:
+    if request.kind in KINDS:
+        return KINDS[request.kind].wire(request)
     subject = quote(request.subject, safe="")
-    versions, config = f"/subjects/{subject}/versions", f"/config/{subject}"
+    versions, config, mode = f"/subjects/{subject}/versions", f"/config/{subject}", f"/mode/{subject}"
     deleted = f"{versions}/{request.version}" if request.version else f"/subjects/{subject}"
     schema = {"schema": text_of(request.content)}
     # The default context is asked without a subject: with one, other contexts would be searched as well.
@@ -159,16 +199,21 @@ def _wire(request: Request) -> tuple[str, str, Mapping[str, Any] | None]:
         "level": ("GET", config, None),
         "set_level": ("PUT", config, {"compatibility": request.level}),
         "drop_level": ("DELETE", config, None),
+        "mode": ("GET", mode, None),
+        "set_mode": ("PUT", mode, {"mode": request.level}),
+        "drop_mode": ("DELETE", mode, None),
     }
     return wire[request.kind]
 
 
 def _answer(request: Request, status: int, content: Any) -> Answer | None:
     if status >= 500:
-        return None
-    if status != 200:
+        says_nothing_written = status == 503 and "nothing was written" in str(content.get("message", "")).lower()
+        return (NOT_WRITTEN, None) if says_nothing_written else None
+    if status not in (200, 204):
         return int(content["error_code"]), None
-    return 200, _READ[request.kind](content)
+    read = KINDS[request.kind].read if request.kind in KINDS else _READ[request.kind]
+    return 200, read(content)
 
 
 def _place(content: Any) -> tuple[int, int]:
@@ -197,4 +242,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "level": lambda content: content["compatibilityLevel"],
     "set_level": lambda content: content["compatibility"],
     "drop_level": lambda content: content["compatibilityLevel"],
+    "mode": lambda content: content["mode"],
+    "set_mode": lambda content: content["mode"],
+    "drop_mode": lambda content: content["mode"],
 }

@@ -80,6 +80,9 @@ FAULTS = {
     "path to the log silent": Fault(lambda s, r: nodes.cut_from_log(s, r, "silent"), (0.5, 3.0), 3, _SERVERS),
     "requests to the log lost": Fault(lambda s, r: nodes.cut_from_log(s, r, "requests lost"), (0.5, 2.5), 2, _SERVERS),
     "answers of the log lost": Fault(lambda s, r: nodes.cut_from_log(s, r, "answers lost"), (0.5, 2.5), 3, _SERVERS),
+    "answers of the log lost, then the path": Fault(
+        lambda s, r: nodes.cut_from_log(s, r, "answers lost, then refused"), (0.1, 1.0), 4, _SERVERS
+    ),
     "path to the log slow": Fault(lambda s, r: nodes.cut_from_log(s, r, "slow"), (0.5, 2.0), 2, _SERVERS),
     "kill -9 of a broker": Fault(
         lambda s, r: logs.broker(s, r, paused=False), (0.5, 3.0), 4, ("kafka",), needs_service=True
@@ -92,7 +95,8 @@ FAULTS = {
     "crash of PostgreSQL": Fault(logs.crash_postgres, (0.0, 1.5), 6, ("postgres",), needs_service=True),
     "table locked": Fault(logs.lock_table, (0.5, 2.0), 3, ("postgres",)),
     "connections used up": Fault(logs.take_connections, (0.5, 2.0), 3, ("postgres",), needs_service=True),
-    "strata compact": Fault(logs.compact, (0.2, 1.0), 6, _SQL),
+    "strata compact": Fault(lambda s, r: logs.compact(s, r, paused=False), (0.0, 0.1), 5, _SQL),
+    "strata compact beside a paused node": Fault(lambda s, r: logs.compact(s, r, paused=True), (0.0, 0.1), 5, _SQL),
     "write lock held": Fault(logs.lock_file, (0.5, 2.0), 3, ("sqlite",)),
     "torn write, all nodes killed": Fault(logs.tear_wal, (0.0, 0.3), 5, ("sqlite",)),
     "disk full": Fault(logs.fill_disk, (0.3, 2.0), 4, ("sqlite",)),

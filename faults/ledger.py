@@ -5,12 +5,22 @@ end of a run compares it. A broken law is a sentence with the offset.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from faults.model import NEW, Entry, Subject, compatible, content_of, context_of
 from storage.log import Entry as LogEntry
 from storage.record_json import RecordError, decode_key, decode_value
-from storage.records import ConfigKey, ConfigValue, DeleteSubjectKey, HighWaterKey, Key, SchemaKey, SchemaValue, Value
+from storage.records import (
+    ConfigKey,
+    ConfigValue,
+    DeleteSubjectKey,
+    HighWaterKey,
+    Key,
+    ModeKey,
+    SchemaKey,
+    SchemaValue,
+    Value,
+)
 
 __all__ = ["Ledger", "Registration", "read_ledger"]
 
@@ -52,9 +62,9 @@ def _fold(ledger: Ledger, offset: int, key: Key, value: Value, imported_contexts
     match key, value:
         case SchemaKey(subject, version), None:
             held = ledger.subject(subject)
-            # Only a configuration's own tombstone takes a level.
+            # Only a tombstone of its own takes a level or a mode.
             left = tuple(entry for entry in held.entries if entry.version != version)
-            ledger.subjects[subject] = Subject(left, held.level)
+            ledger.subjects[subject] = replace(held, entries=left)
         case SchemaKey(), SchemaValue():
             _take(ledger, value, offset, imports=context_of(value.subject) in imported_contexts)
         case DeleteSubjectKey(subject), int():
@@ -62,7 +72,9 @@ def _fold(ledger: Ledger, offset: int, key: Key, value: Value, imported_contexts
             ledger.subjects[subject] = held.marked(entry for entry in held.live if entry.version <= value)
         case ConfigKey(str() as subject), _:
             level = str(value.fields.get("compatibilityLevel", "")) if isinstance(value, ConfigValue) else ""
-            ledger.subjects[subject] = Subject(ledger.subject(subject).entries, level)
+            ledger.subjects[subject] = replace(ledger.subject(subject), level=level)
+        case ModeKey(str() as subject), str() | None:
+            ledger.subjects[subject] = replace(ledger.subject(subject), mode=value or "")
         case HighWaterKey(context), int():
             ledger.highest[context] = max(ledger.highest.get(context, 0), value)
         case _:
@@ -70,12 +82,17 @@ def _fold(ledger: Ledger, offset: int, key: Key, value: Value, imported_contexts
 
 
 def _take(ledger: Ledger, value: SchemaValue, offset: int, *, imports: bool) -> None:
-    subject, content = str(value.subject), content_of(value.text)
+    subject, content = (
+        str(value.subject),
+        content_of(value.text, *(reference.version for reference in value.references)),
+    )
     held = ledger.subject(subject)
     entry = Entry(value.version, content, value.schema_id, value.deleted)
     old = held.get(value.version)
     where = f"offset {offset}: subject {subject} version {value.version} id {value.schema_id} ({content!r})"
     _take_id(ledger, entry, subject, where, imports=imports)
+    if held.is_read_only:
+        ledger.broken.append(f"{where}: the subject is read-only")
     is_deletion = old is not None and old._replace(deleted=True) == entry
     if not is_deletion and not imports:
         if value.version <= held.highest():

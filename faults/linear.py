@@ -13,14 +13,16 @@ A search that outgrows its budget is *undecided*, which counts as failed.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from faults.model import NEW, WRITES, Operation, Subject, follow
+from faults.model import NEW, WRITES_TO_SUBJECTS, Operation, Subject, follow
+from faults.objects import KINDS, OBJECTS, object_of
 
-__all__ = ["Finding", "Verdict", "explain"]
+__all__ = ["WRITES", "Finding", "Verdict", "explain"]
 
+WRITES = WRITES_TO_SUBJECTS | {name for name, kind in KINDS.items() if kind.writes}
 _BUDGET = 400_000
 
 
@@ -38,7 +40,7 @@ class Finding:
 
     verdict: Verdict
     steps: int
-    stuck_at: Subject = NEW
+    stuck_at: object = NEW
     stuck_before: tuple[Operation, ...] = ()
 
 
@@ -48,13 +50,14 @@ class _Place:
 
     open: tuple[int, ...]
     entered: int
-    subject: Subject
+    subject: Hashable
 
 
-def explain(operations: Sequence[Operation], *, start: Subject = NEW, budget: int = _BUDGET) -> Finding:
-    """Search for an order of one subject's operations that agrees with every answer and with real time."""
+def explain(operations: Sequence[Operation], *, budget: int = _BUDGET) -> Finding:
+    """Search for an order of the operations of one subject, or object, that agrees with every answer and real time."""
     ordered = sorted(operations, key=lambda operation: operation.start)
-    place = _settled(ordered, _Place((), 0, start))
+    about = object_of(ordered[0].request) if ordered else None
+    place = _settled(ordered, _Place((), 0, OBJECTS[about] if about else NEW))
     deepest, seen, steps = place, {place}, 0
     path = [(place, _next_places(ordered, place))]
     while path:
@@ -79,6 +82,16 @@ def _end(operation: Operation) -> float:
     return math.inf if operation.answer is None else operation.end
 
 
+def _after(held: Hashable, operation: Operation) -> Hashable | None:
+    """Return the subject or object after an operation, None when its answer contradicts it."""
+    kind = KINDS.get(operation.request.kind)
+    if kind is None:
+        assert isinstance(held, Subject)
+        return follow(held, operation)
+    after, expected = kind.perform(held, operation.request)
+    return after if operation.answer in (None, expected) else None
+
+
 def _is_idle(operation: Operation) -> bool:
     """Whether an operation changes nothing, whatever it met."""
     return operation.answer is not None and (operation.answer[0] != 200 or operation.request.kind not in WRITES)
@@ -101,7 +114,7 @@ def _settled(ordered: Sequence[Operation], place: _Place) -> _Place:
             waiting.append(entered)
             bound = min(bound, _end(ordered[entered]))
             entered += 1
-        left = [i for i in waiting if not (_is_idle(ordered[i]) and follow(subject, ordered[i]) == subject)]
+        left = [i for i in waiting if not (_is_idle(ordered[i]) and _after(subject, ordered[i]) == subject)]
         if len(left) == len(waiting):
             return _Place(tuple(waiting), entered, subject)
         waiting = left
@@ -109,7 +122,7 @@ def _settled(ordered: Sequence[Operation], place: _Place) -> _Place:
 
 def _next_places(ordered: Sequence[Operation], place: _Place) -> Iterator[_Place]:
     """Yield where one more operation leads: first what changes nothing here, then what ended soonest."""
-    choices = [(i, after) for i in place.open if (after := follow(place.subject, ordered[i])) is not None]
+    choices = [(i, after) for i in place.open if (after := _after(place.subject, ordered[i])) is not None]
     choices.sort(key=lambda choice: (choice[1] != place.subject, _end(ordered[choice[0]])))
     for i, after in choices:
         if after != place.subject or ordered[i].answer is not None:

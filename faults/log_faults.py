@@ -5,6 +5,7 @@ Each is a context manager as in `node_faults.py`.
 
 import random
 import resource
+import signal
 import sqlite3
 import subprocess
 import threading
@@ -45,6 +46,7 @@ __all__ = [
 
 _LOCK_FILE_S = 5.0
 _COMPACT_S = 30.0
+_AWAY_S = 0.8
 _ADMIN_S = 10.0
 _WRITABLE, _READ_ONLY = 0o644, 0o444
 # A record is left alone for long enough to be archived; a new segment begins soon, since only old ones are compacted.
@@ -117,7 +119,7 @@ def _write_levels(scene: Scene, bootstrap: str, topic: str, rng: random.Random, 
         producer.produce(topic, record.value, record.key, 0)
         producer.flush(_ADMIN_S)
         # When nodes see it is open: a transaction that is under way may hide it for a while.
-        scene.recorder.add("another product", -1, Request("set_level", subject, level=level), begun, None)
+        scene.recorder.add("another product", -1, Request("force_level", subject, level=level), begun, None)
         stop.wait(rng.uniform(0, 2 * _FOREIGN_PAUSE_S))
 
 
@@ -163,11 +165,21 @@ def take_connections(scene: Scene, _rng: random.Random) -> Iterator[str]:
 
 
 @contextmanager
-def compact(scene: Scene, _rng: random.Random) -> Iterator[str]:
-    """Run `strata compact` twice."""
-    done = _compacted(scene)
-    yield f"the table, exit code {done}"
-    _compacted(scene)
+def compact(scene: Scene, rng: random.Random, *, paused: bool) -> Iterator[str]:
+    """Run `strata compact`, while a node that stopped some time before does not look if asked for."""
+    with scene.claim(rng) as member:
+        if member is None:
+            yield ""
+            return
+        if paused:
+            member.node.send(signal.SIGSTOP)
+            threading.Event().wait(_AWAY_S)
+        try:
+            code = _compacted(scene)
+            yield f"exit code {code}" + (f", node {member.number} paused" if paused else "")
+        finally:
+            if paused:
+                member.node.send(signal.SIGCONT)
 
 
 def _compacted(scene: Scene) -> int:

@@ -7,6 +7,7 @@ one has none, so compatibility is a question about two sets of letters.
 Answers are `(code, payload)`: code 200 and what the answer said, or the registry's error code and nothing.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -15,8 +16,11 @@ from typing import Any, NamedTuple
 __all__ = [
     "CONTENTS",
     "LEVELS",
+    "MANY_CONTENTS",
+    "MODES",
     "NEW",
-    "WRITES",
+    "NOT_WRITTEN",
+    "WRITES_TO_SUBJECTS",
     "Answer",
     "Entry",
     "Operation",
@@ -31,8 +35,14 @@ __all__ = [
 ]
 
 CONTENTS = ("", "a", "b", "ab", "abc", "A", "aA", "abA", "aB", "bAB")
+MANY_CONTENTS = (*CONTENTS, *("".join(letters) for letters in itertools.combinations("cdefghij", 3)))
 LEVELS = ("BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE")
-WRITES = frozenset({"register", "import", "soft_delete", "hard_delete", "set_level", "drop_level"})
+MODES = ("READONLY", "READWRITE")
+_VERSION_WRITES = ("register", "import", "soft_delete", "hard_delete")
+_SETTING_WRITES = ("set_level", "force_level", "drop_level", "set_mode", "drop_mode")
+WRITES_TO_SUBJECTS = frozenset({*_VERSION_WRITES, *_SETTING_WRITES})
+NOT_WRITTEN = 503
+"""The code of an answer that says that nothing was written, and nothing else."""
 _DEFAULT_LEVEL = "BACKWARD"
 
 Answer = tuple[int, Any]
@@ -49,10 +59,16 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The versions of a subject, oldest first, and its own compatibility level, if any."""
+    """The versions of a subject, oldest first, and its own compatibility level and mode, if any."""
 
     entries: tuple[Entry, ...] = ()
     level: str = ""
+    mode: str = ""
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing may be changed but the mode."""
+        return self.mode == "READONLY"
 
     @property
     def live(self) -> tuple[Entry, ...]:
@@ -60,9 +76,9 @@ class Subject:
         return tuple(entry for entry in self.entries if not entry.deleted)
 
     def without(self, going: Iterable[Entry]) -> "Subject":
-        """Return the subject after a hard deletion; its level goes with its last version."""
+        """Return the subject after a hard deletion; its level and mode go with its last version."""
         left = tuple(entry for entry in self.entries if entry not in set(going))
-        return Subject(left, self.level if left else "")
+        return replace(self, entries=left) if left else NEW
 
     def marked(self, going: Iterable[Entry]) -> "Subject":
         """Return the subject after a soft deletion."""
@@ -88,7 +104,10 @@ NEW = Subject()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks: `version` 0 is the whole subject in a deletion, and the next one in an import."""
+    """What a client asks: `version` 0 is the whole subject in a deletion, and the next one in an import.
+
+    `level` is the mode in a request that sets one. A content `@3` refers to version 3 of another subject.
+    """
 
     kind: str
     subject: str
@@ -121,18 +140,23 @@ def context_of(subject: str) -> str:
 
 def text_of(content: str) -> str:
     """Return the schema text of a content, in canonical form."""
+    if content.startswith("@"):
+        return _REFERRING
     fields = [
         {"name": letter, "type": "int", **({"default": 0} if letter.islower() else {})} for letter in sorted(content)
     ]
     return json.dumps({"type": "record", "name": "R", "fields": fields}, separators=(",", ":"))
 
 
-def content_of(text: str) -> str:
-    """Return the content that a schema text holds."""
+def content_of(text: str, refers_to: int | None = None) -> str:
+    """Return the content that a schema text holds, with the version of its reference, if it has one."""
+    if text == _REFERRING:
+        return f"@{refers_to}"
     return _BY_TEXT.get(text, f"unknown: {text}")
 
 
-_BY_TEXT = {text_of(content): content for content in CONTENTS}
+_REFERRING = '{"type":"record","name":"U","fields":[{"name":"r","type":"R"}]}'
+_BY_TEXT = {text_of(content): content for content in MANY_CONTENTS}
 
 
 def compatible(content: str, live: Iterable[str], level: str) -> bool:
@@ -144,6 +168,8 @@ def compatible(content: str, live: Iterable[str], level: str) -> bool:
 
 
 def _reads(reader: str, writer: str) -> bool:
+    if "@" in reader + writer:
+        return True  # the versions that can be referred to differ by fields with a default only
     return all(letter.islower() for letter in set(reader) - set(writer))
 
 
@@ -186,6 +212,8 @@ def _register(subject: Subject, request: Request, fresh_id: int) -> tuple[Subjec
     for entry in subject.live:
         if entry.content == request.content:
             return subject, (200, (entry.schema_id, entry.version))
+    if subject.is_read_only:
+        return subject, (42205, None)
     level = subject.level or _DEFAULT_LEVEL
     if not compatible(request.content, [entry.content for entry in subject.live], level):
         return subject, (40901, None)
@@ -193,7 +221,7 @@ def _register(subject: Subject, request: Request, fresh_id: int) -> tuple[Subjec
     replaced = [entry for entry in subject.entries if entry.content == request.content]
     schema_id = next((entry.schema_id for entry in replaced if entry.schema_id), fresh_id)
     version = subject.highest() + 1
-    kept = Subject(tuple(entry for entry in subject.entries if entry not in replaced), subject.level)
+    kept = replace(subject, entries=tuple(entry for entry in subject.entries if entry not in replaced))
     return kept.placed(Entry(version, request.content, schema_id, False)), (200, (schema_id, version))
 
 
@@ -204,6 +232,8 @@ def _import(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject
         asked_for = request.version in (0, entry.version)
         if asked_for and entry.content == request.content and entry.schema_id == request.schema_id:
             return subject, (200, (entry.schema_id, entry.version))
+    if subject.is_read_only:
+        return subject, (42205, None)
     if ids.get(request.content, request.schema_id) != request.schema_id:
         return subject, (42207, None)
     if request.content not in ids and request.schema_id in ids.values():
@@ -251,23 +281,29 @@ def _soft_delete(subject: Subject, request: Request, _fresh_id: int) -> tuple[Su
     if not request.version:
         if not subject.live:
             return subject, (40404, None)
+        if subject.is_read_only:
+            return subject, (42205, None)
         return subject.marked(subject.live), (200, tuple(entry.version for entry in subject.live))
     entry = subject.get(request.version)
     if entry is None:
         return subject, (40402, None)
-    return (subject, (40406, None)) if entry.deleted else (subject.marked([entry]), (200, entry.version))
+    if entry.deleted:
+        return subject, (40406, None)
+    return (subject, (42205, None)) if subject.is_read_only else (subject.marked([entry]), (200, entry.version))
 
 
 def _hard_delete(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
     if not subject.entries:
         return subject, (40401, None)
     if not request.version:
-        if subject.live:
-            return subject, (40405, None)
+        if subject.is_read_only or subject.live:
+            return subject, (42205 if subject.is_read_only else 40405, None)
         return NEW, (200, tuple(entry.version for entry in subject.entries))
     entry = subject.get(request.version)
     if entry is None:
         return subject, (40402, None)
+    if subject.is_read_only:
+        return subject, (42205, None)
     return (subject.without([entry]), (200, entry.version)) if entry.deleted else (subject, (40407, None))
 
 
@@ -276,13 +312,36 @@ def _level(subject: Subject, _request: Request, _fresh_id: int) -> tuple[Subject
 
 
 def _set_level(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    if subject.is_read_only:
+        return subject, (42205, None)
+    return replace(subject, level=request.level), (200, request.level)
+
+
+def _force_level(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    """Another product's write to the log, which knows no modes."""
     return replace(subject, level=request.level), (200, request.level)
 
 
 def _drop_level(subject: Subject, _request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
     if not subject.level:
         return subject, (40401, None)
+    if subject.is_read_only:
+        return subject, (42205, None)
     return replace(subject, level=""), (200, subject.level)
+
+
+def _mode(subject: Subject, _request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    return subject, (200, subject.mode) if subject.mode else (40409, None)
+
+
+def _set_mode(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    return replace(subject, mode=request.level), (200, request.level)
+
+
+def _drop_mode(subject: Subject, _request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
+    if not subject.mode:
+        return subject, (40401, None)
+    return replace(subject, mode=""), (200, subject.mode)
 
 
 def _shown(entry: Entry) -> Answer:
@@ -302,6 +361,10 @@ _REQUESTS: Mapping[str, Callable[[Subject, Request, int], tuple[Subject, Answer]
     "hard_delete": _hard_delete,
     "level": _level,
     "set_level": _set_level,
+    "force_level": _force_level,
     "drop_level": _drop_level,
+    "mode": _mode,
+    "set_mode": _set_mode,
+    "drop_mode": _drop_mode,
 }
 _TELLS_ID = frozenset({"register", "import", "look_up", "latest", "version"})

@@ -1,7 +1,345 @@
-"""Mutants."""
+"""A registry that is broken on purpose, in one place at a time: what the harness must find.
 
-MUTANTS: dict[str, str] = {}
+Each mutant replaces a function or two in the process that forks the nodes (`nursery.py`), and so in every node; the
+harness reads the log with the real code. `python -m faults.trials` runs them all.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from registry import errors
+from registry.decide import delete, register
+from registry.effective import Mode
+from registry.forward import Forward
+from registry.front import Front
+from registry.routes import schemas as schema_routes
+from registry.writer import Writer
+from storage import compaction, kafka_cursor, sql_log
+from storage.associations import Associations
+from storage.encryption_keys import EncryptionKeys
+from storage.fold import Fold
+from storage.kafka_log import KafkaLog
+from storage.log import START, Conflict, Entry, LogError
+from storage.sql_log import SqlLog
+from storage.state import State
+
+__all__ = ["MUTANTS", "Mutant", "apply"]
+
+_STALE_S = 0.1
+_LATE_S = 0.05
+_Make = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One mistake: what it breaks, the logs on which it matters, and how it is made."""
+
+    breaks: str
+    logs: tuple[str, ...]
+    apply: Callable[[], None]
 
 
 def apply(name: str) -> None:
-    """Apply."""
+    """Break the registry of this process."""
+    MUTANTS[name].apply()
+
+
+def _swap(owner: Any, name: str, make: _Make) -> None:
+    """Replace an attribute, which must be there, by what is made of it."""
+    setattr(owner, name, make(getattr(owner, name)))
+
+
+def _nothing(_original: Any) -> Any:
+    return lambda *_, **__: None
+
+
+def _none(_original: Any) -> Any:
+    return lambda *_, **__: iter(())
+
+
+def _false(_original: Any) -> Any:
+    return property(lambda _: False)
+
+
+# --- the log
+
+
+def _append_at_the_end() -> None:
+    def make(original: Any) -> Any:
+        def append(self: Any, after: int, records: Any) -> Any:
+            while True:
+                try:
+                    return original(self, after, records)
+                except Conflict:
+                    after = self.end()
+
+        return append
+
+    _swap(SqlLog, "append", make)
+
+
+def _append_later() -> None:
+    def make(original: Any) -> Any:
+        def append(self: Any, after: int, records: Any) -> Any:
+            threading.Timer(_LATE_S, original, (self, after, records)).start()
+            return _promised(after, records)
+
+        return append
+
+    _swap(SqlLog, "append", make)
+
+
+def _acknowledge_failures() -> None:
+    def make(original: Any) -> Any:
+        def append(self: Any, after: int, records: Any) -> Any:
+            try:
+                return original(self, after, records)
+            except LogError:
+                return _promised(after, records)
+
+        return append
+
+    _swap(SqlLog, "append", make)
+    _swap(KafkaLog, "append", make)
+
+
+def _promised(after: int, records: Any) -> list[Entry]:
+    now = time.time_ns() // 1_000_000
+    return [Entry(offset, now, record.key, record.value) for offset, record in enumerate(records, after + 1)]
+
+
+def _append_in_pieces() -> None:
+    def make(original: Any) -> Any:
+        def append(self: Any, after: int, records: Any) -> Any:
+            done: list[Entry] = []
+            for record in records:
+                done += original(self, done[-1].offset if done else after, [record])
+            return done
+
+        return append
+
+    _swap(SqlLog, "append", make)
+
+
+def _drop_tombstones_at_start() -> None:
+    def make(original: Any) -> Any:
+        def read(self: Any, after: int) -> Any:
+            return (entry for entry in original(self, after) if after != START or entry.value is not None)
+
+        return read
+
+    _swap(SqlLog, "read", make)
+
+
+def _open_without_fencing() -> None:
+    from registry import server
+    from storage.fencing import Fencing
+
+    def make(original: Any) -> Any:
+        return lambda *args, **options: original(*args, **{**options, "fencing": Fencing.NONE})
+
+    _swap(server, "open_log", make)
+
+
+def _read_uncommitted() -> None:
+    def make(original: Any) -> Any:
+        return lambda config: original({**config, "isolation.level": "read_uncommitted"})
+
+    _swap(kafka_cursor, "Consumer", make)
+
+
+def _compact_one_more() -> None:
+    def make(original: Any) -> Any:
+        def plan(read: Any, *args: Any, **options: Any) -> Any:
+            chosen = original(read, *args, **options)
+            live = (e.offset for e in read() if e.offset not in chosen.dropped and b'"SCHEMA"' in (e.key or b""))
+            return replace(chosen, dropped=chosen.dropped | {next(live, START)})
+
+        return plan
+
+    _swap(compaction, "plan_compaction", make)
+
+
+# --- the writer and what it reads
+
+
+def _answer_from_what_is_known() -> None:
+    def make(_original: Any) -> Any:
+        async def catch_up(self: Any) -> Any:
+            return self.state
+
+        return catch_up
+
+    _swap(Writer, "catch_up", make)
+
+
+def _join_the_read_under_way() -> None:
+    def make(original: Any) -> Any:
+        async def catch_up(self: Any) -> Any:
+            if self._reading is None or self._reading.done():
+                return await original(self)
+            await asyncio.wait([self._reading])
+            return self.state
+
+        return catch_up
+
+    _swap(Writer, "catch_up", make)
+
+
+def _after_replay(change: Callable[[State], State]) -> None:
+    def make(original: Any) -> Any:
+        def replay(self: Any) -> None:
+            original(self)
+            self.state = change(self.state)
+
+        return replay
+
+    _swap(Writer, "replay", make)
+
+
+def _forget_ids(state: State) -> State:
+    contexts = state.contexts
+    for name, context in contexts.items():
+        contexts = contexts.set(name, replace(context, high_water=max(context.schemas, default=0)))
+    return replace(state, contexts=contexts)
+
+
+def _forget_associations(state: State) -> State:
+    return replace(state, associations=Associations())
+
+
+def _say_nothing_was_written() -> None:
+    from registry import writer
+
+    _swap(writer, "_as_answer", lambda _: lambda _error: errors.RegistryError(50301, "Nothing was written"))
+
+
+def _write_again_here() -> None:
+    def make(original: Any) -> Any:
+        async def answered(self: Any, *args: Any) -> Any:
+            try:
+                return await original(self, *args)
+            except errors.RegistryError:
+                return None
+
+        return answered
+
+    _swap(Forward, "_answered", make)
+
+
+def _keep_answers() -> None:
+    def make(original: Any) -> Any:
+        return lambda self, app, **options: original(self, app, **{**options, "removals": lambda: 0})
+
+    _swap(Front, "__init__", make)
+
+
+# --- decisions
+
+
+def _check_what_was_there() -> None:
+    seen: dict[str, tuple[float, State]] = {}
+
+    def make(original: Any) -> Any:
+        def check(state: State, subject: str, *args: Any) -> None:
+            since, stale = seen.get(subject, (0.0, state))
+            if time.monotonic() - since > _STALE_S:
+                seen[subject] = time.monotonic(), state
+                stale = state
+            original(stale, subject, *args)
+
+        return check
+
+    _swap(register, "_check", make)
+
+
+def _keep_ids_of_the_deleted() -> None:
+    def make(original: Any) -> Any:
+        known: dict[tuple[int, str], Any] = {}
+
+        def schema_by_id(state: State, schema_id: int, subject: str) -> Any:
+            found = original(state, schema_id, subject)
+            if found:
+                known[schema_id, subject] = found
+            return found or known.get((schema_id, subject))
+
+        return schema_by_id
+
+    _swap(schema_routes, "schema_by_id", make)
+
+
+def _count_live_versions() -> None:
+    def make(_original: Any) -> Any:
+        return lambda self, subject: len(self.versions(subject, include_deleted=False)) + 1
+
+    _swap(State, "next_version", make)
+
+
+def _show_the_deleted() -> None:
+    _swap(State, "latest", lambda original: lambda self, subject, **_: original(self, subject, include_deleted=True))
+
+
+_ANY, _SQL, _SERVERS = ("sqlite", "kafka"), ("sqlite", "postgres"), ("postgres", "kafka")
+_SQLITE, _POSTGRES, _KAFKA = ("sqlite",), ("postgres",), ("kafka",)
+MUTANTS: Mapping[str, Mutant] = {
+    "fencing-off": Mutant("two nodes may write to the topic at once", _KAFKA, _open_without_fencing),
+    "place-not-checked": Mutant(
+        "a record that came in between is written over", _KAFKA, lambda: _swap(KafkaLog, "_check_place", _nothing)
+    ),
+    "reads-uncommitted": Mutant("records that were taken back are read", _KAFKA, _read_uncommitted),
+    "forwarded-write-done-twice": Mutant(
+        "a write whose fate at the pen's holder is unknown is done here as well", _KAFKA, _write_again_here
+    ),
+    "conflict-ignored": Mutant("an append made on an old State lands", _SQLITE, _append_at_the_end),
+    "acknowledged-before-append": Mutant("the answer is given while the append is under way", _SQLITE, _append_later),
+    "failed-append-acknowledged": Mutant("an append that failed is answered as done", _SERVERS, _acknowledge_failures),
+    "append-in-pieces": Mutant("a crash leaves a part of one request's records", _SQLITE, _append_in_pieces),
+    "own-append-not-recognized": Mutant(
+        "an append whose answer was lost is done again", _POSTGRES, lambda: _swap(sql_log, "_landed", _nothing)
+    ),
+    "catch-up-skipped": Mutant("reads do not see what another node wrote", _ANY, _answer_from_what_is_known),
+    "catch-up-joined-late": Mutant(
+        "a read joins one of the log that began before it", _SERVERS, _join_the_read_under_way
+    ),
+    "says-nothing-was-written": Mutant("a failed write is called not written", _SERVERS, _say_nothing_was_written),
+    "deletion-not-applied": Mutant(
+        "soft deletions of a subject change nothing", _SQLITE, lambda: _swap(Fold, "_soft_delete", _nothing)
+    ),
+    "tombstone-dropped": Mutant("a restart brings back what was hard-deleted", _SQLITE, _drop_tombstones_at_start),
+    "cache-not-emptied": Mutant("answers in memory outlive a deletion", _SQLITE, _keep_answers),
+    "id-given-twice-after-restart": Mutant(
+        "a restart forgets the ids of hard-deleted schemas", _SQLITE, lambda: _after_replay(_forget_ids)
+    ),
+    "version-given-twice": Mutant("soft-deleted versions do not count", _SQLITE, _count_live_versions),
+    "hard-delete-keeps-the-id": Mutant(
+        "a hard-deleted schema is still found by its id", _SQLITE, _keep_ids_of_the_deleted
+    ),
+    "soft-deleted-shown": Mutant("the latest version may be a deleted one", _SQLITE, _show_the_deleted),
+    "checked-outside-the-turn": Mutant("compatibility is checked with an older State", _SQLITE, _check_what_was_there),
+    "reference-check-skipped": Mutant(
+        "what is referred to can be deleted", _SQLITE, lambda: _swap(delete, "check_unreferenced", _nothing)
+    ),
+    "read-only-ignored": Mutant(
+        "a read-only subject can be written to",
+        _SQLITE,
+        lambda: setattr(Mode, "is_read_only", property(lambda _: False)),
+    ),
+    "association-lost": Mutant(
+        "a restart forgets associations",
+        _SQLITE,
+        lambda: _after_replay(lambda state: replace(state, associations=Associations())),
+    ),
+    "key-in-use-deleted": Mutant(
+        "a KEK can be deleted under its DEKs",
+        _SQLITE,
+        lambda: _swap(EncryptionKeys, "subjects", lambda _: lambda *_, **__: iter(())),
+    ),
+    "compaction-drops-too-much": Mutant("compaction takes a record that counts", _SQL, _compact_one_more),
+    "compaction-unnoticed": Mutant(
+        "a node that was away misses what compaction dropped", _SQL, lambda: _swap(SqlLog, "_check_gap", _nothing)
+    ),
+}

@@ -116,6 +116,8 @@ def cut_from_log(scene: Scene, rng: random.Random, how: str) -> Iterator[str]:
         yield f"node {member.number}" + ("" if one is None else f" to broker {one}")
     finally:
         for path in paths:
+            if "then" in how:
+                path.refuse()
             path.restore()
         member.path_lock.release()
 
@@ -129,6 +131,7 @@ _HOW = {
     "silent": lambda path, _rng: path.silence(),
     "requests lost": lambda path, _rng: path.silence(back=False),
     "answers lost": lambda path, _rng: path.silence(forth=False),
+    "answers lost, then refused": lambda path, _rng: path.silence(forth=False),
     "slow": _slow,
 }
 

@@ -23,20 +23,26 @@ from faults.clients import IMPORTED, SUBJECTS, Client, Recorder
 from faults.commit import current
 from faults.injections import FAULTS, Planned, plan
 from faults.ledger import Ledger, read_ledger
-from faults.model import WRITES, Entry, Operation, Request, Subject, content_of, context_of, perform
+from faults.linear import WRITES
+from faults.model import Entry, Operation, Request, Subject, content_of, context_of, perform, text_of
+from faults.objects import KINDS, READS, SET_UP
 from faults.scene import Scene, opened
 from faults.services import Services
 from storage.log import Entry as LogEntry
 from storage.open_log import open_log
-from storage.state import State
+from storage.state import State, StoredSchema
 
-__all__ = ["Happened", "Result", "Settings", "run", "run_recorded"]
+__all__ = ["FAILED", "Happened", "Result", "Settings", "run", "run_recorded"]
+
+FAILED = "the run failed"
+"""How the reason begins when a run itself raised."""
 
 _PATIENCE_S = 45.0
 _RETRY_S = 0.1
 _SETTLE_S = 1.0
 _MAX_READINGS = 10
 _FINAL_TIMEOUT_S = 10.0
+_FINAL_READS = ("all_versions", "latest", "level", "mode")
 _T = TypeVar("_T")
 
 
@@ -97,7 +103,8 @@ def run_recorded(
         return run(services, log, seed, settings)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must be counted
         where = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"the run failed: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+        services.close()  # what they are in now is not known
+        reason = f"{FAILED}: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
         failed = Result(log, seed, 0, 0, 0, 0, (), (reason,), 0, time.monotonic() - began, current())
         return failed, []
 
@@ -131,14 +138,16 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
 
 
 def _prepare(scene: Scene) -> None:
-    """Open a context for imports."""
+    """Open a context for imports, and register what is there from the beginning."""
     connection = http.client.HTTPConnection("127.0.0.1", scene.ports[0], timeout=_FINAL_TIMEOUT_S)
+    asked = [("PUT", f"/mode/:{IMPORTED}:", {"mode": "IMPORT"})]
+    asked += [("POST", f"/subjects/{name}/versions", {"schema": text_of(content)}) for name, content in SET_UP]
     with closing(connection):
-        body = json.dumps({"mode": "IMPORT"})
-        connection.request("PUT", f"/mode/:{IMPORTED}:", body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        if answer.status != 200:
-            raise RuntimeError(f"the context for imports was refused: {answer.read()!r}")
+        for method, path, body in asked:
+            connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            if (text := answer.read()) and answer.status != 200:
+                raise RuntimeError(f"{method} {path} was refused: {text!r}")
 
 
 # --- work
@@ -203,7 +212,7 @@ def _end(scene: Scene, recorder: Recorder) -> _Ending:
     """
     for node, client in enumerate(_final_clients(scene, recorder)):
         with closing(client):
-            taken = _insist(client, node, Request("set_level", SUBJECTS[0], level="NONE"))
+            taken = _insist(client, node, Request("set_mode", SUBJECTS[0], level="READWRITE"))
         if not taken:
             return _Ending([f"node {node} took no write in {_PATIENCE_S:.0f} s after everything was healed"])
     for _ in range(_MAX_READINGS):
@@ -213,7 +222,7 @@ def _end(scene: Scene, recorder: Recorder) -> _Ending:
         now, ever = _everything(scene)
         if _end_of(scene.log_url) == before:
             ledger = read_ledger(ever, [IMPORTED])
-            problems += [*_unlike_replay(ledger, now), *_differing(recorder.operations[first:], ledger)]
+            problems += [*_unlike_replay(ledger, now, ever), *_differing(recorder.operations[first:], ledger)]
             return _Ending(problems, ledger, len(ever), len(ever) - len(now))
     return _Ending([f"the log still grew after {_MAX_READINGS} readings"])
 
@@ -225,7 +234,8 @@ def _final_clients(scene: Scene, recorder: Recorder) -> list[Client]:
 def _read_everything(scene: Scene, recorder: Recorder) -> Iterator[str]:
     """Read everything on each node; what a healed node does not answer is a problem."""
     for node, client in enumerate(_final_clients(scene, recorder)):
-        asked = [Request(kind, subject) for subject in SUBJECTS for kind in ("all_versions", "latest", "level")]
+        asked = [Request(kind, subject) for subject in SUBJECTS for kind in _FINAL_READS]
+        asked += READS
         for subject in SUBJECTS:
             answer = client.send(node, Request("versions", subject))
             versions = answer[1] if answer and answer[0] == 200 else ()
@@ -257,26 +267,32 @@ def _everything(scene: Scene) -> tuple[list[LogEntry], list[LogEntry]]:
     return scene.archive.everything()
 
 
-def _unlike_replay(ledger: Ledger, entries: Sequence[LogEntry]) -> Iterator[str]:
+def _unlike_replay(ledger: Ledger, entries: Sequence[LogEntry], ever: Sequence[LogEntry]) -> Iterator[str]:
     """Hold the ledger of everything ever written against State, which every node makes of what is left."""
     state = State().apply_all(entries)
+    if state != State().apply_all(ever):
+        yield "compaction has changed what the log adds up to"
     for aside in state.set_aside:
         yield f"offset {aside.offset} is set aside: {aside.reason}"
-    for name in SUBJECTS:
+    for name in {*SUBJECTS, *ledger.subjects}:
         held = tuple(
-            Entry(int(e.version), content_of(e.schema.text), int(e.schema.schema_id), e.deleted)
+            Entry(int(e.version), _content(e.schema), int(e.schema.schema_id), e.deleted)
             for e in state.versions(name, include_deleted=True)
         )
         if held != ledger.subject(name).entries:
             yield f"subject {name}: replay gives {held}, the records say {ledger.subject(name).entries}"
 
 
+def _content(schema: StoredSchema) -> str:
+    return content_of(schema.text, *(reference.version for reference in schema.value.references))
+
+
 def _differing(history: Sequence[Operation], ledger: Ledger) -> Iterator[str]:
     """What a node answered in the end must be what the log says, on every node."""
     for operation in history:
-        if operation.answer is None:
-            continue
         request = operation.request
+        if operation.answer is None or request.kind in KINDS:
+            continue
         if request.kind == "by_id":
             expected = _by_id(ledger.subjects, request)
         else:

@@ -1,0 +1,121 @@
+"""`python -m faults.trials`: break the registry on purpose, in each way of `mutants.py`, and see that it is found.
+
+Each mutant runs on seeds 1, 2, 3, … of each of its logs, until a run breaks a promise. Ends with 1 when one is not
+found within the seeds.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from faults.commit import current
+from faults.linear import Verdict
+from faults.mutants import MUTANTS
+from faults.report import into_document, table
+from faults.run import FAILED, Result, Settings, run_recorded
+from faults.services import Services
+
+__all__ = ["Trial", "main", "reasons", "trial"]
+
+_SEEDS = 70
+_REASON = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of a mutant on a log: the seed that found it (0: none), the seconds until then, and the reason."""
+
+    mutant: str
+    log: str
+    seed: int
+    seconds: float
+    reason: str
+    commit: str
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try the mutants that were asked for; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m faults.trials", description=__doc__)
+    parser.add_argument("--mutant", action="append", choices=MUTANTS, help="a mutant to try; all when none is named")
+    parser.add_argument("--log", action="append", help="only on this log")
+    parser.add_argument("--seeds", type=int, default=_SEEDS, help=f"how many seeds at most [{_SEEDS}]")
+    parser.add_argument("--first", type=int, default=1, help="the first of them [1]")
+    parser.add_argument("--results", type=Path, default=Path("faults-trials.jsonl"), help="where results are added")
+    parser.add_argument("--report", type=Path, help="a document whose table is made from all results of the file")
+    asked = parser.parse_args(arguments)
+    chosen = asked.mutant or ([] if asked.seeds == 0 else list(MUTANTS))
+    wanted = [(name, log) for name in chosen for log in MUTANTS[name].logs if log in (asked.log or MUTANTS[name].logs)]
+    missed = 0
+    with Services() as services:
+        for done, (name, log) in enumerate(wanted, start=1):
+            found = trial(services, name, log, range(asked.first, asked.first + asked.seeds))
+            missed += not found.seed
+            with asked.results.open("a") as file:
+                file.write(f"{json.dumps(asdict(found))}\n")
+            print(f"[{done}/{len(wanted)}, {missed} missed] {_line(found)}", flush=True)
+    if asked.report:
+        into_document(f"{_table(_load(asked.results))}\n", asked.report, part="mutants")
+    return 1 if missed else 0
+
+
+def trial(services: Services, mutant: str, log: str, seeds: Iterable[int], settings: Settings | None = None) -> Trial:
+    """Run a mutant on seeds until one of them finds it."""
+    began = time.monotonic()
+    services.mutate(mutant)
+    try:
+        for seed in seeds:
+            result, _ = run_recorded(services, log, seed, settings)
+            if found := reasons(result):
+                return Trial(mutant, log, seed, time.monotonic() - began, found[0], current())
+            if result.broken:
+                print(f"  {mutant} on {log}, seed {seed}: {result.broken[0]}", flush=True)
+    finally:
+        services.mutate(None)
+    return Trial(mutant, log, 0, time.monotonic() - began, "", current())
+
+
+def reasons(result: Result) -> list[str]:
+    """Return the promises that a run saw broken; a run that failed by itself, or was not decided, proves nothing."""
+    return [one for one in result.broken if not one.startswith(FAILED) and f": {Verdict.UNDECIDED} " not in one]
+
+
+def _line(found: Trial) -> str:
+    if not found.seed:
+        return f"{found.mutant} on {found.log}: NOT FOUND in {found.seconds:.0f} s"
+    return f"{found.mutant} on {found.log}: seed {found.seed}, {found.seconds:.0f} s: {_short(found.reason)}"
+
+
+def _short(reason: str) -> str:
+    first = reason.splitlines()[0] if reason else ""
+    return first if len(first) <= _REASON else f"{first[:_REASON]}…"
+
+
+def _load(path: Path) -> list[Trial]:
+    """Read the results, the last one of each mutant on each log."""
+    found = [Trial(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+    return list({(one.mutant, one.log): one for one in found if one.mutant in MUTANTS}.values())
+
+
+def _table(found: Sequence[Trial]) -> str:
+    head = ("mutant", "what it breaks", "log", "seed that finds it", "seconds", "the reason found")
+    rows = [
+        (
+            one.mutant,
+            MUTANTS[one.mutant].breaks,
+            one.log,
+            one.seed or "none",
+            f"{one.seconds:.0f}",
+            "`" + _short(one.reason).replace("|", "/").replace("`", "'") + "`" if one.reason else "",
+        )
+        for one in sorted(found, key=lambda one: (list(MUTANTS).index(one.mutant), one.log))
+    ]
+    commits = ", ".join(sorted({f"`{one.commit}`" for one in found}))
+    return f"Trials at commit {commits}.\n\n{table(head, rows)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
