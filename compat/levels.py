@@ -24,7 +24,6 @@ class Policy(StrEnum):
 
     STRICT = "STRICT"
     LENIENT = "LENIENT"
-    LOGICAL = "LOGICAL"
 
 
 class Direction(StrEnum):

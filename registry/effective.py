@@ -9,11 +9,22 @@ from enum import StrEnum
 from typing import Any
 
 from compat.levels import Level, Policy
+from registry import errors
 from registry.names import GLOBAL_SCOPE
 from storage.records import DEFAULT_CONTEXT, Subject, context_of
 from storage.state import State
 
-__all__ = ["Mode", "config_in_force", "flag_in_force", "level_in_force", "mode_in_force", "policy_in_force"]
+__all__ = [
+    "UNSUPPORTED_POLICY",
+    "Mode",
+    "config_in_force",
+    "flag_in_force",
+    "level_in_force",
+    "mode_in_force",
+    "policy_in_force",
+]
+
+UNSUPPORTED_POLICY = "LOGICAL"  # the reference's third policy
 
 # Fields that a subject without a value of its own takes from the registry-wide configuration.
 _FALL_THROUGH = (
@@ -70,8 +81,14 @@ def flag_in_force(state: State, subject: Subject | None, name: str, *, default: 
 
 
 def policy_in_force(state: State, subject: Subject) -> Policy:
-    """Return how strictly differences count for a subject."""
+    """Return how strictly differences count for a subject.
+
+    Raises:
+        RegistryError: 42203 for a policy that the log of another registry holds, and that has checks of its own.
+    """
     policy = config_in_force(state, subject, Level.BACKWARD).get("compatibilityPolicy")
+    if policy == UNSUPPORTED_POLICY:
+        raise errors.unsupported_policy(policy)
     return Policy(policy) if isinstance(policy, str) and policy in Policy.__members__ else Policy.STRICT
 
 

@@ -67,6 +67,7 @@ __all__ = [
     "too_large",
     "too_many_keys",
     "unreadable_body",
+    "unsupported_policy",
     "version_not_found",
     "version_not_soft_deleted",
     "version_soft_deleted",
@@ -340,6 +341,15 @@ def invalid_level() -> RegistryError:
         42203,
         "Invalid compatibility level. Valid values are none, backward, forward, full, "
         "backward_transitive, forward_transitive, and full_transitive",
+    )
+
+
+def unsupported_policy(policy: str) -> RegistryError:
+    """A compatibility policy whose checks this registry does not have."""
+    return RegistryError(
+        42203,
+        f"The compatibilityPolicy {policy} is not supported: this registry does not have its checks of table formats. "
+        "Set compatibilityPolicy to STRICT or LENIENT",
     )
 
 

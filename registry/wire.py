@@ -159,9 +159,7 @@ class ConfigChange(Body):
     validate_new_schemas: Truth | None = Field(None, alias="validateNewSchemas")
     validate_rules: Truth | None = Field(None, alias="validateRules", description="true when absent")
     compatibility: Word | None = None
-    compatibility_policy: Word | None = Field(
-        None, alias="compatibilityPolicy", description="STRICT, LENIENT or LOGICAL"
-    )
+    compatibility_policy: Word | None = Field(None, alias="compatibilityPolicy", description="STRICT or LENIENT")
     compatibility_group: Text | None = Field(
         None, alias="compatibilityGroup", description="the property that must be equal for versions to be compared"
     )

@@ -57,7 +57,7 @@ def check_history(
     """Check a schema against some versions of a subject, oldest first, as far as they are of its compatibility group.
 
     Raises:
-        RegistryError: 42201 when a version cannot be parsed.
+        RegistryError: 42201 when a version cannot be parsed, 42203 when the policy in force is not supported.
     """
     level = level_in_force(state, subject, default)
     versions = _of_its_group(candidate, versions, config_in_force(state, subject, default).get("compatibilityGroup"))

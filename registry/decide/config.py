@@ -6,7 +6,7 @@ from typing import Any
 
 from compat.levels import Level, Policy
 from registry import errors
-from registry.effective import config_in_force, flag_in_force, mode_in_force
+from registry.effective import UNSUPPORTED_POLICY, config_in_force, flag_in_force, mode_in_force
 from registry.rule_sets import check_rule_set
 from registry.writer import Decision
 from storage.record_json import encode
@@ -20,8 +20,8 @@ def set_config(state: State, scope: Subject | None, change: Mapping[str, Any]) -
     """Return the merged configuration in the shape of a change, and the record that stores it.
 
     Raises:
-        RegistryError: 42203 for a level that is none, 42210 for a rule set with an impossible rule, 42205 in a
-            read-only scope.
+        RegistryError: 42203 for a level that is none and a policy that is not supported, 42210 for a rule set with an
+            impossible rule, 42205 in a read-only scope.
     """
     before = state.configs.get(scope, ConfigValue()).fields
     checked = {
@@ -62,6 +62,8 @@ def _level(value: Any) -> str:
 def _policy(value: Any) -> str | None:
     """An unknown policy counts as none, as the reference has it."""
     policy = str(value).upper()
+    if policy == UNSUPPORTED_POLICY:
+        raise errors.unsupported_policy(policy)
     return policy if policy in Policy.__members__ else None
 
 

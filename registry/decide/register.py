@@ -81,7 +81,7 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     """Return the place of a schema under a subject, and the records that put it there.
 
     Raises:
-        RegistryError: 40901, 42201, 42205, 42207, 42210.
+        RegistryError: 40901, 42201, 42203, 42205, 42207, 42210.
     """
     request = request.started()
     config = config_in_force(state, subject, rules.default_level)

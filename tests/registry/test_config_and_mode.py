@@ -2,6 +2,14 @@
 
 import pytest
 
+from compat.levels import Level
+from registry.decide.register import Rules, register
+from registry.schemas import SchemaRequest
+from storage.memory_log import MemoryLog
+from storage.record_json import encode
+from storage.records import ConfigKey, ConfigValue, Subject
+from storage.state import State
+
 INT, STRING = '"int"', '"string"'
 
 
@@ -69,7 +77,7 @@ FIELDS = [
     ("validateNewSchemas", False, "validateNewSchemas", True),
     ("validateRules", False, "validateRules", True),
     ("compatibility", "FULL", "compatibilityLevel", False),
-    ("compatibilityPolicy", "LOGICAL", "compatibilityPolicy", True),
+    ("compatibilityPolicy", "LENIENT", "compatibilityPolicy", True),
     ("compatibilityGroup", "major", "compatibilityGroup", True),
     ("defaultMetadata", METADATA, "defaultMetadata", False),
     ("overrideMetadata", METADATA, "overrideMetadata", False),
@@ -89,6 +97,54 @@ def test_every_field(api, name, value, read_as, falls_through):
     api.put("/config/with", {other: "x"})
     assert falls_through == (value == api.get("/config/with?defaultToGlobal=true")[1].get(read_as))
     assert name not in api.put("/config", {name: None})[1]
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param("/config", id="registry"), "/config/s", pytest.param("/config/:.c:", id="context")]
+)
+@pytest.mark.parametrize("policy", ["LOGICAL", "logical"])
+def test_a_policy_whose_checks_are_not_there_is_refused(api, path, policy):
+    """LOGICAL has checks of its own: 42203 says so, and the configuration stays as it was."""
+    assert 200 == api.put(path, {"compatibilityPolicy": "LENIENT"})[0]
+    status, answer = api.put(path, {"compatibilityPolicy": policy, "compatibility": "FULL"})
+
+    assert (422, 42203) == (status, answer["error_code"])
+    assert "LOGICAL is not supported" in answer["message"]
+    assert {"compatibilityPolicy": "LENIENT"} == api.put(path, {})[1]
+
+
+LOGICAL = {"compatibilityLevel": "NONE", "compatibilityPolicy": "LOGICAL"}
+NEW = {"schema": '"long"'}
+# name, the scope that the log configures, the request, its status, its error code
+UNDER_LOGICAL = [
+    ("a new version", "s", ("POST", "/subjects/s/versions", NEW), 42203),
+    ("the first version of a subject", "t", ("POST", "/subjects/t/versions", NEW), 42203),
+    ("inherited", None, ("POST", "/subjects/s/versions", NEW), 42203),
+    ("a check of all versions", "s", ("POST", "/compatibility/subjects/s/versions?verbose=true", NEW), 42203),
+    ("a check of one version", "s", ("POST", "/compatibility/subjects/s/versions/1", NEW), 42203),
+    ("tags", "s", ("POST", "/subjects/s/versions/1/tags", {"metadata": {"properties": {"a": "b"}}}), 42203),
+    ("what stands", "s", ("POST", "/subjects/s/versions", {"schema": '"int"'}), None),
+    ("by force", "s", ("POST", "/subjects/s/versions?force=true", NEW), None),
+    ("a look-up", "s", ("POST", "/subjects/s", {"schema": '"int"'}), None),
+    ("a read of the configuration", "s", ("GET", "/config/s", None), None),
+    ("a change of another field", "s", ("PUT", "/config/s", {"normalize": True}), None),
+    ("a change of the policy", "s", ("PUT", "/config/s", {"compatibilityPolicy": "STRICT"}), None),
+    ("another subject", "s", ("POST", "/subjects/u/versions", NEW), None),
+]
+
+
+@pytest.mark.parametrize(
+    ("scope", "request_", "expected"), [pytest.param(*row, id=name) for name, *row in UNDER_LOGICAL]
+)
+def test_policy_of_an_adopted_log(start, scope, request_, expected):
+    """A log of another registry may hold LOGICAL: what it would judge is refused, all else goes on."""
+    log = MemoryLog()
+    registered = register(State(), Subject("s"), SchemaRequest('"int"'), Rules(Level.NONE)).records
+    log.append(log.end(), [*registered, encode(ConfigKey(scope), ConfigValue(LOGICAL))])
+    status, answer = start(log).call(*request_)
+
+    assert expected == answer.get("error_code")
+    assert (422 if expected else 200) == status
 
 
 def test_configuration_is_deleted(api):
