@@ -145,7 +145,7 @@ def test_docs_loads_what_is_there_and_nothing_else(shared_api):
         assert 200 == shared_api.get(path, Accept="*/*")[0]
         policy = shared_api.headers["content-security-policy"]
         sources = {source for rule in policy.split("; ") for source in rule.split(" ")[1:]}
-        assert {"'none'", "'self'", "'unsafe-inline'", "data:"} == sources
+        assert {"'none'", "'self'", "data:"} == sources
         assert "default-src 'none'" in policy
         assert "script-src 'self';" in policy
 
