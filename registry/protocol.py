@@ -119,7 +119,8 @@ class HttpProtocol(HttpToolsProtocol):
     def _expire(self) -> None:
         """Close a connection whose client has not sent a complete request in time."""
         self._timer = None
-        if self.flow.read_paused:  # the client is not to blame: this node is not reading
+        is_answering = self._in_head and self.cycle is not None and not self.cycle.response_complete
+        if self.flow.read_paused or is_answering:  # the client is not to blame: it may wait for an earlier answer
             self._timer = self.loop.call_later(self._limits.seconds, self._expire)
         elif self._is_open:
             self._refuse(408, f"no complete request came within {self._limits.seconds:g} s")
