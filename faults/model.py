@@ -227,16 +227,11 @@ def _register(subject: Subject, request: Request, fresh_id: int) -> tuple[Subjec
 
 def _import(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
     """The caller gives the id, in a context that holds this subject alone."""
-    ids = {entry.content: entry.schema_id for entry in subject.entries}
-    for entry in subject.live:
-        asked_for = request.version in (0, entry.version)
-        if asked_for and entry.content == request.content and entry.schema_id == request.schema_id:
+    holders = [entry for entry in subject.entries if entry.schema_id == request.schema_id]
+    for entry in reversed(holders):
+        if request.version == 0 and entry.content == request.content and not entry.deleted:
             return subject, (200, (entry.schema_id, entry.version))
-    if subject.is_read_only:
-        return subject, (42205, None)
-    if ids.get(request.content, request.schema_id) != request.schema_id:
-        return subject, (42207, None)
-    if request.content not in ids and request.schema_id in ids.values():
+    if subject.is_read_only or any(entry.content != request.content for entry in holders):
         return subject, (42205, None)
     version = request.version or subject.highest() + 1
     entry = Entry(version, request.content, request.schema_id, False)

@@ -1,13 +1,26 @@
 """Aliases: a subject whose configuration names another one stands for that one, wherever a path names it.
 
-One hop only. A plain alias is one of the subject's own context. `/config/x` and `/mode/x` work on the name itself.
+One hop only. A plain alias is a subject of the default context; below `/contexts/{ctx}/`, of that context.
+`/config/x` and `/mode/x` work on the name itself.
 """
 
 from registry.lookup import has_prefix
-from storage.records import Subject, context_of, qualified
+from storage.records import DEFAULT_CONTEXT, Subject, qualified
 from storage.state import State
 
-__all__ = ["aliased", "aliased_for_deks", "aliases_of"]
+__all__ = ["PathSubject", "aliased", "aliased_for_deks", "aliases_of"]
+
+
+class PathSubject(str):
+    """A subject that a request names; `home` is the context of its prefix form, to which a plain alias belongs."""
+
+    home: str
+
+    def __new__(cls, name: str, home: str = DEFAULT_CONTEXT) -> "PathSubject":
+        """Return the subject of this name."""
+        subject = super().__new__(cls, name)
+        subject.home = home
+        return subject
 
 
 def aliased(state: State, subject: str) -> Subject:
@@ -22,11 +35,12 @@ def aliased_for_deks(state: State, subject: str) -> Subject:
 
 def _target(state: State, subject: str, *fields: str) -> Subject:
     config = state.configs.get(Subject(subject)) if subject else None
+    home = subject.home if isinstance(subject, PathSubject) else DEFAULT_CONTEXT
     for field in fields if config else ():
         alias = config.get(field) if config else None
         if isinstance(alias, str) and alias:
-            return Subject(qualified(alias, context_of(subject)))
-    return Subject(subject)
+            return Subject(qualified(alias, home))
+    return Subject(str(subject))
 
 
 def aliases_of(state: State, prefix: str) -> dict[Subject, list[Subject]]:

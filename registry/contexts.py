@@ -1,8 +1,9 @@
 """The prefix form of contexts: `/contexts/{ctx}/…` in front of any route is that route within the context.
 
 Subjects get the context's prefix, lists its subject prefix, look-ups by id its `subject`, associations their
-`context`. A name that is qualified
-already stays as it is. Pure: a raw path and query string in, a raw path and query string out.
+`context`. A name that is qualified already stays as it is. Where an alias may stand for a subject, the parameter
+`pathContext` keeps the context, also when the request is forwarded: a plain alias belongs to it. Pure: a raw path and
+query string in, a raw path and query string out.
 """
 
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -10,8 +11,9 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 from registry import errors
 from storage.records import DEFAULT_CONTEXT
 
-__all__ = ["context_name", "within_context"]
+__all__ = ["PATH_CONTEXT", "context_name", "within_context"]
 
+PATH_CONTEXT = "pathContext"
 _PREFIX = "/contexts/"
 
 
@@ -49,7 +51,7 @@ def within_context(path: str, query: str) -> tuple[str, str]:
             segments[5] = _qualified(prefix, subject)
         case ["schemas", "ids", *_]:
             query = _with_parameter(query, "subject", prefix)
-    return "/" + "/".join(segments), query
+    return "/" + "/".join(segments), _with_path_context(segments, query, prefix)
 
 
 def context_name(text: str) -> str:
@@ -58,9 +60,10 @@ def context_name(text: str) -> str:
     Raises:
         RegistryError: 400 for a context with a colon in its name.
     """
-    if ":" in text:
+    name = text.strip(":") if text.startswith(":.") else text
+    if ":" in name:
         raise errors.unreadable_body(f"The context {text!r} is not valid: it holds a colon")
-    return text if text.startswith(".") else f".{text}"
+    return name if name.startswith(".") else f".{name}"
 
 
 def _qualifier(text: str) -> str:
@@ -71,6 +74,11 @@ def _qualifier(text: str) -> str:
 def _qualified(prefix: str, segment: str) -> str:
     subject = unquote(segment)
     return segment if subject.startswith((":.", ":*:")) else quote(prefix + subject, safe="")
+
+
+def _with_path_context(segments: list[str], query: str, prefix: str) -> str:
+    names_a_subject = len(segments) > 1 and not {"subjects", "ids", "deks"}.isdisjoint(segments[:5])
+    return _with_parameter(query, PATH_CONTEXT, prefix[1:-1]) if prefix and names_a_subject else query
 
 
 def _with_parameter(query: str, name: str, prefix: str) -> str:

@@ -56,7 +56,6 @@ __all__ = [
     "operation_not_permitted",
     "read_only",
     "referenced",
-    "schema_id_mismatch",
     "schema_not_found",
     "schema_too_large",
     "strong_association_exists",
@@ -368,24 +367,31 @@ def operation_not_permitted(reason: str) -> RegistryError:
     return RegistryError(42205, reason)
 
 
+def _prefix_of(context: str) -> str:
+    """Return a context as the reference prints it: `:.c:`, and nothing for the default one."""
+    return "" if context == "." else f":{context}:"
+
+
 def read_only(subject: str, context: str) -> RegistryError:
     """A write in a read-only scope."""
-    return operation_not_permitted(f"Subject {subject} in context {context} is in read-only mode")
+    return operation_not_permitted(f"Subject {subject} in context {_prefix_of(context)} is in read-only mode")
 
 
 def not_read_write(subject: str, context: str) -> RegistryError:
     """A registration without id in a scope that takes imports only."""
-    return operation_not_permitted(f"Subject {subject} in context {context} is not in read-write mode")
+    return operation_not_permitted(f"Subject {subject} in context {_prefix_of(context)} is not in read-write mode")
 
 
 def not_import_mode(subject: str, context: str) -> RegistryError:
     """A registration with an id in a scope that is not in IMPORT mode."""
-    return operation_not_permitted(f"Subject {subject} in context {context} is not in import mode")
+    return operation_not_permitted(f"Subject {subject} in context {_prefix_of(context)} is not in import mode")
 
 
 def id_overwrite(schema_id: int, context: str) -> RegistryError:
     """An import under an id that names another schema."""
-    return operation_not_permitted(f"Overwrite new schema with id {schema_id} in context {context} is not permitted.")
+    return operation_not_permitted(
+        f"Overwrite new schema with id {schema_id} in context {_prefix_of(context)} is not permitted."
+    )
 
 
 def import_with_subjects() -> RegistryError:
@@ -406,11 +412,6 @@ def referenced(subject: str, version: int) -> RegistryError:
         42206,
         f"One or more references exist to the schema {{magic=1,keytype=SCHEMA,subject={subject},version={version}}}.",
     )
-
-
-def schema_id_mismatch(schema_id: int, stored: int) -> RegistryError:
-    """An import of a schema that stands under another id."""
-    return RegistryError(42207, f"Schema already registered with id {stored} instead of input id {schema_id}")
 
 
 def invalid_subject(subject: str) -> RegistryError:

@@ -6,7 +6,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from registry import errors
-from registry.names import subject_name
+from registry.names import is_scope_name, subject_name
 from storage.records import DEFAULT_CONTEXT, MAX_VERSION, Subject, context_of
 from storage.state import IdEntry, SchemaVersion, State
 
@@ -20,8 +20,10 @@ __all__ = [
     "schema_by_id",
     "schemas",
     "subjects",
+    "use_of",
     "uses_of",
     "version_anywhere",
+    "version_numbers",
     "version_of",
     "version_to_compare",
     "version_with_properties",
@@ -87,19 +89,33 @@ def namesakes(state: State, subject: str) -> Iterator[Subject]:
                 yield name
 
 
-def versions_of(
-    state: State, subject: Subject, *, include_deleted: bool, deleted_only: bool = False
-) -> list[SchemaVersion]:
+def versions_of(state: State, subject: Subject, *, include_deleted: bool) -> list[SchemaVersion]:
     """Return the versions of a subject, oldest first.
 
     Raises:
-        RegistryError: 40401 when there is none to see.
+        RegistryError: 40401 when there are none.
     """
-    versions = state.versions(subject, include_deleted=include_deleted or deleted_only)
-    seen = [entry for entry in versions if entry.deleted or not deleted_only]
-    if not seen:
+    versions = state.versions(subject, include_deleted=include_deleted)
+    if not versions:
         raise errors.subject_not_found(subject)
-    return seen
+    return versions
+
+
+def version_numbers(
+    state: State, subject: Subject, *, include_deleted: bool, deleted_only: bool, deleted_as_negative: bool
+) -> list[int]:
+    """Return the version numbers of a subject, oldest first; `deleted_as_negative` lists every version.
+
+    Raises:
+        RegistryError: 40401 when there are none, `deleted_as_negative` left aside.
+    """
+    versions_of(state, subject, include_deleted=include_deleted or deleted_only)
+    every = state.versions(subject, include_deleted=True)
+    if deleted_as_negative:
+        return [-entry.version if entry.deleted else entry.version for entry in every]
+    if deleted_only:
+        return [entry.version for entry in every if entry.deleted]
+    return [entry.version for entry in every if include_deleted or not entry.deleted]
 
 
 def version_with_properties(
@@ -143,23 +159,28 @@ def subjects(state: State, prefix: str, *, include_deleted: bool, deleted_only: 
 
 
 def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, SchemaVersion] | None:
-    """Return what an id names, and the version to show with it: the subject's own when it uses the id.
+    """Return the schema of an id, and the version to show with it: the subject's own if it uses the id.
 
-    An id is looked up in the subject's context. Only the namesakes of a plain subject that use it, in other contexts,
-    come before somebody else's schema there.
+    The id is looked up in the subject's context. A qualified subject must use it. A plain one need not: its namesakes
+    in other contexts that use the id come next, then any schema of that id in the default context.
     """
     name = subject_name(subject)
     for owner in (name, *namesakes(state, name)):
         entry = state.schema(context_of(owner), schema_id)
-        if entry and (use := _use_of(state, owner, entry)):
+        if entry and (use := use_of(state, owner, entry)):
             return entry, use
+    if context_of(name) != DEFAULT_CONTEXT and not is_scope_name(name):
+        return None
     entry = state.schema(context_of(name), schema_id)
     found = state.version(*entry.used_by[0]) if entry else None
     return (entry, found) if entry and found else None
 
 
-def _use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | None:
-    """The version of a subject that uses an id, the one written last if several do; an id may have 100,000 users."""
+def use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | None:
+    """Return the version of a subject that uses an id, the one written last if several do.
+
+    An id may have 100,000 users, so the subject's versions are searched first.
+    """
     uses = [used for used in state.versions(subject, include_deleted=True) if used.schema is entry.schema]
     if len(uses) < 2:
         return uses[0] if uses else None

@@ -9,11 +9,13 @@ __all__ = ["GLOBAL_SCOPE", "context_of", "is_scope_name", "scope", "subject_name
 
 GLOBAL_SCOPE = ":.__GLOBAL:"
 _DEFAULT_PREFIX = f":{DEFAULT_CONTEXT}:"
-_RESERVED = ("__GLOBAL", "__EMPTY")
+_RESERVED = ("__GLOBAL", "__EMPTY", "*")
 
 
 def subject_name(text: str) -> Subject:
-    """Return a subject in its shortest form: `:.:x` is `x`."""
+    """Return a subject in its shortest form: `:.:x` is `x`, and `:.c`, a context without its closing colon, `:.c:`."""
+    if text.startswith(":.") and ":" not in text[2:]:
+        text += ":"
     return Subject(text.removeprefix(_DEFAULT_PREFIX))
 
 
@@ -21,11 +23,12 @@ def writable_subject(text: str) -> Subject:
     """Return a subject under which something may be stored.
 
     Raises:
-        RegistryError: 42208 for control characters and reserved names.
+        RegistryError: 42208 for control characters, reserved names and the context above all others.
     """
     name = subject_name(text)
     plain = name.removeprefix(f":{context_of(name)}:")
-    if any(unicodedata.category(c) == "Cc" for c in name) or plain in _RESERVED or not _is_text(name):
+    reserved = plain in _RESERVED or name.startswith(GLOBAL_SCOPE)
+    if reserved or any(unicodedata.category(c) == "Cc" for c in name) or not _is_text(name):
         raise errors.invalid_subject(text)
     return name
 

@@ -20,12 +20,12 @@ _MAX_DEPTH = 100
 
 
 def pinned(
-    state: State, subject: str, references: Sequence[Reference], limits: Limits, *, imported: bool = False
+    state: State, subject: str, references: Sequence[Reference], limits: Limits, *, include_deleted: bool
 ) -> tuple[Reference, ...]:
     """Return a request's references with -1 replaced by the latest version's number.
 
     Raises:
-        RegistryError: 42201 for a version that is not there, or (unless imported) is soft-deleted.
+        RegistryError: 42201 for a version that does not exist, or is soft-deleted unless these are included.
     """
     if len(references) > limits.references:
         raise errors.invalid_schema(f"{len(references)} references, more than the {limits.references} allowed")
@@ -33,7 +33,7 @@ def pinned(
     for reference in references:
         target = qualified(reference.subject, context_of(subject))
         entry = state.latest(target) if reference.version == LATEST else state.version(target, reference.version)
-        if entry is None or (entry.deleted and not imported):
+        if entry is None or (entry.deleted and not include_deleted):
             raise errors.no_such_reference(reference.subject, reference.version)
         found.append(replace(reference, version=entry.version))
     return tuple(found)
@@ -52,17 +52,24 @@ def check_not_owned(state: State, subject: str, references: Sequence[Reference])
 
 
 def resolved(
-    state: State, subject: str, references: Sequence[Reference], limits: Limits
+    state: State, subject: str, references: Sequence[Reference], limits: Limits, *, one_place_a_name: bool = False
 ) -> tuple[ResolvedReference, ...]:
-    """Return everything that some references lead to, what is needed first coming first.
+    """Return everything that some references lead to, dependencies first.
 
     Raises:
-        RegistryError: 42201 for a version that is not there, a cycle, or more references than is sane.
+        RegistryError: 42201 for a version that does not exist, a cycle, more references than allowed, or (with
+            `one_place_a_name`) a name that stands for two versions.
     """
     found: dict[tuple[str, int], ResolvedReference] = {}
+    places: dict[str, tuple[str, int]] = {}
 
     def follow(entry: SchemaVersion, name: str, around: tuple[tuple[str, int], ...]) -> None:
         place = (entry.subject, entry.version)
+        if places.setdefault(name, place) != place and one_place_a_name:
+            raise errors.invalid_schema(
+                f"The reference name {name!r} stands for {places[name][0]} version {places[name][1]} "
+                f"and for {place[0]} version {place[1]}; give each version a name of its own"
+            )
         if place in around or len(around) >= _MAX_DEPTH or len(found) >= limits.references:
             raise errors.invalid_schema(
                 f"The references of subject {entry.subject} go in a circle, too deep, or too far"

@@ -125,8 +125,10 @@ def schema_types() -> list[str]:
     return [schema_format.value for schema_format in FORMATS]
 
 
-def parse_request(state: State, subject: str, request: SchemaRequest, *, strict: bool, normalize: bool) -> Candidate:
-    """Parse a request's schema.
+def parse_request(
+    state: State, subject: str, request: SchemaRequest, *, strict: bool, normalize: bool, new: bool = True
+) -> Candidate:
+    """Parse a request's schema; a new one may not refer to soft-deleted versions.
 
     Raises:
         RegistryError: 42201 for an unknown format, a reference that leads nowhere, or a text that is no schema.
@@ -136,12 +138,12 @@ def parse_request(state: State, subject: str, request: SchemaRequest, *, strict:
             f"Invalid schema type {request.schema_type}: this registry takes {', '.join(schema_types())}"
         )
     limits = request.limits
-    references = pinned(state, subject, request.references, limits, imported=request.schema_id is not None)
+    references = pinned(state, subject, request.references, limits, include_deleted=not new)
     if normalize:
-        references = tuple(sorted(set(references), key=lambda r: (r.name, r.subject, r.version)))
+        references = tuple(sorted(set(references), key=lambda r: (r.subject, r.version, r.name)))
     try:
         request.text.encode()
-        known = resolved(state, subject, references, limits)
+        known = resolved(state, subject, references, limits, one_place_a_name=new)
         parsed = _parse(request.schema_type, request.text, strict, known, limits)
         text = _normalized(parsed, limits) if normalize else parsed.canonical
     except OutOfTime as error:
@@ -214,8 +216,12 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
     if candidate.references and set(candidate.references) != set(entry.schema.value.references):
         return False
     try:
+        ours = candidate.parsed
+        if candidate.text != ours.canonical:  # the normalized text is what would be stored
+            known = resolved(state, entry.subject, candidate.references, candidate.limits)
+            ours = _parse(candidate.schema_type, candidate.text, False, known, candidate.limits)
         stored = _stored(state, entry, candidate.limits)
-        return FORMATS[candidate.parsed.format].equivalent(candidate.parsed, stored, limits=candidate.limits)
+        return FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be looked up: {error}") from None
     except (SchemaParseError, errors.RegistryError):

@@ -36,7 +36,7 @@ from registry.wire_contracts import (
     Word,
     tags_by_entity,
 )
-from storage.records import Reference
+from storage.records import Reference, context_of, qualified
 from storage.state import SchemaVersion, StoredSchema
 
 __all__ = [
@@ -274,7 +274,7 @@ class SchemaAnswer(_SchemaContent):
 
 
 class SchemaStringAnswer(_SchemaContent):
-    """What an id names; subject and version when the request named a subject."""
+    """The schema of an id, with a version that uses it, or the schema of a GUID, without one."""
 
     subject: str | None = None
     version: int | None = None
@@ -338,6 +338,7 @@ class ModeAnswer(Answer):
     mode: str | None = None
 
 
+_QUALIFIED = "qualified"
 _RULE_SETS = ("ruleSet", "defaultRuleSet", "overrideRuleSet", "rulesToMerge")  # properties with an error of their own
 
 
@@ -373,31 +374,44 @@ def text_answer(text: str) -> Response:
 
 
 def schema_version(
-    entry: SchemaVersion, *, stored: bool = True, text: str | None = None, tags: Tags | None = None
+    entry: SchemaVersion,
+    *,
+    stored: bool = True,
+    text: str | None = None,
+    tags: Tags | None = None,
+    reference_format: str = "",
 ) -> dict[str, Any]:
     """Return a version of a subject, in another text when one is given, with the tags that were asked for.
 
     Not `stored`: as the echo of a look-up, without what only the log knows.
     """
-    content = {"subject": entry.subject, "version": entry.version, "id": entry.schema.schema_id}
-    return content | _content(entry.schema, text) | _tags(tags) | (_log_facts(entry) if stored else {})
+    content: dict[str, Any] = {"subject": entry.subject, "version": entry.version, "id": entry.schema.schema_id}
+    content |= _content(entry.schema, text) | _tags(tags) | (_log_facts(entry) if stored else {})
+    return content | _references(entry, reference_format)
 
 
 def registered(place: Registered, text: str | None = None) -> dict[str, Any]:
     """Return the answer to a registration, `id` first; in another text when one is given."""
     content: dict[str, Any] = {"id": place.schema.schema_id, "version": place.version}
-    return content | _content(place.schema, text) | (_log_facts(place.existing) if place.existing else {})
+    facts = _log_facts(place.existing) if place.existing and place.as_stored else {}
+    return content | _content(place.schema, text) | facts
 
 
 def schema_string(
-    shown: SchemaVersion, *, named: bool, max_id: int | None, text: str | None = None, tags: Tags | None = None
+    shown: SchemaVersion,
+    *,
+    named: bool,
+    max_id: int | None,
+    text: str | None = None,
+    tags: Tags | None = None,
+    reference_format: str = "",
 ) -> dict[str, Any]:
     """Return what an id names, in another text when one is given, with the tags that were asked for.
 
     `named`: with a subject and version that it stands for.
     """
     content: dict[str, Any] = {"subject": shown.subject, "version": shown.version} if named else {}
-    content |= _content(shown.schema, text) | _tags(tags)
+    content |= _content(shown.schema, text) | _tags(tags) | _references(shown, reference_format)
     if max_id is not None:
         content["maxId"] = max_id
     return content | _log_facts(shown)
@@ -411,6 +425,19 @@ def _content(schema: StoredSchema, text: str | None = None) -> dict[str, Any]:
     content |= _present({"metadata": value.metadata})
     content["schema"] = schema.text if text is None else text
     return content | _present({"ruleSet": value.rule_set})
+
+
+def _references(entry: SchemaVersion, reference_format: str) -> dict[str, Any]:
+    """Return the references in another format: `qualified` names the context of each subject."""
+    references = entry.schema.value.references
+    if not references or reference_format.lower() != _QUALIFIED:
+        return {}
+    home = context_of(entry.subject)
+    return {
+        "references": [
+            {"name": r.name, "subject": qualified(r.subject, home), "version": r.version} for r in references
+        ]
+    }
 
 
 def _tags(tags: Tags | None) -> dict[str, Any]:

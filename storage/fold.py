@@ -34,6 +34,7 @@ from storage.records import (
     Key,
     ModeKey,
     NoopKey,
+    SchemaId,
     SchemaKey,
     SchemaValue,
     Subject,
@@ -278,7 +279,7 @@ class _Ids:
     """The ids of one context, in the making."""
 
     def __init__(self, base: ContextState) -> None:
-        self.schemas, self._ids = base.schemas.mutate(), base.ids.mutate()
+        self.schemas, self._ids, self._shared = base.schemas.mutate(), base.ids.mutate(), base.shared.mutate()
         self._high_water, self.recorded = base.high_water, base.recorded
         # The users of ids that several versions use, or that lost one; the rest are in `schemas` as they are.
         self._users: dict[int, dict[Place, None]] = {}
@@ -298,10 +299,12 @@ class _Ids:
             self.users(held)[place] = None
             return held.schema
         self.schemas[schema_id] = IdEntry(schema, (place,))
-        # The first id keeps the identity when a log holds one content under two ids.
         identity = _identity(schema)
-        if identity not in self._ids:
+        known = self._ids.get(identity)
+        if known is None:
             self._ids[identity] = schema_id
+        else:
+            self._name(identity, *self._shared.get(identity, (known,)), schema_id)
         self.mark(schema_id)
         return schema
 
@@ -314,8 +317,17 @@ class _Ids:
             return
         del self._users[schema_id], self.schemas[schema_id]
         identity = _identity(schema)
-        if self._ids.get(identity) == schema_id:
-            del self._ids[identity]
+        self._name(identity, *(other for other in self._shared.get(identity, ()) if other != schema_id))
+
+    def _name(self, identity: tuple[str, bytes], *ids: SchemaId) -> None:
+        """Note the ids of a content: the lowest one counts, in whatever order the records are read."""
+        self._shared.pop(identity, None)
+        if not ids:
+            self._ids.pop(identity, None)
+            return
+        self._ids[identity] = min(ids)
+        if len(ids) > 1:
+            self._shared[identity] = tuple(sorted(ids))
 
     def mark(self, schema_id: int) -> None:
         """Note that an id has been given."""
@@ -326,7 +338,9 @@ class _Ids:
         """Return the ids as a value."""
         for schema_id, users in self._users.items():
             self.schemas[schema_id] = IdEntry(self.schemas[schema_id].schema, tuple(users))
-        return ContextState(self.schemas.finish(), self._ids.finish(), self._high_water, self.recorded)
+        return ContextState(
+            self.schemas.finish(), self._ids.finish(), self._high_water, self.recorded, self._shared.finish()
+        )
 
 
 def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:

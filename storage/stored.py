@@ -69,13 +69,15 @@ class IdEntry(NamedTuple):
 class ContextState:
     """The ids of one context; `high_water` is the highest ever given, also when the context is gone.
 
-    `recorded`: the log says that the context exists.
+    `ids` has the lowest id of each content, `shared` all ids of those that imports brought under several. `recorded`:
+    the log says that the context exists.
     """
 
     schemas: "Map[int, IdEntry]" = field(default_factory=Map)
     ids: "Map[tuple[str, bytes], SchemaId]" = field(default_factory=Map)
     high_water: int = 0
     recorded: bool = False
+    shared: "Map[tuple[str, bytes], tuple[SchemaId, ...]]" = field(default_factory=Map)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from compat.limits import DEFAULT_LIMITS, Limits
-from compat.protobuf.model import File, Message, TypeDefinition
+from compat.protobuf.model import File, Message, Options, TypeDefinition, is_map_entry
 from compat.protobuf.names import Names, inside
 from compat.protobuf.normalizer import normalize_file
 from compat.protobuf.printer import print_file
@@ -25,7 +25,9 @@ def equivalent(left: ProtobufSchema, right: ProtobufSchema, *, limits: Limits = 
     if left.canonical == right.canonical:
         return True
     if _outline(left.file) == _outline(right.file):
-        return _spelled_out(left.file, left.names, limits) == _spelled_out(right.file, right.names, limits)
+        return _order(left.file) == _order(right.file) and _spelled_out(left.file, left.names, limits) == _spelled_out(
+            right.file, right.names, limits
+        )
     return _written_out(left, right, limits)
 
 
@@ -40,6 +42,26 @@ def _outline(file: File) -> tuple[object, ...]:
 
 def _tags(message: Message) -> tuple[int, ...]:
     return tuple(field.tag for field in message.fields)
+
+
+def _order(file: File) -> tuple[object, ...]:
+    """Return the imports and the names of options in their order, which `_spelled_out` sorts."""
+    return (file.imports, file.public_imports, _option_names(file.options), *map(_order_in, file.messages))
+
+
+def _order_in(message: Message) -> tuple[object, ...]:
+    fields = (*message.fields, *(field for oneof in message.oneofs for field in oneof.fields))
+    nested = (inner for inner in message.messages if not is_map_entry(inner))
+    return (
+        _option_names(message.options),
+        tuple((field.tag, _option_names(field.options)) for field in fields),
+        *map(_order_in, nested),
+    )
+
+
+def _option_names(options: Options) -> tuple[str, ...]:
+    """Return the names without their packages, which may be left out, each once: an option may come in parts."""
+    return tuple(dict.fromkeys(option.name.rpartition(".")[2] for option in options))
 
 
 def _spelled_out(file: File, names: Names, limits: Limits) -> str:

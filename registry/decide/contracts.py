@@ -100,12 +100,17 @@ def property_of(metadata: _Object, name: str) -> str | None:
 
 
 def agrees(contract: Contract, entry: SchemaVersion) -> bool:
-    """Tell whether a version has a contract; a contract that names no version agrees with any."""
-    value = entry.schema.value
+    """Tell whether a version has a contract, `confluent:version` left aside.
+
+    A contract that names a version agrees with that version only, whether its metadata names it or not.
+    """
+    value, asked = entry.schema.value, property_of(contract.metadata, _VERSION)
     if contract == Contract(value.metadata, value.rule_set):
         return True
-    metadata = value.metadata if property_of(contract.metadata, _VERSION) is not None else _unversioned(value.metadata)
-    return _digest(contract.metadata, contract.rule_set) == _digest(metadata, value.rule_set)
+    if asked is not None and asked != str(entry.version):
+        return False
+    ours, theirs = _unversioned(contract.metadata), _unversioned(value.metadata)
+    return _digest(ours, contract.rule_set) == _digest(theirs, value.rule_set)
 
 
 def _unversioned(metadata: _Object) -> _Object:

@@ -39,7 +39,7 @@ def set_mode(state: State, scope: Subject | None, mode: str | None, *, force: bo
 
 
 def delete_mode(state: State, scope: Subject | None, *, recursive: bool) -> Decision[str | None]:
-    """Return the scope's own mode, and the tombstones that take it (`recursive`: and those of every subject in it).
+    """Return the scope's own mode, and the tombstones that take it (`recursive`: and all modes set within it).
 
     Raises:
         RegistryError: 40401 when a subject has none and the deletion is not recursive.
@@ -49,7 +49,8 @@ def delete_mode(state: State, scope: Subject | None, *, recursive: bool) -> Deci
         raise errors.subject_not_found(scope)
     going = [scope] if own is not None else []
     if recursive:
-        going += [subject for subject in _subjects(state, scope) if subject in state.modes and subject != scope]
+        names = sorted(name for name in state.modes if name and name not in (scope, GLOBAL_SCOPE))
+        going += [name for name in names if _is_within(name, scope)]
     return Decision(own, [encode(ModeKey(subject)) for subject in going])
 
 
@@ -58,11 +59,13 @@ def _subjects(state: State, scope: Subject | None) -> Iterator[Subject]:
     if scope is not None and scope != GLOBAL_SCOPE and not is_scope_name(scope):
         yield from [scope] if scope in state.subjects else []
         return
-    for subject in sorted(state.subject_names()):
-        context = context_of(subject)
-        inside = context == DEFAULT_CONTEXT if scope is None else scope in (subject, f":{context}:")
-        if inside or scope == GLOBAL_SCOPE:
-            yield subject
+    yield from sorted(subject for subject in state.subject_names() if _is_within(subject, scope))
+
+
+def _is_within(name: Subject, scope: Subject | None) -> bool:
+    context = context_of(name)
+    inside = context == DEFAULT_CONTEXT if scope is None else scope in (name, f":{context}:")
+    return inside or scope == GLOBAL_SCOPE
 
 
 def _purged(state: State, scope: Subject | None) -> Iterator[Record]:

@@ -4,16 +4,16 @@ The order of checks is the reference's (docs/compatibility.md): look-up, mode, s
 weaker equality of look-ups, compatibility, explicit version, id.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from compat.check import explain
 from compat.levels import Level
 from registry import errors
+from registry.content import Found, equal_version, find, parsed
 from registry.decide.checks import check_fields, check_history
 from registry.decide.contracts import (
-    agrees,
     has_defaults_or_overrides,
     merged_contract,
     names_version,
@@ -27,9 +27,7 @@ from registry.references import check_not_owned
 from registry.rule_sets import check_rule_set, with_key_names
 from registry.schemas import (
     Candidate,
-    Contract,
     SchemaRequest,
-    equivalent,
     inline_tags,
     parse_request,
     with_tags,
@@ -50,7 +48,7 @@ from storage.records import (
 )
 from storage.state import SchemaVersion, State, StoredSchema
 
-__all__ = ["Registered", "Rules", "contracts_to_find", "find", "register"]
+__all__ = ["Registered", "Rules", "register"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +68,7 @@ class Registered:
     version: Version
     schema: StoredSchema
     existing: SchemaVersion | None = None
+    as_stored: bool = False  # the answer shows the existing version, not the request
 
     @property
     def entry(self) -> SchemaVersion:
@@ -81,70 +80,109 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     """Return the place of a schema under a subject, and the records that put it there.
 
     Raises:
-        RegistryError: 40901, 42201, 42203, 42205, 42207, 42210.
+        RegistryError: 40901, 42201, 42203, 42205, 42210.
     """
     request = request.started()
     config = config_in_force(state, subject, rules.default_level)
     mode = mode_in_force(state, subject)
     if request.rule_set and config.get("validateRules") is not False:
         check_rule_set(request.rule_set)
-    request = _prepared(state, subject, request, mode)
-    previous = None if mode.is_import else state.latest(subject)
-    candidate, found = _look_up(state, subject, request, contracts_to_find(request, previous, config, mode), rules)
-    if found and request.schema_id in (None, found.schema.schema_id):
-        return Decision(Registered(subject, found.version, found.schema, found))
+    if not _changes_tags(request) and not has_defaults_or_overrides(config):
+        found = _standing(state, subject, request, rules)
+        if found and request.schema_id in (None, found.entry.schema.schema_id):
+            return _placed_before(found)
     _check_mode(mode, subject, imports=request.schema_id is not None)
+    request = _completed(state, subject, request, mode)
     if mode.is_import:
-        # What another registry has stored is taken as it is: neither normalized nor held to the rules for new schemas.
-        as_given = parse_request(state, subject, request, strict=False, normalize=False)
+        # Another registry's schema is taken as it is: neither normalized nor held to the rules for new schemas.
+        as_given = parse_request(state, subject, request, strict=False, normalize=False, new=False)
         check_not_owned(state, subject, as_given.references)
         return _imported(state, subject, as_given, request)
-    if isinstance(candidate, errors.RegistryError):
-        raise candidate
+    return _registered(state, subject, request, rules, config)
+
+
+def _registered(
+    state: State, subject: Subject, request: SchemaRequest, rules: Rules, config: Mapping[str, Any]
+) -> Decision[Registered]:
+    """Decide a registration in a scope that may be written, under the contract that the settings make of it."""
+    candidate = _new(state, subject, request, rules)
     check_not_owned(state, subject, candidate.references)
-    candidate = candidate.under(merged_contract(request, previous, config))
+    version, latest = state.next_version(subject), state.latest(subject)
+    contract = merged_contract(request, latest, config)
+    if request.version == -1 and latest and _changes_tags(request):
+        unversioned = candidate.under(without_version(contract))
+        if equal_version(state, unversioned, [latest]):
+            return _placed_before(Found(latest, identical=False))
+    if request.version or names_version(contract):
+        contract = with_version(contract, version)
+    candidate = candidate.under(contract)
+    if request.version == 0 and (found := find(state, subject, candidate, include_deleted=False)):
+        return _placed_before(found)
     _check(state, subject, candidate, rules)
-    version = state.next_version(subject)
     if request.version not in (0, -1, version):
         raise errors.invalid_version_order()
-    if request.version or names_version(candidate.contract):
-        candidate = candidate.under(with_version(candidate.contract, version))
     return _stored(state, subject, version, candidate)
 
 
-def find(state: State, candidate: Candidate, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
-    """Return the one of some versions that holds a schema, by identity or else by the weaker equality of look-ups."""
-    for entry in versions:
-        if (entry.schema.fingerprint, entry.schema.schema_type) == (candidate.digest, candidate.schema_type):
-            return entry
-    return next(
-        (
-            entry
-            for entry in reversed(versions)
-            if agrees(candidate.contract, entry) and equivalent(state, candidate, entry)
-        ),
-        None,
-    )
+def _new(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> Candidate:
+    """Parse a schema under the rules for new ones.
 
-
-def contracts_to_find(
-    request: SchemaRequest, previous: SchemaVersion | None, config: Mapping[str, Any], mode: Mode = Mode.READWRITE
-) -> list[Contract]:
-    """Return the contracts under which a request's schema counts as standing already, in the order of their weight.
-
-    That is the request's own, unless something is to be added to it, and the one that it would be registered with.
+    Raises:
+        RegistryError: 42201.
     """
-    if mode.is_import:
-        return [request.contract]
-    merged = merged_contract(request, previous, config)
-    if request.metadata is None:
-        merged = without_version(merged)
-    changes = request.tags_to_add or request.tags_to_remove or request.propagate_tags
-    own = [] if changes or has_defaults_or_overrides(config) else [request.contract]
-    return [*own, *([merged] if merged not in own else [])]
+    strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
+    normalize = rules.normalize or flag_in_force(state, subject, "normalize", default=False)
+    return parse_request(state, subject, request, strict=strict, normalize=normalize)
 
 
-def _prepared(state: State, subject: Subject, request: SchemaRequest, mode: Mode) -> SchemaRequest:
+def _standing(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> Found | None:
+    """Return the live version that answers a request without a write, in whatever mode the subject is.
+
+    A version stored before validation was strict is found, too, though its text would be refused as new. A request for
+    version -1 is compared with the latest version only; a request for another version is never answered so.
+
+    Raises:
+        RegistryError: 42201 for a text that could never have been stored.
+    """
+    if not request.text.strip():
+        return None
+    try:
+        candidate = _new(state, subject, request, rules)
+    except errors.TooExpensive:
+        raise
+    except errors.RegistryError:
+        candidate = parsed(state, subject, request, normalize=rules.normalize)
+    if request.version == 0:
+        found = _under_id(state, subject, request.schema_id, candidate) if request.schema_id is not None else None
+        return found or find(state, subject, candidate, include_deleted=False)
+    latest = state.latest(subject) if request.version == -1 else None
+    return Found(latest, identical=False) if latest and equal_version(state, candidate, [latest]) else None
+
+
+def _under_id(state: State, subject: Subject, schema_id: int, candidate: Candidate) -> Found | None:
+    """Return the newest live version that holds a schema under an id: imports may have brought it under several."""
+    held = state.schema(context_of(subject), schema_id)
+    if held is None or not _is_same(held.schema, candidate):
+        return None
+    live = reversed(state.versions(subject, include_deleted=False))
+    entry = next((entry for entry in live if entry.schema is held.schema), None)
+    return Found(entry, identical=True) if entry else None
+
+
+def _is_same(schema: StoredSchema, candidate: Candidate) -> bool:
+    return (schema.schema_type, schema.fingerprint) == (candidate.schema_type, candidate.digest)
+
+
+def _placed_before(found: Found) -> Decision[Registered]:
+    entry = found.entry
+    return Decision(Registered(entry.subject, entry.version, entry.schema, entry, as_stored=not found.identical))
+
+
+def _changes_tags(request: SchemaRequest) -> bool:
+    return bool(request.tags_to_add or request.tags_to_remove or request.propagate_tags)
+
+
+def _completed(state: State, subject: Subject, request: SchemaRequest, mode: Mode) -> SchemaRequest:
     """Complete what the request leaves open.
 
     A blank text is the latest one's, encryption rules name their keys, tags are put into the text. A request that
@@ -155,7 +193,6 @@ def _prepared(state: State, subject: Subject, request: SchemaRequest, mode: Mode
         request = replace(request, rule_set=with_key_names(request.rule_set))
     if not request.text.strip():
         if latest is None:
-            _check_mode(mode, subject, imports=request.schema_id is not None)
             raise errors.empty_schema()
         value = latest.schema.value
         request = replace(request, text=value.text, schema_type=value.schema_type, references=value.references)
@@ -166,42 +203,6 @@ def _prepared(state: State, subject: Subject, request: SchemaRequest, mode: Mode
     if request.propagate_tags and latest and not mode.is_import:
         request = with_tags(state, subject, request, inline_tags(state, latest, request.limits), must_exist=False)
     return request
-
-
-def _look_up(
-    state: State, subject: Subject, request: SchemaRequest, contracts: Sequence[Contract], rules: Rules
-) -> tuple[Candidate | errors.RegistryError, SchemaVersion | None]:
-    """Parse the schema, and find it among the live versions.
-
-    One stored before validation was strict is found all the same, though it would be refused as new.
-    """
-    normalize = rules.normalize or flag_in_force(state, subject, "normalize", default=False)
-    strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
-    refusal: errors.RegistryError | None = None
-    try:
-        candidate = parse_request(state, subject, request, strict=strict, normalize=normalize)
-    except errors.RegistryError as error:
-        if not strict or isinstance(error, errors.TooExpensive):
-            return error, None
-        refusal = error
-        try:
-            candidate = parse_request(state, subject, request, strict=False, normalize=normalize)
-        except errors.RegistryError as failure:
-            return failure, None
-    versions = _asked_for(state, subject, request)
-    found = (find(state, candidate.under(contract), versions) for contract in contracts)
-    return refusal or candidate, next(filter(None, found), None)
-
-
-def _asked_for(state: State, subject: Subject, request: SchemaRequest) -> list[SchemaVersion]:
-    """The versions that may answer a request: all, only the latest for -1, only the one that it names.
-
-    An import may put the same schema under another version, as it stands where it comes from.
-    """
-    versions = state.versions(subject, include_deleted=False)
-    if request.version == 0:
-        return versions
-    return versions[-1:] if request.version == -1 else [entry for entry in versions if entry.version == request.version]
 
 
 def _check(state: State, subject: Subject, candidate: Candidate, rules: Rules) -> None:
@@ -246,11 +247,8 @@ def _imported(state: State, subject: Subject, candidate: Candidate, request: Sch
     schema_id = SchemaId(request.schema_id if request.schema_id is not None else 0)
     if not 0 < schema_id <= MAX_VERSION:
         raise errors.invalid_schema(f"The schema id {schema_id} is out of range")
-    known = state.id_of(context, candidate.schema_type, candidate.digest)
-    if known not in (None, schema_id):
-        raise errors.schema_id_mismatch(schema_id, known or 0)
     held = state.schema(context, schema_id)
-    if held and known is None:
+    if held and not _is_same(held.schema, candidate):
         raise errors.id_overwrite(schema_id, context)
     version = Version(request.version if request.version > 0 else state.next_version(subject))
     overwritten = state.version(subject, version)

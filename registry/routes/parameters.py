@@ -8,10 +8,13 @@ from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BeforeValidator
 
 from registry import errors
+from registry.aliases import PathSubject
+from registry.contexts import PATH_CONTEXT
 from registry.lookup import parse_version
 from registry.names import subject_name, writable_subject
 from registry.wire import MEDIA_TYPES, ErrorAnswer, Flag, SchemaBody, read_body
 from registry.wire_contracts import Body
+from storage.records import DEFAULT_CONTEXT
 
 __all__ = [
     "ContextPath",
@@ -61,15 +64,43 @@ def _int_or(default: int) -> BeforeValidator:
     return BeforeValidator(lambda value: default if value == "" else _int(value))
 
 
-SubjectPath = Annotated[
-    str,
-    AfterValidator(subject_name),
-    BeforeValidator(_decode),
-    Path(description="the subject, percent-encoded; `:.context:subject` outside the default context"),
-]
-WritableSubjectPath = Annotated[
-    str, AfterValidator(writable_subject), BeforeValidator(_decode), Path(description="the subject, percent-encoded")
-]
+def _named(request: Request, subject: str) -> PathSubject:
+    return PathSubject(subject, request.query_params.get(PATH_CONTEXT, DEFAULT_CONTEXT))
+
+
+async def _subject_of_path(
+    request: Request,
+    subject: Annotated[
+        str,
+        AfterValidator(subject_name),
+        BeforeValidator(_decode),
+        Path(description="the subject, percent-encoded; `:.context:subject` outside the default context"),
+    ],
+) -> PathSubject:
+    return _named(request, subject)
+
+
+async def _writable_subject_of_path(
+    request: Request,
+    subject: Annotated[
+        str,
+        AfterValidator(writable_subject),
+        BeforeValidator(_decode),
+        Path(description="the subject, percent-encoded"),
+    ],
+) -> PathSubject:
+    return _named(request, subject)
+
+
+async def _subject_of_query(
+    request: Request,
+    subject: Annotated[str | None, Query(description="the subject whose context the id is looked up in")] = None,
+) -> PathSubject:
+    return _named(request, subject_name(subject or ""))
+
+
+SubjectPath = Annotated[PathSubject, Depends(_subject_of_path)]
+WritableSubjectPath = Annotated[PathSubject, Depends(_writable_subject_of_path)]
 VersionPath = Annotated[
     int, BeforeValidator(lambda value: parse_version(unquote(str(value)))), Path(description="1, 2, … or `latest`")
 ]
@@ -80,9 +111,9 @@ ContextPath = Annotated[
 ]
 KekPath = Annotated[str, BeforeValidator(_decode), Path(description="the key encryption key")]
 ReferenceFormat = Annotated[
-    str, Query(alias="referenceFormat", description="accepted; references are always told as they are stored")
+    str, Query(alias="referenceFormat", description="`qualified`: reference subjects with their context")
 ]
-SubjectQuery = Annotated[str | None, Query(description="the subject whose context the id is looked up in")]
+SubjectQuery = Annotated[PathSubject, Depends(_subject_of_query)]
 Form = Annotated[
     str,
     Query(alias="format", description="another text: `resolved` (Avro), `serialized`, `ignore_extensions` (Protobuf)"),

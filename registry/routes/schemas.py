@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from registry import errors
-from registry.aliases import aliased
+from registry.aliases import PathSubject, aliased
 from registry.front import keep_answer
 from registry.lookup import page, schema_by_id, uses_of
 from registry.names import is_scope_name, subject_name
@@ -43,9 +43,9 @@ async def schema(
     request: Request,
     service: ServiceDep,
     schema_id: IdPath,
-    subject: SubjectQuery = None,
+    subject: SubjectQuery,
     form: Form = "",
-    reference_format: ReferenceFormat = "",  # noqa: ARG001 - accepted
+    reference_format: ReferenceFormat = "",
     find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
     fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="tell the highest id, too")] = False,
 ) -> Response:
@@ -57,12 +57,14 @@ async def schema(
     else:
         _keep(request, service, shown, subject)
     text, tags = await service.text_of(shown, form), await service.tags_of(shown, find_tags)
-    return answer(schema_string(shown, named=subject is not None, max_id=max_id, text=text, tags=tags))
+    return answer(
+        schema_string(shown, named=True, max_id=max_id, text=text, tags=tags, reference_format=reference_format)
+    )
 
 
 @router.get("/schema", responses={200: {"content": {"text/plain": {}}}, **failures(40403)})
 async def schema_text(
-    request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery = None, form: Form = ""
+    request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, form: Form = ""
 ) -> Response:
     """Return the schema's text as it is."""
     shown = await _found(service, schema_id, subject)
@@ -74,7 +76,7 @@ async def schema_text(
 async def subjects(
     service: ServiceDep,
     schema_id: IdPath,
-    subject: SubjectQuery = None,
+    subject: SubjectQuery,
     deleted: Deleted = False,
     offset: Offset = 0,
     limit: Limit = -1,
@@ -89,7 +91,7 @@ async def subjects(
 async def versions(
     service: ServiceDep,
     schema_id: IdPath,
-    subject: SubjectQuery = None,
+    subject: SubjectQuery,
     deleted: Deleted = False,
     offset: Offset = 0,
     limit: Limit = -1,
@@ -101,7 +103,7 @@ async def versions(
     return answer(page(pairs, offset, limit))
 
 
-async def _found(service: Service, schema_id: int, subject: str | None) -> SchemaVersion:
+async def _found(service: Service, schema_id: int, subject: PathSubject) -> SchemaVersion:
     name = _named(service.known, subject)
     found = schema_by_id(service.known, schema_id, name)
     if found and _is_settled(found[1], name):
@@ -113,7 +115,7 @@ async def _found(service: Service, schema_id: int, subject: str | None) -> Schem
     return found[1]
 
 
-def _keep(request: Request, service: Service, shown: SchemaVersion, subject: str | None) -> None:
+def _keep(request: Request, service: Service, shown: SchemaVersion, subject: PathSubject) -> None:
     if _is_settled(shown, _named(service.state, subject)):
         keep_answer(request)
 
@@ -123,5 +125,5 @@ def _is_settled(shown: SchemaVersion, subject: Subject) -> bool:
     return not subject or is_scope_name(subject) or shown.subject == subject
 
 
-def _named(state: State, subject: str | None) -> Subject:
-    return subject_name(aliased(state, subject or ""))
+def _named(state: State, subject: PathSubject) -> Subject:
+    return subject_name(aliased(state, subject))

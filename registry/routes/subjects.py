@@ -86,11 +86,11 @@ async def look_up(
     """Find the version of a subject that holds a schema; for a plain subject, that of its namesakes elsewhere, too."""
     state, level = await service.fresh(), service.settings.compatibility_level
     asked = body.request(service.limits)
-    entry, identical = await service.writer.in_thread(
+    found = await service.writer.in_thread(
         version_with, state, aliased(state, subject), asked, level, normalize, deleted
     )
-    text = await service.text_of(entry, form or ("serialized" if asked.own_text else ""))
-    return answer(schema_version(entry, stored=not identical, text=text))
+    text = await service.text_of(found.entry, form or ("serialized" if asked.own_text else ""))
+    return answer(schema_version(found.entry, stored=not found.identical, text=text))
 
 
 @router.get("/{subject}/metadata", responses={200: {"model": SchemaAnswer}, **failures(40401, 40403)})
@@ -128,10 +128,13 @@ async def versions(
 ) -> Response:
     """List the versions of a subject, oldest first."""
     state = await service.fresh()
-    entries = lookup.versions_of(
-        state, aliased(state, subject), include_deleted=deleted or deleted_as_negative, deleted_only=deleted_only
+    numbers = lookup.version_numbers(
+        state,
+        aliased(state, subject),
+        include_deleted=deleted,
+        deleted_only=deleted_only,
+        deleted_as_negative=deleted_as_negative,
     )
-    numbers = [-entry.version if entry.deleted and deleted_as_negative else entry.version for entry in entries]
     return answer(lookup.page(numbers, offset, limit))
 
 
@@ -139,7 +142,7 @@ async def versions(
     "/{subject}/versions",
     responses={
         200: {"model": RegisteredAnswer},
-        **failures(400, 40901, 422, 42201, 42203, 42205, 42207, 42208, 42209, 42210),
+        **failures(400, 40901, 422, 42201, 42203, 42205, 42208, 42209, 42210),
     },
     openapi_extra=body_of(SchemaBody),
 )
@@ -169,13 +172,13 @@ async def version(
     version: VersionPath,
     deleted: Deleted = False,
     form: Form = "",
-    reference_format: ReferenceFormat = "",  # noqa: ARG001 - accepted
+    reference_format: ReferenceFormat = "",
     find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
 ) -> Response:
     """Return a version of a subject."""
     entry = await _version(request, service, subject, version, deleted)
     text, tags = await service.text_of(entry, form), await service.tags_of(entry, find_tags)
-    return answer(schema_version(entry, text=text, tags=tags))
+    return answer(schema_version(entry, text=text, tags=tags, reference_format=reference_format))
 
 
 @router.post(

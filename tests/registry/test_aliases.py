@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 import pytest
 
-from registry.aliases import aliased
+from registry.aliases import PathSubject, aliased
 from storage.log import Entry
 from storage.memory_log import MemoryLog
 from storage.record_json import encode
@@ -27,13 +27,31 @@ def state_with(**aliases):
 
 
 @pytest.mark.parametrize(
-    ("name", "target", "expected"),
-    [("x", "y", "y"), ("x", ":.c:y", ":.c:y"), (":.c:x", "y", ":.c:y"), (":.c:x", ":.:y", "y"), ("x", "", "x"),
-     ("x", None, "x"), ("x", "x", "x")],
+    ("name", "home", "target", "expected"),
+    [("x", ".", "y", "y"), ("x", ".", ":.c:y", ":.c:y"), (":.c:x", ".", "y", "y"), (":.c:x", ".c", "y", ":.c:y"),
+     (":.c:x", ".c", ":.:y", "y"), (":.c:x", ".c", ":.d:y", ":.d:y"), ("x", ".", "", "x"), ("x", ".", None, "x"),
+     ("x", ".", "x", "x"), (":.c:x", ".", "x", "x")],
 )  # fmt: skip
-def test_target_of_an_alias(name, target, expected):
-    """A plain target is of the alias's own context; none, or a blank one, is no alias."""
-    assert expected == aliased(state_with(**{name: target}), name)
+def test_target_of_an_alias(name, home, target, expected):
+    """A plain target is of the default context, below `/contexts/{ctx}/` of that one; a blank target is no alias."""
+    assert expected == aliased(state_with(**{name: target}), PathSubject(name, home))
+
+
+def test_a_plain_alias_belongs_to_the_context_of_the_path(api):
+    """Below `/contexts/{ctx}/` an alias leads to a subject of that context, under the qualified name elsewhere."""
+    api.put("/contexts/.c/config/x", {"alias": "y"})
+    api.placed("y", '"int"')
+    api.placed(":.c:y", '"long"')
+
+    assert ["y", ":.c:y"] == [
+        api.get(f"{path}/versions/1")[1]["subject"] for path in ("/subjects/%3A.c%3Ax", "/contexts/.c/subjects/x")
+    ]
+    assert ["y", ":.c:y"] == [
+        api.get(path)[1]["subject"]
+        for path in ("/schemas/ids/1?subject=%3A.c%3Ax", "/contexts/c/schemas/ids/1?subject=x")
+    ]
+    assert 2 == api.post("/contexts/.c/subjects/x/versions?force=true", {"schema": '"string"'})[1]["version"]
+    assert [[1], [1, 2]] == [api.get(f"/subjects/{name}/versions")[1] for name in ("y", "%3A.c%3Ay")]
 
 
 def test_aliases_are_followed_once():

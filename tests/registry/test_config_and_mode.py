@@ -225,7 +225,7 @@ def test_read_only_refuses_writes_but_finds_what_stands(api):
 
     assert (1, 1) == api.placed("s", INT)
     assert 42205 == code(api.register("s", '"long"'))
-    assert "Subject s in context . is in read-only mode" == api.register("s", '"long"')[1]["message"]
+    assert "Subject s in context  is in read-only mode" == api.register("s", '"long"')[1]["message"]
     assert 42205 == code(api.delete("/subjects/s"))
     assert 42205 == code(api.delete("/subjects/s/versions/1"))
     assert 42205 == code(api.put("/config", {"compatibility": "NONE"}))
@@ -253,9 +253,9 @@ def test_import_mode_takes_ids_from_the_caller(api):
     assert (40, 7) == api.placed("s", STRING, id=40, version=7)
     assert (41, 8) == api.placed("s", INT, id=41)
     assert 42205 == code(api.register("s", '"long"', id=40))
-    assert 42207 == code(api.register("s", STRING, id=50))
+    assert (50, 9) == api.placed("s", STRING, id=50)
     assert 42205 == code(api.register("s", '"long"'))
-    assert (42, 1) == api.placed("t", '"long"')
+    assert (51, 1) == api.placed("t", '"long"')
 
 
 def test_import_mode_wants_an_empty_scope(api):
@@ -284,3 +284,23 @@ def test_bad_modes_are_refused(api, path, body, error_code):
     """A mode that cannot be used changes nothing."""
     assert error_code == code(api.put(path, body))
     assert {"mode": "READWRITE"} == api.get("/mode")[1]
+
+
+RECURSIVE = [
+    pytest.param("%3A.c%3A", {"mode": "READONLY"}, {"s", ":.d:s", None, ":.__GLOBAL:"}, id="a context"),
+    pytest.param("%3A.c", {"mode": "READONLY"}, {"s", ":.d:s", None, ":.__GLOBAL:"}, id="a context, no colon"),
+    pytest.param("", {"mode": "READWRITE"}, {":.c:", ":.c:s", ":.d:s", ":.__GLOBAL:"}, id="the default context"),
+    pytest.param("%3A.__GLOBAL%3A", {"mode": "READWRITE"}, set(), id="all contexts"),
+    pytest.param("s", {"mode": "READONLY"}, {":.c:", ":.c:s", ":.d:s", None, ":.__GLOBAL:"}, id="a subject"),
+]
+
+
+@pytest.mark.parametrize(("scope", "answer", "left"), RECURSIVE)
+def test_recursive_deletion_of_modes(api, scope, answer, left):
+    """It takes every mode set within the scope, also of subjects without versions."""
+    modes = {"s": "READONLY", ":.c:": "READONLY", ":.c:s": "READONLY", ":.d:s": "READONLY", None: "READWRITE"}
+    for name, mode in {**modes, ":.__GLOBAL:": "READWRITE"}.items():
+        api.put("/mode" if name is None else f"/mode/{name}", {"mode": mode})
+
+    assert (200, answer) == api.delete(f"/mode/{scope}?recursive=true")
+    assert left - {None} == {name for name in (*modes, ":.__GLOBAL:") if name and "mode" in api.get(f"/mode/{name}")[1]}

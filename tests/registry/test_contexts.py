@@ -11,28 +11,34 @@ INT, LONG = '"int"', '"long"'
 
 # path and query, path and query within the context
 REWRITES = [
-    ("/contexts/.c/subjects/s/versions", "", "/subjects/%3A.c%3As/versions", ""),
-    ("/contexts/c/subjects/s", "normalize=true", "/subjects/%3A.c%3As", "normalize=true"),
-    ("/contexts/.c/subjects/a%2Fb/versions/1", "", "/subjects/%3A.c%3Aa%2Fb/versions/1", ""),
-    ("/contexts/.c/subjects/%3A.d%3As", "", "/subjects/%3A.d%3As", ""),
-    ("/contexts/.c/compatibility/subjects/s/versions", "", "/compatibility/subjects/%3A.c%3As/versions", ""),
+    ("/contexts/.c/subjects/s/versions", "", "/subjects/%3A.c%3As/versions", "pathContext=.c"),
+    ("/contexts/c/subjects/s", "normalize=true", "/subjects/%3A.c%3As", "normalize=true&pathContext=.c"),
+    ("/contexts/.c/subjects/a%2Fb/versions/1", "", "/subjects/%3A.c%3Aa%2Fb/versions/1", "pathContext=.c"),
+    ("/contexts/.c/subjects/%3A.d%3As", "", "/subjects/%3A.d%3As", "pathContext=.c"),
+    ("/contexts/.c/compatibility/subjects/s/versions", "",
+     "/compatibility/subjects/%3A.c%3As/versions", "pathContext=.c"),
     ("/contexts/.c/config", "", "/config/%3A.c%3A", ""),
     ("/contexts/.c/config/s", "", "/config/%3A.c%3As", ""),
     ("/contexts/.c/mode", "", "/mode/%3A.c%3A", ""),
     ("/contexts/.c/mode/s", "force=true", "/mode/%3A.c%3As", "force=true"),
-    ("/contexts/.c/schemas/ids/1", "", "/schemas/ids/1", "subject=%3A.c%3A"),
-    ("/contexts/.c/schemas/ids/1", "subject=s", "/schemas/ids/1", "subject=%3A.c%3As"),
-    ("/contexts/.c/schemas/ids/1/versions", "subject=%3A.d%3As", "/schemas/ids/1/versions", "subject=%3A.d%3As"),
+    ("/contexts/.c/schemas/ids/1", "", "/schemas/ids/1", "subject=%3A.c%3A&pathContext=.c"),
+    ("/contexts/.c/schemas/ids/1", "subject=s", "/schemas/ids/1", "subject=%3A.c%3As&pathContext=.c"),
+    ("/contexts/.c/schemas/ids/1/versions", "subject=%3A.d%3As",
+     "/schemas/ids/1/versions", "subject=%3A.d%3As&pathContext=.c"),
     ("/contexts/.c/subjects", "", "/subjects", "subjectPrefix=%3A.c%3A"),
     ("/contexts/.c/subjects", "subjectPrefix=a&deleted=true", "/subjects", "deleted=true&subjectPrefix=%3A.c%3Aa"),
     ("/contexts/.c/schemas", "", "/schemas", "subjectPrefix=%3A.c%3A"),
     ("/contexts/.c/schemas/types", "", "/schemas/types", ""),
     ("/contexts/./subjects/s", "", "/subjects/s", ""),
     ("/contexts/./config", "", "/config", ""),
+    ("/contexts/:.c:/config", "", "/config/%3A.c%3A", ""),
+    ("/contexts/%3A.c%3A/mode/s", "", "/mode/%3A.c%3As", ""),
+    ("/contexts/:.c/subjects", "", "/subjects", "subjectPrefix=%3A.c%3A"),
+    ("/contexts/:.:/subjects/s", "", "/subjects/s", ""),
     ("/contexts/.c/associations", "", "/associations", "context=.c"),
     ("/contexts/c/associations/resources/r", "dryRun=true", "/associations/resources/r", "dryRun=true&context=.c"),
     ("/contexts/c/associations:batchMutate", "", "/associations:batchMutate", "context=.c"),
-    ("/contexts/c/associations/subjects/s", "", "/associations/subjects/%3A.c%3As", ""),
+    ("/contexts/c/associations/subjects/s", "", "/associations/subjects/%3A.c%3As", "pathContext=.c"),
     ("/contexts/c/associations/resources/-/t", "", "/associations/resources/-/t", ""),
     ("/contexts", "", "/contexts", ""),
     ("/contexts/.c", "", "/contexts/.c", ""),
@@ -182,3 +188,68 @@ def test_list_of_schemas_by_rule_and_with_aliases(api):
     listed = {entry["subject"]: entry.get("aliases") for entry in api.get("/schemas?aliases=true")[1]}
     assert {"plain": None, "ruled": ["by", "nick"]} == listed
     assert all("aliases" not in entry for entry in api.get("/schemas")[1])
+
+
+SPELLINGS = ["%3A.c%3A", "%3A.c", ":.c"]
+
+
+@pytest.mark.parametrize("written", SPELLINGS)
+@pytest.mark.parametrize("read", SPELLINGS)
+def test_a_context_without_its_closing_colon(api, written, read):
+    """`:.c` is `:.c:` in configurations and modes, and what is set there holds for the context."""
+    api.put(f"/config/{written}", {"compatibility": "FULL"})
+    api.put(f"/mode/{written}", {"mode": "READONLY"})
+
+    assert {"compatibilityLevel": "FULL"} == api.get(f"/config/{read}")[1]
+    assert {"compatibilityLevel": "FULL"} == api.get("/config/%3A.c%3As?defaultToGlobal=true")[1]
+    assert {"mode": "READONLY"} == api.get(f"/mode/{read}")[1]
+    assert 42205 == api.register(":.c:s", INT)[1]["error_code"]
+    assert {"mode": "READONLY"} == api.delete(f"/mode/{read}")[1]
+    assert {"compatibilityLevel": "FULL"} == api.delete(f"/config/{read}")[1]
+    assert 200 == api.register(":.c:s", INT)[0]
+
+
+NAMES_OF_A_CONTEXT = [
+    pytest.param("GET", "/subjects/:.c/versions", (200, [1]), id="the empty subject of a context"),
+    pytest.param("GET", "/subjects?subjectPrefix=:.c", (200, [":.c:", ":.c:s"]), id="a prefix"),
+    pytest.param("GET", "/schemas/ids/1/subjects?subject=:.c", (200, [":.c:", ":.c:s"]), id="the context of an id"),
+    pytest.param("GET", "/contexts/:.c:/subjects/s/versions", (200, [1]), id="a path within a context"),
+    pytest.param("GET", "/contexts/:.c/subjects/s/versions", (200, [1]), id="a path within, without the colon"),
+    pytest.param("GET", "/contexts/:.:/subjects/s/versions", (200, [1, 2]), id="a path within the default context"),
+    pytest.param("GET", "/subjects/:.:s/versions", (200, [1, 2]), id="a subject of the default context"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "expected"), NAMES_OF_A_CONTEXT)
+def test_spellings_of_a_context(api, method, path, expected):
+    """A context may be written with and without its closing colon wherever a subject may be given."""
+    for subject, text in (("s", INT), ("s", LONG), (":.c:", INT), (":.c:s", INT)):
+        api.placed(subject, text, "?force=true")
+
+    assert expected == api.call(method, path)
+
+
+@pytest.mark.parametrize("mode", ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"])
+@pytest.mark.parametrize("scope", ["%3A.__GLOBAL%3A", "%3A.__GLOBAL"])
+def test_modes_of_the_global_context(api, scope, mode):
+    """The context above all others takes every mode, under both spellings, and all others inherit it."""
+    assert (200, {"mode": mode}) == api.put(f"/mode/{scope}", {"mode": mode})
+    assert {"mode": mode} == api.get("/mode/%3A.__GLOBAL%3A")[1]
+    assert {"mode": mode} == api.get("/mode/%3A.c%3As?defaultToGlobal=true")[1]
+    assert (200, {"mode": mode}) == api.delete(f"/mode/{scope}")
+
+
+UNWRITABLE = [
+    pytest.param(":.__GLOBAL:s", id="a subject of the global context"),
+    pytest.param(":.__GLOBAL:", id="the global context itself"),
+    pytest.param(":.__GLOBAL", id="the global context without its colon"),
+    pytest.param("*", id="a wildcard"),
+    pytest.param(":.c:*", id="a wildcard in a context"),
+]
+
+
+@pytest.mark.parametrize("subject", UNWRITABLE)
+def test_subjects_that_nothing_can_be_registered_under(api, subject):
+    """42208, and nothing is written."""
+    assert 42208 == api.register(subject, INT)[1]["error_code"]
+    assert [] == api.get("/subjects")[1]

@@ -117,7 +117,7 @@ def test_explicit_version_is_written_down(api):
 
     assert (2, 2) == api.placed("s", INT, version=2)
     assert {"properties": {VERSION: "2"}} == metadata(api, "s", 2)
-    assert (2, 2) == api.placed("s", INT, version=2)
+    assert 42201 == code(api.register("s", INT, version=2))
     assert 42201 == code(api.register("s", LONG, version=2))
     assert (3, 3) == api.placed("s", LONG)
     assert {"properties": {VERSION: "3"}} == metadata(api, "s", 3)
@@ -237,3 +237,78 @@ def test_bad_metadata_is_refused(api, given):
     """Metadata of other types, or out of bounds, is refused, in a registration and in a configuration."""
     assert 400 == code(api.register("s", INT, metadata=given))
     assert 400 == code(api.put("/config/s", {"defaultMetadata": given}))
+
+
+TEXTS = {
+    "AVRO": ('{"type":"record","name":"R","fields":[]}', '{"type":"record","name":"R","doc":"d","fields":[]}'),
+    "JSON": ('{"type":"object"}', '{"type":"object","title":"t"}'),
+    "PROTOBUF": ('syntax = "proto3";\nmessage M {\n}\n', 'syntax = "proto3";\nmessage M {\n  int32 a = 1;\n}\n'),
+}  # fmt: skip
+NAMED = [
+    pytest.param(0, {VERSION: "1"}, 1, id="the first version"),
+    pytest.param(1, {VERSION: "2"}, 2, id="the second version"),
+    pytest.param(0, {VERSION: "2"}, None, id="another version's text"),
+    pytest.param(0, {VERSION: "3"}, None, id="a version that does not exist"),
+    pytest.param(0, {VERSION: "x"}, None, id="no number"),
+    pytest.param(0, {VERSION: "1", "a": "b"}, None, id="other metadata"),
+]
+
+
+@pytest.mark.parametrize("schema_type", TEXTS)
+@pytest.mark.parametrize(("text", "properties", "expected"), NAMED)
+def test_confluent_version_names_a_version(api, schema_type, text, properties, expected):
+    """A version is found by its number though it was stored without the property, and only that version."""
+    for one in TEXTS[schema_type]:
+        api.placed("s", one, schemaType=schema_type)
+    body = {"schema": TEXTS[schema_type][text], "schemaType": schema_type, "metadata": {"properties": properties}}
+    looked_up = api.post("/subjects/s", body)[1]
+    registered = api.post("/subjects/s/versions?force=true", body)[1]
+
+    assert (expected or 40403) == looked_up.get("version", looked_up.get("error_code"))
+    assert (expected or 3) == registered["version"]
+
+
+RULE = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
+MINUS_ONE = [
+    pytest.param({}, 1, id="no metadata, as the latest has none but the version"),
+    pytest.param({"metadata": {"properties": {"a": "b"}}}, 2, id="other metadata"),
+    pytest.param({"ruleSet": {"domainRules": [RULE]}}, 2, id="other rules"),
+]
+
+
+@pytest.mark.parametrize("schema_type", TEXTS)
+@pytest.mark.parametrize(("more", "expected"), MINUS_ONE)
+def test_version_minus_one_with_another_contract(api, schema_type, more, expected):
+    """-1 with metadata or rules that differ from those of the latest makes a new version."""
+    text = TEXTS[schema_type][0]
+    api.placed("s", text, schemaType=schema_type, version=1)
+
+    assert expected == api.placed("s", text, schemaType=schema_type, version=-1, **more)[1]
+    assert expected == api.placed("s", text, schemaType=schema_type, version=-1, **more)[1]
+
+
+LATEST_CONTRACTS = [
+    pytest.param({"properties": {"owner": "x"}}, {}, False, id="properties of the latest"),
+    pytest.param({"tags": {"f": ["PII"]}}, {}, False, id="tags of the latest"),
+    pytest.param({"properties": {VERSION: "1"}}, {}, True, id="the version alone"),
+    pytest.param(None, {"defaultMetadata": {"properties": {"a": "b"}}}, False, id="a default set later"),
+    pytest.param(None, {"overrideMetadata": {"properties": {"a": "b"}}}, False, id="an override set later"),
+]
+
+
+@pytest.mark.parametrize(("stored", "config", "as_stored"), LATEST_CONTRACTS)
+def test_look_up_without_metadata(api, stored, config, as_stored):
+    """A look-up finds a version under its own metadata or else under those that it would be registered with."""
+    api.placed("s", INT, **({} if stored is None else {"metadata": stored}))
+    api.put("/config/s", config)
+    found = api.post("/subjects/s", {"schema": INT})[1]
+
+    assert (1, stored, as_stored) == (found["version"], found.get("metadata"), "ts" in found)
+
+
+def test_registration_under_defaults_takes_a_new_version_each_time(api):
+    """With a default or override configured, `confluent:version` of the latest version is raised each time."""
+    api.put("/config/s", {"defaultMetadata": YOU})
+    api.placed("s", INT, version=1)
+
+    assert [2, 3] == [api.placed("s", INT)[1] for _ in range(2)]

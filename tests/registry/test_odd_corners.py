@@ -64,8 +64,38 @@ PARTS = [
     pytest.param("offset=99999999999", [], id="a huge offset"),
     pytest.param("offset=1&limit=1", [2], id="a part"),
     pytest.param("deletedOnly=true&deleted=true", [3], id="deletedOnly wins"),
-    pytest.param("deletedOnly=true&deletedAsNegative=true", [-3], id="deleted ones only, negative"),
+    pytest.param("deletedOnly=true", [3], id="deleted ones only"),
+    pytest.param("deletedOnly=true&deletedAsNegative=true", [1, 2, -3], id="deletedAsNegative lists every version"),
 ]
+
+
+WHOLLY_DELETED = [
+    pytest.param("deleted=true", [1], id="deleted"),
+    pytest.param("deletedOnly=true", [1], id="deletedOnly"),
+    pytest.param("deletedOnly=true&deletedAsNegative=true", [-1], id="deletedOnly, as negative"),
+    pytest.param("deleted=true&deletedAsNegative=true", [-1], id="deleted, as negative"),
+    pytest.param("deletedAsNegative=true", 40401, id="deletedAsNegative finds no subject"),
+    pytest.param("", 40401, id="no flag"),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), WHOLLY_DELETED)
+def test_versions_of_a_deleted_subject(shared_api, query, expected):
+    """`deleted` and `deletedOnly` find a subject that is soft-deleted as a whole; `deletedAsNegative` does not."""
+    shared_api.placed("whole", INT)
+    shared_api.delete("/subjects/whole")
+    answer = shared_api.get(f"/subjects/whole/versions?{query}")[1]
+
+    assert expected == (answer["error_code"] if isinstance(answer, dict) else [n // abs(n) for n in answer])
+
+
+def test_no_deleted_versions_are_an_empty_list(api):
+    """`deletedOnly` of a subject whose versions are all live lists nothing."""
+    api.placed("s", INT)
+
+    assert [(200, []), (200, [1])] == [
+        api.get(f"/subjects/s/versions?deletedOnly=true{more}") for more in ("", "&deletedAsNegative=true")
+    ]
 
 
 @pytest.mark.parametrize(("query", "expected"), PARTS)
@@ -117,19 +147,21 @@ def test_id_of_a_namesake(api):
     assert 2 == api.get("/schemas/ids/1?subject=s&fetchMaxId=true")[1]["maxId"]
     assert [":.c:s"] == api.get("/schemas/ids/1/subjects?subject=s")[1]
     assert INT == api.get("/schemas/ids/1?subject=stranger")[1]["schema"]
-    assert LONG == api.get("/schemas/ids/1?subject=%3A.c%3Astranger")[1]["schema"]
+    assert 40403 == code(api.get("/schemas/ids/1?subject=%3A.c%3Astranger"))  # a qualified subject must use the id
+    assert 40403 == code(api.get("/schemas/ids/1/versions?subject=%3A.c%3Astranger"))
+    assert LONG == api.get("/schemas/ids/1?subject=%3A.c")[1]["schema"]
     assert STRING == api.get("/schemas/ids/2?subject=t")[1]["schema"]
     assert 40403 == code(api.get("/schemas/ids/2?subject=s"))  # no schema of s has it, and no other of the default one
     api.placed("s", INT)
     assert (INT, "s") == tuple(api.get("/schemas/ids/1?subject=s")[1][name] for name in ("schema", "subject"))
 
 
-def test_empty_subject_of_an_id_is_a_subject(api):
-    """`subject=` asks for subject and version as any other subject does."""
+def test_an_id_always_names_a_version(api):
+    """With or without `subject`, the answer names a subject and version that use the id."""
     api.placed("s", INT)
 
-    assert ("s", 1) == tuple(api.get("/schemas/ids/1?subject=")[1][name] for name in ("subject", "version"))
-    assert "subject" not in api.get("/schemas/ids/1")[1]
+    for query in ("", "?subject=", "?subject=s", "?subject=stranger"):
+        assert ("s", 1) == tuple(api.get(f"/schemas/ids/1{query}")[1][name] for name in ("subject", "version"))
 
 
 def test_root_of_a_context(api):
@@ -245,11 +277,45 @@ def test_import_of_one_schema_under_two_versions(api):
     assert [4, 4] == [api.get("/schemas/ids/9?subject=s")[1]["version"] for _ in range(2)]  # the second from memory
     assert [(9, 6), (9, 4)] == [api.placed("s", INT, id=9, version=v) for v in (6, 4)]
     assert (200, [4, 6]) == api.get("/subjects/s/versions")
-    assert (9, 4) == api.placed("s", INT, id=9)
-    assert 6 == api.get("/schemas/ids/9?subject=s")[1]["version"]
+    assert (9, 6) == api.placed("s", INT, id=9)
+    assert 4 == api.get("/schemas/ids/9?subject=s")[1]["version"]  # the one written last
     api.delete("/mode/s")
     assert 42205 == code(api.register("s", INT, id=9, version=7))
-    assert (9, 6) == api.placed("s", INT, id=9, version=6)
+    assert 42205 == code(api.register("s", INT, id=9, version=6))
+    assert (9, 6) == api.placed("s", INT, id=9)
+
+
+SECOND_IDS = [
+    pytest.param("t", INT, {"id": 12}, (12, 1), id="in another subject"),
+    pytest.param("s", INT, {"id": 13, "version": 7}, (13, 7), id="as another version of the subject"),
+    pytest.param("s", INT, {"id": 14, "version": 3}, (14, 3), id="in the place of a version"),
+    pytest.param("s", LONG, {"id": 9}, 42205, id="another schema under an id that is taken"),
+    pytest.param("t", "{", {"id": 9}, 42201, id="no schema"),
+]
+
+
+@pytest.mark.parametrize(("subject", "text", "body", "expected"), SECOND_IDS)
+def test_import_under_a_second_id(api, subject, text, body, expected):
+    """In IMPORT a schema may stand under several ids; the lowest is the one that later registrations get."""
+    api.put("/mode", {"mode": "IMPORT"})
+    api.placed("s", INT, id=9, version=3)
+    status, answer = api.register(subject, text, **body)
+    taken = status == 200 and (answer["id"], answer["version"])
+
+    assert expected == (taken or answer["error_code"])
+    api.delete("/mode")
+    left = 14 if expected == (14, 3) else 9
+    assert (left, 1) == api.placed("new", INT)
+
+
+def test_import_is_not_normalized(api):
+    """An import keeps its text and the order of its references, with `normalize=true` and where it is configured."""
+    text = '{"type":"object","title":"b","properties":{"x":{"type":"integer"}}}'
+    api.put("/config/s", {"normalize": True})
+    api.put("/mode/s", {"mode": "IMPORT"})
+    body = {"schema": text, "schemaType": "JSON", "id": 5}
+
+    assert text == api.post("/subjects/s/versions?normalize=true", body)[1]["schema"]
 
 
 # --- methods
@@ -309,17 +375,50 @@ def test_versions_end_somewhere(records, asked):
     assert 42201 == refusal.value.code
 
 
+ORDERS = [
+    pytest.param("JSON", '{"type":"object","title":"t"}', '{"title":"t","type":"object"}', id="keys of a JSON schema"),
+    pytest.param(
+        "PROTOBUF",
+        'syntax = "proto3";\nmessage M { int32 b = 2; int32 a = 1; }',
+        'syntax = "proto3";\nmessage M { int32 a = 1; int32 b = 2; }',
+        id="fields of a message",
+    ),
+    pytest.param(
+        "PROTOBUF",
+        'syntax = "proto3";\noption java_package = "p";\noption go_package = "g";\nmessage M {}',
+        'syntax = "proto3";\noption go_package = "g";\noption java_package = "p";\nmessage M {}',
+        id="options of a file",
+    ),
+    pytest.param(
+        "PROTOBUF",
+        'syntax = "proto3";\nimport "google/protobuf/empty.proto";\nimport "google/protobuf/any.proto";\nmessage M {}',
+        'syntax = "proto3";\nimport "google/protobuf/any.proto";\nimport "google/protobuf/empty.proto";\nmessage M {}',
+        id="imports",
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema_type", "one", "normal"), ORDERS)
+def test_texts_that_differ_in_order_alone(api, schema_type, one, normal):
+    """They are two schemas unless `normalize` is on, and what was stored normalized is found with `normalize` only."""
+
+    def look_up(text, query=""):
+        return api.post(f"/subjects/s{query}", {"schema": text, "schemaType": schema_type})[1].get("error_code")
+
+    assert (1, 1) == api.placed("s", one, "?normalize=true", schemaType=schema_type)
+    assert [40403, None, None] == [look_up(one), look_up(normal), look_up(one, "?normalize=true")]
+    assert (2, 2) == api.placed("s", one, schemaType=schema_type)
+    assert (1, 1) == api.placed("s", one, "?normalize=true", schemaType=schema_type)
+
+
 def test_look_up_of_what_was_normalized(api):
-    """What was registered with `normalize` is found without it."""
+    """A text is not looked up a second time as `normalize` would have it."""
     loose = '{"type":"record","name":"R","fields":[{"name":"a","type":"double","default":1}]}'
-    made = api.post("/subjects/s/versions?normalize=true", {"schema": loose})
-    stored = api.get("/subjects/s/versions/1/schema")[1]
+    api.post("/subjects/s/versions?normalize=true", {"schema": loose})
 
-    found = api.post("/subjects/s", {"schema": loose})
-
-    assert 200 == made[0] == found[0]
-    assert (1, 1) == (found[1]["id"], found[1]["version"])
-    assert 1.0 == stored["fields"][0]["default"]
+    assert 1.0 == api.get("/subjects/s/versions/1/schema")[1]["fields"][0]["default"]
+    assert 40403 == code(api.post("/subjects/s", {"schema": loose}))
+    assert (1, 1) == tuple(api.post("/subjects/s?normalize=true", {"schema": loose})[1][k] for k in ("id", "version"))
     assert 40403 == code(api.post("/subjects/s", {"schema": STRING}))
     assert 40401 == code(api.post("/subjects/none", {"schema": loose}))
     assert 42201 == code(api.post("/subjects/s", {"schema": "{"}))

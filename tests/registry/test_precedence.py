@@ -3,6 +3,7 @@
 import pytest
 
 INT = '"int"'
+INVALID = '{"type":"record","name":"a-b","fields":[]}'
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,9 @@ ROWS = [
     pytest.param("DELETE", "/config/s", None, 40401, id="no configuration before read-only"),
     pytest.param("DELETE", "/config", None, 42205, id="read-only: deletion of the configuration"),
     pytest.param("PUT", "/mode/s", {"mode": "NO"}, 42204, id="no mode in a read-only registry"),
-    pytest.param("POST", "/subjects/s/versions", {"schema": "{"}, 42205, id="read-only before no schema"),
+    pytest.param("POST", "/subjects/s/versions", {"schema": "{"}, 42201, id="no schema before read-only"),
+    pytest.param("POST", "/subjects/s/versions", {"schema": "{", "id": 9}, 42201, id="no schema before no import"),
+    pytest.param("POST", "/subjects/n/versions", {"schema": INVALID}, 42205, id="read-only before strict validation"),
     pytest.param("POST", "/subjects/n/versions", {"schema": ""}, 42205, id="read-only before empty schema"),
     pytest.param("POST", "/subjects/__GLOBAL/versions", {"schema": "{"}, 42208, id="no subject before read-only"),
     pytest.param("POST", "/subjects/__GLOBAL/versions", "{", 400, id="damaged body before no subject"),

@@ -1,6 +1,8 @@
 """Schema references over HTTP: what they lead to, what they guard, and what is refused."""
 
+import hashlib
 import json
+import uuid
 
 import pytest
 
@@ -171,3 +173,82 @@ def test_format_resolved_writes_references_out(api):
         assert OUTER == api.get(f"{path}?format=teapot")[1]["schema"]
     assert json.loads(WRITTEN_OUT) == api.get("/schemas/ids/2/schema?format=resolved")[1]
     assert WRITTEN_OUT == api.post("/subjects/outer?format=resolved", {"schema": WRITTEN_OUT})[1]["schema"]
+
+
+def guid_by_the_rule(text, references):
+    """The MD5 of the text, then of each reference's name, subject and version (four bytes, big-endian), as a UUID."""
+    parts = [text.encode()]
+    for one in references:
+        parts += [one["name"].encode(), one["subject"].encode(), one["version"].to_bytes(4, "big")]
+    return str(uuid.UUID(bytes=hashlib.md5(b"".join(parts), usedforsecurity=False).digest()))
+
+
+THREE = [  # (name, subject, version) in the order of subject, then version; the names go the other way
+    {"name": "n.C", "subject": "a", "version": 1},
+    {"name": "n.B", "subject": "a", "version": 2},
+    {"name": "n.A", "subject": "b", "version": 1},
+]
+GIVEN = [THREE[2], THREE[1], THREE[0]]
+USER = (
+    '{"type":"record","name":"U","namespace":"n","fields":'
+    '[{"name":"a","type":"A"},{"name":"b","type":"B"},{"name":"c","type":"C"}]}'
+)
+REFERENCE_ORDERS = [
+    pytest.param("", GIVEN, GIVEN, id="as given"),
+    pytest.param("?normalize=true", GIVEN, THREE, id="normalized: by subject, then version"),
+    pytest.param("?normalize=true", [*GIVEN, *THREE], THREE, id="normalized: each once"),
+    pytest.param("?normalize=true", THREE, THREE, id="normalized already"),
+]
+
+
+@pytest.mark.parametrize(("query", "given", "stored"), REFERENCE_ORDERS)
+def test_order_of_references(api, query, given, stored):
+    """References keep their order unless normalized; id and GUID follow from the stored order."""
+    for one in THREE:
+        text = f'{{"type":"record","name":"{one["name"][-1]}","namespace":"n","fields":[]}}'
+        assert one["version"] == api.placed(one["subject"], text, "?force=true")[1]
+    answer = api.register("s", USER, query, references=given)[1]
+
+    assert (stored, guid_by_the_rule(USER, stored)) == (answer["references"], answer["guid"])
+    assert answer["guid"] == api.get(f"/schemas/ids/{answer['id']}")[1]["guid"]
+    same = [api.placed("t", USER, "?normalize=true", references=order)[0] for order in (GIVEN, THREE)]
+    assert [same[0] == answer["id"], same[0]] == [stored == THREE, same[1]]
+    found = api.post(f"/subjects/s{query}", {"schema": USER, "references": given})[1]
+    assert (answer["id"], stored) == (found["id"], found["references"])
+
+
+def test_qualified_references(api):
+    """`referenceFormat=qualified` names the context of each reference's subject; GUID and stored schema stay."""
+    api.placed(":.c:inner", INNER)
+    api.placed("inner", INNER)
+    api.placed(":.c:outer", OUTER, references=[to("inner")])
+    api.placed("outer", OUTER, references=[to("inner")])
+    paths = ("/subjects/%3A.c%3Aouter/versions/1", "/contexts/.c/schemas/ids/2", "/subjects/outer/versions/1")
+
+    def subjects(query):
+        return [api.get(f"{path}{query}")[1]["references"][0]["subject"] for path in paths]
+
+    assert ["inner"] * 3 == subjects("") == subjects("?referenceFormat=other")
+    assert [":.c:inner", ":.c:inner", "inner"] == subjects("?referenceFormat=qualified")
+    assert api.get(paths[0])[1]["guid"] == api.get(f"{paths[0]}?referenceFormat=QUALIFIED")[1]["guid"]
+
+
+def test_a_name_stands_for_one_version(api):
+    """A new schema may not lead, by one reference name, to two versions."""
+    api.placed("inner", INNER)
+    api.placed("outer", OUTER, references=[to("inner")])
+    refused = api.register("other", OUTER, references=[to("outer")])
+
+    assert 42201 == code(refused)
+    assert "The reference name 'n.Inner' stands for outer version 1 and for inner version 1" in refused[1]["message"]
+
+
+def test_a_look_up_may_refer_to_what_is_soft_deleted(api):
+    """The text is read all the same, and then it is not found; a registration is refused."""
+    api.placed("inner", INNER)
+    api.delete("/subjects/inner")
+    body = {"schema": OUTER, "references": [to("inner")]}
+
+    assert 40401 == code(api.post("/subjects/none", body))
+    assert 42201 == code(api.post("/subjects/none/versions", body))
+    assert 42201 == code(api.post("/subjects/none", {"schema": OUTER, "references": [to("missing")]}))

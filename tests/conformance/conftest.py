@@ -1,0 +1,42 @@
+"""A registry on a memory log that a file of tests speaks to over one connection."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+
+import pytest
+import uvicorn
+
+from registry.app import create_app
+from registry.settings import Settings
+from storage.memory_log import MemoryLog
+
+
+@pytest.fixture(scope="module")
+def call():
+    """A function that sends a request to a fresh registry and returns status and answer."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(create_app(MemoryLog(), Settings(log="memory:")), log_config=None))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.005)
+    connection = http.client.HTTPConnection(*listener.getsockname()[:2], timeout=60)
+
+    def send(method, path, body=None):
+        connection.request(method, path, None if body is None else json.dumps(body))
+        response = connection.getresponse()
+        text = response.read().decode()
+        try:
+            return response.status, json.loads(text)
+        except ValueError:
+            return response.status, text
+
+    yield send
+    connection.close()
+    server.should_exit = True
+    thread.join()
+    listener.close()
