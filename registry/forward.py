@@ -134,7 +134,7 @@ class Forward:
         The holder's answer stands even if that fails; then nothing is answered from memory until it has succeeded.
         """
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout(deadline - time.monotonic()):
                 await self._writer.catch_up()
         except (RegistryError, TimeoutError):
             if not answered:

@@ -257,7 +257,7 @@ class Writer:
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_groups())
         try:
-            async with asyncio.timeout_at(command.deadline):
+            async with asyncio.timeout(command.deadline - time.monotonic()):
                 return await done
         except TimeoutError:
             if done.done() and not done.cancelled():
@@ -280,7 +280,7 @@ class Writer:
             RegistryError: what `call` raises, 50302 when the request's deadline has come first.
         """
         try:
-            async with asyncio.timeout_at(self.deadline()):
+            async with asyncio.timeout(self.deadline() - time.monotonic()):
                 return await self.in_thread(call, *args)
         except TimeoutError:
             raise errors.not_written("the node is busy with other requests") from None
