@@ -437,7 +437,7 @@ async def test_whoever_lost_the_pen_does_not_take_it_back():
     for _ in range(2):
         with pytest.raises(RegistryError) as refused:
             await writer.write(put("a"))
-        assert 50004 == refused.value.code
+        assert (50004, "Leader not known. Nothing was written") == (refused.value.code, refused.value.message)
     assert [1] == log.appends
     assert [] == list(log.read(-1))
 
