@@ -65,7 +65,7 @@ def _option_names(options: Options) -> tuple[str, ...]:
 
 
 def _spelled_out(file: File, names: Names, limits: Limits) -> str:
-    return print_file(normalize_file(file, names, limits, keep_order=True))
+    return print_file(normalize_file(file, names, limits, keep_order=True), limits)
 
 
 def _written_out(text: ProtobufSchema, stored: ProtobufSchema, limits: Limits) -> bool:

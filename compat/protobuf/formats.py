@@ -21,8 +21,7 @@ def serialized(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> st
 
 def ignore_extensions(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """Return the text without custom options, `extend` blocks and ranges for extensions."""
-    limits.look_at_clock()
-    return print_file(_file(schema.file))
+    return print_file(_file(schema.file), limits)
 
 
 def _file(file: File) -> File:

@@ -54,7 +54,7 @@ _ItemT = TypeVar("_ItemT")
 def normalize(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """The text that `normalize=true` stores."""
     try:
-        text = print_file(normalize_file(schema.file, schema.names, limits))
+        text = print_file(normalize_file(schema.file, schema.names, limits), limits)
     except RecursionError:
         raise SchemaParseError("The schema is nested too deeply") from None
     check_printed(text, limits)

@@ -51,6 +51,7 @@ def _read_name(reader: Reader, depth: int) -> tuple[str, tuple[str, ...], bool]:
 def _read_value(reader: Reader, depth: int) -> Value:
     if depth <= 0:
         raise reader.fault("The value of an option is nested too deeply")
+    reader.limits.look_at_clock()
     character = reader.peek()
     if character == "{":
         return _read_map(reader, depth)

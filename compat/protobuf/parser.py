@@ -44,7 +44,7 @@ def parse(
             imports.setdefault(reference.name, _read(reference.text, imports, limits))
         referenced = tuple((reference, imports[reference.name]) for reference in references)
         file = _read(text, imports, limits)
-        canonical = print_file(file)
+        canonical = print_file(file, limits)
         check_printed(canonical, limits)
         schema = ProtobufSchema(SchemaFormat.PROTOBUF, canonical, file, _names(file, referenced))
         if strict:
@@ -73,7 +73,7 @@ def _read(text: str, imports: Mapping[str, File], limits: Limits) -> File:
         if file is None:
             raise
     try:
-        read_file(print_file(file), limits)
+        read_file(print_file(file, limits), limits)
     except OutOfTime:
         raise
     except SchemaParseError as error:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from compat.limits import DEFAULT_LIMITS, Limits
 from compat.protobuf.model import (
     LARGEST_TAG,
     SCALARS,
@@ -30,6 +31,7 @@ from compat.protobuf.model import (
     Service,
     Value,
 )
+from compat.schema import SchemaParseError
 
 __all__ = ["default_option", "is_readable_default", "print_file", "quoted"]
 
@@ -55,26 +57,13 @@ _NOTHING: Final = "\0"  # instead of lines: a block of it alone is a blank line 
 Lines = list[str]
 
 
-def print_file(file: File) -> str:
-    """The canonical text of a file; weak imports are not part of it."""
-    lines = [f'syntax = "{file.syntax}";'] if file.syntax else []
-    if file.package is not None:
-        lines.append(f"package {file.package};")
-    blocks = (
-        [
-            *(f"import {quoted(path)};" for path in file.imports),
-            *(f"import public {quoted(path)};" for path in file.public_imports),
-        ],
-        _option_statements(file.options),
-        [line for message in file.messages for line in _message(message)]
-        + [line for enum in file.enums for line in _enum(enum)],
-        [line for extend in file.extends for line in _extend(extend)],
-        [line for service in file.services for line in _service(service)],
-    )
-    for block in blocks:
-        if block:
-            lines += ["", *block]
-    return "".join(f"{line}\n" for line in lines)
+def print_file(file: File, limits: Limits = DEFAULT_LIMITS) -> str:
+    """Return the canonical text of a file; weak imports are not part of it.
+
+    Raises:
+        SchemaParseError: indented, the text would be too long.
+    """
+    return _Printer(limits).file(file)
 
 
 def quoted(text: str) -> str:
@@ -102,136 +91,6 @@ def _default_kind(type_name: str) -> Kind:
     return Kind.NUMBER if type_name in SCALARS else Kind.ENUM
 
 
-def _indented(lines: Iterable[str]) -> Lines:
-    return [f"  {line}" for line in lines]
-
-
-def _body(head: str, blocks: Sequence[Lines]) -> Lines:
-    """Braces around blocks with a blank line, here not indented, between each two."""
-    lines: Lines = []
-    for block in filter(None, blocks):
-        lines += ["", *_indented(line for line in block if line != _NOTHING)]
-    return [f"{head} {{", *lines[1:], "}"] if lines else [f"{head} {{}}"]
-
-
-def _message(message: Message) -> Lines:
-    return _body(
-        f"message {message.name}",
-        (
-            [_reserved(reserved) for reserved in message.reserved],
-            _option_statements(message.options),
-            [line for field in message.fields for line in _field(field)],
-            [line for oneof in message.oneofs for line in _oneof(oneof)],
-            [line for group in message.groups for line in _group(group)],
-            [line for extensions in message.extensions for line in _extensions(extensions)],
-            [line for extend in message.extends for line in _extend(extend)],
-            [line for nested in message.messages for line in _message(nested)]
-            + [line for nested in message.enums for line in _enum(nested)],
-        ),
-    )
-
-
-def _enum(enum: Enum) -> Lines:
-    constants = [
-        line
-        for constant in enum.constants
-        for line in _with_options(f"{constant.name} = {constant.tag}", constant.options)
-    ]
-    block = [*(_reserved(reserved) for reserved in enum.reserved), *_option_statements(enum.options), *constants]
-    return _body(f"enum {enum.name}", (block,))
-
-
-def _oneof(oneof: OneOf) -> Lines:
-    if not oneof.name:
-        return [_NOTHING]
-    return _body(
-        f"oneof {oneof.name}",
-        (
-            _option_statements(oneof.options),
-            [line for field in oneof.fields for line in _field(field)],
-            [line for group in oneof.groups for line in _group(group)],
-        ),
-    )
-
-
-def _group(group: Group) -> Lines:
-    label = f"{group.label} " if group.label else ""
-    lines = [line for field in group.fields for line in _field(field)]
-    return _body(f"{label}group {group.name} = {group.tag}", (lines,))
-
-
-def _extend(extend: Extend) -> Lines:
-    return _body(f"extend {extend.name}", ([line for field in extend.fields for line in _field(field)],))
-
-
-def _service(service: Service) -> Lines:
-    return _body(
-        f"service {service.name}",
-        (_option_statements(service.options), [line for rpc in service.rpcs for line in _rpc(rpc)]),
-    )
-
-
-def _rpc(rpc: Rpc) -> Lines:
-    request = f"stream {rpc.request}" if rpc.request_streams else rpc.request
-    response = f"stream {rpc.response}" if rpc.response_streams else rpc.response
-    head = f"rpc {rpc.name} ({request}) returns ({response})"
-    if not rpc.options:
-        return [f"{head};"]
-    return [f"{head} {{", *_indented(_option_statements(rpc.options)), "};"]
-
-
-def _field(field: Field) -> Lines:
-    label = f"{field.label} " if field.label else ""
-    options = list(field.options)
-    if field.default is not None:
-        options.append(default_option(field))
-    if field.json_name is not None:
-        options.append(Option("json_name", Scalar(Kind.STRING, field.json_name)))
-    return _with_options(f"{label}{field.type} {field.name} = {field.tag}", options)
-
-
-def _with_options(head: str, options: Sequence[Option]) -> Lines:
-    """One option on the line itself, several on lines of their own."""
-    if not options:
-        return [f"{head};"]
-    if len(options) == 1:
-        first, *rest = _option(options[0])
-        return _ended([f"{head} [{first}", *rest], "];")
-    lines: Lines = []
-    for option in options[:-1]:
-        lines += _ended(_option(option), ",")
-    return [f"{head} [", *_indented(lines + _option(options[-1])), "];"]
-
-
-def _option_statements(options: Iterable[Option]) -> Lines:
-    lines: Lines = []
-    for option in options:
-        first, *rest = _option(option)
-        lines += _ended([f"option {first}", *rest], ";")
-    return lines
-
-
-def _option(option: Option) -> Lines:
-    name = f"({option.name})" if option.custom else option.name
-    first, *rest = _value(option.value)
-    return [f"{'.'.join((name, *option.path))} = {first}", *rest]
-
-
-def _value(value: Value) -> Lines:
-    if isinstance(value, Scalar):
-        return [quoted(value.text) if value.kind is Kind.STRING else value.text]
-    opening, closing = "{}" if isinstance(value, MapValue) else "[]"
-    entries: list[Lines] = []
-    if isinstance(value, MapValue):
-        for key, inner in value.entries:
-            first, *rest = _value(inner)
-            entries.append([f"{key}: {first}", *rest])
-    else:
-        entries = [_value(inner) for inner in value.items]
-    lines = [line for entry in entries[:-1] for line in _ended(entry, ",")]
-    return [opening, *_indented(lines + (entries[-1] if entries else [])), closing]
-
-
 def _ended(lines: Lines, end: str) -> Lines:
     return [*lines[:-1], lines[-1] + end]
 
@@ -241,12 +100,164 @@ def _reserved(reserved: Reserved) -> str:
     return f"reserved {', '.join(values)};"
 
 
-def _extensions(extensions: Extensions) -> Lines:
-    return _with_options(f"extensions {', '.join(map(_tags, extensions.values))}", extensions.options)
-
-
 def _tags(tags: int | Range) -> str:
     if isinstance(tags, int):
         return str(tags)
     first, last = tags
     return f"{first} to {'max' if last == LARGEST_TAG else last}"
+
+
+class _Printer:
+    """Prints one file; what is nested is indented once for each level, and the sum of it is bounded."""
+
+    def __init__(self, limits: Limits):
+        self._limits = limits
+        self._indentation = 0  # of all lines so far, in characters
+
+    def file(self, file: File) -> str:
+        lines = [f'syntax = "{file.syntax}";'] if file.syntax else []
+        if file.package is not None:
+            lines.append(f"package {file.package};")
+        blocks = (
+            [
+                *(f"import {quoted(path)};" for path in file.imports),
+                *(f"import public {quoted(path)};" for path in file.public_imports),
+            ],
+            self._option_statements(file.options),
+            [line for message in file.messages for line in self._message(message)]
+            + [line for enum in file.enums for line in self._enum(enum)],
+            [line for extend in file.extends for line in self._extend(extend)],
+            [line for service in file.services for line in self._service(service)],
+        )
+        for block in blocks:
+            if block:
+                lines += ["", *block]
+        return "".join(f"{line}\n" for line in lines)
+
+    def _indented(self, lines: Iterable[str]) -> Lines:
+        indented = [f"  {line}" for line in lines]
+        self._limits.look_at_clock()
+        self._indentation += 2 * len(indented)
+        if self._indentation > self._limits.text:
+            raise SchemaParseError(f"Printed, the schema has more than the {self._limits.text} characters allowed")
+        return indented
+
+    def _body(self, head: str, blocks: Sequence[Lines]) -> Lines:
+        """Braces around blocks with a blank line, here not indented, between each two."""
+        lines: Lines = []
+        for block in filter(None, blocks):
+            lines += ["", *self._indented(line for line in block if line != _NOTHING)]
+        return [f"{head} {{", *lines[1:], "}"] if lines else [f"{head} {{}}"]
+
+    def _message(self, message: Message) -> Lines:
+        return self._body(
+            f"message {message.name}",
+            (
+                [_reserved(reserved) for reserved in message.reserved],
+                self._option_statements(message.options),
+                [line for field in message.fields for line in self._field(field)],
+                [line for oneof in message.oneofs for line in self._oneof(oneof)],
+                [line for group in message.groups for line in self._group(group)],
+                [line for extensions in message.extensions for line in self._extensions(extensions)],
+                [line for extend in message.extends for line in self._extend(extend)],
+                [line for nested in message.messages for line in self._message(nested)]
+                + [line for nested in message.enums for line in self._enum(nested)],
+            ),
+        )
+
+    def _enum(self, enum: Enum) -> Lines:
+        constants = [
+            line
+            for constant in enum.constants
+            for line in self._with_options(f"{constant.name} = {constant.tag}", constant.options)
+        ]
+        block = [
+            *(_reserved(reserved) for reserved in enum.reserved),
+            *self._option_statements(enum.options),
+            *constants,
+        ]
+        return self._body(f"enum {enum.name}", (block,))
+
+    def _oneof(self, oneof: OneOf) -> Lines:
+        if not oneof.name:
+            return [_NOTHING]
+        return self._body(
+            f"oneof {oneof.name}",
+            (
+                self._option_statements(oneof.options),
+                [line for field in oneof.fields for line in self._field(field)],
+                [line for group in oneof.groups for line in self._group(group)],
+            ),
+        )
+
+    def _group(self, group: Group) -> Lines:
+        label = f"{group.label} " if group.label else ""
+        lines = [line for field in group.fields for line in self._field(field)]
+        return self._body(f"{label}group {group.name} = {group.tag}", (lines,))
+
+    def _extend(self, extend: Extend) -> Lines:
+        return self._body(f"extend {extend.name}", ([line for field in extend.fields for line in self._field(field)],))
+
+    def _service(self, service: Service) -> Lines:
+        return self._body(
+            f"service {service.name}",
+            (self._option_statements(service.options), [line for rpc in service.rpcs for line in self._rpc(rpc)]),
+        )
+
+    def _rpc(self, rpc: Rpc) -> Lines:
+        request = f"stream {rpc.request}" if rpc.request_streams else rpc.request
+        response = f"stream {rpc.response}" if rpc.response_streams else rpc.response
+        head = f"rpc {rpc.name} ({request}) returns ({response})"
+        if not rpc.options:
+            return [f"{head};"]
+        return [f"{head} {{", *self._indented(self._option_statements(rpc.options)), "};"]
+
+    def _field(self, field: Field) -> Lines:
+        label = f"{field.label} " if field.label else ""
+        options = list(field.options)
+        if field.default is not None:
+            options.append(default_option(field))
+        if field.json_name is not None:
+            options.append(Option("json_name", Scalar(Kind.STRING, field.json_name)))
+        return self._with_options(f"{label}{field.type} {field.name} = {field.tag}", options)
+
+    def _with_options(self, head: str, options: Sequence[Option]) -> Lines:
+        """One option on the line itself, several on lines of their own."""
+        if not options:
+            return [f"{head};"]
+        if len(options) == 1:
+            first, *rest = self._option(options[0])
+            return _ended([f"{head} [{first}", *rest], "];")
+        lines: Lines = []
+        for option in options[:-1]:
+            lines += _ended(self._option(option), ",")
+        return [f"{head} [", *self._indented(lines + self._option(options[-1])), "];"]
+
+    def _option_statements(self, options: Iterable[Option]) -> Lines:
+        lines: Lines = []
+        for option in options:
+            first, *rest = self._option(option)
+            lines += _ended([f"option {first}", *rest], ";")
+        return lines
+
+    def _option(self, option: Option) -> Lines:
+        name = f"({option.name})" if option.custom else option.name
+        first, *rest = self._value(option.value)
+        return [f"{'.'.join((name, *option.path))} = {first}", *rest]
+
+    def _value(self, value: Value) -> Lines:
+        if isinstance(value, Scalar):
+            return [quoted(value.text) if value.kind is Kind.STRING else value.text]
+        opening, closing = "{}" if isinstance(value, MapValue) else "[]"
+        entries: list[Lines] = []
+        if isinstance(value, MapValue):
+            for key, inner in value.entries:
+                first, *rest = self._value(inner)
+                entries.append([f"{key}: {first}", *rest])
+        else:
+            entries = [self._value(inner) for inner in value.items]
+        lines = [line for entry in entries[:-1] for line in _ended(entry, ",")]
+        return [opening, *self._indented(lines + (entries[-1] if entries else [])), closing]
+
+    def _extensions(self, extensions: Extensions) -> Lines:
+        return self._with_options(f"extensions {', '.join(map(_tags, extensions.values))}", extensions.options)

@@ -8,6 +8,7 @@ clients do not compare them.
 import re
 from typing import Final
 
+from compat.limits import Limits
 from compat.schema import SchemaParseError
 
 __all__ = ["Reader"]
@@ -31,8 +32,9 @@ _SINGLE_SLASH: Final = "A comment begins with '//' or '/*', not with '/' alone"
 class Reader:
     """A cursor in a text."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, limits: Limits):
         self._text = text
+        self.limits = limits
         self._at = 0
 
     @property

@@ -65,7 +65,7 @@ class _Parts:
 
 class _FileReader:
     def __init__(self, text: str, limits: Limits):
-        self._reader = Reader(text)
+        self._reader = Reader(text, limits)
         self._limits = limits
         self._syntax: str | None = None
         self._package: str | None = None

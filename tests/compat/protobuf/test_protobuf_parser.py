@@ -195,6 +195,42 @@ def test_limits(limits, text):
         parse(text, strict=True, limits=limits)
 
 
+class Clock(Limits):
+    """Limits that count how often the clock is looked at."""
+
+    looks = 0
+
+    def look_at_clock(self):
+        """Count, and never give up."""
+        Clock.looks += 1
+
+
+def test_the_clock_is_looked_at_inside_of_an_option():
+    """Each value counts: one option may be as long as a schema."""
+    before = Clock.looks
+    text = "option (o) = {" + "b: [1, {c: 2}]," * 100 + "};"
+
+    assert parse(text, strict=True, limits=Clock())
+    assert 400 < Clock.looks - before
+
+
+def test_indentation_is_bounded_before_there_is_a_text():
+    """A short text of many lines deep inside an option would be printed as a long one."""
+    text = "option o = " + "{a:" * 150 + "{" + "n: 1," * 2_000 + "}" + "}" * 150 + ";"
+
+    with pytest.raises(SchemaParseError, match="Printed, the schema has more than the 100000 characters"):
+        parse(text, strict=True, limits=Limits(text=100_000))
+
+
+def test_the_printed_form_of_dotted_names_is_bounded():
+    """A short text with long dotted names would be a long one when its parts are merged."""
+    text = "".join(f"option (o){'.a' * 190} = {number};" for number in range(100))
+
+    assert parse(text, strict=True)
+    with pytest.raises(SchemaParseError, match="Printed"):
+        normalize(parse(text, strict=True), limits=Limits(text=1_000_000))
+
+
 def test_the_deepest_schema_is_usable():
     """What is not too deep to be read is not too deep for anything else."""
     text = "message A {" * 100 + "option a = " + "{a:" * 90 + "1" + "}" * 90 + ";" + "}" * 100
