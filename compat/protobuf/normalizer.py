@@ -62,7 +62,7 @@ def normalize(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str
 
 
 def normalize_file(file: File, names: Names, limits: Limits, *, keep_order: bool = False) -> File:
-    """The file as `normalize=true` prints it; or in one spelling of types, maps and numbers, but in its own order."""
+    """Return the file as `normalize=true` prints it; or in one spelling, but in its own order."""
     return _Normalizer(names, limits, keep_order=keep_order).file(file)
 
 
@@ -70,7 +70,7 @@ class _Normalizer:
     def __init__(self, names: Names, limits: Limits, *, keep_order: bool):
         self._names = names
         self._limits = limits
-        self._merger = OptionMerger(names, limits)
+        self._merger = OptionMerger(names, limits, spelled_out=keep_order)
         self._keep_order = keep_order
 
     def _sort(self, items: Iterable[_ItemT], key: Callable[[_ItemT], object]) -> tuple[_ItemT, ...]:

@@ -17,11 +17,15 @@ __all__ = ["OptionMerger"]
 
 
 class OptionMerger:
-    """Merge the options of one file; each message is looked into once."""
+    """Merge the options of one file; each message is looked into once.
 
-    def __init__(self, names: Names, limits: Limits):
+    Spelled out, as in a descriptor, a value begins at its option, and each repeated field is a list.
+    """
+
+    def __init__(self, names: Names, limits: Limits, *, spelled_out: bool):
         self._names = names
         self._limits = limits
+        self._spelled_out = spelled_out
         self._fields: dict[str, Mapping[str, Field]] = {}  # by the full name of their message
 
     def merged(self, options: Sequence[Option]) -> list[Option]:
@@ -34,9 +38,15 @@ class OptionMerger:
             return [Option(name, self._values(values, field, scope), custom=True)]
         if len(options) > 1 and field is None and all(isinstance(value, MapValue) for value in values):
             return [Option(name, self._maps(values, None), custom=True)]
+        if field is None or field.label == "repeated":
+            message = self._type_of(field, scope) if field else None
+            tidy = [self.tidy(value, message) for value in values]
+        else:
+            tidy = [self._values(values, field, scope)]
+        if self._spelled_out:
+            return [Option(name, value, custom=True) for value in tidy]
         return [
-            replace(option, value=_end(self._values([value], field, scope), len(option.path)))
-            for option, value in zip(options, values, strict=True)
+            replace(option, value=_end(value, len(option.path))) for option, value in zip(options, tidy, strict=True)
         ]
 
     def repeats(self, name: str) -> bool:
@@ -70,6 +80,8 @@ class OptionMerger:
         message = self._type_of(field, scope) if field else None
         items = [item for value in values for item in _items(value)]
         if field is None or field.label == "repeated" or map_types(field.type) is not None:
+            if self._spelled_out and field is not None:
+                return ListValue(tuple([self.tidy(item, message) for item in items]))
             if len(values) == 1:
                 return self.tidy(values[0], message)
             return ListValue(tuple(dict.fromkeys(self.tidy(item, message) for item in items)))

@@ -242,6 +242,25 @@ def test_equivalent(one, other, expected):
     assert expected == equivalent(left, right) == equivalent(right, left)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        '(confluent.field_meta).doc = "d"',
+        '(confluent.field_meta).tags = "PII"',
+        '(confluent.field_meta).tags = "b", (confluent.field_meta).tags = "a", (confluent.field_meta).tags = "b"',
+        '(confluent.field_meta) = {params: {key: "k", value: "v"} tags: "a" doc: "d"}',
+    ],
+)
+def test_metadata_of_a_text_and_of_its_descriptor(options):
+    """With dots or in braces, a text with metadata and its descriptor are one version."""
+    text = f'syntax = "proto3"; import "confluent/meta.proto"; message A {{ string a = 1 [{options}]; }}'
+    schema = parse(text, strict=True)
+    described = parse(serialized(schema), strict=True)
+
+    assert equivalent(schema, described)
+    assert equivalent(described, schema)
+
+
 @pytest.mark.parametrize("tags", [(1, 0), (0, 2), (2, 3)])
 def test_what_is_no_entry_of_a_map_is_not_folded(tags):
     """A message that only calls itself an entry stays one."""
