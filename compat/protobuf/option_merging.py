@@ -34,19 +34,18 @@ class OptionMerger:
         field = self._names.field_of(name)
         scope = name.rpartition(".")[0]
         values = [_whole(option) for option in options]
-        if len(options) > 1 and field is not None and field.label != "repeated":
-            return [Option(name, self._values(values, field, scope), custom=True)]
-        if len(options) > 1 and field is None and all(isinstance(value, MapValue) for value in values):
-            return [Option(name, self._maps(values, None), custom=True)]
-        if field is None or field.label == "repeated":
-            message = self._type_of(field, scope) if field else None
-            tidy = [self.tidy(value, message) for value in values]
+        if field is None:
+            is_one = len(values) > 1 and all(isinstance(value, MapValue) for value in values)
+            whole = [self._maps(values, None)] if is_one else [self.tidy(value) for value in values]
+        elif field.label == "repeated":
+            message = self._type_of(field, scope)
+            whole = [self.tidy(value, message) for value in values]
         else:
-            tidy = [self._values(values, field, scope)]
-        if self._spelled_out:
-            return [Option(name, value, custom=True) for value in tidy]
+            whole = [self._values(values, field, scope)]
+        if self._spelled_out or len(whole) < len(options):
+            return [Option(name, value, custom=True) for value in whole]
         return [
-            replace(option, value=_end(value, len(option.path))) for option, value in zip(options, tidy, strict=True)
+            replace(option, value=_end(value, len(option.path))) for option, value in zip(options, whole, strict=True)
         ]
 
     def repeats(self, name: str) -> bool:
