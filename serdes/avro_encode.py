@@ -286,7 +286,10 @@ class _EncoderWriter(SourceWriter):
             with self.inside(f".{one.name}"):
                 self._write(one.type, value)
         if counts:
-            self.line(f"if len({name}) != {left_out or len(node.fields)}: unknown({name}, {self.constant(names)})")
+            called = self.constant((node.name, node.simple_name))
+            self.line(
+                f"if len({name}) != {left_out or len(node.fields)}: unknown({name}, {self.constant(names)}, {called})"
+            )
 
 
 def _names(record: Record) -> dict[str, str]:

@@ -111,13 +111,18 @@ def _bad_size(value: bytes, size: int) -> NoReturn:
     raise EncodeError(f"expected {size} bytes, got {len(value)}")
 
 
-def _unknown(value: Mapping[Any, Any], names: Mapping[str, str]) -> None:
-    """Refuse the keys of a value that are no fields; `names` leads from fields and aliases to fields."""
+def _unknown(value: Mapping[Any, Any], names: Mapping[str, str], records: tuple[str, ...]) -> None:
+    """Refuse the keys of a value that are no fields, and the name of another record.
+
+    `names` leads from fields and aliases to fields; `records` are the names by which the record may be called.
+    """
     for key in value:
         if key in names and names[key] != key:
             raise EncodeError(f"the schema has no such field; did you mean {names[key]!r}?", path=key)
         if key not in names and key != TYPE_MARK:
             raise unknown_field(key, names.values())
+    if TYPE_MARK not in names and value.get(TYPE_MARK, records[0]) not in records:
+        raise EncodeError(f"expected the record {records[0]}, got the name {str(value[TYPE_MARK])[:40]!r}")
 
 
 def lack(value: Mapping[Any, Any], name: str, names: Mapping[str, str]) -> EncodeError:

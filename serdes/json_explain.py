@@ -59,11 +59,11 @@ _STEPS: Mapping[str, tuple[str | None, int]] = {
 
 def explain(error: Any, documents: Documents) -> tuple[str, str]:
     """Return what an error of the validator says, with its rule, and the path of the value at fault."""
-    error, branch = _nearest(error, 0)
-    sentence: Sentence = _SENTENCES.get(error.kind.name, _fixed("the schema does not allow it"))
-    detail, part = sentence(error, documents)
-    rule = "/".join(map(str, error.schema_path)) or "false"
-    return f"{detail} (rule {rule}{branch})", join_path(path_of(error), part)
+    found, branch = _nearest(error, 0)
+    sentence: Sentence = _SENTENCES.get(found.kind.name, _fixed("the schema does not allow it"))
+    detail, part = _marks(error, found) or sentence(found, documents)
+    rule = "/".join(map(str, found.schema_path)) or "false"
+    return f"{detail} (rule {rule}{branch})", join_path(path_of(found), part)
 
 
 def path_of(error: Any) -> str:
@@ -103,9 +103,18 @@ def _distance(found: list[Any]) -> tuple[int, int]:
     return sum(one.kind.name in ("const", "enum") for one in found), len(found)
 
 
-def _importance(error: Any) -> bool:
-    """A property that is unknown may be one that is missing, misspelled."""
-    return bool(error.kind.name != "additionalProperties")
+def _importance(error: Any) -> int:
+    """Rank errors: a constant marks the branch, and an unknown property may be a missing one, misspelled."""
+    return {"const": 0, "additionalProperties": 1}.get(error.kind.name, 2)
+
+
+def _marks(error: Any, found: Any) -> tuple[str, str] | None:
+    """The constants that mark the branches of a union, where the value has none of them."""
+    if error is found or found.kind.name != "const" or not isinstance(found.instance, str):
+        return None
+    others = [one for branch in error.kind.context for one in branch if one.kind.name == "const"]
+    marks = [str(one.kind.expected_value) for one in others if one.instance_path == found.instance_path]
+    return f"expected {one_of(marks)}, got another string{did_you_mean(found.instance, marks)}", ""
 
 
 def _kind(value: Any) -> str:

@@ -160,5 +160,5 @@ def _digits(value: Decimal) -> orjson.Fragment:
 
 def _finite(value: float, path: str) -> float:
     if not math.isfinite(value):
-        raise EncodeError("a finite number expected", path=path)
+        raise EncodeError("expected a finite number, got NaN or an infinity", path=path)
     return value

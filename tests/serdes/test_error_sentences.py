@@ -75,6 +75,8 @@ def around(schema):
 
 def name_of(schema):
     """A schema the second time it is used."""
+    if isinstance(schema, list):
+        return [name_of(one) for one in schema]
     return schema.get("name", schema) if isinstance(schema, dict) else schema
 
 
@@ -131,6 +133,20 @@ AVRO = [
         {"l": [{"-type": "Stopp", "city": "x"}]},
         "expected null, int, record Leg or record Stop, got the name 'Stopp'; did you mean 'Stop'?",
         "l[0]",
+    ),
+    (
+        "another record",
+        LEG,
+        {"l": [{"-type": "Stop", "miles": 1}]},
+        "expected the record Leg, got the name 'Stop'",
+        "l[0]",
+    ),
+    (
+        "another record of a nullable",
+        ["null", LEG],
+        {"m": {"k": {"-type": "Stop", "miles": 1}}},
+        "expected the record Leg, got the name 'Stop'",
+        "m['k']",
     ),
     ("no branch", UNION, {"l": ["x"]}, "expected null, int, record Leg or record Stop, got str", "l[0]"),
     (
@@ -260,6 +276,13 @@ STOPS = {
     "required": ["city"],
 }
 CLOSED = {**STOPS, "additionalProperties": False}
+
+
+def marked(kind):
+    """An object whose kind says which branch it is."""
+    return {"type": "object", "properties": {"kind": {"const": kind}, "seats": {}}, "required": ["kind", "seats"]}
+
+
 JSON = [
     ("wrong type in an array", {"type": "integer"}, {"l": [1, "x"]}, "expected an integer, got a string", "l[1]"),
     ("wrong type in a map", {"type": "integer"}, {"m": {"k": "x"}}, "expected an integer, got a string", "m['k']"),
@@ -321,6 +344,20 @@ JSON = [
         {"l": [{"city": 5}]},
         "expected a string, got an integer",
         "l[0].city",
+    ),
+    (
+        "mark of a branch",
+        {"oneOf": [marked("car"), marked("train")]},
+        {"l": [{"kind": "trian"}]},
+        "expected 'car' or 'train', got another string; did you mean 'train'?",
+        "l[0].kind",
+    ),
+    (
+        "typo in a marked branch",
+        {"oneOf": [marked("car"), marked("train")]},
+        {"l": [{"kind": "train", "seets": 1}]},
+        "expected a value, got none: the property is required; is it misspelled as 'seets'?",
+        "l[0].seats",
     ),
     (
         "two branches",

@@ -356,7 +356,7 @@ def test_json_without_validation(registry: RegistryClient) -> None:
     [frame] = _frames(registry, pa.array([{"n": 101}]), **options)
 
     assert b'{"n":101}' == frame[5:]
-    with pytest.raises(RowRefused, match=r"a finite number expected \(at field label\)"):
+    with pytest.raises(RowRefused, match=r"expected a finite number, got NaN or an infinity \(at field label\)"):
         _frames(registry, NAN, **options)
 
 
