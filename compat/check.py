@@ -105,7 +105,7 @@ def _check_version(
 
 
 def _other_format(new: ParsedSchema, previous: Previous) -> Incompatibility:
-    ours, theirs = new.format.value, previous.schema.format.value
+    ours, theirs = str(new.format), str(previous.schema.format)
     return Incompatibility(
         new.format,
         _TYPE_CHANGED,

@@ -4,15 +4,18 @@ The wire text looks like JSON and is none (it opens with a double quote and clos
 on it, so it is emitted letter by letter.
 """
 
+import json
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final
 
 from compat.levels import Direction, Policy
-from compat.result import Incompatibility
+from compat.result import Incompatibility, Value
 
 __all__ = ["TOO_COMPLEX", "compatible", "describe", "explain", "wire_message"]
 
 TOO_COMPLEX: Final = "TOO_COMPLEX"
+_LONGEST_VALUE: Final = 100
 
 _COMPATIBLE: Final = frozenset(
     {
@@ -164,25 +167,78 @@ _WORDINGS: Final[Mapping[str, str]] = {
 _DESCRIPTIONS: Final = {kind: text for text, kinds in _WORDINGS.items() for kind in kinds.split()}
 _UNFINISHED: Final = "Unexpected exception during compatibility check: {path}"
 
-_REMEDIES: Final[Mapping[str, str]] = {
-    _APPEARED: "The reader demands more there. Leave the keyword as it was, or drop the new demand.",
-    _MORE: "The reader's lower bound is higher. Keep it as low as it was.",
-    _LESS: "The reader's upper bound is lower. Keep it as high as it was.",
-    _CHANGED: "The two values cannot be ordered. Keep the value.",
-    _FEWER: "The reader allows less there. Keep what was allowed, adding only.",
-    _LONGER: "The reader demands more there. Keep the elements as they were.",
-    _TYPE: "The reader does not accept what the writer may have written. Keep the type, or use one that includes it.",
-    _OPEN: (
-        "The writer's object is open, so it may hold anything there. Close it (additionalProperties: false) before "
-        "adding to it, give the addition an empty schema, or choose the compatibility policy LENIENT."
+# What would be accepted, where the new schema reads and where the previous version does; {old} and {new} are what the
+# two have at the place, {previous} names the version.
+_REMEDIES: Final[Mapping[str, tuple[str, str]]] = {
+    _APPEARED: (
+        "The new schema demands more there than {previous}. Leave the keyword as it was ({old}).",
+        "{previous} demands more there than the new schema. Keep the keyword as it was ({old}).",
     ),
-    _UNOPEN: "What the writer wrote lacks it. Make it optional, or give it a default.",
-    _CLOSED: "The reader is closed and refuses what the writer may have written there. Keep it, or open the model.",
-    _REMOVED_NOT_COVERED: "Keep it, or let the additional or pattern schema accept it.",
-    _ADDED_NOT_COVERED: "Let its schema accept all that the writer's additional or pattern schema accepted.",
+    _MORE: (
+        "The lower bound is {new}, and {previous} allowed {old}. Set it to {old} or lower.",
+        "The lower bound is {new}, and {previous} accepts no less than {old}. Set it to {old} or higher.",
+    ),
+    _LESS: (
+        "The upper bound is {new}, and {previous} allowed {old}. Set it to {old} or higher.",
+        "The upper bound is {new}, and {previous} accepts no more than {old}. Set it to {old} or lower.",
+    ),
+    _CHANGED: ("{new} and {old} cannot be ordered. Keep {old}.", "{new} and {old} cannot be ordered. Keep {old}."),
+    _FEWER: (
+        "The new schema allows less there ({new}) than {previous} ({old}). Keep what was allowed, adding only.",
+        "The new schema allows more there ({new}) than {previous} accepts ({old}). Add nothing.",
+    ),
+    _LONGER: (
+        "The new schema demands more there ({new}) than {previous} ({old}). Keep the elements as they were.",
+        "{previous} demands more there ({old}) than the new schema ({new}). Keep the elements as they were.",
+    ),
+    _TYPE: (
+        (
+            "The new schema ({new}) does not accept what {previous} may have written ({old}). "
+            "Keep it, or use one that includes it."
+        ),
+        (
+            "{previous} ({old}) does not accept what the new schema lets through ({new}). "
+            "Keep it, or use one that it includes."
+        ),
+    ),
+    _OPEN: (
+        (
+            "The object of {previous} is open, so anything may stand there. Close it (additionalProperties: false) "
+            "before adding to it, give the addition an empty schema, or choose the compatibility policy LENIENT."
+        ),
+        (
+            "The object of the new schema is open, so it may hold there what {previous} does not accept. Keep what "
+            "stands there, close the object (additionalProperties: false), or choose the compatibility policy LENIENT."
+        ),
+    ),
+    _UNOPEN: (
+        "What {previous} wrote lacks it. Make it optional, or give it a default.",
+        "{previous} requires it. Keep it.",
+    ),
+    _CLOSED: (
+        "The new schema is closed and refuses what {previous} may have written there. Keep it, or open the model.",
+        "{previous} is closed and refuses it. Leave it out.",
+    ),
+    _REMOVED_NOT_COVERED: (
+        "Keep it, or let the additional or pattern schema accept it.",
+        "Give it a schema that the additional or pattern schema of {previous} includes, or leave it out.",
+    ),
+    _ADDED_NOT_COVERED: (
+        "Let its schema accept all that the additional or pattern schema of {previous} accepted.",
+        "Keep it, or let the additional or pattern schema let through only what {previous} accepts there.",
+    ),
 }
-
-_VALUES_MISSING: Final = "The reader refuses values that the writer may have written. Keep them; others may be added."
+_AS_IT_WAS: Final = ("Keep it as it was.", "Keep it as it was.")
+_OF_A_KIND: Final[Mapping[str, tuple[str, str]]] = {
+    "ENUM_ARRAY_CHANGED": (
+        "The new schema ({new}) lacks values that {previous} may have written ({old}). Keep them; others may be added.",
+        "{previous} ({old}) does not accept all values of the new schema ({new}). Use none but those.",
+    ),
+    "MULTIPLE_OF_EXPANDED": (
+        "{previous} allowed every multiple of {old}. Use {old} or a number that divides it.",
+        "{previous} accepts multiples of {old} only. Use {old} or a multiple of it.",
+    ),
+}
 
 
 def compatible(kind: str, policy: Policy) -> bool:
@@ -213,7 +269,17 @@ def explain(finding: Incompatibility) -> str:
             f"The new schema and {previous} are too complex to be compared: {finding.detail}. Register a simpler one."
         )
     backward = finding.direction is not Direction.FORWARD
-    reader, writer = ("the new schema", previous) if backward else (previous, "the new schema")
+    values = (finding.writer_value, finding.reader_value)
+    old, new = values if backward else reversed(values)
     described = _DESCRIPTIONS.get(finding.kind, "")
-    remedy = _VALUES_MISSING if finding.kind == "ENUM_ARRAY_CHANGED" else _REMEDIES.get(described, "Keep it as it was.")
-    return f"At {finding.path} (rule {finding.kind}; reader: {reader}, writer: {writer}): {remedy}"
+    remedies = _OF_A_KIND.get(finding.kind) or _REMEDIES.get(described, _AS_IT_WAS)
+    remedy = remedies[0 if backward else 1].format(previous=previous, old=_told(old), new=_told(new))
+    return f"At {finding.path} (rule {finding.kind}): {remedy[0].upper()}{remedy[1:]}"
+
+
+def _told(value: Value) -> str:
+    """What a schema has at a place, in a sentence."""
+    if value is None:
+        return "none"
+    text = str(value) if isinstance(value, str | Decimal) else json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

@@ -52,7 +52,8 @@ class Difference(StrEnum):
 class _Words:
     wire: str  # with {path}, {reader} and {writer}
     broken: str  # what a person is told, with {where}, {reader} and {writer}
-    mend: str
+    mend: str  # what would be accepted where the new schema reads
+    mend_forward: str = ""  # and where the previous version reads, if that is something else
 
 
 _WORDS: Final[Mapping[Difference, _Words]] = {
@@ -65,6 +66,7 @@ _WORDS: Final[Mapping[Difference, _Words]] = {
         "The {reader} schema is missing a MESSAGE type at path '{path}' in the {writer} schema",
         "Message {where} is in {writer} but not in {reader}",
         "Keep the message, even if nothing uses it any more",
+        "Leave the message out: every message that is new counts as one that {reader} cannot read",
     ),
     Difference.FIELD_KIND_CHANGED: _Words(
         "The type of a field at path '{path}' in the {reader} schema does not match the {writer} schema",
@@ -94,28 +96,33 @@ _WORDS: Final[Mapping[Difference, _Words]] = {
         "A required field  at path '{path}' in the {reader} schema is missing in the {writer} schema",
         "Field {where} is required in {reader} but unknown to {writer}",
         "Make it optional",
+        "Keep the field",
     ),
     Difference.REQUIRED_FIELD_REMOVED: _Words(
         "The {reader} schema is missing a required field at path: '{path}' in the {writer} schema",
         "Field {where} is required in {writer} but not in {reader}",
         "Keep the field",
+        "Leave the field out, or make it optional",
     ),
     Difference.ONEOF_FIELD_REMOVED: _Words(
         "The {reader} schema is missing a oneof field at path '{path}' in the {writer} schema",
         "Field {where} of a oneof is in {writer} but not in {reader}",
         "Keep the field, or remove the whole oneof",
+        "Leave the field out of the oneof",
     ),
     Difference.MULTIPLE_FIELDS_MOVED_TO_ONEOF: _Words(
         "Multiple fields in the oneof at path '{path}' in the {reader} schema are outside a oneof in the {writer} "
         "schema",
         "Oneof {where} of {reader} holds several fields that may be set together in {writer}",
         "Move at most one field into a new oneof",
+        "Keep the fields in the oneof",
     ),
     Difference.FIELD_MOVED_TO_EXISTING_ONEOF: _Words(
         "A field in the oneof at path '{path}' in the {reader} schema is outside an existing oneof in the {writer} "
         "schema",
         "Oneof {where} of {reader} holds a field that may be set together with another of its fields in {writer}",
         "Keep the field outside the oneof",
+        "Keep the field in the oneof",
     ),
     Difference.TOO_COMPLEX: _Words(
         "The {reader} schema has too many differences from the {writer} schema at path '{path}' to be compared",
@@ -141,7 +148,8 @@ def explain(finding: Incompatibility) -> str:
     words = _WORDS[Difference(finding.kind)]
     previous = "the previous version" if finding.version is None else f"version {finding.version}"
     reader, writer = ("the new schema", previous)
-    if finding.direction is Direction.FORWARD:
+    if forward := finding.direction is Direction.FORWARD:
         reader, writer = writer, reader
     told = words.broken.format(where=finding.where or finding.path, reader=reader, writer=writer)
-    return f"{told}. {words.mend}."
+    mend = (forward and words.mend_forward) or words.mend
+    return f"{told}. {mend.format(reader=reader)}."

@@ -163,6 +163,53 @@ def test_finding(shared_api, request, schema_type, previous, new, level, rule, p
     assert {"is_compatible": False} == shared_api.post(f"/compatibility/subjects/{subject}/versions", body)[1]
 
 
+# name, the type, the previous schema, the new one, the level, the rule, what is advised
+ADVICE = [
+    ("an upper bound", "JSON", plain(maxLength=9), plain(maxLength=5), "BACKWARD", "Set it to 9 or higher."),
+    ("an upper bound, read by the old", "JSON", plain(maxLength=5), plain(maxLength=9), "FORWARD",
+     "Set it to 5 or lower."),
+    ("a lower bound", "JSON", plain(minimum=1), plain(minimum=2), "BACKWARD", "Set it to 1 or lower."),
+    ("a lower bound, read by the old", "JSON", plain(minimum=2), plain(minimum=1), "FORWARD", "Set it to 2 or higher."),
+    ("a keyword", "JSON", plain(type="string"), plain(type="string", pattern="a"), "BACKWARD",
+     "Leave the keyword as it was (none)."),
+    ("a keyword that is gone, read by the old", "JSON", plain(type="string", pattern="a"), plain(type="string"),
+     "FORWARD", "Keep the keyword as it was (a)."),
+    ("a multiple", "JSON", plain(multipleOf=2), plain(multipleOf=4), "BACKWARD", "Use 2 or a number that divides it."),
+    ("a multiple, read by the old", "JSON", plain(multipleOf=4), plain(multipleOf=2), "FORWARD",
+     "Use 4 or a multiple of it."),
+    ("values", "JSON", plain(enum=["a", "b"]), plain(enum=["a"]), "BACKWARD", "Keep what was allowed, adding only."),
+    ("values, read by the old", "JSON", plain(enum=["a"]), plain(enum=["a", "b"]), "FORWARD", "Add nothing."),
+    ("a constant", "JSON", plain(const="a"), plain(const="b"), "BACKWARD", "Keep them; others may be added."),
+    ("a type", "JSON", plain(**TEXT), plain(type="array"), "BACKWARD", "Keep it, or use one that includes it."),
+    ("a property that is new, read by the old", "JSON", closed(a=INT), closed(a=INT, b=TEXT), "FORWARD",
+     "Leave it out."),
+    ("a message, read by the old", "PROTOBUF", proto(""), proto("message N {}"), "FORWARD",
+     "Leave the message out: every message that is new counts as one that version 1 cannot read."),
+    ("a required field, read by the old", "PROTOBUF", proto("required int32 a = 1;", "proto2"), proto("", "proto2"),
+     "FORWARD", "Keep the field."),
+    ("a required field that is new, read by the old", "PROTOBUF", proto("", "proto2"),
+     proto("required int32 a = 1;", "proto2"), "FORWARD", "Leave the field out, or make it optional."),
+    ("a field of a oneof, read by the old", "PROTOBUF", proto("oneof o { int32 a = 1; }"),
+     proto("oneof o { int32 a = 1; string b = 2; }"), "FORWARD", "Leave the field out of the oneof."),
+    ("a oneof that is gone, read by the old", "PROTOBUF", proto("int32 c = 3; oneof o { int32 a = 1; int32 b = 2; }"),
+     proto("int32 a = 1; int32 b = 2; int32 c = 3;"), "FORWARD", "Keep the fields in the oneof."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("schema_type", "previous", "new", "level", "expected"),
+    [pytest.param(*row, id=f"{row[0]} {name}") for name, *row in ADVICE],
+)
+def test_advice_says_what_would_be_accepted(shared_api, request, schema_type, previous, new, level, expected):
+    """It is about the new schema, in either direction."""
+    subject = request.node.name.translate({ord(c): "-" for c in "[] ,"})
+    assert 200 == shared_api.put(f"/config/{subject}", {"compatibility": level})[0]
+    shared_api.placed(subject, previous, schemaType=schema_type)
+    findings = shared_api.register(subject, new, schemaType=schema_type)[1]["findings"]
+
+    assert [expected] == [one["advice"][-len(expected) :] for one in findings]
+
+
 def test_findings_of_both_directions(api):
     """FULL reads both ways; each finding says who reads."""
     api.put("/config/s", {"compatibility": "FULL"})

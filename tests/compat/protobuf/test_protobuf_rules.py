@@ -141,7 +141,10 @@ def test_explain_forward():
     result = check(old, [Previous(1, new)], Level.FORWARD)
 
     assert [
-        "Message B is in the new schema but not in version 1. Keep the message, even if nothing uses it any more."
+        (
+            "Message B is in the new schema but not in version 1. Leave the message out: every message that is new "
+            "counts as one that version 1 cannot read."
+        )
     ] == [explain(finding) for finding in result.incompatibilities]
 
 
