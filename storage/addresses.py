@@ -9,9 +9,20 @@ import threading
 import time
 from collections.abc import Sequence
 
-__all__ = ["why_unreachable"]
+__all__ = ["broker_addresses", "why_unreachable"]
 
 _PAUSE_S = 0.25
+_BROKER_PORT = 9092
+
+
+def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
+    """Split a list of brokers, each `HOST[:PORT]` or `[IPV6]:PORT`, perhaps with a protocol before it."""
+    found = []
+    for server in bootstrap.split(","):
+        name = server.strip().rpartition("://")[2]
+        host, _, port = name.rpartition(":")
+        found.append((host.strip("[]"), int(port)) if port.isdecimal() and host else (name.strip("[]"), _BROKER_PORT))
+    return found
 
 
 def why_unreachable(addresses: Sequence[tuple[str, int]], patience_s: float) -> str | None:

@@ -21,7 +21,7 @@ from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from storage.log import START, LogError
+from storage.log import START, LogCompacted, LogError
 
 __all__ = ["APPEND_HEADER", "LAST_MARK", "Cursor", "Place", "header", "offset_of"]
 
@@ -35,8 +35,11 @@ LAST_MARK = b";last"
 _BATCH = 5_000
 _RECENT = 256
 _POLL_S = 0.5
+_LOST = {
+    KafkaError._AUTO_OFFSET_RESET: "the topic no longer has the offset to read on from",
+    KafkaError._LOG_TRUNCATION: "the topic has lost records that were read",
+}
 _HOPELESS = {
-    KafkaError._AUTO_OFFSET_RESET: "the topic no longer has the offset to read on from: was it created anew?",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic is gone",
     KafkaError._UNKNOWN_TOPIC: "the topic is gone",
     KafkaError._UNKNOWN_PARTITION: "the topic is gone",
@@ -160,6 +163,9 @@ class Cursor:
         """Return the offset up to which an event says that there are no records."""
         if error.code() == KafkaError._PARTITION_EOF:
             return offset
+        if reason := _LOST.get(error.code()):
+            self._place = None
+            raise LogCompacted(f"Topic {self._topic}: {reason} ({error.str()})")
         if reason := _HOPELESS.get(error.code()):
             self._place = None
             raise LogError(f"Topic {self._topic}: {reason} ({error.str()})")

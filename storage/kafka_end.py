@@ -15,7 +15,7 @@ from confluent_kafka import IsolationLevel, KafkaException, Message, TopicPartit
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from storage.kafka_cursor import Cursor, offset_of
-from storage.log import START, LogError, LogTimeout
+from storage.log import LogError, LogTimeout
 
 __all__ = ["End"]
 
@@ -40,20 +40,6 @@ class End:
         """Return the offset at which the topic begins."""
         return self._ask(_EARLIEST, deadline)
 
-    def beyond_read(self, after: int, deadline: float) -> int:
-        """Return the end, which lies beyond what was read: else the log has lost records."""
-        while True:
-            end = self.now(deadline)
-            if end > after:
-                return end
-            # A new leader may know for a moment less than the one before it had acknowledged.
-            if time.monotonic() > deadline:
-                raise LogError(
-                    f"Topic {self._topic} ends at offset {end}, before {after}, up to which it was read: "
-                    "it has lost records or was created anew, and this node must be restarted"
-                )
-            time.sleep(_RETRY_S)
-
     def once_beyond(self, offset: int, deadline: float) -> int:
         """Wait until a record is below the end, for all to read, and return the end."""
         for pause in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
@@ -69,7 +55,10 @@ class End:
         raise LogTimeout(f"Topic {self._topic}: offset {offset} was written but is not readable yet")
 
     def last_record(self, end: int, timeout_s: float) -> int:
-        """Search backwards from an end for the last record before it, and return its offset."""
+        """Search backwards from an end for the last record before it, and return its offset.
+
+        When there is none, that is the offset before the topic's first place: records before it have been deleted.
+        """
         first, span = self.first(time.monotonic() + timeout_s), _SCAN
         while end > first:
             found = self.last_between(max(first, end - span), end, timeout_s)
@@ -78,7 +67,7 @@ class End:
             if end - span <= first:
                 break
             span *= _SCAN
-        return START
+        return first - 1
 
     def last_between(self, start: int, end: int, timeout_s: float) -> Message | None:
         """Return the last record from one offset on and below another."""

@@ -16,7 +16,6 @@ of a third client.
 
 import logging
 import random
-import re
 import threading
 import time
 import uuid
@@ -28,13 +27,15 @@ from typing import Any
 from confluent_kafka import KafkaException, Message
 from confluent_kafka.admin import AdminClient
 
-from storage.addresses import why_unreachable
+from storage.addresses import broker_addresses, why_unreachable
 from storage.fencing import Fencing
 from storage.kafka_cursor import APPEND_HEADER, Cursor, header, offset_of
 from storage.kafka_end import End
 from storage.kafka_pen import Fenced, Pen, Placed
 from storage.kafka_topic import prepare_topic
-from storage.log import START, Conflict, Entry, LogError, LogStatus, LogTimeout, Record
+from storage.kafka_watch import Clock, Seen, TopicWatch, clock
+from storage.kafka_writers import ForeignRecords, Signatures
+from storage.log import START, Conflict, Entry, LogCompacted, LogError, LogReplaced, LogStatus, LogTimeout, Record
 from storage.record_json import encode
 from storage.records import NoopKey
 
@@ -42,13 +43,11 @@ __all__ = ["Fencing", "KafkaLog", "Timeouts"]
 
 _logger = logging.getLogger(__name__)
 
-_URL_HEADER = "strata-url"
-_URL = re.compile(rb"https?://[\x21-\x7e]{1,2000}")
 _NOOP = encode(NoopKey())
-_WARN_EVERY_S = 60.0
 # From a transaction's last record to what follows it: the record and the transaction's marker.
 _MARKED = 2
-_REACHED_S, _PORT = 3.0, 9092
+_REACHED_S = 3.0
+_RETRY_S = 0.05
 _SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
 _CLIENT: Mapping[str, Any] = {
     "client.id": "strata",
@@ -91,6 +90,7 @@ class KafkaLog:
         config: further settings of librdkafka, for example for TLS and SASL.
         timeouts: how long the steps of a call may take.
         must_exist: raise `LogError` for a topic that is not there instead of creating it.
+        now: tells the time that passes while nobody reads.
     """
 
     def __init__(
@@ -103,9 +103,10 @@ class KafkaLog:
         config: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         must_exist: bool = False,
+        now: Clock = clock,
     ) -> None:
         self._topic = topic
-        self._url = (advertised_url or "").encode()
+        self._signatures = Signatures(topic, advertised_url)
         self._fencing = fencing
         self._timeouts = timeouts or Timeouts()
         self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
@@ -113,18 +114,19 @@ class KafkaLog:
             admin = AdminClient(self._client)  # refuses bad settings
         except KafkaException as error:
             raise LogError(f"the settings of the Kafka client cannot be used: {error.args[0].str()}") from None
-        if reason := why_unreachable(_addresses(bootstrap), min(_REACHED_S, self._timeouts.start)):
+        if reason := why_unreachable(broker_addresses(bootstrap), min(_REACHED_S, self._timeouts.start)):
             raise LogError(f"no broker can be reached: {reason}")
-        self._max_bytes = prepare_topic(admin, topic, self._timeouts.start, must_exist=must_exist)
+        found = prepare_topic(admin, topic, self._timeouts.start, must_exist=must_exist)
+        self._max_bytes = found.max_bytes
+        self._now, self._seen = now, Seen(topic, found.retention_s, now)
+        self._watch = TopicWatch(admin, found, self._seen, now)
         self._end = End(admin, self._client, topic)
         self._reader = Cursor(self._client, topic)
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
         self._pen: Pen | None = None
         self._pen_offset = START
         self._ending: _Ending | None = None
-        self._newest_noop: tuple[int, bytes] = (START, b"")
-        self._foreign, self._foreign_offset = 0, START
-        self._warned = -_WARN_EVERY_S
+        self._foreign = ForeignRecords(topic)
         self._closed = False
         if fencing is Fencing.NONE:
             _logger.warning(
@@ -136,21 +138,14 @@ class KafkaLog:
     def read(self, after: int) -> Iterator[Entry]:
         """Yield the records after an offset; see `Log.read`."""
         self._check_open()
-        deadline = self._by(self._timeouts.read)
-        end = self._end.beyond_read(after, deadline)
-        if after == START:
-            after = self._end.first(deadline) - 1
-        while messages := self._take(after, end):
-            for message in messages:
-                key = message.key()
-                entry = Entry(offset_of(message), message.timestamp()[1], key, message.value())
-                # A start reads hundreds of thousands: what few of them need is behind a comparison.
-                if key == _NOOP.key:
-                    self._note_holder(entry.offset, message)
-                if self._pen is not None:
-                    self._note_foreign(entry, message)
-                yield entry
-            after = offset_of(messages[-1])
+        try:
+            yield from self._read(after)
+        except LogReplaced:
+            raise
+        except LogCompacted:
+            # Another topic may be the reason, and then this one is not to be read again.
+            self._watch.confirm(self._by(self._timeouts.read), at_once=True)
+            raise
 
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
@@ -173,12 +168,11 @@ class KafkaLog:
         """Return the URL of the other node that took the pen last, as far as this one has read."""
         if self._fencing is Fencing.NONE:
             return None
-        _, url = self._newest_noop
-        return None if self._has_pen() or url in {b"", self._url} else url.decode()
+        return None if self._has_pen() else self._signatures.holder()
 
     def status(self) -> LogStatus:
         """Return whether this node has the pen, and what others wrote meanwhile."""
-        return LogStatus("kafka", holds_pen=self._has_pen(), foreign_records=self._foreign)
+        return LogStatus("kafka", holds_pen=self._has_pen(), foreign_records=self._foreign.count)
 
     def close(self) -> None:
         """Give up the connections; a second call does nothing."""
@@ -193,23 +187,50 @@ class KafkaLog:
 
     # --- reading
 
+    def _read(self, after: int) -> Iterator[Entry]:
+        began, deadline = self._now(), self._by(self._timeouts.read)
+        complete = self._seen.since(after)
+        last, end = after, self._end_beyond(after, deadline)
+        self._signatures.begin(end)
+        for entry in self._entries(self._end.first(deadline) - 1 if after == START else after, end):
+            last = entry.offset
+            yield entry
+        # What was read is worth something if it was still the same topic, and no tombstone can have gone meanwhile.
+        self._watch.confirm(self._by(self._timeouts.read))
+        self._seen.check(complete, after)
+        self._seen.note(last, began)
+
+    def _end_beyond(self, after: int, deadline: float) -> int:
+        """Return the end, which lies beyond what was read: else the log has lost records, or is another one."""
+        while True:
+            end = self._end.now(deadline)
+            if end > after:
+                return end
+            self._watch.confirm(deadline, at_once=True)
+            # A new leader may know for a moment less than the one before it had acknowledged.
+            if time.monotonic() > deadline:
+                raise LogCompacted(
+                    f"Topic {self._topic} ends at offset {end}, before {after}, up to which it was read: it has lost "
+                    "records; this node reads it from the start"
+                )
+            time.sleep(_RETRY_S)
+
+    def _entries(self, after: int, end: int) -> Iterator[Entry]:
+        while messages := self._take(after, end):
+            for message in messages:
+                key = message.key()
+                entry = Entry(offset_of(message), message.timestamp()[1], key, message.value())
+                # A start reads hundreds of thousands: what few of them need is behind a comparison.
+                if key == _NOOP.key:
+                    self._signatures.note(message)
+                if self._pen is not None and entry.offset > self._pen_offset:
+                    self._foreign.note(message)
+                yield entry
+            after = offset_of(messages[-1])
+
     def _take(self, after: int, end: int) -> list[Message]:
         with self._holding(self._read_lock, self._timeouts.read):
             return self._reader.take(after, end, self._timeouts.read)
-
-    def _note_holder(self, offset: int, message: Message) -> None:
-        """Remember who took the pen last, if the record says so."""
-        if offset > self._newest_noop[0]:
-            url = header(message, _URL_HEADER)
-            if url is not None:
-                self._newest_noop = (offset, url if _URL.fullmatch(url) else b"")
-
-    def _note_foreign(self, entry: Entry, message: Message) -> None:
-        """Count a record that came while this node has the pen, and is not of Strata's making."""
-        newest_known = max(self._pen_offset, self._foreign_offset)
-        if entry.offset > newest_known and header(message, APPEND_HEADER) is None:
-            self._foreign, self._foreign_offset = self._foreign + 1, entry.offset
-            self._tell_of_foreign(entry.offset, entry.key)
 
     def _last_before(self, end: int) -> int:
         # The reader knows it when it has just read to the end, as a writer does; otherwise it is searched for.
@@ -224,7 +245,7 @@ class KafkaLog:
         """Whether this node may write, as far as it knows: it has not read of another that took the pen later."""
         if self._pen is None or not self._pen.usable:
             return False
-        return not self._pen.transactional or self._newest_noop[0] <= self._pen_offset
+        return not self._pen.transactional or self._signatures.newest <= self._pen_offset
 
     def _take_pen(self) -> Pen:
         """Become the one who may write, and say so in the topic.
@@ -235,6 +256,7 @@ class KafkaLog:
         if self._pen is not None:
             self._pen.close()
         self._pen, self._ending = None, None
+        self._watch.confirm(self._by(self._timeouts.write), at_once=True)
         pen = Pen(
             self._client, self._topic, self._fencing, max_bytes=self._max_bytes, timeout_s=self._timeouts.take_pen
         )
@@ -250,7 +272,7 @@ class KafkaLog:
     def _sign(self, pen: Pen) -> None:
         deadline = self._by(self._timeouts.write)
         try:
-            (signed,) = pen.stage([_NOOP], _token(), deadline, {_URL_HEADER: self._url})
+            (signed,) = pen.stage([_NOOP], _token(), deadline, self._signatures.headers)
             pen.commit(deadline)
             end = self._end.once_beyond(signed.offset, deadline)
         except Fenced as error:
@@ -265,18 +287,19 @@ class KafkaLog:
     def _await_signature(self) -> None:
         """Let whoever has just taken the pen say so: taking it back at once would keep both from ever writing."""
         deadline = self._by(random.uniform(*_SIGNING_S))  # noqa: S311 - keeps two nodes out of step
-        after = max(self._newest_noop[0], self._pen_offset)
+        after = max(self._signatures.newest, self._pen_offset)
         with suppress(LogError):
             while self.holder() is None and time.monotonic() < deadline:
-                for entry in self.read(after):
+                for entry in self._entries(after, self._end.now(deadline)):
                     after = entry.offset
                 time.sleep(_SIGNING_POLL_S)
 
     def _append(self, pen: Pen, after: int, records: Sequence[Record]) -> Sequence[Entry]:
-        deadline = self._by(self._timeouts.write)
+        began, deadline = self._now(), self._by(self._timeouts.write)
         ending = self._known_ending(pen, after, deadline)
         if not ending.allows(after):
             raise Conflict
+        self._check_knowledge(after, deadline)
         # Until the append has succeeded, it is not known how the log ends.
         self._ending = None
         token = _token()
@@ -293,12 +316,21 @@ class KafkaLog:
             end = None
         else:
             end = self._end.once_beyond(placed[-1].offset, self._by(self._timeouts.write))
+        self._seen.note(placed[-1].offset, began)
         if end == placed[-1].offset + (_MARKED if pen.transactional else 1):
             self._ending = _Ending(placed[-1].offset, end)
         return [
             Entry(place.offset, place.timestamp, record.key, record.value)
             for place, record in zip(placed, records, strict=True)
         ]
+
+    def _check_knowledge(self, after: int, deadline: float) -> None:
+        """Refuse a writer that stood at the end too long ago: compaction may have dropped what it has not read."""
+        self._watch.confirm(deadline)
+        try:
+            self._seen.since(after)
+        except LogCompacted:
+            raise Conflict from None
 
     def _known_ending(self, pen: Pen, after: int, deadline: float) -> _Ending:
         """How the log ends: while this node has the pen it knows, unless the writer has read further."""
@@ -364,31 +396,6 @@ class KafkaLog:
     @staticmethod
     def _by(timeout_s: float) -> float:
         return time.monotonic() + timeout_s
-
-    def _tell_of_foreign(self, offset: int, key: bytes | None) -> None:
-        now = time.monotonic()
-        if now - self._warned < _WARN_EVERY_S:
-            return
-        self._warned = now
-        _logger.error(
-            "ANOTHER PRODUCT WRITES TO TOPIC %s (offset %d, key %.300r, %d records so far) while this node has the "
-            "right to write. It cannot be kept out, and may give the same schema id or version twice. Stop it, or make "
-            "it read-only",
-            self._topic,
-            offset,
-            key,
-            self._foreign,
-        )
-
-
-def _addresses(bootstrap: str) -> list[tuple[str, int]]:
-    """Split the list of brokers, each `HOST[:PORT]` or `[IPV6]:PORT`, perhaps with a protocol before it."""
-    found = []
-    for server in bootstrap.split(","):
-        name = server.strip().rpartition("://")[2]
-        host, _, port = name.rpartition(":")
-        found.append((host.strip("[]"), int(port)) if port.isdecimal() and host else (name.strip("[]"), _PORT))
-    return found
 
 
 def _token() -> bytes:

@@ -6,10 +6,11 @@ between them), another clean-up policy than compaction (records would expire).
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -22,7 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from storage.log import LogError
 
-__all__ = ["prepare_topic"]
+__all__ = ["Topic", "prepare_topic", "retention_of"]
 
 _logger = logging.getLogger(__name__)
 
@@ -31,10 +32,24 @@ _PAUSE_S = 0.05
 _ATTEMPT_S = 2.0
 _T = TypeVar("_T")
 _DEFAULT_LIMIT = 1_000_000
+_DEFAULT_RETENTION_MS = 86_400_000
+_LEAST_RETENTION_S, _SHORT_RETENTION_S = 1.0, 60.0
 
 
-def prepare_topic(admin: AdminClient, topic: str, timeout_s: float, *, must_exist: bool = False) -> int:
-    """Make sure that the topic is there and fit to hold the log; return how many bytes a record may have.
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic that is there: a topic of the same name that is created later has another id."""
+
+    name: str
+    topic_id: str
+    max_bytes: int
+    """How many bytes a record may have."""
+    retention_s: float
+    """How long compaction leaves a tombstone."""
+
+
+def prepare_topic(admin: AdminClient, topic: str, timeout_s: float, *, must_exist: bool = False) -> Topic:
+    """Make sure that the topic is there and fit to hold the log, and return what is to be known of it.
 
     A topic that is not there is created, or refused if it `must_exist`.
 
@@ -52,7 +67,19 @@ def prepare_topic(admin: AdminClient, topic: str, timeout_s: float, *, must_exis
     _check_partitions(topic, description, brokers)
     config = _config(admin, topic, deadline)
     _check_policy(topic, config)
-    return int(config.get("max.message.bytes", _DEFAULT_LIMIT))
+    retention_s = _retention(config)
+    _check_retention(topic, retention_s)
+    return Topic(topic, str(description.topic_id), int(config.get("max.message.bytes", _DEFAULT_LIMIT)), retention_s)
+
+
+def retention_of(admin: AdminClient, topic: str) -> float | None:
+    """Return how long compaction leaves a tombstone now, in seconds; None when Kafka does not say."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    try:
+        asked = admin.describe_configs([resource], request_timeout=_ATTEMPT_S)[resource]
+        return _retention({name: entry.value for name, entry in asked.result(_ATTEMPT_S + 1).items()})
+    except (KafkaException, FutureTimeoutError):
+        return None
 
 
 def _brokers(admin: AdminClient, timeout_s: float) -> int:
@@ -150,6 +177,21 @@ def _check_policy(topic: str, config: dict[str, str]) -> None:
             f"get old. Set it: kafka-configs.sh --bootstrap-server … --entity-type topics --entity-name {topic} "
             "--alter --add-config cleanup.policy=compact"
         )
+
+
+def _retention(config: Mapping[str, str]) -> float:
+    return int(config.get("delete.retention.ms", _DEFAULT_RETENTION_MS)) / 1000
+
+
+def _check_retention(topic: str, retention_s: float) -> None:
+    advice = (
+        f"Topic {topic} has delete.retention.ms={retention_s * 1000:.0f}: a node that is away for half of that time "
+        "reads the whole log again, since it may have missed deletions. A day (86400000) is usual"
+    )
+    if retention_s < _LEAST_RETENTION_S:
+        raise LogError(f"{advice}; at least {_LEAST_RETENTION_S * 1000:.0f} is needed")
+    if retention_s < _SHORT_RETENTION_S:
+        _logger.warning("%s", advice)
 
 
 def _answer(admin: AdminClient, ask: Callable[[float], "Future[_T]"], deadline: float) -> _T:

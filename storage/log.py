@@ -23,6 +23,7 @@ __all__ = [
     "LogError",
     "LogFull",
     "LogReadOnly",
+    "LogReplaced",
     "LogStatus",
     "LogTimeout",
     "Record",
@@ -65,6 +66,10 @@ class RecordTooLarge(LogError):
 
 class LogCompacted(LogError):
     """Records after the offset asked for have been dropped since they were last read: read again from the start."""
+
+
+class LogReplaced(LogCompacted):
+    """Another log stands under the name of the one that was read: read again from the start."""
 
 
 class Conflict(Exception):

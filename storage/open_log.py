@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from storage.fencing import Fencing
 from storage.log import Log, LogError
 from storage.memory_log import MemoryLog
+from storage.reopening_log import ReopeningLog
 
 __all__ = ["check_url", "not_opened", "open_log", "without_password"]
 
@@ -68,14 +69,19 @@ def _open(
 
     kafka = _KAFKA.fullmatch(url)
     assert kafka  # noqa: S101 - a URL with the scheme `kafka` has this form
-    return KafkaLog(
-        unquote(kafka["bootstrap"]),
-        kafka["topic"],
-        advertised_url=advertised_url,
-        fencing=fencing,
-        config=kafka_config,
-        must_exist=must_exist,
-    )
+    bootstrap, topic = unquote(kafka["bootstrap"]), kafka["topic"]
+
+    def opened(must_exist: bool) -> Log:
+        return KafkaLog(
+            bootstrap,
+            topic,
+            advertised_url=advertised_url,
+            fencing=fencing,
+            config=kafka_config,
+            must_exist=must_exist,
+        )
+
+    return ReopeningLog(opened, must_exist=must_exist)
 
 
 def check_url(url: str) -> None:

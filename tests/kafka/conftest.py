@@ -1,11 +1,13 @@
 """Nodes on fresh topics of the session's broker, and raw clients to look behind their backs."""
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from harness.kafka import KafkaBroker
 from storage.kafka_log import KafkaLog
@@ -20,11 +22,40 @@ class Topic:
         self.broker, self.bootstrap = broker, broker.bootstrap
         self.name = name or f"schemas-{uuid.uuid4().hex[:8]}"
         self._stack = stack
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
 
     def node(self, url: str | None = None, **options: object) -> KafkaLog:
         """One more node; its URL is what the others are told."""
         log = KafkaLog(self.bootstrap, self.name, advertised_url=url, **options)  # type: ignore[arg-type]
         return self._stack.enter_context(closing(log))
+
+    def create(self, partitions: int = 1, **config: str) -> None:
+        """Create the topic with settings of its own; wait while one of the same name is being deleted."""
+        settings = {"cleanup.policy": "compact"} | {name.replace("_", "."): value for name, value in config.items()}
+        new = NewTopic(self.name, num_partitions=partitions, replication_factor=1, config=settings)
+        deadline = time.monotonic() + _POLL_S
+        while (problem := self.admin.create_topics([new])[self.name].exception(_POLL_S)) is not None:
+            assert isinstance(problem, KafkaException)
+            if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
+                raise problem
+            time.sleep(0.05)
+
+    def delete(self) -> None:
+        """Delete the topic."""
+        self.admin.delete_topics([self.name])[self.name].result(_POLL_S)
+
+    def alter(self, name: str, value: str) -> None:
+        """Change one setting of the topic."""
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, self.name, incremental_configs=[entry])
+        self.admin.incremental_alter_configs([resource])[resource].result(_POLL_S)
+
+    def delete_records_before(self, offset: int) -> None:
+        """Move the topic's start; a broker allows that only for a topic that is not compacted."""
+        self.alter("cleanup.policy", "delete")
+        partition = TopicPartition(self.name, 0, offset)
+        self.admin.delete_records([partition])[partition].result(_POLL_S)
+        self.alter("cleanup.policy", "compact")
 
     def write_plainly(self, key: bytes | None, value: bytes | None, **headers: bytes) -> None:
         """Write a record as another product would: no transaction, no pen."""

@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from storage.fencing import Fencing
 from storage.kafka_log import KafkaLog, Timeouts
 from storage.kafka_pen import Fenced, Pen
+from storage.kafka_writers import Signatures
 from storage.log import START, Conflict, Entry, LogError, LogTimeout, Record, RecordTooLarge
 
 if TYPE_CHECKING:
@@ -82,6 +83,64 @@ def test_a_restarted_holder_is_not_sent_to_itself(topic: "Topic") -> None:
     again = topic.node("http://one:8081")
     _end(again)
     assert again.holder() is None
+
+
+def test_two_nodes_under_one_url(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
+    """Each says that another node has its URL, once, and writes itself: nothing is forwarded in a circle."""
+    one, two = topic.node("http://same:8081"), topic.node("http://same:8081")
+    one.append(_end(one), [_record("1")])
+    two.append(_end(two), [_record("2")])
+    assert "under this node's URL" not in caplog.text
+    for number in range(3, 7):
+        node = (one, two)[number % 2]
+        node.append(_end(node), [_record(str(number))])
+    assert (one.holder(), two.holder()) == (None, None)
+    assert caplog.text.count("Another node writes to topic") == 2
+    assert "http://same:8081" in caplog.text
+    assert "--advertised-url" in caplog.text
+    assert _keys(one) == _keys(two) == [b"1", b"2", b"3", b"4", b"5", b"6"]
+
+
+def test_a_restarted_node_is_not_its_own_namesake(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
+    """What a node signed before it was restarted is no reason for a warning."""
+    for name in "abc":
+        node = topic.node("http://one:8081")
+        node.append(_end(node), [_record(name)])
+        assert _end(node) > 0
+        node.close()
+    assert "under this node's URL" not in caplog.text
+
+
+class _Signed:
+    """A signature as a reader gets it; its headers may take a while to come."""
+
+    def __init__(self, offset: int, url: bytes, come: threading.Event) -> None:
+        self._offset, self._url, self._come = offset, url, come
+        self.asked = threading.Event()
+
+    def offset(self) -> int:
+        """Where it is."""
+        return self._offset
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """Who signed."""
+        self.asked.set()
+        assert self._come.wait(_WAIT_S)
+        return [("strata-url", self._url)]
+
+
+def test_an_older_signature_does_not_win_a_race() -> None:
+    """Of two threads that read on, the one that is behind does not take back what the other one has learned."""
+    signatures, later, now = Signatures("t", "http://me:8081"), threading.Event(), threading.Event()
+    now.set()
+    older, newer = _Signed(5, b"http://older:8081", later), _Signed(9, b"http://newer:8081", now)
+    with ThreadPoolExecutor(1) as pool:
+        noting = pool.submit(signatures.note, older)  # type: ignore[arg-type]
+        assert older.asked.wait(_WAIT_S)
+        signatures.note(newer)  # type: ignore[arg-type]
+        later.set()
+        noting.result(_WAIT_S)
+    assert (signatures.newest, signatures.holder()) == (9, "http://newer:8081")
 
 
 @pytest.mark.parametrize("url", [b"", b"javascript:alert(1)", b"http://", b"http://a b/", b"\xff\xfe"])

@@ -160,7 +160,7 @@ def test_an_append_after_a_marker(topic: "Topic") -> None:
 
 
 def test_a_log_that_lost_records_is_an_error(topic: "Topic") -> None:
-    """A topic that was created anew under a running node is not taken for an empty one."""
+    """A topic that was deleted under a running node is not taken for an empty one."""
     node = topic.node(timeouts=Timeouts(read=2.0))
     last = node.append(START, [Record(str(i).encode(), b"v") for i in range(5)])[-1].offset
     admin = AdminClient({"bootstrap.servers": topic.bootstrap})

@@ -1,0 +1,83 @@
+"""A log that is opened again when another one has taken its place, such as a topic that was deleted and created again.
+
+Offsets go on growing: those of the k-th log begin at k times `_SPAN`. So an offset tells of which log it is, and
+nobody can read on, or append, from where another log ended.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from storage.log import START, Conflict, Entry, Log, LogReplaced, LogStatus, Record
+
+__all__ = ["ReopeningLog"]
+
+_SPAN = 1 << 48
+
+
+class ReopeningLog:
+    """The log that `opened` opens; its argument says whether the log must exist."""
+
+    def __init__(self, opened: Callable[[bool], Log], *, must_exist: bool) -> None:
+        self._opened = opened
+        self._lock = threading.Lock()
+        self._current = (opened(must_exist), 0)
+        self._replaced = False
+
+    def read(self, after: int) -> Iterator[Entry]:
+        """Yield the records after an offset; see `Log.read`."""
+        if after == START:
+            self._reopen_if_replaced()
+        log, base = self._current
+        if START < after < base:
+            raise LogReplaced("the log was replaced by another one; it is read from the start")
+        try:
+            entries = log.read(after if after == START else after - base)
+            yield from entries if base == 0 else (entry._replace(offset=base + entry.offset) for entry in entries)
+        except LogReplaced:
+            self._note_replaced(log)
+            raise
+
+    def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
+        """Append all records or none; see `Log.append`."""
+        log, base = self._current
+        if START < after < base:
+            raise Conflict
+        try:
+            written = log.append(after if after == START else after - base, records)
+        except LogReplaced as error:
+            self._note_replaced(log)
+            raise Conflict from error
+        return written if base == 0 else [entry._replace(offset=base + entry.offset) for entry in written]
+
+    def end(self) -> int:
+        """Return the offset of the last record."""
+        log, base = self._current
+        end = log.end()
+        return end if end == START else base + end
+
+    def holder(self) -> str | None:
+        """Return the URL of the other node that holds the right to write; see `Log.holder`."""
+        return self._current[0].holder()
+
+    def status(self) -> LogStatus:
+        """Return what the log knows of itself."""
+        return self._current[0].status()
+
+    def close(self) -> None:
+        """Give up the connections."""
+        with self._lock:
+            self._current[0].close()
+
+    def _note_replaced(self, log: Log) -> None:
+        with self._lock:
+            self._replaced = self._replaced or log is self._current[0]
+
+    def _reopen_if_replaced(self) -> None:
+        with self._lock:
+            if not self._replaced:
+                return
+            old, base = self._current
+            # Created again here, it would be empty: that is for those to do who deleted it.
+            self._current, self._replaced = (self._opened(True), base + _SPAN), False
+        # It may have to wait for a call that is under way.
+        threading.Thread(target=old.close, daemon=True).start()

@@ -1,0 +1,284 @@
+"""A node that was away: deletions that compaction has dropped meanwhile, records deleted, and another topic instead."""
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from registry.writer import Decision, Writer
+from storage.kafka_log import KafkaLog
+from storage.kafka_watch import Moment, Seen
+from storage.log import START, Conflict, Log, LogCompacted, LogError, LogReplaced, Record
+from storage.open_log import open_log
+from storage.record_json import encode
+from storage.records import ModeKey
+
+if TYPE_CHECKING:
+    from tests.kafka.conftest import Topic
+
+_WAIT_S = 60
+_DAY_S = 86_400.0
+
+
+class Clock:
+    """Two clocks that run when they are told to."""
+
+    def __init__(self) -> None:
+        self.running = self.wall = 1_000_000.0
+
+    def __call__(self) -> Moment:
+        """Return the time now."""
+        return Moment(self.running, self.wall)
+
+
+def _record(key: str, value: bytes | None = b"v") -> Record:
+    return Record(key.encode(), value)
+
+
+def _keys(log: KafkaLog) -> dict[bytes | None, bytes | None]:
+    """What the log adds up to."""
+    found = {entry.key: entry.value for entry in log.read(START) if b"NOOP" not in (entry.key or b"")}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _end(log: KafkaLog) -> int:
+    return max((entry.offset for entry in log.read(START)), default=START)
+
+
+# --- what is remembered
+
+
+def _seen(now: Clock) -> Seen:
+    return Seen("t", _DAY_S, now)
+
+
+# name, what happens, the offset from which a reader reads on, whether it may
+ABSENCES = [
+    ("at once", [("read", 10)], 10, True),
+    ("from the start at any time", [("wait", 10 * _DAY_S)], START, True),
+    ("after less than half the retention", [("read", 10), ("wait", 0.4 * _DAY_S)], 10, True),
+    ("after more", [("read", 10), ("wait", 0.6 * _DAY_S)], 10, False),
+    ("beyond what was read", [("read", 10), ("wait", 0.1 * _DAY_S)], 12, True),
+    ("another reader went on", [("read", 10), ("wait", 0.4 * _DAY_S), ("read", 20), ("wait", 0.2 * _DAY_S)], 10, False),
+    ("another reader has read again", [("read", 10), ("wait", _DAY_S), ("read", 10)], 10, True),
+    ("many short pauses", [("read", 10), ("wait", 0.3 * _DAY_S)] * 20, 10, True),
+    ("many reads, then a pause", [("read", 10), ("wait", 0.01)] * 50 + [("wait", 0.6 * _DAY_S)], 10, False),
+]
+
+
+@pytest.mark.parametrize(("events", "after", "expected"), [row[1:] for row in ABSENCES], ids=[r[0] for r in ABSENCES])
+@pytest.mark.parametrize("runs", ["running", "wall"])
+def test_how_long_a_reader_may_be_away(events: list[tuple[str, float]], after: int, expected: bool, runs: str) -> None:
+    """Whichever clock shows that it was too long, the reader is sent to the start."""
+    now = Clock()
+    seen = _seen(now)
+    for what, amount in events:
+        if what == "wait":
+            setattr(now, runs, getattr(now, runs) + amount)
+        else:
+            seen.note(int(amount), now())
+    if expected:
+        assert now().since(seen.since(after)) <= _DAY_S / 2
+    else:
+        with pytest.raises(LogCompacted, match=r"delete\.retention\.ms"):
+            seen.since(after)
+
+
+def test_a_clock_that_is_set_back_hides_nothing() -> None:
+    """The wall clock may jump back: the other one still says how long it was."""
+    now = Clock()
+    seen = _seen(now)
+    seen.note(10, now())
+    now.wall, now.running = now.wall - _DAY_S, now.running + 0.6 * _DAY_S
+    with pytest.raises(LogCompacted):
+        seen.since(10)
+
+
+# --- on a broker
+
+
+@pytest.mark.kafka
+def test_a_node_that_missed_a_dropped_tombstone(topic: "Topic") -> None:
+    """Compaction drops a tombstone that a node has not read: the node may neither read on nor append, and replays."""
+    topic.create(segment_ms="100", min_cleanable_dirty_ratio="0.001", delete_retention_ms="1000")
+    writer, away = topic.node(), topic.node()
+    writer.append(START, [_record("kept"), _record("deleted")])
+    last = _end(away)
+    end = writer.append(_end(writer), [_record("deleted", None)])[-1].offset
+    deadline = time.monotonic() + _WAIT_S
+    while b"deleted" in topic.keys_in_the_topic() and time.monotonic() < deadline:
+        end = writer.append(_end(writer), [_record("kept")])[-1].offset
+        time.sleep(0.3)
+    assert b"deleted" not in topic.keys_in_the_topic()
+    with pytest.raises(LogCompacted, match="may have missed deletions"):
+        list(away.read(last))
+    with pytest.raises(Conflict):
+        away.append(end, [_record("late")])
+    assert _keys(away) == {b"kept": b"v"}
+    away.append(_end(away), [_record("late")])
+    assert _keys(writer) == {b"kept": b"v", b"late": b"v"}
+
+
+@pytest.mark.kafka
+def test_a_machine_that_slept(topic: "Topic") -> None:
+    """A holder of the pen that slept for longer than the retention reads again before it appends."""
+    now = Clock()
+    node = topic.node(now=now)
+    last = node.append(START, [_record("a")])[-1].offset
+    now.running += 0.4 * _DAY_S
+    assert list(node.read(last)) == []
+    now.running += 0.4 * _DAY_S
+    last = node.append(last, [_record("b")])[-1].offset
+    now.running += 0.6 * _DAY_S
+    with pytest.raises(Conflict):
+        node.append(last, [_record("c")])
+    with pytest.raises(LogCompacted):
+        list(node.read(last))
+    assert _keys(node) == {b"a": b"v", b"b": b"v"}
+    node.append(last, [_record("c")])
+    assert _keys(node) == {b"a": b"v", b"b": b"v", b"c": b"v"}
+
+
+@pytest.mark.kafka
+def test_a_read_that_takes_too_long(topic: "Topic") -> None:
+    """A replay during which the retention passes may have missed deletions as well."""
+    now = Clock()
+    node = topic.node(now=now)
+    node.append(START, [_record("a"), _record("b")])
+    entries = node.read(START)
+    next(entries)
+    now.running += _DAY_S
+    with pytest.raises(LogCompacted):
+        list(entries)
+
+
+@pytest.mark.kafka
+def test_a_retention_that_is_lowered_while_a_node_runs(topic: "Topic") -> None:
+    """What counts is the topic's setting now, not that at the start."""
+    now = Clock()
+    node = topic.node(now=now)
+    last = node.append(START, [_record("a")])[-1].offset
+    topic.alter("delete.retention.ms", "60000")
+    now.running += 100
+    with pytest.raises(LogCompacted):
+        list(node.read(last))
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("retention", ["0", "999"])
+def test_a_topic_that_drops_tombstones_at_once_is_refused(topic: "Topic", retention: str) -> None:
+    """Nobody could read such a topic in time: the error names the setting."""
+    topic.create(delete_retention_ms=retention)
+    with pytest.raises(LogError, match=rf"delete\.retention\.ms={retention}: .*at least 1000"):
+        topic.node()
+
+
+@pytest.mark.kafka
+def test_records_deleted_before_they_were_read(topic: "Topic") -> None:
+    """The topic's start has moved past a node's offset: it may neither read on nor append, and replays."""
+    writer, away = topic.node(), topic.node()
+    last = writer.append(START, [_record("a")])[-1].offset
+    end = writer.append(last, [_record("b"), _record("c")])[-1].offset
+    topic.delete_records_before(end + 2)
+    with pytest.raises(Conflict):
+        away.append(last, [_record("late")])
+    with pytest.raises(LogCompacted):
+        list(away.read(last))
+    assert _keys(away) == {}
+    away.append(_end(away), [_record("late")])
+    assert _keys(writer) == {b"late": b"v"}
+
+
+# --- another topic of the same name
+
+# name, how many records the other topic gets
+OTHERS = [("no", 0), ("fewer", 2), ("as many", 12), ("more", 40)]
+
+
+def _replace(topic: "Topic", count: int) -> None:
+    topic.delete()
+    topic.create()
+    for i in range(count):
+        topic.write_plainly(f"other {i}".encode(), b"v")
+    time.sleep(0.6)  # a node asks for the topic's id at most twice a second
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("count", [row[1] for row in OTHERS], ids=[row[0] for row in OTHERS])
+def test_a_topic_that_was_created_again_is_not_read_on(topic: "Topic", count: int) -> None:
+    """However far another topic of the name has grown, a node neither reads on in it nor appends to it."""
+    node, holder = topic.node(), topic.node()
+    last = holder.append(START, [_record(str(i)) for i in range(8)])[-1].offset
+    assert len(_keys(node)) == 8
+    _replace(topic, count)
+    with pytest.raises(LogReplaced, match="created again"):
+        list(node.read(last))
+    for log in (node, holder):
+        with pytest.raises((LogReplaced, Conflict)):
+            log.append(last, [_record("late")])
+    assert b"late" not in topic.keys_in_the_topic()
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("count", [row[1] for row in OTHERS], ids=[row[0] for row in OTHERS])
+async def test_a_node_goes_on_with_the_topic_that_was_created_again(topic: "Topic", count: int) -> None:
+    """The State becomes that of the new topic, writes go to it, and answers from before are not kept."""
+    with closing(open_log(f"kafka://{topic.bootstrap}/{topic.name}")) as log:
+        writer = Writer(log)
+        for subject in ("a", "b", "c"):
+            await writer.write(lambda _state, subject=subject: Decision(None, [encode(ModeKey(subject), "READONLY")]))
+        before = writer.state
+        _replace(topic, count)
+        assert {} == dict((await writer.catch_up()).modes)
+        assert before.removals != writer.state.removals
+        await writer.write(
+            lambda state: Decision(None, [encode(ModeKey("new"), "READONLY")] if not state.modes else [])
+        )
+        assert {"new": "READONLY"} == dict(writer.state.modes)
+        assert {"new": "READONLY"} == dict((await writer.catch_up()).modes)
+    with closing(open_log(f"kafka://{topic.bootstrap}/{topic.name}")) as log:
+        fresh = Writer(log)
+        fresh.replay()
+        assert {"new": "READONLY"} == dict(fresh.state.modes)
+
+
+@pytest.mark.kafka
+async def test_a_write_does_not_land_in_the_topic_that_was_created_again(topic: "Topic") -> None:
+    """A write that was decided on the old topic is decided again on the new one."""
+    with closing(open_log(f"kafka://{topic.bootstrap}/{topic.name}")) as log:
+        writer = Writer(log)
+        await writer.write(lambda _state: Decision(None, [encode(ModeKey("a"), "READONLY")]))
+        _replace(topic, 20)
+        seen = await writer.write(lambda state: Decision(set(state.modes), [encode(ModeKey("b"), "READONLY")]))
+        assert set() == seen
+        assert {"b": "READONLY"} == dict(writer.state.modes)
+
+
+def _until_it(does: str, log: Log, after: int) -> None:
+    """Read until that fails, or until it works: the broker takes a moment to forget a topic, or to know it."""
+    deadline = time.monotonic() + _WAIT_S
+    while time.monotonic() < deadline:
+        try:
+            list(log.read(after))
+        except LogError:
+            if does == "fail":
+                return
+        else:
+            if does == "work":
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"reading does not {does}")
+
+
+@pytest.mark.kafka
+def test_a_topic_that_is_gone_is_not_created_by_a_node(topic: "Topic") -> None:
+    """While there is no topic a running node fails, and goes on when somebody has created it again."""
+    with closing(open_log(f"kafka://{topic.bootstrap}/{topic.name}")) as log:
+        last = log.append(START, [_record("a")])[-1].offset
+        topic.delete()
+        _until_it("fail", log, last)
+        topic.create()
+        _until_it("work", log, START)
+        assert [entry.key for entry in log.append(START, [_record("b")])] == [b"b"]
+        assert log.end() > last
