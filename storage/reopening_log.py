@@ -55,6 +55,10 @@ class ReopeningLog:
         end = log.end()
         return end if end == START else base + end
 
+    def check_writable(self) -> None:
+        """Look whether the log takes writes; see `Log.check_writable`."""
+        self._current[0].check_writable()
+
     def holder(self) -> str | None:
         """Return the URL of the other node that holds the right to write; see `Log.holder`."""
         return self._current[0].holder()
