@@ -8,9 +8,11 @@ before it.
 
 import asyncio
 import re
-from collections.abc import Callable
+import struct
 from dataclasses import dataclass
+from fcntl import ioctl
 from http import HTTPStatus
+from termios import TIOCOUTQ
 from typing import Any
 
 import httptools
@@ -52,7 +54,8 @@ class HttpProtocol(HttpToolsProtocol):
         # Bytes of the last chunk, of the chunk in which the head (or the last piece of body) came, and of all since.
         self._chunk = self._first = self._received = 0
         self._plain_head = b""
-        self._is_surplus = self._lingers = False
+        self._is_surplus = self._is_deaf = False  # deaf: what comes in is dropped
+        self._unread = 0
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
 
@@ -75,7 +78,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came in; refuse what is malformed or too large."""
-        if self._lingers:
+        if self._is_deaf:
             return
         self._unset_keepalive_if_required()
         if self._is_surplus:
@@ -145,7 +148,8 @@ class HttpProtocol(HttpToolsProtocol):
             if method == b"CONNECT":
                 self._stop(405, "this is no proxy")
             headers = b"".join(b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade")
-            self._plain_head = b"%b %b HTTP/1.1\r\n%b\r\n" % (method, self.url, headers)
+            version = self.parser.get_http_version().encode()
+            self._plain_head = b"%b %b HTTP/%b\r\n%b\r\n" % (method, self.url, version, headers)
             return
         super().on_headers_complete()
         self._in_head = False
@@ -192,6 +196,7 @@ class HttpProtocol(HttpToolsProtocol):
         cycle, in_body = self.cycle, self._is_open and not self._in_head
         if cycle is not None and not in_body and not cycle.response_complete:
             cycle.keep_alive = False
+            self._is_deaf = True
             return
         if cycle is not None and in_body:
             cycle.disconnected = True
@@ -203,29 +208,38 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _linger(self) -> None:
         """Read on for a moment and drop it: closing on unread data would take the answer away from the client."""
-        self._lingers = True
+        self._is_deaf = True
         if self.cycle is not None:
             self.cycle.message_event.set()
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self._restart(min(self._limits.seconds, _LINGER_S), self.transport.abort)
-
-    def _restart(self, seconds: float, then: Callable[[], None]) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self.loop.call_later(seconds, then)
+        self._timer = self.loop.call_later(min(self._limits.seconds, _LINGER_S), self.transport.abort)
 
     def _close(self) -> None:
-        """Close; give up on an answer that the client does not read."""
+        """Close once the client has read its answer."""
         self.transport.close()
-        if self.transport.get_write_buffer_size():
-            self._restart(self._limits.seconds, self.transport.abort)
+        if self._write_timer is None:
+            self._watch_reader()
+
+    def _watch_reader(self) -> None:
+        """Cut off a client that has read nothing of its answer since the last look."""
+        self._write_timer = None
+        if not self.transport.get_write_buffer_size():
+            return
+        unread = self.transport.get_write_buffer_size() + _queued(self.transport)
+        if unread == self._unread:
+            self.transport.abort()
+        else:
+            self._unread = unread
+            self._write_timer = self.loop.call_later(self._limits.seconds, self._watch_reader)
 
     def on_response_complete(self) -> None:
         """Start the next request that waits, or the keep-alive timer."""
         super().on_response_complete()
-        if not self.cycle.keep_alive and self.transport.is_closing():
+        if self.transport.is_closing():
             self._close()
 
     def timeout_keep_alive_handler(self) -> None:
@@ -233,16 +247,26 @@ class HttpProtocol(HttpToolsProtocol):
         self._close()
 
     def pause_writing(self) -> None:
-        """Wait for the client to read, for so long."""
+        """Wait for the client to read."""
         super().pause_writing()
-        self._write_timer = self.loop.call_later(self._limits.seconds, self.transport.abort)
+        self._watch_reader()
 
     def resume_writing(self) -> None:
         """Go on writing."""
         super().resume_writing()
+        self._unread = 0
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
+
+
+def _queued(transport: asyncio.Transport) -> int:
+    """Return how many bytes the system has taken and the client has not acknowledged, 0 where that is not known."""
+    try:
+        (count,) = struct.unpack("i", ioctl(transport.get_extra_info("socket").fileno(), TIOCOUTQ, bytes(4)))
+    except OSError:
+        return 0
+    return int(count)
 
 
 def _reason(error: httptools.HttpParserError, data: bytes) -> tuple[int, str]:
