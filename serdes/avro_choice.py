@@ -27,6 +27,7 @@ Explain = Callable[[Node, Any], EncodeError | None]
 """Says why a value does not fit a type, with the path inside the value."""
 
 _DEEPEST_LOOK = 20
+_IN_BRANCH = "(in the branch"
 _BYTES = (bytes, bytearray, memoryview)
 _INT, _LONG = 2**31, 2**63
 
@@ -92,7 +93,8 @@ def _misfit(union: Union, names: Mapping[str, int], value: Any, explain: Explain
     error = explain(branch, value) if explain is not None and likeness else None
     if error is None:
         return expected(_listed(union), value)
-    return EncodeError(f"{error.detail} (in the branch {describe(branch)} of the union)", path=error.path)
+    where = "" if _IN_BRANCH in error.detail else f" {_IN_BRANCH} {describe(branch)} of the union)"
+    return EncodeError(f"{error.detail}{where}", path=error.path)
 
 
 def _stated(union: Union, value: Any) -> str | None:
@@ -175,17 +177,23 @@ def _fit_record(record: Record, value: Mapping[str, Any], depth: int) -> int:
 
 
 def _fit_logical(node: Primitive | Fixed, value: Any) -> int:
+    """How well a value fits a logical type; one of its Python type that cannot be stored fits better than nothing.
+
+    So it is refused with the reason, and not written as another type.
+    """
     wanted = _LOGICAL_TYPES.get(node.logical.name) if node.logical is not None else None
     if wanted is None or not isinstance(value, (wanted, str)):
         return _NO
     lower = lowering(node.logical, node.size if isinstance(node, Fixed) else None)
     try:
-        stored = value if lower is None else lower(value)
+        is_stored = lower is not None and lower(value) is not value
     except (EncodeError, ArithmeticError, ValueError):
-        return _NO
-    if stored is value:
-        return _NO
-    return _ROUNDED if isinstance(value, str) else _EXACT
+        is_stored = False
+    if isinstance(value, str):
+        return _ROUNDED if is_stored else _NO
+    if not is_stored:
+        return _ROUNDED if wanted is date and isinstance(value, datetime) else _WIDER
+    return _EXACT
 
 
 def _fit_primitive(kind: Kind, value: Any) -> int:

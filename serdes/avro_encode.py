@@ -18,7 +18,7 @@ from typing import Any
 from serdes.avro_choice import chooser, takes_null
 from serdes.avro_raw import NAMES, lack, lowering
 from serdes.avro_schema import MISSING, Array, Enum, Field, Fixed, Kind, Map, Node, Primitive, Record, Union, node_of
-from serdes.avro_text import Explain, Listing, Part, SourceWriter, compile_listing, place
+from serdes.avro_text import Explain, Listing, Part, SourceWriter, compile_listing, place, shorten
 from serdes.avro_values import Shape, default_value
 from serdes.errors import EncodeError, SchemaError, index_part, join_path, key_part, unknown_symbol
 
@@ -45,13 +45,16 @@ def compile_encoder(schema: str | Node, *, drop_unknown: bool = False) -> Encode
         SchemaError: the schema text cannot be used.
     """
     try:
-        node = node_of(schema)
-        writer = _EncoderWriter(drop_unknown=drop_unknown)
-        writer.write(node)
-        listing = writer.listing
+        return _compiled(node_of(schema), {}, drop_unknown=drop_unknown)
     except RecursionError:
         raise SchemaError("the types of the schema are nested too deeply") from None
-    return _guarded(compile_listing(listing, "avro encoder", NAMES), listing)
+
+
+def _compiled(node: Node, branches: dict[int, Encoder], *, drop_unknown: bool) -> Encoder:
+    """The encoder of a type; `branches` keeps those of branches that were tried to explain an error."""
+    writer = _EncoderWriter(branches, drop_unknown=drop_unknown)
+    writer.write(node)
+    return _guarded(compile_listing(writer.listing, "avro encoder", NAMES), writer.listing)
 
 
 def _guarded(namespace: dict[str, Any], listing: Listing) -> Encoder:
@@ -75,7 +78,7 @@ def _located(error: Exception, namespace: Mapping[str, Any], listing: Listing) -
         explain = listing.explain.get(frame.f_lineno)
         error = error if explain is None else explain(frame.f_locals)
     if isinstance(error, EncodeError):
-        return EncodeError(error.detail, path=join_path(path, error.path))
+        return EncodeError(error.detail, path=shorten(join_path(path, error.path)))
     return EncodeError(_explain(error), path=path)
 
 
@@ -93,8 +96,9 @@ def _explain(error: Exception) -> str:
 class _EncoderWriter(SourceWriter):
     """Writes `encode(value)` and a function for each record that is used in several places."""
 
-    def __init__(self, *, drop_unknown: bool) -> None:
+    def __init__(self, branches: dict[int, Encoder], *, drop_unknown: bool) -> None:
         super().__init__()
+        self._branches = branches
         self._drop_unknown = drop_unknown
         self._functions: dict[int, str] = {}
         self._pending: list[Node] = []
@@ -230,11 +234,11 @@ class _EncoderWriter(SourceWriter):
 
     def _chooser(self, union: Union) -> Callable[[Any], tuple[int, Any]]:
         """What chooses a branch; a branch that nearly fits is tried, to say what is wrong."""
-        encoders: dict[int, Encoder] = {}
+        encoders, drop_unknown = self._branches, self._drop_unknown
 
         def explain(branch: Node, value: Any) -> EncodeError | None:
             if id(branch) not in encoders:
-                encoders[id(branch)] = compile_encoder(branch, drop_unknown=self._drop_unknown)
+                encoders[id(branch)] = _compiled(branch, encoders, drop_unknown=drop_unknown)
             try:
                 encoders[id(branch)](value)
             except EncodeError as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Explain", "Listing", "Part", "SourceWriter", "compile_listing", "place"]
+__all__ = ["Explain", "Listing", "Part", "SourceWriter", "compile_listing", "place", "shorten"]
 
 Part = str | Callable[[Mapping[str, Any]], str]
 """A piece of a path: as it is, or told by the local variables of the frame that failed."""
@@ -126,9 +126,10 @@ def place(
             known = frame.f_locals
             parts += [part if isinstance(part, str) else part(known) for part in paths.get(traceback.tb_lineno, ())]
         traceback = traceback.tb_next
-    return _shorten("".join(parts).lstrip(".")), innermost
+    return shorten("".join(parts).lstrip(".")), innermost
 
 
-def _shorten(path: str) -> str:
+def shorten(path: str) -> str:
+    """Leave out the middle of a long path."""
     half = _LONGEST_PATH // 2
     return path if len(path) <= _LONGEST_PATH else f"{path[:half]}…{path[-half:]}"

@@ -64,6 +64,22 @@ STOP = {
     "fields": [{"name": "city", "type": "string"}, {"name": "hours", "type": "int"}],
 }
 UNION = ["null", "int", LEG, STOP]
+NEST = '{"type": "record", "name": "N", "fields": [{"name": "v", "type": ["int", "string", "N"]}]}'
+
+
+def logical(kind, name, **more):
+    """A schema with a logical type."""
+    return {"type": kind, "logicalType": name, **more}
+
+
+ZONED, NAIVE = datetime(2024, 3, 1, 12, 0, 0, 5000, UTC), datetime(2024, 3, 1, 12, 0, 0, 5000)  # noqa: DTZ001
+DATE, MILLIS, MICROS = logical("int", "date"), logical("long", "timestamp-millis"), logical("long", "timestamp-micros")
+LOCAL, CLOCK = logical("long", "local-timestamp-millis"), logical("int", "time-millis")
+MONEY = logical("bytes", "decimal", precision=4, scale=2)
+UUID = logical("string", "uuid")
+ADD_ZONE = "expected a datetime with a time zone, got one without; add it, such as by value.replace(tzinfo=UTC)"
+NO_ZONE = "expected a datetime without a time zone, got one with a time zone"
+TOO_FINE = "expected a time in whole milliseconds, got a finer one; round it first"
 
 
 def around(schema):
@@ -189,24 +205,53 @@ def test_avro_values(schema, value, detail, path):
     assert (detail, path) == (caught.value.detail, caught.value.path)
 
 
+TIMES = ["null", DATE, MILLIS, LOCAL, "double", "string"]
+BRANCHES = [
+    ("fine datetime", TIMES, ZONED.replace(microsecond=1), TOO_FINE),
+    (
+        "fine decimal",
+        [MONEY, "double"],
+        Decimal("1.555"),
+        "expected a decimal with at most 2 digits after the point, got 3",
+    ),
+    ("datetime for a date", ["null", DATE, "string"], ZONED, "expected a date, got datetime"),
+    ("naive datetime", [DATE, MILLIS, "string"], NAIVE, ADD_ZONE),
+    (
+        "deep in a union in itself",
+        json.loads(NEST),
+        {"v": {"v": {"v": 1.5}}},
+        "expected int, string or record N, got float (in the branch record N of the union)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("union", "value", "detail"), [row[1:] for row in BRANCHES], ids=[row[0] for row in BRANCHES])
+def test_values_meant_for_a_branch(union, value, detail):
+    """A value of a Python type that one branch is for goes nowhere else."""
+    with pytest.raises(EncodeError) as caught:
+        compile_encoder(json.dumps(union))(value)
+
+    assert detail == caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("value", "position"),
+    [
+        pytest.param(ZONED, 2, id="aware"),
+        pytest.param(NAIVE, 3, id="naive"),
+        pytest.param(date(2024, 3, 1), 1, id="date"),
+        pytest.param("2024-03-01", 5, id="text"),
+    ],
+)
+def test_branches_for_times(value, position):
+    """The time zone decides between timestamps; a text is a string where there is one."""
+    assert 2 * position == compile_encoder(json.dumps(TIMES))(value)[0]
+
+
 def test_a_member_of_a_text_enum_is_its_text():
     """It is a string, whatever its name."""
     assert b"\x02" == compile_encoder(json.dumps(ENUM))(Colour.RED)
 
-
-def logical(kind, name, **more):
-    """A schema with a logical type."""
-    return {"type": kind, "logicalType": name, **more}
-
-
-ZONED, NAIVE = datetime(2024, 3, 1, 12, 0, 0, 5000, UTC), datetime(2024, 3, 1, 12, 0, 0, 5000)  # noqa: DTZ001
-DATE, MILLIS, MICROS = logical("int", "date"), logical("long", "timestamp-millis"), logical("long", "timestamp-micros")
-LOCAL, CLOCK = logical("long", "local-timestamp-millis"), logical("int", "time-millis")
-MONEY = logical("bytes", "decimal", precision=4, scale=2)
-UUID = logical("string", "uuid")
-ADD_ZONE = "expected a datetime with a time zone, got one without; add it, such as by value.replace(tzinfo=UTC)"
-NO_ZONE = "expected a datetime without a time zone, got one with a time zone"
-TOO_FINE = "expected a time in whole milliseconds, got a finer one; round it first"
 
 BENDING = [
     ("aware datetime", MILLIS, ZONED, 1709294400005),
