@@ -135,7 +135,10 @@ class Settings(BaseSettings):
     max_headers: int = Field(100, gt=0, description="most headers of a request")
     max_header_bytes: int = Field(32 << 10, gt=0, description="largest request target and headers, in bytes")
     request_seconds: float = Field(
-        30.0, gt=0, le=3600, description="longest wait for a client to send a request, or to read its answer"
+        30.0,
+        gt=0,
+        le=3600,
+        description="longest wait for a complete request, or for a client that reads nothing of its answer",
     )
     idle_seconds: int = Field(75, gt=0, le=3600, description="how long a connection may stay open between two requests")
     max_body: int = Field(1 << 20, gt=0, description="largest request body in bytes")
