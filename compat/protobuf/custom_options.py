@@ -39,7 +39,7 @@ def with_custom_options(descriptor: FileDescriptorProto, imports: Mapping[str, F
         pool = _pool(descriptor, imports)
         full_name = descriptor.DESCRIPTOR.full_name
         linked: Proto = GetMessageClass(pool.FindMessageTypeByName(full_name)).FromString(known.SerializeToString())
-    except (DecodeError, TypeError, ValueError):  # the last two: the pool takes a file for no good
+    except (DecodeError, TypeError, ValueError):  # the last two: the pool refuses a file
         return known
     return linked
 

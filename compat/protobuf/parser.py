@@ -128,6 +128,8 @@ class _Check:
         if not is_readable_default(field):
             raise _fault(f"A default of {field.type[:60]} must be one word of letters, digits, '_', '-' and '.'", place)
         types = map_types(field.type)
+        if types is None and field.name.startswith("."):  # printed, it would be read as a part of the type
+            raise _fault("The name of a field must not begin with a dot", place)
         if types is None and field.type not in SCALARS:
             self._named(field.type, scope, place)
         while types is not None:

@@ -96,6 +96,11 @@ REFUSED = {
         "column 34",
     ),
     "name with a dot in front": ('syntax = "proto3"; message A { int32 .b = 1; }', "Expected a name", "column 41"),
+    "name with a dot in parentheses": (
+        "message A { optional int32 (.a) = 1; }",
+        "must not begin with a dot",
+        "field A..a",
+    ),
     "name with a digit in front": ("message A { optional int32 1b = 1; }", "must begin with a letter", "column 28"),
     "dots in a row": ("option (a)..b = 1;", "Expected a name or a number, got '.'", "column 12"),
     "reserved at the end": ("message A {} reserved 1;", "The text ends right after a statement", "column 25"),

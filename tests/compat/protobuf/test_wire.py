@@ -50,7 +50,7 @@ def _seeds():
 
 
 def _texts(count):
-    """As many schemas changed as written anew, and the unchanged ones."""
+    """Return the recorded schemas, as many changed ones, and as many random ones."""
     random = Random(2027)
     maker = Maker(random)
     seeds = [text for text in _seeds() if text]
