@@ -2,6 +2,7 @@
 
 import base64
 from pathlib import Path
+from random import Random
 
 import grpc_tools
 import pytest
@@ -16,7 +17,8 @@ from compat.protobuf.formats import serialized
 from compat.protobuf.metadata import with_metadata
 from compat.protobuf.normalizer import normalize
 from compat.protobuf.parser import parse
-from compat.schema import ResolvedReference
+from compat.schema import ResolvedReference, SchemaParseError
+from harness.proto_texts import Maker
 
 GOOGLE = Path(grpc_tools.__file__).parent / "_proto"
 DECLARED = """syntax = "proto2"; package p;
@@ -138,6 +140,26 @@ def test_the_normal_form_is_a_fixed_point(options, random):
     assert normalized == normalize(_parsed(normalized))
     assert normalized == normalize(_parsed(schema.canonical))
     assert normalized == normalize(_parsed(HEAD + "".join(next(left[number]) for number in order)))
+
+
+def _dense(text):
+    """The text without spaces: a oneof without members leaves a blank line in the normal form, and is gone then."""
+    return "".join(text.split())
+
+
+def test_the_normal_form_of_random_texts_is_a_fixed_point():
+    """Whatever a text holds that can be read, it has one normal form, and that can be read."""
+    maker = Maker(Random(2028))
+    read = 0
+    for text in (maker.text() for _ in range(3000)):
+        try:
+            normalized = normalize(parse(text, strict=False))
+        except SchemaParseError:
+            continue
+        read += 1
+        assert _dense(normalized) == _dense(normalize(parse(normalized, strict=False)))
+
+    assert 500 < read
 
 
 def test_stored_and_normal_form_have_one_descriptor():
