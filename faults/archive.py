@@ -12,8 +12,7 @@ from contextlib import closing, suppress
 import psycopg
 from sqlalchemy.engine import make_url
 
-from storage.kafka_log import KafkaLog
-from storage.log import START, Entry, LogError
+from storage.log import START, Entry, Log, LogError
 from storage.open_log import open_log
 
 __all__ = ["Archive", "database", "dsn"]
@@ -38,13 +37,11 @@ class Archive:
 
     def __init__(self, log_url: str) -> None:
         self._url = log_url
-        self._topic: KafkaLog | None = None
+        self._topic: Log | None = None
         self._read: dict[int, Entry] = {}
         self._lock, self._stop = threading.Lock(), threading.Event()
         if log_url.startswith("kafka:"):
-            log = open_log(log_url)
-            assert isinstance(log, KafkaLog)
-            self._topic = log
+            self._topic = open_log(log_url)
             threading.Thread(target=self._follow, daemon=True).start()
         elif log_url.startswith("sqlite:"):
             with closing(sqlite3.connect(database(log_url), timeout=10)) as connection:

@@ -103,6 +103,12 @@ class Cursor:
                 taken = [message for message in taken if offset_of(message) > after]
         return taken
 
+    def forget(self) -> None:
+        """Forget what was delivered: the next records come from the broker, as the topic is by then."""
+        self._place = None
+        self._pending.clear()
+        self._recent.clear()
+
     def close(self) -> None:
         """Give up the connection."""
         self._pending.clear()

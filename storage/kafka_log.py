@@ -192,6 +192,9 @@ class KafkaLog:
         complete = self._seen.since(after)
         last, end = after, self._end_beyond(after, deadline)
         self._signatures.begin(end)
+        if after == START:
+            with self._holding(self._read_lock, self._timeouts.read):
+                self._reader.forget()
         for entry in self._entries(self._end.first(deadline) - 1 if after == START else after, end):
             last = entry.offset
             yield entry

@@ -1,11 +1,15 @@
 """A node that was away: deletions that compaction has dropped meanwhile, records deleted, and another topic instead."""
 
+import http.client
+import json
+import signal
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.registry import RegistryNode
 from registry.writer import Decision, Writer
 from storage.kafka_log import KafkaLog
 from storage.kafka_watch import Moment, Seen
@@ -118,6 +122,37 @@ def test_a_node_that_missed_a_dropped_tombstone(topic: "Topic") -> None:
     assert _keys(away) == {b"kept": b"v"}
     away.append(_end(away), [_record("late")])
     assert _keys(writer) == {b"kept": b"v", b"late": b"v"}
+
+
+def _call(node: RegistryNode, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    headers = {"Content-Type": "application/json"}
+    with closing(http.client.HTTPConnection("127.0.0.1", node.port, timeout=_WAIT_S)) as connection:
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_a_process_that_was_stopped(topic: "Topic") -> None:
+    """A node that was stopped while a deletion came and was compacted away does not serve what was deleted."""
+    topic.create(segment_ms="100", min_cleanable_dirty_ratio="0.001", delete_retention_ms="1000")
+    url, key = f"kafka://{topic.bootstrap}/{topic.name}", b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}'
+    with RegistryNode(url) as writer, RegistryNode(url) as stopped:
+        assert _call(writer, "POST", "/subjects/s/versions", {"schema": '"int"'})[0] == 200
+        assert _call(stopped, "GET", "/subjects/s/versions/1")[0] == 200
+        stopped.send(signal.SIGSTOP)
+        assert _call(writer, "DELETE", "/subjects/s")[0] == 200
+        assert _call(writer, "DELETE", "/subjects/s?permanent=true")[0] == 200
+        deadline = time.monotonic() + _WAIT_S
+        while key in topic.keys_in_the_topic() and time.monotonic() < deadline:
+            assert _call(writer, "PUT", "/config", {"compatibility": "NONE"})[0] == 200
+            time.sleep(0.3)
+        assert key not in topic.keys_in_the_topic()
+        stopped.send(signal.SIGCONT)
+        assert _call(stopped, "GET", "/subjects?deleted=true") == (200, [])
+        assert _call(stopped, "GET", "/subjects/s/versions/1")[0] == 404
+        assert "reads the log from the start" in stopped.output
 
 
 @pytest.mark.kafka
