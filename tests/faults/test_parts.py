@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from faults.__main__ import main
-from faults.clients import Client, Recorder
 from faults.history import from_line, load, save, to_line
 from faults.model import Operation, Request
 from faults.proxy import Proxy
@@ -227,40 +226,3 @@ def test_lines_of_a_result():
     """A result says its seed, its faults, and what was broken."""
     assert "sqlite seed 7: kept" in lines(RESULT)[0]
     assert 3 == len(lines(RESULT))
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "recorded"),
-    [
-        (500, 50001, 0),
-        (500, 50002, 1),
-        (500, 50003, 1),
-        (500, 50004, 0),
-        (503, 50301, 0),
-        (503, 50302, 0),
-        (500, 500, 1),
-    ],
-)
-def test_what_the_registry_says_was_not_written_is_left_out(status, code, recorded):
-    """Only a request whose fate is open stays in the history as one without an answer."""
-    recorder, body = Recorder(), b'{"error_code":%d,"message":""}' % code
-
-    class Refusing(BaseHTTPRequestHandler):
-        """Answers every PUT with the error."""
-
-        def do_PUT(self):
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        client = Client("c", [server.server_address[1]], recorder, timeout_s=20)
-        assert client.send(0, Request("set_level", "s1", level="FULL")) is None
-        client.close()
-        server.shutdown()
-    assert [None] * recorded == [operation.answer for operation in recorder.operations]
