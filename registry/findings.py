@@ -19,7 +19,7 @@ __all__ = ["FindingAnswer", "finding_json", "findings_json"]
 _LONGEST_TEXT: Final = 1000
 _MOST_ITEMS: Final = 100
 _MORE: Final = "…"
-_INTEGERS: Final = range(-(2**63), 2**63)
+_LARGEST: Final = 2**63 - 1
 
 
 class FindingAnswer(Answer):
@@ -78,14 +78,14 @@ def _shown(value: Value) -> Any:
 
 def _number(value: int | float | Decimal) -> int | float | str:
     """An integer of 64 bits, or a number that a double holds exactly; else its digits."""
-    if isinstance(value, int) and value in _INTEGERS:
-        return value
+    if -_LARGEST <= value <= _LARGEST and value == int(value):
+        return int(value)
     try:
         digits = str(value)
         double = float(value)
     except (OverflowError, ValueError):
         return "a number out of range"
-    if not isinstance(value, int) and math.isfinite(double) and Decimal(repr(double)) == value:
+    if not isinstance(value, int) and math.isfinite(double) and value in (Decimal(repr(double)), Decimal(double)):
         return double
     return digits if len(digits) <= _LONGEST_TEXT else digits[:_LONGEST_TEXT] + _MORE
 

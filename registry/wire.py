@@ -5,6 +5,7 @@ Builders return bytes: the models of answers serve the OpenAPI document, and a t
 model.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -364,8 +365,14 @@ async def read_body(request: Request, model: type[Body]) -> Any:
 
 
 def answer(content: Any, status: int = 200) -> Response:
-    """Return a JSON answer; the media type is settled by the front, from what the client accepts."""
-    return Response(orjson.dumps(content), status)
+    """Return a JSON answer; the media type is settled by the front, from what the client accepts.
+
+    Half a surrogate pair, which a name in a schema may hold, becomes a question mark.
+    """
+    try:
+        return Response(orjson.dumps(content), status)
+    except TypeError:
+        return Response(json.dumps(content, ensure_ascii=False).encode(errors="replace"), status)
 
 
 def text_answer(text: str) -> Response:

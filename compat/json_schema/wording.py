@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
+from compat.json_schema.json_text import as_double
 from compat.levels import Direction, Policy
 from compat.result import Incompatibility, Value
 
@@ -16,6 +17,7 @@ __all__ = ["TOO_COMPLEX", "compatible", "describe", "explain", "wire_message"]
 
 TOO_COMPLEX: Final = "TOO_COMPLEX"
 _LONGEST_VALUE: Final = 100
+_LONGEST_NUMBER: Final = 20  # digits before the point, or zeros after it
 
 _COMPATIBLE: Final = frozenset(
     {
@@ -281,5 +283,7 @@ def _told(value: Value) -> str:
     """What a schema has at a place, in a sentence."""
     if value is None:
         return "none"
+    if isinstance(value, Decimal) and abs(value.adjusted()) > _LONGEST_NUMBER:
+        return repr(as_double(value))
     text = str(value) if isinstance(value, str | Decimal) else json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"

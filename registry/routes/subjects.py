@@ -108,7 +108,9 @@ async def with_metadata(
     return answer(schema_version(entry, text=await service.text_of(entry, form)))
 
 
-@router.delete("/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 42205, 42206)})
+@router.delete(
+    "/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 40904, 42205, 42206)}
+)
 async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
     """Delete a subject: softly, or for good what was soft-deleted before."""
     return answer(
@@ -242,7 +244,7 @@ async def referenced_by(
 
 @router.delete(
     "/{subject}/versions/{version}",
-    responses={200: {"model": int}, **failures(40401, 40402, 40406, 40407, 42202, 42205, 42206)},
+    responses={200: {"model": int}, **failures(40401, 40402, 40406, 40407, 40904, 42202, 42205, 42206)},
 )
 async def delete_one(
     service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False

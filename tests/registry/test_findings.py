@@ -265,6 +265,8 @@ VALUES = [
     ("a decimal that a double holds", Decimal("0.5"), 0.5),
     ("a decimal that none holds", Decimal("0.1234567890123456789"), "0.1234567890123456789"),
     ("a decimal beyond doubles", Decimal("1E+400"), "1E+400"),
+    ("a whole decimal", Decimal("1E+2"), 100),
+    ("a double written out", Decimal(int(1e300)), 1e300),
     ("an infinity", float("inf"), "inf"),
     ("an integer of thousands of digits", 10**5000, "a number out of range"),
     ("half a character", "a\ud800", "a?"),
@@ -276,6 +278,18 @@ VALUES = [
 def test_values_are_shown_as_json_can_hold_them(value, expected):
     """Numbers keep their digits, and what is long is cut."""
     assert expected == finding_json(Finding("RULE", "advice", new=value))["new"]
+
+
+def test_half_a_character_in_a_name_is_answered(api):
+    """A name that UTF-8 cannot carry is a question mark in messages and findings, as Java writes it."""
+    old, new = (f'{{"properties": {{"\\ud800": {{"type": "{kind}"}}}}}}' for kind in ("string", "array"))
+    api.placed("s", old, schemaType="JSON")
+    body = {"schema": new, "schemaType": "JSON"}
+    status, answer = api.post("/compatibility/subjects/s/versions?verbose=true", body)
+
+    assert (200, ["#/properties/?"]) == (status, [one["path"] for one in answer["findings"]])
+    assert "path '#/properties/?'" in answer["messages"][0]
+    assert 409 == api.register("s", new, schemaType="JSON")[0]
 
 
 def test_findings_are_bounded():
