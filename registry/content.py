@@ -59,10 +59,11 @@ def _version_with(
     if not request.text.strip():
         return None
     candidate = parsed(state, subject, request, normalize=normalize)
+    found = find(state, subject, candidate, include_deleted=include_deleted)
     merged = merged_contract(request, state.latest(subject), config_in_force(state, subject, default))
-    return find(state, subject, candidate, include_deleted=include_deleted) or find(
-        state, subject, candidate.under(merged), include_deleted=include_deleted
-    )
+    if found or merged == candidate.contract:
+        return found
+    return find(state, subject, candidate.under(merged), include_deleted=include_deleted)
 
 
 def parsed(state: State, subject: Subject, request: SchemaRequest, *, normalize: bool) -> Candidate:

@@ -27,6 +27,7 @@ from registry.references import check_not_owned
 from registry.rule_sets import check_rule_set, with_key_names
 from registry.schemas import (
     Candidate,
+    Contract,
     SchemaRequest,
     inline_tags,
     parse_request,
@@ -87,7 +88,9 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     mode = mode_in_force(state, subject)
     if request.rule_set and config.get("validateRules") is not False:
         check_rule_set(request.rule_set)
-    if not _changes_tags(request) and not has_defaults_or_overrides(config):
+    sought = None
+    if request.text.strip() and not _changes_tags(request) and not has_defaults_or_overrides(config):
+        sought = request.contract
         found = _standing(state, subject, request, rules)
         if found and request.schema_id in (None, found.entry.schema.schema_id):
             return _placed_before(found)
@@ -98,13 +101,21 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
         as_given = parse_request(state, subject, request, strict=False, normalize=False, new=False)
         check_not_owned(state, subject, as_given.references)
         return _imported(state, subject, as_given, request)
-    return _registered(state, subject, request, rules, config)
+    return _registered(state, subject, request, rules, config, sought)
 
 
 def _registered(
-    state: State, subject: Subject, request: SchemaRequest, rules: Rules, config: Mapping[str, Any]
+    state: State,
+    subject: Subject,
+    request: SchemaRequest,
+    rules: Rules,
+    config: Mapping[str, Any],
+    sought: Contract | None,
 ) -> Decision[Registered]:
-    """Decide a registration in a scope that may be written, under the contract that the settings make of it."""
+    """Decide a registration in a scope that may be written, under the contract that the settings make of it.
+
+    `sought` is the contract under which the schema was looked up before, in vain.
+    """
     candidate = _new(state, subject, request, rules)
     check_not_owned(state, subject, candidate.references)
     version, latest = state.next_version(subject), state.latest(subject)
@@ -116,8 +127,10 @@ def _registered(
     if request.version or names_version(contract):
         contract = with_version(contract, version)
     candidate = candidate.under(contract)
-    if request.version == 0 and (found := find(state, subject, candidate, include_deleted=False)):
-        return _placed_before(found)
+    if request.version == 0 and contract != sought:
+        found = find(state, subject, candidate, include_deleted=False)
+        if found:
+            return _placed_before(found)
     _check(state, subject, candidate, rules)
     if request.version not in (0, -1, version):
         raise errors.invalid_version_order()
@@ -144,8 +157,6 @@ def _standing(state: State, subject: Subject, request: SchemaRequest, rules: Rul
     Raises:
         RegistryError: 42201 for a text that could never have been stored.
     """
-    if not request.text.strip():
-        return None
     try:
         candidate = _new(state, subject, request, rules)
     except errors.TooExpensive:
