@@ -255,10 +255,10 @@ class _EncoderWriter(SourceWriter):
         other = nulls.index(False)
         branch = node.branches[other]
         null = 2 * nulls.index(True)
-        if counter:
-            self.line(f"if {name} is MISSING: out.append({null}); {counter} -= 1")
-        with self.block(f"{'elif' if counter else 'if'} {name} is None:"):
+        with self.block(f"if {name} is None:"):
             self.line(f"out.append({null})")
+        if counter:
+            self.line(f"elif {name} is MISSING: out.append({null}); {counter} -= 1")
         with self.block("else:"):
             if isinstance(branch, Record | Enum | Fixed):
                 choose = self.constant(self._chooser(node))

@@ -197,31 +197,36 @@ def _time(unit: int) -> Callable[[Any], Any]:
             raise zoned_time()
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         if value.microsecond % unit:
-            raise EncodeError(_finer("milliseconds"))
+            raise _too_fine(unit)
         return (seconds * 1_000_000 + value.microsecond) // unit
 
     return lower
 
 
-def _finer(unit: str) -> str:
-    return f"expected a time in whole {unit}, got a finer one; round it first"
+def _too_fine(step: int) -> EncodeError:
+    unit = "microseconds" if step == 1 else "milliseconds"
+    return EncodeError(f"expected a time in whole {unit}, got a finer one; round it first")
 
 
 def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
     """A timestamp is an instant, for which a time zone is needed; a local one is what a clock on the wall shows."""
-    step, finer = (1000, _finer("milliseconds")) if unit is _MILLI else (1, _finer("microseconds"))
+    step = unit // _MICRO
     wanted = f"a datetime {'without' if local else 'with'} a time zone"
+    epoch = _EPOCH.replace(tzinfo=None) if local else _EPOCH
 
     def lower(value: Any) -> Any:
-        if not isinstance(value, datetime):
-            if not isinstance(value, str):
+        if value.__class__ is not datetime:
+            if isinstance(value, str):
+                value = _parsed(value, _DATETIME_TEXT, datetime.fromisoformat, "an ISO 8601 date and time")
+            elif not isinstance(value, datetime):
                 return value if _is_stored(value) else _wrong(wanted, value)
-            value = _parsed(value, _DATETIME_TEXT, datetime.fromisoformat, "an ISO 8601 date and time")
+            elif getattr(value, "nanosecond", 0):
+                raise _too_fine(step)
         if (value.tzinfo is None) is not local:
             raise EncodeError(f"expected {wanted}, got one with a time zone") if local else without_zone()
-        if value.microsecond % step or (value.__class__ is not datetime and getattr(value, "nanosecond", 0)):
-            raise EncodeError(finer)
-        return ((value.replace(tzinfo=UTC) if local else value) - _EPOCH) // unit
+        if step != 1 and value.microsecond % step:
+            raise _too_fine(step)
+        return (value - epoch) // unit
 
     return lower
 

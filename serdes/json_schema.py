@@ -87,11 +87,13 @@ class JsonSerializer(Serializer):
         if not self._conf["validate"]:
             return dump, ()
         validate = validator_of(self._client, schema, subject)
-        drops = self._conf["unknown.fields"] == "drop"
+        drops, is_valid = self._conf["unknown.fields"] == "drop", validate.is_valid
 
         def encode(value: Any) -> bytes:
             payload = dump(value)
             written = load(payload)
+            if is_valid(written):
+                return payload
             if drops and validate.drop_unknown(written):
                 payload = dump(written)
             try:

@@ -34,6 +34,7 @@ __all__ = ["dump", "load"]
 _DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(128)).ljust(256)
 _LONG_INTEGER = b"0" * 19
 """So many digits may be more than 64 bits hold; looked for this way, since a pattern takes thirty times as long."""
+_TIMES = (date, time)
 _INTEGERS = range(-(2**63), 2**64)
 
 
@@ -114,10 +115,11 @@ def _inside(value: Any, path: str) -> Iterable[tuple[str, Any]]:
 def _plain(value: Any) -> Any:
     """Return what orjson knows for what it does not: times, and models of pydantic, msgspec and attrs."""
     kind = type(value)
-    if isinstance(value, date | time):
-        if isinstance(value, datetime) and value.tzinfo is None:
-            raise without_zone()
-        if isinstance(value, time) and value.tzinfo is not None:
+    if isinstance(value, _TIMES):
+        if isinstance(value, datetime):
+            if value.tzinfo is None:
+                raise without_zone()
+        elif isinstance(value, time) and value.tzinfo is not None:
             raise zoned_time()
         return value.isoformat()
     if hasattr(kind, "model_dump"):

@@ -4,7 +4,7 @@ Rules of this file: what the validator sees has been parsed by orjson, whose dep
 is not; it fetches nothing, whatever a schema says.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urljoin
 
@@ -28,12 +28,13 @@ class Validator:
 
     def __init__(self, validator: Any, documents: Mapping[str, Any]) -> None:
         self._validator = validator
+        self.is_valid: Callable[[Any], bool] = validator.is_valid
         self._documents = documents
         self._branches = _most_branches(list(documents.values()))
 
     def __call__(self, value: Any) -> None:
         """Raise DecodeError for a value that the schema does not allow."""
-        if self._validator.is_valid(value):
+        if self.is_valid(value):
             return
         if self._has_many_ways(value):
             raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, in one of many ways")
@@ -49,7 +50,7 @@ class Validator:
         """Take out of a value the properties that a closed schema lacks; return whether there were any."""
         dropped = False
         for _ in range(_MOST_ROUNDS):
-            if self._validator.is_valid(value) or self._has_many_ways(value):
+            if self.is_valid(value) or self._has_many_ways(value):
                 break
             found = [one for one in self._validator.iter_errors(value) if one.kind.name in _UNKNOWN]
             for error in found:
