@@ -6,6 +6,8 @@ import json
 import pytest
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from serdes.aio import AsyncSerializer
 from serdes.avro import AvroDeserializer, AvroSerializer, compile_encoder
@@ -205,3 +207,68 @@ def test_protobuf_drops_fields_that_the_registrys_schema_lacks_on_request(client
         frame
     )
     assert kind(carrier="UA", legs=[{"miles": 1}], by={"k": {}}) == kind.FromString(frame[6:])
+
+
+@st.composite
+def schemas(draw, depth=0):
+    """A schema of records in arrays and unions with null."""
+    kind = (
+        "record"
+        if depth == 0
+        else draw(st.sampled_from(["leaf", "record", "array", "nullable"][: 1 + 3 * (depth < 4)]))
+    )
+    if kind == "leaf":
+        return draw(st.sampled_from(["int", "string", ["null", "int"]]))
+    if kind == "record":
+        fields = [{"name": f"f{number}", "type": draw(schemas(depth + 1))} for number in range(draw(st.integers(0, 3)))]
+        return {"type": "record", "name": f"R{draw(st.integers(0, 10**12))}", "fields": fields}
+    inner = draw(schemas(depth + 1))
+    if kind == "array":
+        return {"type": "array", "items": inner}
+    return inner if isinstance(inner, list) else ["null", inner]
+
+
+def value_of(schema):
+    """A value of a schema with every field in it."""
+    match schema:
+        case [_, inner]:
+            return value_of(inner)
+        case {"type": "array", "items": items}:
+            return [value_of(items), value_of(items)]
+        case {"fields": fields}:
+            return {field["name"]: value_of(field["type"]) for field in fields}
+    return {"int": 5, "string": "x"}[schema]
+
+
+def records_in(schema, value, path=""):
+    """The records in a value with their schemas and paths."""
+    match schema:
+        case [_, inner]:
+            yield from records_in(inner, value, path)
+        case {"type": "array", "items": items}:
+            for index, one in enumerate(value):
+                yield from records_in(items, one, f"{path}[{index}]")
+        case {"fields": fields}:
+            yield schema, value, path
+            for field in fields:
+                yield from records_in(field["type"], value[field["name"]], f"{path}.{field['name']}")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_an_unknown_field_anywhere_is_refused_or_dropped(data):
+    """Whatever the schema, and whether or not another field is left out instead."""
+    schema = data.draw(schemas())
+    value, text = value_of(schema), json.dumps(schema)
+    kind, record, path = data.draw(st.sampled_from(list(records_in(schema, value))))
+    for field in kind["fields"]:
+        if isinstance(field["type"], list) and data.draw(st.booleans()):
+            del record[field["name"]]
+    known = compile_encoder(text)(value)
+    record["unknown"] = 1
+
+    with pytest.raises(EncodeError) as caught:
+        compile_encoder(text)(value)
+
+    assert f"{path}.unknown".lstrip(".") == caught.value.path
+    assert known == compile_encoder(text, drop_unknown=True)(value)
