@@ -6,13 +6,13 @@ to leave a record alone for long enough.
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 
 import psycopg
 from sqlalchemy.engine import make_url
 
-from storage.log import START, Entry, Log, LogError
+from storage.log import START, Entry, Log, LogCompacted, LogError
 from storage.open_log import open_log
 
 __all__ = ["Archive", "database", "dsn"]
@@ -80,8 +80,14 @@ class Archive:
         if self._topic is None:
             return
         with self._lock:
-            for entry in self._topic.read(max(self._read, default=START)):
-                self._read[entry.offset] = entry
+            try:
+                self._keep(self._topic.read(max(self._read, default=START)))
+            except LogCompacted:
+                self._keep(self._topic.read(START))
+
+    def _keep(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self._read[entry.offset] = entry
 
     def _dropped(self) -> Iterator[Entry]:
         if self._url.startswith("sqlite:"):

@@ -110,7 +110,7 @@ def _take_id(ledger: Ledger, entry: Entry, subject: str, where: str, *, imports:
         ledger.broken.append(f"{where}: the id named {named!r} before")
     in_context = [e for name, other in ledger.subjects.items() if context_of(name) == context for e in other.entries]
     ids = {e.schema_id for e in in_context if e.content == entry.content}
-    if ids - {entry.schema_id}:
+    if ids - {entry.schema_id} and not imports:
         ledger.broken.append(f"{where}: the same content has the id {ids - {entry.schema_id}} in this context")
     clash = {e.content for e in in_context if e.schema_id == entry.schema_id} - {entry.content}
     if clash:

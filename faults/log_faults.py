@@ -186,13 +186,11 @@ def _compacted(scene: Scene) -> int:
     output = scene.members[0].node.log_file.with_name(f"compact-{random.randrange(10**9)}.log")
     child = scene.services.nursery.start(["strata", "compact", scene.log_url], log=output)
     try:
-        code = child.wait(_COMPACT_S)
+        # One that another compaction disturbs ends with 1, and drops nothing.
+        return child.wait(_COMPACT_S)
     except subprocess.TimeoutExpired:
         child.kill()
         return -1
-    if code and "add up" in (text := output.read_text()):
-        raise RuntimeError(f"strata compact found no way to keep the State: {text}")
-    return code
 
 
 # --- SQLite

@@ -213,9 +213,7 @@ def _forget_associations(state: State) -> State:
 
 
 def _say_nothing_was_written() -> None:
-    from registry import writer
-
-    _swap(writer, "_as_answer", lambda _: lambda _error: errors.RegistryError(50301, "Nothing was written"))
+    _swap(errors, "write_forwarding_failed", lambda _: lambda *_args: errors.not_written("it was not passed on"))
 
 
 def _write_again_here() -> None:
@@ -296,7 +294,7 @@ MUTANTS: Mapping[str, Mutant] = {
     ),
     "conflict-ignored": Mutant("an append made on an old State lands", _SQLITE, _append_at_the_end),
     "acknowledged-before-append": Mutant("the answer is given while the append is under way", _SQLITE, _append_later),
-    "failed-append-acknowledged": Mutant("an append that failed is answered as done", _SERVERS, _acknowledge_failures),
+    "failed-append-acknowledged": Mutant("an append that failed is answered as done", _SQL, _acknowledge_failures),
     "append-in-pieces": Mutant("a crash leaves a part of one request's records", _SQLITE, _append_in_pieces),
     "own-append-not-recognized": Mutant(
         "an append whose answer was lost is done again", _POSTGRES, lambda: _swap(sql_log, "_landed", _nothing)
@@ -305,7 +303,9 @@ MUTANTS: Mapping[str, Mutant] = {
     "catch-up-joined-late": Mutant(
         "a read joins one of the log that began before it", _SERVERS, _join_the_read_under_way
     ),
-    "says-nothing-was-written": Mutant("a failed write is called not written", _SERVERS, _say_nothing_was_written),
+    "says-nothing-was-written": Mutant(
+        "a write of unknown fate is called not written", _KAFKA, _say_nothing_was_written
+    ),
     "deletion-not-applied": Mutant(
         "soft deletions of a subject change nothing", _SQLITE, lambda: _swap(Fold, "_soft_delete", _nothing)
     ),

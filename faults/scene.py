@@ -88,7 +88,8 @@ class Scene:
         if self.archive is not None:
             self.archive.close()
         for member in self.members:
-            member.node.send(signal.SIGKILL)
+            if member.node.is_started:
+                member.node.send(signal.SIGKILL)
             member.node.stop()
             member.proxy.close()
             for proxy in member.to_log:

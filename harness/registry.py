@@ -68,6 +68,11 @@ class RegistryNode:
         assert self._process
         return self._process.pid
 
+    @property
+    def is_started(self) -> bool:
+        """Whether the node was ever started."""
+        return self._process is not None
+
     def restart(self) -> None:
         """Start the node, and wait until it answers.
 
