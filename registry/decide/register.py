@@ -1,7 +1,7 @@
 """Decide a registration: which id and version a schema gets, or why it is refused.
 
-The order of checks is the reference's (docs/compatibility.md): look-up, mode, strict validation, identity, the
-weaker equality of look-ups, compatibility, explicit version, id.
+The order of checks is the reference's (docs/compatibility.md): look-up under the request's own contract, mode, strict
+validation, look-up under the contract that the settings make of it, compatibility, explicit version, id.
 """
 
 from collections.abc import Iterator, Mapping

@@ -141,6 +141,17 @@ def test_encryption_keys_are_written_by_the_holder(path):
     holder.listener.close()
 
 
+def test_a_forwarded_write_keeps_the_context_of_its_path():
+    """A plain alias belongs to the context of the path, on the holder as on the node that was asked."""
+    holder, log = Holder(answering(200, b"[1]")), HeldLog()
+    log.url = holder.url
+    with node(log) as port:
+        assert (200, [1]) == call(port, "DELETE", "/contexts/.c/subjects/x")[::2]
+
+    assert [b"/subjects/%3A.c%3Ax?pathContext=.c"] == [request.split()[1] for _, request in holder.met]
+    holder.listener.close()
+
+
 def test_after_a_lost_answer_this_node_writes_itself():
     """The next write does not wait for a holder that has just failed."""
     log = HeldLog()

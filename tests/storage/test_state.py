@@ -92,6 +92,17 @@ def test_same_text_in_two_formats_has_two_ids():
     assert (1, 2) == (state.id_of(".", "JSON", digest), state.id_of(".", "AVRO", digest))
 
 
+@pytest.mark.parametrize("order", [(7, 3, 5), (3, 5, 7), (5, 7, 3)])
+def test_the_lowest_of_several_ids_counts(order):
+    """A content that imports brought under several ids is found by the lowest, until no version uses that."""
+    records = [schema(f"s{number}", 1, number) for number in order]
+    states = [fold(*records, *(gone(f"s{number}", 1) for number in left)) for left in ((), (3,), (3, 7), (3, 5, 7))]
+    digest = states[0].version("s3", 1).schema.fingerprint
+
+    assert [3, 5, 5, None] == [state.id_of(".", "AVRO", digest) for state in states]
+    assert [3, 2, 0, 0] == [len(state.context(".").shared.get(("AVRO", digest), ())) for state in states]
+
+
 def test_ids_are_per_context():
     """The same number names different schemas in two contexts."""
     state = fold(schema("s", 1, 1), schema(":.c:s", 1, 1, '"long"'))
