@@ -8,11 +8,24 @@ from hypothesis import strategies as st
 
 from faults.checker import by_subject, judge
 from faults.ledger import Ledger, read_ledger
-from faults.linear import Verdict, explain
-from faults.model import CONTENTS, LEVELS, NEW, Operation, Request, compatible, content_of, perform, text_of
+from faults.linear import WRITES, Verdict, explain
+from faults.model import (
+    CONTENTS,
+    LEVELS,
+    MANY_CONTENTS,
+    NEW,
+    NOT_WRITTEN,
+    Operation,
+    Request,
+    compatible,
+    content_of,
+    perform,
+    text_of,
+)
+from faults.objects import OBJECTS
 from storage.log import Entry as LogEntry
 from storage.record_json import encode
-from storage.records import ConfigKey, ConfigValue, SchemaKey, SchemaValue
+from storage.records import ConfigKey, ConfigValue, ModeKey, SchemaKey, SchemaValue
 
 S = "s"
 
@@ -85,30 +98,56 @@ GOOD = [
         id="an-explicit-version-from-memory-after-its-deletion",
     ),
 ]
+# A history, the operation that lies (its place in the history), and what the truth would have been there.
+A1 = (200, (1, 1, "a"))
 BAD = [
-    pytest.param([registered(0, 1, "a", 1, 1), op(2, 3, "latest", (40401, None))], id="lost-write"),
-    pytest.param([registered(0, 1, "a", 1, 1), op(2, 3, "versions", (40401, None), node=1)], id="lost-write-in-a-list"),
+    pytest.param([registered(0, 1, "a", 1, 1), op(2, 3, "latest", (40401, None))], 1, A1, id="lost-write"),
+    pytest.param(
+        [registered(0, 1, "a", 1, 1), op(2, 3, "versions", (40401, None), node=1)],
+        1,
+        (200, (1,)),
+        id="lost-write-in-a-list",
+    ),
     pytest.param(
         [registered(0, 1, "a", 1, 1), op(2, 3, "version", (40401, None), version=1)],
+        1,
+        A1,
         id="acknowledged-version-not-found",
     ),
     pytest.param(
-        [registered(0, 1, "a", 1, 1), registered(2, 3, "ab", 2, 2), shown(4, 5, "a", 1, 1)], id="stale-latest"
+        [registered(0, 1, "a", 1, 1), registered(2, 3, "ab", 2, 2), shown(4, 5, "a", 1, 1)],
+        2,
+        (200, (2, 2, "ab")),
+        id="stale-latest",
     ),
     pytest.param(
-        [registered(0, 1, "a", 1, 1), op(2, 3, "by_id", (40403, None), schema_id=1)], id="acknowledged-id-not-found"
+        [registered(0, 1, "a", 1, 1), op(2, 3, "by_id", (40403, None), schema_id=1)],
+        1,
+        (200, None),
+        id="acknowledged-id-not-found",
     ),
-    pytest.param([registered(0, 1, "a", 1, 1), registered(0, 1, "b", 2, 1)], id="version-given-twice"),
-    pytest.param([registered(0, 1, "a", 1, 1), registered(2, 3, "b", 1, 2)], id="id-given-twice"),
-    pytest.param([registered(0, 1, "a", 1, 1), registered(2, 3, "aA", 2, 2)], id="incompatible-version-acknowledged"),
     pytest.param(
-        [registered(0, 1, "a", 1, 1), registered(2, 5, "abA", 2, 2), registered(3, 4, "aB", 3, 3)],
+        [registered(0, 1, "a", 1, 1), registered(0, 1, "b", 2, 1)], 1, (200, (0, 2)), id="version-given-twice"
+    ),
+    pytest.param(
+        [registered(0, 1, "a", 1, 1), registered(2, 3, "aA", 2, 2)],
+        1,
+        (40901, None),
+        id="incompatible-version-acknowledged",
+    ),
+    pytest.param(
+        [registered(0, 1, "bAB", 1, 1), registered(2, 5, "aB", 2, 2), registered(3, 4, "aA", 3, 2)],
+        1,
+        (40901, None),
         id="two-that-do-not-fit-each-other",
     ),
-    pytest.param([registered(0, 1, "a", 1, 1), shown(2, 3, "b", 1, 1)], id="changed-content"),
-    pytest.param([registered(0, 1, "a", 1, 1), shown(2, 3, "a", 2, 1)], id="changed-id"),
+    pytest.param([registered(0, 1, "a", 1, 1), shown(2, 3, "b", 1, 1)], 1, A1, id="changed-content"),
+    pytest.param([registered(0, 1, "a", 1, 1), shown(2, 3, "a", 2, 1)], 1, A1, id="changed-id"),
     pytest.param(
-        [registered(0, 1, "a", 1, 1), op(2, 3, "register", (40901, None), content="ab")], id="compatible-refused"
+        [registered(0, 1, "a", 1, 1), op(2, 3, "register", (40901, None), content="ab")],
+        1,
+        (200, (0, 2)),
+        id="compatible-refused",
     ),
     pytest.param(
         [
@@ -116,6 +155,8 @@ BAD = [
             op(2, 3, "soft_delete", (200, (1,))),
             shown(4, 5, "a", 1, 1),
         ],
+        2,
+        (40401, None),
         id="deleted-and-still-the-latest",
     ),
     pytest.param(
@@ -124,6 +165,8 @@ BAD = [
             shown(2, 3, "a", 1, 1),
             op(4, 5, "latest", (40401, None)),
         ],
+        2,
+        A1,
         id="seen-and-then-gone",
     ),
     pytest.param(
@@ -134,7 +177,25 @@ BAD = [
             op(5, 6, "level", (200, "FULL")),
             op(7, 8, "level", (200, "NONE")),
         ],
+        4,
+        (200, "FULL"),
         id="one-request-that-took-effect-twice",
+    ),
+    pytest.param(
+        [
+            registered(0, 1, "a", 1, 1),
+            op(2, 3, "soft_delete", (NOT_WRITTEN, None)),
+            op(4, 5, "latest", (40401, None)),
+        ],
+        2,
+        A1,
+        id="called-not-written-and-yet-done",
+    ),
+    pytest.param(
+        [op(0, 1, "set_mode", (200, "READONLY"), level="READONLY"), registered(2, 3, "a", 1, 1)],
+        1,
+        (42205, None),
+        id="read-only-and-yet-written",
     ),
 ]
 
@@ -145,10 +206,22 @@ def test_good_histories(history):
     assert {} == {s: f for s, h in by_subject(history).items() if (f := explain(h)).verdict is not Verdict.EXPLAINED}
 
 
-@pytest.mark.parametrize("history", BAD)
-def test_planted_lies(history):
-    """What no order explains, or gives one id to two schemas, is a broken promise."""
-    assert judge(history, _ledger_of(history)).broken
+@pytest.mark.parametrize(("history", "liar", "truth"), BAD)
+def test_planted_lies(history, liar, truth):
+    """What no order explains is a broken promise, and the operation that lies is the one that has no place."""
+    finding = explain(by_subject(history)[S])
+    assert Verdict.CONTRADICTED == finding.verdict
+    (stuck,) = finding.stuck_before
+    assert history[liar].number == stuck.number
+    assert truth == perform(finding.stuck_at, stuck.request)[1]
+    assert f"subject {S}: contradicted" in judge(history, _ledger_of(history)).broken[0]
+
+
+def test_planted_lie_of_an_id():
+    """An id that names two schemas is found, though an order explains the rest."""
+    history = [registered(0, 1, "a", 1, 1), registered(2, 3, "b", 1, 2)]
+    (broken,) = judge(history, _ledger_of(history)).broken
+    assert broken.startswith("id 1 of context . named 'a', then 'b'")
 
 
 def test_many_unknown_fates_do_not_hide_a_plain_order():
@@ -193,6 +266,7 @@ LOGS = [
     pytest.param([_schema(1, "a", 1), _schema(1, "a", 2, "t")], "the same content has the id", id="schema-of-two-ids"),
     pytest.param([_schema(1, "a", 1), _schema(1, "ab", 2)], "the version is not beyond 1", id="version-twice"),
     pytest.param([_schema(1, "a", 1), _schema(2, "aA", 2)], "not BACKWARD with", id="incompatible"),
+    pytest.param([encode(ModeKey(S), "READONLY"), _schema(1, "a", 1)], "the subject is read-only", id="read-only"),
     pytest.param(
         [
             encode(ConfigKey(S), ConfigValue({"compatibilityLevel": "FORWARD"})),
@@ -222,12 +296,86 @@ def test_laws_of_the_log(records, expected):
 
 def test_contents_and_texts():
     """A content and its schema text stand for each other."""
-    assert list(CONTENTS) == [content_of(text_of(content)) for content in CONTENTS]
+    assert list(MANY_CONTENTS) == [content_of(text_of(content)) for content in MANY_CONTENTS]
+    assert "@3" == content_of(text_of("@3"), 3)
+
+
+# Requests to one object, one after the other, each with what it is answered.
+STORIES = [
+    pytest.param(
+        [
+            ("pair_register", ":.r:u", "@1", 0, (42201, None)),
+            ("pair_register", ":.r:b", "a", 0, (200, 1)),
+            ("pair_register", ":.r:u", "@1", 0, (200, 1)),
+            ("pair_soft_delete", ":.r:b", "", 1, (42206, None)),
+            ("pair_soft_delete", ":.r:u", "", 0, (200, (1,))),
+            ("pair_soft_delete", ":.r:b", "", 1, (200, 1)),
+            ("pair_hard_delete", ":.r:b", "", 1, (42206, None)),
+            ("pair_register", ":.r:b", "a", 0, (200, 2)),
+            ("pair_all_versions", ":.r:b", "", 0, (200, (1, 2))),
+            ("pair_hard_delete", ":.r:u", "", 1, (200, 1)),
+            ("pair_hard_delete", ":.r:b", "", 1, (200, 1)),
+            ("pair_versions", ":.r:b", "", 0, (200, (2,))),
+        ],
+        id="what-is-referred-to-stays",
+    ),
+    pytest.param(
+        [
+            ("alias_read", "n", "", 0, (40401, None)),
+            ("alias_set", "n", ":.a:tb", 0, (200, ":.a:tb")),
+            ("alias_read", "n", "", 0, (200, text_of("b"))),
+            ("alias_drop", "n", "", 0, (200, ":.a:tb")),
+            ("alias_drop", "n", "", 0, (40401, None)),
+        ],
+        id="alias",
+    ),
+    pytest.param(
+        [
+            ("dek_make", "k", "x", 0, (40470, None)),
+            ("kek_make", "k", "d", 0, (200, "d")),
+            ("kek_make", "k", "d", 0, (40971, None)),
+            ("dek_make", "k", "x", 0, (200, "x")),
+            ("kek_delete", "k", "", 0, (42272, None)),
+            ("dek_purge", "k", "", 0, (40471, None)),
+            ("dek_delete", "k", "", 0, (200, None)),
+            ("dek_read", "k", "", 0, (40470, None)),
+            ("kek_delete", "k", "", 0, (200, None)),
+            ("kek_purge", "k", "", 0, (42272, None)),
+            ("dek_purge", "k", "", 0, (200, None)),
+            ("kek_purge", "k", "", 0, (200, None)),
+            ("kek_read", "k", "", 0, (40470, None)),
+        ],
+        id="keys",
+    ),
+    pytest.param(
+        [
+            ("association_make", "t", "value", 0, (200, None)),
+            ("association_make", "t", "key", 0, (200, None)),
+            ("association_drop", "t", "value", 0, (200, None)),
+            ("association_read", "t", "", 0, (200, ("key",))),
+        ],
+        id="associations",
+    ),
+]
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_objects(story):
+    """The models of the other objects answer as the registry documents, and one changed answer is seen."""
+    requests = [Request(kind, name, content, version=version) for kind, name, content, version, _ in story]
+    history = [
+        Operation(i, "c", 0, r, i, i + 0.5, one[-1]) for i, (r, one) in enumerate(zip(requests, story, strict=True))
+    ]
+    (object_name,) = by_subject(history)
+    assert object_name in OBJECTS
+    assert Verdict.EXPLAINED == explain(history).verdict
+    lying = [*history[:-1], replace(history[-1], answer=(50000, None))]
+    assert Verdict.CONTRADICTED == explain(lying).verdict
 
 
 KINDS = st.sampled_from(
     ["register", "register", "register", "look_up", "latest", "versions", "all_versions", "version", "soft_delete",
-     "hard_delete", "level", "set_level", "drop_level"]
+     "hard_delete", "level", "set_level", "drop_level", "mode", "set_mode", "drop_mode"]
 )  # fmt: skip
 REQUESTS = st.builds(
     Request,
@@ -235,7 +383,7 @@ REQUESTS = st.builds(
     subject=st.just(S),
     content=st.sampled_from(CONTENTS),
     version=st.integers(0, 4),
-    level=st.sampled_from(LEVELS),
+    level=st.sampled_from((*LEVELS, "READONLY")),
 )
 # The request, how much earlier it began than it took effect, how much later it was answered, whether the answer came.
 STEPS = st.lists(st.tuples(REQUESTS, st.floats(0, 6), st.floats(0, 6), st.booleans(), st.booleans()), max_size=40)
@@ -252,7 +400,7 @@ def _executed(steps):
         if request.kind == "version" and request.version == 0:
             continue
         subject = after
-        if answered or request.kind in ("register", "soft_delete", "hard_delete", "set_level", "drop_level"):
+        if answered or request.kind in WRITES:
             told = answer if answered else None
             history.append(Operation(place, "c", 0, request, place - earlier, place + later, told))
     return history

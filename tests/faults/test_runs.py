@@ -3,16 +3,20 @@
 A failing run prints its seed; `python -m faults --log LOG --seed N` runs it again.
 """
 
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from faults.availability import longest_gap, rolling_restart, under_load
 from faults.injections import FAULTS, plan
+from faults.mutants import MUTANTS
 from faults.report import lines
-from faults.run import Settings, run
+from faults.run import FAILED, Result, Settings, run
 from faults.scene import opened
 from faults.services import LOGS, Services
+from faults.trials import reasons, trial
 
 SHORT = Settings(work_s=2.5)
 MARKS = {"kafka": [pytest.mark.kafka], "postgres": [pytest.mark.postgres], "sqlite": []}
@@ -45,6 +49,53 @@ def _kept(services, log, seed, settings=None):
 def test_a_short_run(lent, log):
     """One short run on each log, with faults of the nodes and of the ways between them."""
     _kept(lent, log, 1, SHORT)
+
+
+QUICK = [
+    pytest.param("catch-up-skipped", "sqlite", id="catch-up-skipped"),
+    pytest.param("read-only-ignored", "sqlite", id="read-only-ignored"),
+    pytest.param("deletion-not-applied", "sqlite", id="deletion-not-applied"),
+    pytest.param("fencing-off", "kafka", id="fencing-off", marks=MARKS["kafka"]),
+]
+EVERY = [
+    pytest.param(name, log, marks=MARKS[log], id=f"{name}-{log}") for name, one in MUTANTS.items() for log in one.logs
+]
+
+
+def test_mutants_fit_the_product():
+    """Each mutant replaces functions that the product has."""
+    code = "from faults.mutants import MUTANTS, apply\nfor name in MUTANTS: apply(name)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("mutant", "log"), QUICK)
+def test_a_mutant_is_found(lent, mutant, log):
+    """A registry that is broken on purpose breaks a promise in one of a few short runs."""
+    found = trial(lent, mutant, log, range(1, 9), SHORT)
+    assert found.seed, f"{mutant} was not found"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("mutant", "log"), EVERY)
+def test_every_mutant_is_found(own, mutant, log):
+    """Each way of breaking the registry is found within 70 seeds."""
+    found = trial(own, mutant, log, range(1, 71))
+    assert found.seed, f"{mutant} was not found on {log}"
+
+
+@pytest.mark.parametrize(
+    ("broken", "expected"),
+    [
+        pytest.param(("told, and not in the log: x",), ["told, and not in the log: x"], id="a-broken-promise"),
+        pytest.param((f"{FAILED}: OSError: x",), [], id="the-run-itself-failed"),
+        pytest.param(("subject s: undecided after 9 steps; the longest",), [], id="undecided"),
+    ],
+)
+def test_what_proves_that_a_mutant_is_found(broken, expected):
+    """A run that failed by itself, or was not decided, finds nothing."""
+    result = Result("sqlite", 1, 0, 0, 0, 0, (), broken, 0, 0.0)
+    assert expected == reasons(result)
 
 
 @pytest.mark.slow
