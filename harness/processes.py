@@ -7,14 +7,17 @@ one thread that lives as long as the interpreter.
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import random
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -90,10 +93,13 @@ def stop_process(process: Process, *, grace_s: float = 0) -> None:
 def free_port() -> int:
     """Pick a loopback port that nobody listens on.
 
-    None is given twice: whoever got it may not have bound it yet, or remembers by its address who once listened there.
+    Each is given once, also among processes that run at the same time: the one that got it may not have bound it yet,
+    or may start a server again there, and clients remember by its address who once listened there.
     """
     left: list[int] = sorted({*_PORTS} - _given)
     for port in random.sample(left, min(200, len(left))):
+        if not _reserved(port):
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -103,6 +109,22 @@ def free_port() -> int:
             _given.add(port)
             return port
     raise RuntimeError(f"No free port on {_LOOPBACK} between {_PORTS.start} and {_PORTS.stop}")
+
+
+def _reserved(port: int) -> bool:
+    """Keep other processes from giving out a port until this one ends; false when another one has it."""
+    # A lock of one byte for each port: the kernel releases them with the process.
+    try:
+        fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _reservations() -> int:
+    path = Path(tempfile.gettempdir()) / f"strata-harness-ports-{os.getuid()}"
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def tail(log: Path, lines: int = 40) -> str:

@@ -79,3 +79,11 @@ def test_no_port_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port that somebody was given, and has not bound yet, is not given to somebody else."""
     monkeypatch.setattr(processes, "_PORTS", range(31_000, 31_060))
     assert 30 == len({free_port() for _ in range(30)})
+
+
+def test_ports_are_given_once_among_processes():
+    """A port that one process was given is not given by another one that runs at the same time."""
+    port = free_port()
+    code = f"from harness import processes; processes._PORTS = range({port}, {port} + 1); processes.free_port()"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "No free port" in other.stderr
