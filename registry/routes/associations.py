@@ -55,7 +55,9 @@ DryRun = Annotated[Flag, Query(alias="dryRun", description="check only")]
 _CHANGES = failures(400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42203, 42205, 42206, 42208, 42209, 42212)
 
 
-@router.get("/associations/subjects/{subject}", responses={200: {"model": list[AssociationAnswer]}, **failures(42212)})
+@router.get(
+    "/associations/subjects/{subject}", responses={200: {"model": list[AssociationAnswer]}, **failures(404, 42212)}
+)
 async def of_subject(
     service: ServiceDep,
     subject: SubjectPath,
@@ -73,7 +75,7 @@ async def of_subject(
 
 @router.get(
     "/associations/resources/{resource_namespace}/{resource_name}",
-    responses={200: {"model": list[AssociationAnswer]}, **failures(42212)},
+    responses={200: {"model": list[AssociationAnswer]}, **failures(404, 42212)},
 )
 async def of_name(
     service: ServiceDep,
@@ -92,7 +94,7 @@ async def of_name(
 
 @router.get(
     "/associations/resources/{resource_id}",
-    responses={200: {"model": list[AssociationAnswer]}, **failures(42212)},
+    responses={200: {"model": list[AssociationAnswer]}, **failures(404, 42212)},
 )
 async def of_resource_id(
     service: ServiceDep,

@@ -17,7 +17,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/contexts", tags=["contexts"])
 
 
-@router.get("", responses={200: {"model": list[str]}, **failures()})
+@router.get("", responses={200: {"model": list[str]}, **failures(404)})
 async def contexts(
     service: ServiceDep,
     context_prefix: Annotated[str, Query(alias="contextPrefix", description="how the names begin")] = "",

@@ -19,7 +19,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/dek-registry/v1/keks", tags=["encryption keys"])
 
 
-@router.get("", responses={200: {"model": list[str]}, **failures()})
+@router.get("", responses={200: {"model": list[str]}, **failures(404)})
 async def names(
     service: ServiceDep,
     subject_prefix: Annotated[

@@ -30,7 +30,7 @@ class ListedSchema(SchemaAnswer):
     associations: list[AssociationAnswer] | None = None
 
 
-@router.get("", responses={200: {"model": list[ListedSchema]}, **failures(42212)})
+@router.get("", responses={200: {"model": list[ListedSchema]}, **failures(404, 42212)})
 async def all_schemas(
     service: ServiceDep,
     subject_prefix: Annotated[

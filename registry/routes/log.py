@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from registry.lookup import page
-from registry.routes.parameters import Limit, Offset
+from registry.routes.parameters import Limit, Offset, failures
 from registry.service import Service, ServiceDep
 from registry.wire import LogAnswer, answer
 from storage.state import State
@@ -16,7 +16,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/v1/log", tags=["operations"])
 
 
-@router.get("", responses={200: {"model": LogAnswer}})
+@router.get("", responses={200: {"model": LogAnswer}, **failures(404)})
 async def log(service: ServiceDep, offset: Offset = 0, limit: Limit = 100) -> Response:
     """Describe the log; `offset` and `limit` page through what was set aside, newest first (the last 1000 are kept)."""
     state = service.state

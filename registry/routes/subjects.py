@@ -53,7 +53,7 @@ __all__ = ["router"]
 router = APIRouter(prefix="/subjects", tags=["subjects"])
 
 
-@router.get("", responses={200: {"model": list[str]}, **failures()})
+@router.get("", responses={200: {"model": list[str]}, **failures(404)})
 async def subjects(
     service: ServiceDep,
     subject_prefix: Annotated[

@@ -193,3 +193,16 @@ def test_pages_of_the_document(api):
     """The document's own page is served as HTML."""
     assert 200 == api.get("/docs", Accept="text/html")[0]
     assert api.headers["content-type"].startswith("text/html")
+
+
+def test_numbers_that_are_refused_are_documented(api):
+    """A number that no route can take is 404, so every operation with a number in its query documents that."""
+    undocumented = [
+        (method, path)
+        for path, methods in paths(api).items()
+        for method, operation in methods.items()
+        if any(one["schema"].get("type") == "integer" for one in operation.get("parameters", ()))
+        and "404" not in operation["responses"]
+    ]
+
+    assert [] == undocumented
