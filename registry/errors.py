@@ -1,8 +1,8 @@
-"""Every error that the service answers: one value per code, one constructor per case with its exact wording.
+"""Every error of the service: one function per case, with its code and exact wording.
 
-The HTTP status is the first three digits of a five-digit code. The wording is the reference's, since clients and
-scripts match on it; oddities such as the missing space in 40404 are kept for that reason. Raised anywhere below the
-routes, mapped to a response in one place (`app.py`).
+The HTTP status is the first three digits of a five-digit code. The wording is the reference's, because clients and
+scripts match it; this includes oddities such as the missing space in 40404. Any code below the routes may raise these
+errors; `app.py` alone turns them into responses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,13 @@ _RETRY_AFTER_S = "1"
 
 
 class RegistryError(Exception):
-    """An answer other than success: an error code, its HTTP status, a sentence, and the findings of a verdict."""
+    """An error response: its code, message and, for an incompatible schema, findings.
+
+    Args:
+        code: an HTTP status, or a five-digit code that begins with one.
+        message: the sentence that the client gets.
+        findings: the reasons for a compatibility verdict, as JSON objects.
+    """
 
     def __init__(self, code: int, message: str, findings: Sequence[Mapping[str, Any]] | None = None) -> None:
         super().__init__(message)
@@ -90,17 +96,17 @@ class RegistryError(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of the answer: a client may repeat after a moment what is answered with 503."""
+        """The headers of the response; after a 503, the client may retry in a moment."""
         return {"Retry-After": _RETRY_AFTER_S} if self.status == 503 else {}
 
     @property
     def status(self) -> int:
-        """The HTTP status of the error's code."""
+        """The HTTP status of the code."""
         return self.code if self.code < 1000 else self.code // 100
 
 
 class TooExpensive(RegistryError):
-    """The answer to a request whose schemas take more computing than one request may ask for."""
+    """The error for a request whose schemas need more computing than one request may use."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(42201, reason)
@@ -110,37 +116,42 @@ class TooExpensive(RegistryError):
 
 
 def http_error(status: int, phrase: str) -> RegistryError:
-    """Return the error for what the HTTP layer itself refuses."""
+    """Return the error for a request that HTTP itself rules out.
+
+    Args:
+        status: the HTTP status.
+        phrase: the status's reason phrase.
+    """
     return RegistryError(status, f"HTTP {status} {phrase}")
 
 
 def not_found() -> RegistryError:
-    """No such route, or a path or query integer that is none."""
+    """Return the error for an unknown route, or for a path or query parameter that is not an integer."""
     return http_error(404, "Not Found")
 
 
 def not_acceptable() -> RegistryError:
-    """None of the media types in Accept is one of ours."""
+    """Return the error for an `Accept` header without any of our media types."""
     return http_error(406, "Not Acceptable")
 
 
 def media_type() -> RegistryError:
-    """The body's media type is not one of ours."""
+    """Return the error for a body in an unsupported media type or encoding."""
     return http_error(415, "Unsupported Media Type")
 
 
 def unreadable_body(reason: str) -> RegistryError:
-    """The body is not the JSON that the route takes."""
+    """Return the error for a body that is not the JSON that the route takes."""
     return RegistryError(400, reason)
 
 
 def missing_body() -> RegistryError:
-    """The route takes a body and there is none."""
+    """Return the error for a request without the body that the route takes."""
     return RegistryError(422, "The request body is missing")
 
 
 def too_large(limit: int) -> RegistryError:
-    """The body is larger than the service takes."""
+    """Return the error for a body of more than `limit` bytes."""
     return RegistryError(413, f"The request body is larger than {limit} bytes")
 
 
@@ -148,7 +159,7 @@ def too_large(limit: int) -> RegistryError:
 
 
 def foreign_host(name: str) -> RegistryError:
-    """`Host` names a machine that this registry does not know itself by."""
+    """Return the error for a `Host` header with a name that is not one of this registry's."""
     return RegistryError(
         403,
         f"HTTP 403 Forbidden: the Host header names {name!r}, but this registry listens on loopback. "
@@ -157,7 +168,7 @@ def foreign_host(name: str) -> RegistryError:
 
 
 def foreign_origin(origin: str) -> RegistryError:
-    """A web page of another site sends a write."""
+    """Return the error for a write from a web page of another site."""
     page = f"a web page of {origin!r}" if origin else "a web page of another site"
     return RegistryError(
         403, f"HTTP 403 Forbidden: {page} may not write to this registry. Allow its origin with --allowed-origins"
@@ -165,9 +176,9 @@ def foreign_origin(origin: str) -> RegistryError:
 
 
 def no_key_management() -> RegistryError:
-    """A shared key encryption key, which this service would have to use itself.
+    """Return the error for a shared key encryption key, which the registry itself would have to use.
 
-    The reference's code for a key management service that refuses it.
+    The reference answers 40370 if its key management service denies access.
     """
     return RegistryError(
         40370,
@@ -180,32 +191,32 @@ def no_key_management() -> RegistryError:
 
 
 def subject_not_found(subject: str) -> RegistryError:
-    """No such subject, or none that is not soft-deleted."""
+    """Return the error for a subject that does not exist or is soft-deleted."""
     return RegistryError(40401, f"Subject '{subject}' not found.")
 
 
 def version_not_found(version: int) -> RegistryError:
-    """No such version; `latest` is -1."""
+    """Return the error for a version that does not exist; `latest` is -1."""
     return RegistryError(40402, f"Version {version} not found.")
 
 
 def schema_not_found(identity: object = None) -> RegistryError:
-    """No such schema: by id or GUID when given, else by content."""
+    """Return the error for a schema that does not exist, with the id or GUID if it was looked up by one."""
     return RegistryError(40403, "Schema not found" if identity is None else f"Schema {identity} not found")
 
 
 def subject_soft_deleted(subject: str) -> RegistryError:
-    """A second soft delete of a subject."""
+    """Return the error for a second soft deletion of a subject."""
     return RegistryError(40404, f"Subject '{subject}' was soft deleted.Set permanent=true to delete permanently")
 
 
 def subject_not_soft_deleted(subject: str) -> RegistryError:
-    """A hard delete of a subject that was not soft-deleted."""
+    """Return the error for a hard deletion of a subject that is not soft-deleted."""
     return RegistryError(40405, f"Subject '{subject}' was not deleted first before being permanently deleted")
 
 
 def version_soft_deleted(subject: str, version: int) -> RegistryError:
-    """A second soft delete of a version."""
+    """Return the error for a second soft deletion of a version."""
     return RegistryError(
         40406,
         f"Subject '{subject}' Version {version} was soft deleted.Set permanent=true to delete permanently",
@@ -213,39 +224,39 @@ def version_soft_deleted(subject: str, version: int) -> RegistryError:
 
 
 def version_not_soft_deleted(subject: str, version: int) -> RegistryError:
-    """A hard delete of a version that was not soft-deleted."""
+    """Return the error for a hard deletion of a version that is not soft-deleted."""
     return RegistryError(
         40407, f"Subject '{subject}' Version {version} was not deleted first before being permanently deleted"
     )
 
 
 def config_not_found(subject: str) -> RegistryError:
-    """No configuration at this level."""
+    """Return the error for a scope without a configuration of its own."""
     return RegistryError(40408, f"Subject '{subject}' does not have subject-level compatibility configured")
 
 
 def mode_not_found(subject: str) -> RegistryError:
-    """No mode at this level."""
+    """Return the error for a scope without a mode of its own."""
     return RegistryError(40409, f"Subject '{subject}' does not have subject-level mode configured")
 
 
 def association_not_found(name: str) -> RegistryError:
-    """No such association."""
+    """Return the error for an association that does not exist."""
     return RegistryError(40410, f"Association for '{name}' not found.")
 
 
 def key_not_found(name: str) -> RegistryError:
-    """No such encryption key: a KEK by its name, a DEK by its subject."""
+    """Return the error for an encryption key that does not exist: a KEK by its name, or a DEK by its subject."""
     return RegistryError(40470, f"Key '{name}' not found")
 
 
 def key_not_soft_deleted(name: str) -> RegistryError:
-    """A hard delete of an encryption key that was not soft-deleted."""
+    """Return the error for a hard deletion of an encryption key that is not soft-deleted."""
     return RegistryError(40471, f"Key '{name}' was not deleted first before being permanently deleted")
 
 
 def key_soft_deleted(name: str) -> RegistryError:
-    """The undeletion of a DEK whose KEK is soft-deleted."""
+    """Return the error for undeleting a DEK while its KEK is soft-deleted."""
     return RegistryError(40472, f"Key '{name}' must be undeleted first")
 
 
@@ -255,9 +266,13 @@ def key_soft_deleted(name: str) -> RegistryError:
 def incompatible_schema(
     subject: str, messages: Sequence[str], advice: Sequence[str], findings: Sequence[Mapping[str, Any]]
 ) -> RegistryError:
-    """The schema breaks the subject's compatibility level.
+    """Return the error for a schema that breaks the compatibility level of its subject.
 
-    The reference's wording ends with the list; what follows it tells a person what would be accepted.
+    Args:
+        subject: the subject.
+        messages: the reference's messages, which end the reference's wording.
+        advice: sentences added to it that say what would be accepted.
+        findings: the reasons as JSON objects.
     """
     return RegistryError(
         40901,
@@ -268,37 +283,37 @@ def incompatible_schema(
 
 
 def association_for_resource_exists(association_type: str, resource: str) -> RegistryError:
-    """A second association of a type for a resource."""
+    """Return the error for a second association of a type for a resource."""
     return RegistryError(40903, f"An association of type '{association_type}' already exists for resource '{resource}'")
 
 
 def association_for_subject_exists(subject: str) -> RegistryError:
-    """A subject that something is associated with cannot be deleted, nor become strongly associated with more."""
+    """Return the error for deleting, or associating as STRONG, a subject that already has an association."""
     return RegistryError(40904, f"An association already exists for subject '{subject}'")
 
 
 def strong_association_exists(subject: str) -> RegistryError:
-    """A subject that belongs to one resource cannot be associated with another."""
+    """Return the error for associating a resource with a subject that has a STRONG association with another."""
     return RegistryError(40905, f"A strong association already exists for subject '{subject}'")
 
 
 def no_active_version(subject: str) -> RegistryError:
-    """An association with a subject that has no live version."""
+    """Return the error for an association with a subject that has no live version."""
     return RegistryError(40907, f"No active (non-deleted) version exists for subject '{subject}'")
 
 
 def association_frozen(association_type: str, subject: str) -> RegistryError:
-    """A change of an association that is frozen, or its deletion without cascade."""
+    """Return the error for changing a frozen association, or for deleting it without cascade."""
     return RegistryError(40908, f"The association of type  '{association_type}' is frozen for subject '{subject}'")
 
 
 def key_exists(name: str) -> RegistryError:
-    """A second encryption key of a name, or of a subject, algorithm and version."""
+    """Return the error for an encryption key that exists: a KEK name, or a DEK subject, algorithm and version."""
     return RegistryError(40971, f"Key '{name}' already exists; use a different value")
 
 
 def too_many_keys(limit: int) -> RegistryError:
-    """More encryption keys of a kind than the service keeps."""
+    """Return the error for more than `limit` encryption keys of a kind."""
     return RegistryError(40972, f"A maximum of {limit} keys already exist")
 
 
@@ -306,27 +321,27 @@ def too_many_keys(limit: int) -> RegistryError:
 
 
 def invalid_schema(reason: str) -> RegistryError:
-    """The schema does not parse, or its type or references are not supported."""
+    """Return the error for a schema that does not parse, or whose type or references are not supported."""
     return RegistryError(42201, reason)
 
 
 def no_such_reference(subject: str, version: int) -> RegistryError:
-    """A reference that leads nowhere, or to a soft-deleted version."""
+    """Return the error for a reference to a version that does not exist or is soft-deleted."""
     return RegistryError(42201, f'No schema reference found for subject "{subject}" and version {version}')
 
 
 def empty_schema() -> RegistryError:
-    """A blank schema, and no previous version to copy."""
+    """Return the error for a blank schema in a subject without a version to copy."""
     return RegistryError(42201, "Empty schema")
 
 
 def invalid_version_order() -> RegistryError:
-    """An explicit version that is not the next one."""
+    """Return the error for an explicit version that is not the next one."""
     return RegistryError(42201, "Version is not one more than previous version")
 
 
 def invalid_version(version: str) -> RegistryError:
-    """A version in the path that is neither a number from 1 on nor `latest`."""
+    """Return the error for a version in the path that is neither a positive number nor `latest`."""
     return RegistryError(
         42202,
         f"The specified version '{version}' is not a valid version id. "
@@ -335,7 +350,7 @@ def invalid_version(version: str) -> RegistryError:
 
 
 def invalid_level() -> RegistryError:
-    """A compatibility level that is none."""
+    """Return the error for an unknown compatibility level."""
     return RegistryError(
         42203,
         "Invalid compatibility level. Valid values are none, backward, forward, full, "
@@ -344,7 +359,7 @@ def invalid_level() -> RegistryError:
 
 
 def unsupported_policy(policy: str) -> RegistryError:
-    """A compatibility policy whose checks this registry does not have."""
+    """Return the error for a compatibility policy whose checks this registry does not have."""
     return RegistryError(
         42203,
         f"The compatibilityPolicy {policy} is not supported: this registry does not have its checks of table formats. "
@@ -353,61 +368,61 @@ def unsupported_policy(policy: str) -> RegistryError:
 
 
 def invalid_mode() -> RegistryError:
-    """A mode that is none."""
+    """Return the error for an unknown mode."""
     return RegistryError(42204, "Invalid mode. Valid values are READWRITE, READONLY, IMPORT and FORWARD.")
 
 
 def forward_mode_is_global() -> RegistryError:
-    """FORWARD asked for below the global level."""
+    """Return the error for setting FORWARD on anything but the global scope."""
     return RegistryError(42204, "Forward mode only supported on global level")
 
 
 def operation_not_permitted(reason: str) -> RegistryError:
-    """The mode, or the state of the scope, forbids the operation."""
+    """Return the error for an operation that the mode or the state of the scope does not permit."""
     return RegistryError(42205, reason)
 
 
 def _prefix_of(context: str) -> str:
-    """Return a context as the reference prints it: `:.c:`, and nothing for the default one."""
+    """Return a context as the reference prints it: `:.c:`, or an empty string for the default context."""
     return "" if context == "." else f":{context}:"
 
 
 def read_only(subject: str, context: str) -> RegistryError:
-    """A write in a read-only scope."""
+    """Return the error for a write in a read-only scope."""
     return operation_not_permitted(f"Subject {subject} in context {_prefix_of(context)} is in read-only mode")
 
 
 def not_read_write(subject: str, context: str) -> RegistryError:
-    """A registration without id in a scope that takes imports only."""
+    """Return the error for a registration without an id in a scope in IMPORT mode."""
     return operation_not_permitted(f"Subject {subject} in context {_prefix_of(context)} is not in read-write mode")
 
 
 def not_import_mode(subject: str, context: str) -> RegistryError:
-    """A registration with an id in a scope that is not in IMPORT mode."""
+    """Return the error for a registration with an id in a scope that is not in IMPORT mode."""
     return operation_not_permitted(f"Subject {subject} in context {_prefix_of(context)} is not in import mode")
 
 
 def id_overwrite(schema_id: int, context: str) -> RegistryError:
-    """An import under an id that names another schema."""
+    """Return the error for an import under an id that another schema has."""
     return operation_not_permitted(
         f"Overwrite new schema with id {schema_id} in context {_prefix_of(context)} is not permitted."
     )
 
 
 def import_with_subjects() -> RegistryError:
-    """IMPORT asked for where live schemas stand."""
+    """Return the error for setting IMPORT on a scope with live schemas."""
     return operation_not_permitted("Cannot import since found existing subjects")
 
 
 def strongly_associated(subject: str) -> RegistryError:
-    """A reference to, or a strong association of, what belongs to one resource alone."""
+    """Return the error for a reference to a subject that has a STRONG association."""
     return operation_not_permitted(
         f"Subject {subject} has a strong association, so no other subject may refer to its schemas"
     )
 
 
 def referenced(subject: str, version: int) -> RegistryError:
-    """A deletion of what another schema refers to."""
+    """Return the error for deleting a version that another schema refers to."""
     return RegistryError(
         42206,
         f"One or more references exist to the schema {{magic=1,keytype=SCHEMA,subject={subject},version={version}}}.",
@@ -415,37 +430,37 @@ def referenced(subject: str, version: int) -> RegistryError:
 
 
 def invalid_subject(subject: str) -> RegistryError:
-    """A subject with control characters or a reserved name."""
+    """Return the error for a subject with control characters or a reserved name."""
     return RegistryError(42208, f"The specified subject '{subject}' is not a valid.")
 
 
 def schema_too_large() -> RegistryError:
-    """The log refuses a record of this size."""
+    """Return the error for a record that is too large for the log."""
     return RegistryError(42209, "Register operation failed because schema is too large")
 
 
 def invalid_rule_set(reason: str) -> RegistryError:
-    """A rule set with a rule that cannot be."""
+    """Return the error for a rule set with an invalid rule."""
     return RegistryError(42210, f"Invalid rule set: {reason}")
 
 
 def context_not_empty(context: str) -> RegistryError:
-    """A deletion of a context that still holds something."""
+    """Return the error for deleting a context that still has subjects or associations."""
     return RegistryError(42211, f"The specified context '{context}' is not empty.")
 
 
 def invalid_association(name: str, detail: str) -> RegistryError:
-    """A property of an association that cannot be."""
+    """Return the error for an invalid property of an association."""
     return RegistryError(42212, f"The association specified an invalid value for property: '{name}', detail: {detail}")
 
 
 def invalid_key(field: str) -> RegistryError:
-    """A property of an encryption key that is missing or cannot be."""
+    """Return the error for a missing or invalid property of an encryption key."""
     return RegistryError(42271, f"Invalid or missing value for field '{field}' of key")
 
 
 def key_referenced(name: str) -> RegistryError:
-    """The deletion of a KEK under which there are DEKs."""
+    """Return the error for deleting a KEK that still has DEKs."""
     return RegistryError(42272, f"One or more references exist to the key {name}")
 
 
@@ -453,22 +468,22 @@ def key_referenced(name: str) -> RegistryError:
 
 
 def internal() -> RegistryError:
-    """What should not have happened; the log has the details."""
+    """Return the error for an unexpected failure; the service's log has the details."""
     return RegistryError(500, "Internal Server Error")
 
 
 def write_refused(reason: str) -> RegistryError:
-    """The log takes no writes, and will not by itself: nothing was written."""
+    """Return the error for a log that does not accept writes and will not recover by itself; nothing was written."""
     return RegistryError(50001, f"Error while writing to the log: {reason}. Nothing was written")
 
 
 def write_timed_out() -> RegistryError:
-    """The log did not answer in time: the write may or may not have happened."""
+    """Return the error for a log that did not respond in time; the outcome of the write is unknown."""
     return RegistryError(50002, "Write to the log timed out: it is not known whether it was written")
 
 
 def write_forwarding_failed() -> RegistryError:
-    """The node that holds the right to write did not answer: the write may or may not have happened."""
+    """Return the error for a pen holder that did not respond; the outcome of the write is unknown."""
     return RegistryError(
         50003,
         "Error while forwarding the request: the node that writes did not answer, "
@@ -477,15 +492,15 @@ def write_forwarding_failed() -> RegistryError:
 
 
 def not_the_writer() -> RegistryError:
-    """Another node has the right to write, or it goes from node to node: nothing was written."""
+    """Return the error for a write while another node holds the pen or the pen keeps moving; nothing was written."""
     return RegistryError(50004, "Leader not known. Nothing was written")
 
 
 def log_unreadable(reason: str) -> RegistryError:
-    """The log could not be read, so nothing can be answered that is sure to be up to date."""
+    """Return the error for a log that cannot be read, so no answer would be known to be up to date."""
     return RegistryError(50301, f"The log cannot be read: {reason}. Try again later")
 
 
 def not_written(reason: str) -> RegistryError:
-    """A write was given up before it was handed to the log."""
+    """Return the error for a write that was given up before the log had it."""
     return RegistryError(50302, f"Nothing was written: {reason}. Try again later")

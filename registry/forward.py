@@ -1,16 +1,17 @@
-"""Sends a write to the node that holds the right to write, once.
+"""Forwards a write, once, to the node that holds the pen.
 
-On a Kafka log the right to write is the pen (storage/README.md). Taking it costs a node more than one hop over HTTP,
-and two nodes that keep taking it from each other would be slow, so a node that does not hold the pen passes a write
-on. When the holder cannot be reached, or does not hold the pen any more, this node takes the pen itself. A hint only:
-safety lies in the log, which refuses whoever lost the pen.
+On a Kafka log one node at a time may write: the one that holds the pen (storage/README.md). Taking the pen costs more
+than an HTTP request, and two nodes that keep taking it from each other would be slow. So a node without the pen
+forwards writes. If it cannot reach the holder, or the holder has lost the pen, it takes the pen itself. The holder's
+URL is only a hint: safety comes from fencing, since the log rejects a writer that lost the pen.
 
-A write that may have reached the holder is not tried again here: done twice, it could undo what somebody else was
-told in between. The client is told that its fate is unknown (50003), and the next write is this node's own. A holder
-that keeps a write waiting is asked for a sign of life, so that one that is stopped or cut off is soon given up.
+This node does not retry a write that may have reached the holder: done twice, the write could undo another client's
+acknowledged write in between. The client gets 50003 (outcome unknown), and the next write is done by this node itself.
+While the holder keeps a write waiting, this node probes it, so that it soon gives up a stopped or unreachable holder.
 
-Every write passes here, so this is also where writes are bounded: in number, in bytes and in time. The holder gets the
-time that is left, and does nothing later. A write whose client disconnects before it reaches the log is dropped.
+Every write passes through this module, which therefore also bounds writes in number, bytes and time. The holder gets
+the remaining time in a header and does nothing after it. A write is dropped if its client disconnects before the log
+has it.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ _Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
 
 _FORWARDED = b"x-forward"
 _TIME_LEFT = b"x-strata-time-left"
-_SHARE = 0.9  # of the time that is left, for the holder: its answer should come before this node's own time is over
+_SHARE = 0.9  # of the remaining time, for the holder: its answer then comes before this node's own deadline
 _COPIED = (b"content-type", b"accept", b"authorization", b"x-request-id", b"confluent-accept-unknown-properties")
 _COPIED_BACK = ("content-type", "retry-after")
 _BUSY = "the node is busy passing other writes on"
@@ -54,7 +55,14 @@ _log = logging.getLogger("strata.forward")
 
 
 class Forward:
-    """An ASGI app that passes writes on to the pen's holder, and everything else to the app behind it."""
+    """An ASGI app that forwards writes to the pen's holder and passes all other requests to the inner app.
+
+    Args:
+        app: the inner ASGI app.
+        writer: the writer of this node.
+        max_waiting: the most writes that may wait.
+        max_waiting_bytes: the most bytes that the bodies of waiting writes may have together.
+    """
 
     def __init__(self, app: Any, writer: Writer, *, max_waiting: int, max_waiting_bytes: int) -> None:
         self._app = app
@@ -68,7 +76,7 @@ class Forward:
         self._passed_over_until = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a write by the answer of whoever holds the pen."""
+        """Answer a write with the response of the node that holds the pen."""
         if scope["type"] != "http" or not _is_write(scope):
             await self._app(scope, receive, send)
             return
@@ -85,7 +93,7 @@ class Forward:
 
     @contextmanager
     def _admitted(self, size: int) -> Iterator[None]:
-        """Count a write while it waits; a body of any size is taken where nothing else waits."""
+        """Count a write while it waits; accept a body of any size if no other write waits."""
         if self._waiting >= self._max_waiting or (self._waiting and self._waiting_bytes + size > self._max_bytes):
             raise errors.not_written("too many writes wait already")
         self._waiting, self._waiting_bytes = self._waiting + 1, self._waiting_bytes + size
@@ -95,7 +103,7 @@ class Forward:
             self._waiting, self._waiting_bytes = self._waiting - 1, self._waiting_bytes - size
 
     def _deadline(self, scope: Scope) -> float:
-        """When this node gives a write up, or the node that it comes from does."""
+        """Return when this node, or the node that forwarded the write, gives up."""
         left = self._writer.write_timeout_s
         for name, value in scope["headers"]:
             if name == _TIME_LEFT:
@@ -111,7 +119,7 @@ class Forward:
         return await self._here(scope, body, receive)
 
     async def _written(self, scope: Scope, body: bytes, receive: Receive) -> _Answer:
-        """Follow the pen from node to node; where nobody is known to have it, write here, which takes it."""
+        """Follow the pen from node to node; if its holder is unknown, write here, which takes the pen."""
         deadline = DEADLINE.get()
         for _ in range(_MOST_MOVES):
             if time.monotonic() > deadline:
@@ -129,9 +137,10 @@ class Forward:
         raise errors.not_the_writer()
 
     async def _catch_up(self, deadline: float, *, answered: bool) -> None:
-        """Read what the holder has written, or who has the pen now.
+        """Read the holder's write, or the record that names the new holder.
 
-        The holder's answer stands even if that fails; then nothing is answered from memory until it has succeeded.
+        If this fails, the holder's answer is still valid; the node then answers nothing from memory until a catch-up
+        succeeds.
         """
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
@@ -148,7 +157,7 @@ class Forward:
         return None if holder == self._writer.passed_over else holder
 
     async def _here(self, scope: Scope, body: bytes, receive: Receive) -> _Answer:
-        """Return this node's own answer."""
+        """Return this node's own response."""
         status, headers, content = 500, [], bytearray()
 
         async def keep(message: MutableMapping[str, Any]) -> None:
@@ -162,10 +171,10 @@ class Forward:
         return status, headers, bytes(content)
 
     async def _answered(self, holder: str, scope: Scope, body: bytes, deadline: float) -> _Answer | None:
-        """Return the holder's answer; None when it has done nothing, or was not asked.
+        """Return the holder's response; None if the holder did nothing or was not asked.
 
         Raises:
-            RegistryError: 50003 when it is unknown whether the holder has written, 50302 when it was not asked in time.
+            RegistryError: 50003 if it is unknown whether the holder has written; 50302 if it was not asked in time.
         """
         call = Call()
         turn = self._threads.submit(self._ask, call, holder, scope, body, deadline)
@@ -182,12 +191,12 @@ class Forward:
                     raise failure
             return asked.result()
         finally:
-            # Nobody waits any more: the client has gone, or has its answer.
+            # The response is no longer needed: the client has it or has disconnected.
             asked.cancel()
             call.break_off()
 
     async def _is_alive(self, holder: str) -> bool:
-        """Whether the holder answers anything; all who ask at the same time share one request."""
+        """Return whether the holder responds at all; concurrent callers share one probe."""
         if self._probe is None or self._probe.done():
             self._probe = asyncio.create_task(self._probed(holder))
         return await asyncio.shield(self._probe)
@@ -203,16 +212,16 @@ class Forward:
         return await asyncio.get_running_loop().run_in_executor(self._probe_thread, ask)
 
     def _pass_over(self, holder: str, reason: str) -> errors.RegistryError:
-        """Write without the holder for a while; what a client is told whose write may have reached it."""
+        """Bypass an unresponsive holder for a while; return the error for a write that may have reached it."""
         self._writer.passed_over, self._passed_over_until = holder, time.monotonic() + _PASSED_OVER_S
         _log.warning("the node that writes (%s) does not answer, taking over: %s", holder, reason)
         return errors.write_forwarding_failed()
 
     def _ask(self, call: Call, holder: str, scope: Scope, body: bytes, deadline: float) -> _Answer | None:
-        """Return the holder's answer; None when it has done nothing and the pen must be looked for again.
+        """Return the holder's response; None if it did nothing and the pen's holder must be looked up again.
 
         Raises:
-            RegistryError: 50003 when it is unknown whether the holder has written, 50302 when it was not asked in time.
+            RegistryError: 50003 if it is unknown whether the holder has written; 50302 if it was not asked in time.
         """
         left = deadline - time.monotonic()
         if left <= 0:
@@ -262,7 +271,7 @@ def _is_refused(status: int, body: bytes) -> bool:
 
 
 def _error_code(body: bytes) -> int | None:
-    """The code of an error object; None for what no node of ours has answered."""
+    """Return the code of an error object; None if the response is not from a Strata node."""
     try:
         content = orjson.loads(body)
     except ValueError:
@@ -272,7 +281,7 @@ def _error_code(body: bytes) -> int | None:
 
 
 async def _unless_gone(work: "asyncio.Task[_Answer]", receive: Receive) -> _Answer | None:
-    """Return what the work on a request answers; None when the client disconnects first, which cancels the work."""
+    """Return the result of a request's work; cancel it and return None if the client disconnects first."""
     gone = asyncio.create_task(_disconnected(receive))
     try:
         await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -288,7 +297,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def _whole(receive: Receive) -> bytes | None:
-    """Return the body of a request; None when the client disconnects before it is complete."""
+    """Return the body of a request; None if the client disconnects before it is complete."""
     body, more = b"", True
     while more:
         message = await receive()

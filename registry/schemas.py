@@ -1,6 +1,7 @@
-"""What the service needs of `compat`: parse a request's schema, parse a stored one, and check levels over versions.
+"""The service's use of `compat`: parse schemas of requests and of the log, and check compatibility with versions.
 
-Parsing is lazy and cached, bounded; a stored schema is parsed leniently, so that old bad data still loads.
+Parsing is lazy, and bounded caches keep its results. Stored schemas are parsed leniently, so that old invalid ones
+still load.
 """
 
 import re
@@ -39,18 +40,18 @@ _SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
 _VerdictKey = tuple[int, tuple[tuple[int, int], ...], Level, Policy]
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_BYTES_PER_CHARACTER: Final = 20  # of a parsed schema, as measured on dense ones
+_BYTES_PER_CHARACTER: Final = 20  # bytes of a parsed schema per character of its text, measured on dense schemas
 _BYTES_AT_LEAST: Final = 4_000
 _schemas: Final[Cache[_SchemaKey, ParsedSchema]] = Cache(128 << 20)
-# A verdict, like a normalized text, keeps the schemas that it is about: keyed by their identity, they must not be freed
-# and replaced by others.
+# Verdicts and normalized texts keep their schemas alive: the keys hold `id()`s, which must not be reused by other
+# objects.
 _normal_texts: Final[Cache[int, tuple[str, ParsedSchema]]] = Cache(16 << 20)
 _verdicts: Final[Cache[_VerdictKey, tuple[CheckResult, ParsedSchema, list[Previous]]]] = Cache(64 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What belongs to a schema beside its text; None where there is nothing."""
+    """The metadata and rule set of a schema; None for an absent one."""
 
     metadata: Mapping[str, Any] | None = None
     rule_set: Mapping[str, Any] | None = None
@@ -58,10 +59,20 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """A schema as a request brings it; `schema_id` is given by imports, `version` is 0 when nobody asks for one.
+    """A schema as a request brings it.
 
-    Metadata and rules that are None are those of the previous version, while empty ones are none. The limits say what
-    may be done for it.
+    Attributes:
+        text: the schema text; blank means that of the latest version.
+        schema_type: the format's name on the wire.
+        references: the references, in which version -1 means the latest.
+        version: the version it must get; 0 if the request names none, -1 for the next one.
+        schema_id: the id it must get, which only imports set.
+        metadata: None keeps the previous version's metadata, an empty mapping removes it.
+        rule_set: None keeps the previous version's rules, an empty mapping removes them.
+        tags_to_add: tags to add to the text.
+        tags_to_remove: tags to remove from the text.
+        propagate_tags: whether to copy the tags of the previous version into the text.
+        limits: how much the processing of this request may cost.
     """
 
     text: str
@@ -77,11 +88,11 @@ class SchemaRequest:
     limits: Limits = DEFAULT_LIMITS
 
     def started(self) -> "SchemaRequest":
-        """Return the request with its time running, for the thread that calls this; time that runs runs on."""
+        """Return the request with its clock started by the calling thread; a running clock is kept."""
         return self.under(self.limits.started())
 
     def under(self, limits: Limits) -> "SchemaRequest":
-        """Return the request under other limits."""
+        """Return the request with other limits."""
         return replace(self, limits=limits)
 
     @property
@@ -91,9 +102,9 @@ class SchemaRequest:
 
     @property
     def own_text(self) -> str | None:
-        """The text that the answer repeats: a Protobuf descriptor in base64; None for all else.
+        """The request's text if the answer must repeat it, which is so for a Protobuf descriptor in base64; else None.
 
-        Clients that send descriptors keep the answer as the schema of its id, and can read nothing but descriptors.
+        Clients that send descriptors cache the answer as the schema of its id, and can parse only descriptors.
         """
         descriptor = self.schema_type == SchemaFormat.PROTOBUF.value and _BASE64.fullmatch(self.text)
         return self.text if descriptor else None
@@ -101,7 +112,7 @@ class SchemaRequest:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A request's schema, parsed: `text` is what would be stored, `digest` its identity."""
+    """A parsed schema of a request: `text` is what would be stored, `digest` its identity."""
 
     parsed: ParsedSchema
     text: str
@@ -116,7 +127,7 @@ class Candidate:
         return self.parsed.format.value
 
     def under(self, contract: Contract) -> "Candidate":
-        """Return the same schema with other metadata and rules, which makes another identity."""
+        """Return the same schema with another contract, and so with another identity."""
         return replace(self, contract=contract, digest=_identity(self.text, self.references, contract))
 
 
@@ -128,10 +139,19 @@ def schema_types() -> list[str]:
 def parse_request(
     state: State, subject: str, request: SchemaRequest, *, strict: bool, normalize: bool, new: bool = True
 ) -> Candidate:
-    """Parse a request's schema; a new one may not refer to soft-deleted versions.
+    """Parse the schema of a request.
+
+    Args:
+        state: the State that references are resolved in.
+        subject: the subject, whose context plain references belong to.
+        request: the request.
+        strict: whether to apply the rules for new schemas.
+        normalize: whether to normalize the text and sort the references.
+        new: whether the schema is new: it may then refer to live versions only, and each reference name to one version.
 
     Raises:
-        RegistryError: 42201 for an unknown format, a reference that leads nowhere, or a text that is no schema.
+        RegistryError: 42201 for an unknown format, a reference that does not resolve, or a text that does not parse.
+        TooExpensive: if this takes too long.
     """
     if request.schema_type not in schema_types():
         raise errors.invalid_schema(
@@ -155,10 +175,10 @@ def parse_request(
 
 
 def inline_tags(state: State, entry: SchemaVersion, limits: Limits) -> Tags:
-    """Return the tags that a version's text carries; none when it cannot be parsed.
+    """Return the tags in the text of a version; empty if it cannot be parsed.
 
     Raises:
-        TooExpensive: when that takes too long.
+        TooExpensive: if this takes too long.
     """
     try:
         return tags_of(_stored(state, entry, limits))
@@ -177,10 +197,18 @@ def with_tags(
     *,
     must_exist: bool,
 ) -> SchemaRequest:
-    """Return a request with tags added to its text, and then taken from it.
+    """Return a request with tags added to its text, and then others removed.
+
+    Args:
+        state: the State that references are resolved in.
+        subject: the subject of the request.
+        request: the request.
+        add: the tags to add.
+        remove: the tags to remove.
+        must_exist: whether every record and field that a tag names must exist.
 
     Raises:
-        RegistryError: 42201 when the text is no schema, or has no such record or field and they must exist.
+        RegistryError: 42201 if the text does not parse, or lacks a record or field that must exist.
     """
     if not add and not remove:
         return request
@@ -192,7 +220,11 @@ def with_tags(
 
 
 def printed(state: State, entry: SchemaVersion, form: str) -> str:
-    """Return a version's text in one of its format's forms; as it is stored when the format has no such form."""
+    """Return the text of a version in one of its format's forms, or as stored if the format lacks that form.
+
+    Raises:
+        RegistryError: 42201 if the stored schema cannot be printed.
+    """
     try:
         print_as = FORMATS[SchemaFormat(entry.schema.schema_type)].printed_as.get(form)
     except (KeyError, ValueError):
@@ -207,9 +239,13 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
 
 
 def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool:
-    """Tell whether a version holds the candidate under the weaker equality of look-ups.
+    """Return whether a version holds the candidate under the weaker equality of look-ups.
 
-    References written out in the text equal references by name; by name they must be the same ones.
+    References that the stored or the given text writes out in full equal references by name; references by name must be
+    the same.
+
+    Raises:
+        TooExpensive: if this takes too long.
     """
     if entry.schema.schema_type != candidate.schema_type:
         return False
@@ -231,11 +267,18 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
 def compare(
     state: State, candidate: Candidate, previous: Sequence[SchemaVersion], level: Level, policy: Policy
 ) -> CheckResult:
-    """Check a candidate against some versions, oldest first.
+    """Check a candidate against versions of its subject.
+
+    Args:
+        state: the State that references are resolved in.
+        candidate: the schema.
+        previous: the versions, oldest first; a level that is not transitive uses the last one only.
+        level: the compatibility level.
+        policy: how strictly differences count.
 
     Raises:
-        RegistryError: 42201 when a stored version cannot be parsed, is of a format that cannot be compared, or when
-            comparing takes too long.
+        RegistryError: 42201 if a stored version cannot be parsed or its format cannot be compared.
+        TooExpensive: if this takes too long.
     """
     looked_at = previous if LEVELS[level].transitive else previous[-1:]
     try:
@@ -248,7 +291,7 @@ def compare(
 
 
 def _checked(candidate: Candidate, versions: list[Previous], level: Level, policy: Policy) -> CheckResult:
-    """Check, or remember: a registration that was tried out before its turn finds its verdict ready."""
+    """Return the verdict, from the cache if a dry run before the request's turn has computed it."""
     parsed = candidate.parsed
     key = (id(parsed), tuple((one.version, id(one.schema)) for one in versions), level, policy)
     known = _verdicts.get(key)

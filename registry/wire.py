@@ -1,8 +1,9 @@
-"""The JSON of requests and answers: models that parse bodies and describe the API, and builders of answer bodies.
+"""The JSON of requests and answers: models that parse bodies and describe the API, and functions that build answers.
 
-Answers leave out what is null or empty, and keep `false` and 0. Unknown properties of a request are ignored.
-Builders return bytes: the models of answers serve the OpenAPI document, and a test holds each answer against its
-model.
+Answers leave out null and empty properties, and keep `false` and 0. Requests may hold unknown properties, which are
+ignored.
+The functions build plain dictionaries: the answer models serve the OpenAPI document only, and a test checks each answer
+against its model.
 """
 
 import json
@@ -68,7 +69,7 @@ __all__ = [
     "text_answer",
 ]
 
-# What we answer in, by preference, and what we take.
+# Accepted and returned media types, most preferred first.
 MEDIA_TYPES = (
     "application/vnd.schemaregistry.v1+json",
     "application/vnd.schemaregistry+json",
@@ -77,7 +78,7 @@ MEDIA_TYPES = (
 
 
 def _lenient_flag(value: object) -> bool:
-    """Anything but `true` is false, in any case: clients send `True`, and the reference never refuses a flag."""
+    """Return True for `true` in any case, else False: clients send `True`, and the reference never rejects a flag."""
     return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
@@ -85,7 +86,7 @@ Flag = Annotated[bool, BeforeValidator(_lenient_flag)]
 
 
 class ReferenceBody(Body):
-    """A name inside the schema, and the subject and version it stands for."""
+    """A name that the schema uses, with the subject and version that it refers to."""
 
     name: Word = ""
     subject: Word = ""
@@ -109,7 +110,7 @@ class SchemaBody(Body):
     )
 
     def request(self, limits: Limits) -> SchemaRequest:
-        """Return the request in the terms of the decisions."""
+        """Return the registration request that this body describes, with the limits of its processing."""
         return SchemaRequest(
             self.text or "",
             self.schema_type or "AVRO",
@@ -126,7 +127,7 @@ class SchemaBody(Body):
 
 
 class TagsChange(Body):
-    """A new version of a schema with other tags, metadata or rules."""
+    """A change of tags, metadata or rules, which makes a new version of a schema."""
 
     new_version: Number | None = Field(None, alias="newVersion", description="the next one, when given")
     tags_to_add: list[SchemaTagsBody] | None = Field(None, alias="tagsToAdd")
@@ -137,7 +138,7 @@ class TagsChange(Body):
     rules_to_remove: list[Text] | None = Field(None, alias="rulesToRemove", description="names of rules")
 
     def request(self, limits: Limits) -> TagRequest:
-        """Return the request in the terms of the decisions."""
+        """Return the tag request that this body describes, with the limits of its processing."""
         return TagRequest(
             self.new_version or 0,
             tags_by_entity(self.tags_to_add),
@@ -151,7 +152,7 @@ class TagsChange(Body):
 
 
 class ConfigChange(Body):
-    """A change of a configuration: an absent property keeps what stands, null clears it."""
+    """A change of a configuration: an absent property keeps its value, null removes it."""
 
     alias: Text | None = Field(None, description="the subject that this name stands for")
     alias_for_deks: Text | None = Field(None, alias="aliasForDeks")
@@ -170,19 +171,19 @@ class ConfigChange(Body):
     override_rule_set: RuleSetBody | None = Field(None, alias="overrideRuleSet")
 
     def change(self) -> dict[str, Any]:
-        """Return the properties that the request holds, null ones included."""
+        """Return the properties that the body holds by their JSON names, null ones included."""
         held = ((type(self).model_fields[name].alias or name, getattr(self, name)) for name in self.model_fields_set)
         return {name: value.value() if isinstance(value, MetadataBody | RuleSetBody) else value for name, value in held}
 
 
 class ModeChange(Body):
-    """The mode to set; null clears the scope's own."""
+    """The mode to set; null removes the mode of the scope itself."""
 
     mode: Word | None = None
 
 
 class ErrorAnswer(Answer):
-    """Any answer other than success; the findings are those of a schema that is not compatible."""
+    """The body of an error; `findings` says why a schema is incompatible."""
 
     error_code: int
     message: str
@@ -190,13 +191,13 @@ class ErrorAnswer(Answer):
 
 
 class LiveAnswer(Answer):
-    """The process answers."""
+    """The liveness of the process."""
 
     live: bool
 
 
 class _Progress(Answer):
-    """How far a node has read: up to `offset`, of a log that was last seen to end at `end`."""
+    """How far a node has read the log (`offset`), and the end of the log when last seen (`end`)."""
 
     offset: int
     end: int
@@ -205,28 +206,28 @@ class _Progress(Answer):
 
 
 class ReadyAnswer(_Progress):
-    """Whether requests had better come to this node; `reason` why not."""
+    """Whether to route requests to this node; `reason` says why not."""
 
     ready: bool
     reason: str | None = None
 
 
 class SetAsideAnswer(Answer):
-    """A record that could not be taken in."""
+    """A record that could not be read into the State."""
 
     offset: int
     reason: str
 
 
 class SetAsideList(Answer):
-    """How many records were set aside, and some of them, newest first."""
+    """The number of records set aside, and some of them, newest first."""
 
     count: int
     records: list[SetAsideAnswer]
 
 
 class LogAnswer(_Progress):
-    """The log and what it adds up to; `holdsPen` and `holder` where one node at a time may write."""
+    """The log and its contents; `holdsPen` and `holder` on logs where one node at a time may write."""
 
     backend: str
     holds_pen: bool | None = Field(None, alias="holdsPen")
@@ -238,7 +239,7 @@ class LogAnswer(_Progress):
 
 
 class ReferenceAnswer(Answer):
-    """A name inside the schema, and the subject and version it stands for."""
+    """A name that the schema uses, with the subject and version that it refers to."""
 
     name: str
     subject: str
@@ -256,7 +257,7 @@ class _SchemaContent(Answer):
 
 
 class RegisteredAnswer(_SchemaContent):
-    """Where a schema stands now; `ts` and `deleted` when it stood there before."""
+    """The id and version of a registered schema; `ts` and `deleted` if it was registered before."""
 
     id: int
     version: int
@@ -275,7 +276,7 @@ class SchemaAnswer(_SchemaContent):
 
 
 class SchemaStringAnswer(_SchemaContent):
-    """The schema of an id, with a version that uses it, or the schema of a GUID, without one."""
+    """The schema of an id, with a subject and version that use it; or the schema of a GUID, without them."""
 
     subject: str | None = None
     version: int | None = None
@@ -285,21 +286,21 @@ class SchemaStringAnswer(_SchemaContent):
 
 
 class SubjectVersionAnswer(Answer):
-    """A use of a schema."""
+    """A subject and version that use a schema."""
 
     subject: str
     version: int
 
 
 class ContextIdAnswer(Answer):
-    """A schema's id within a context."""
+    """The id of a schema within a context."""
 
     context: str
     id: int
 
 
 class CompatibilityAnswer(Answer):
-    """A verdict; messages and findings only when asked for (`verbose`)."""
+    """A compatibility verdict; messages and findings only if the request asks for them (`verbose`)."""
 
     is_compatible: bool
     messages: list[str] | None = None
@@ -328,7 +329,7 @@ class ConfigAnswer(_ConfigFields):
 
 
 class ChangedConfigAnswer(_ConfigFields):
-    """A configuration as a change answers it, which names the level otherwise."""
+    """The answer to a configuration change, which calls the level `compatibility`."""
 
     compatibility: str | None = None
 
@@ -340,14 +341,22 @@ class ModeAnswer(Answer):
 
 
 _QUALIFIED = "qualified"
-_RULE_SETS = ("ruleSet", "defaultRuleSet", "overrideRuleSet", "rulesToMerge")  # properties with an error of their own
+_RULE_SETS = ("ruleSet", "defaultRuleSet", "overrideRuleSet", "rulesToMerge")  # properties whose errors are 42210
 
 
 async def read_body(request: Request, model: type[Body]) -> Any:
-    """Parse a request's body.
+    """Parse the body of a request.
+
+    Args:
+        request: the request.
+        model: the model that the route takes.
+
+    Returns:
+        An instance of `model`.
 
     Raises:
-        RegistryError: 422 when there is none, 400 when it is not what the route takes.
+        RegistryError: 422 if the body is missing; 400 if it is not JSON or does not fit the model; 42210 if a rule set
+            does not fit.
     """
     data = as_utf8(await request.body())
     if not data.strip() or data.strip() == b"null":
@@ -365,9 +374,9 @@ async def read_body(request: Request, model: type[Body]) -> Any:
 
 
 def answer(content: Any, status: int = 200) -> Response:
-    """Return a JSON answer; the media type is settled by the front, from what the client accepts.
+    """Return a JSON response; the front sets its media type from the `Accept` header.
 
-    Half a surrogate pair, which a name in a schema may hold, becomes a question mark.
+    A lone surrogate, which a name in a schema may hold, becomes a question mark.
     """
     try:
         return Response(orjson.dumps(content), status)
@@ -376,7 +385,7 @@ def answer(content: Any, status: int = 200) -> Response:
 
 
 def text_answer(text: str) -> Response:
-    """Return a schema text as it is, not wrapped in JSON."""
+    """Return a response that holds a schema text without a JSON wrapper."""
     return Response(text.encode())
 
 
@@ -388,9 +397,14 @@ def schema_version(
     tags: Tags | None = None,
     reference_format: str = "",
 ) -> dict[str, Any]:
-    """Return a version of a subject, in another text when one is given, with the tags that were asked for.
+    """Return the JSON of a version of a subject.
 
-    Not `stored`: as the echo of a look-up, without what only the log knows.
+    Args:
+        entry: the version.
+        stored: whether to include timestamp and deletion, which only the log knows; a look-up's answer leaves them out.
+        text: the schema text to show; None shows the stored text.
+        tags: the tags that the request asked for.
+        reference_format: `qualified` adds the context to the subject of each reference.
     """
     content: dict[str, Any] = {"subject": entry.subject, "version": entry.version, "id": entry.schema.schema_id}
     content |= _content(entry.schema, text) | _tags(tags) | (_log_facts(entry) if stored else {})
@@ -398,7 +412,12 @@ def schema_version(
 
 
 def registered(place: Registered, text: str | None = None) -> dict[str, Any]:
-    """Return the answer to a registration, `id` first; in another text when one is given."""
+    """Return the JSON of a registration, `id` first.
+
+    Args:
+        place: where the schema is registered.
+        text: the schema text to show; None shows the stored text.
+    """
     content: dict[str, Any] = {"id": place.schema.schema_id, "version": place.version}
     facts = _log_facts(place.existing) if place.existing and place.as_stored else {}
     return content | _content(place.schema, text) | facts
@@ -413,9 +432,15 @@ def schema_string(
     tags: Tags | None = None,
     reference_format: str = "",
 ) -> dict[str, Any]:
-    """Return what an id names, in another text when one is given, with the tags that were asked for.
+    """Return the JSON of the schema that an id or GUID names.
 
-    `named`: with a subject and version that it stands for.
+    Args:
+        shown: a version that uses the schema.
+        named: whether to include the version's subject and number.
+        max_id: the highest id in use, if the request asked for it.
+        text: the schema text to show; None shows the stored text.
+        tags: the tags that the request asked for.
+        reference_format: `qualified` adds the context to the subject of each reference.
     """
     content: dict[str, Any] = {"subject": shown.subject, "version": shown.version} if named else {}
     content |= _content(shown.schema, text) | _tags(tags) | _references(shown, reference_format)
@@ -435,7 +460,7 @@ def _content(schema: StoredSchema, text: str | None = None) -> dict[str, Any]:
 
 
 def _references(entry: SchemaVersion, reference_format: str) -> dict[str, Any]:
-    """Return the references in another format: `qualified` names the context of each subject."""
+    """Return the references with qualified subjects if the format is `qualified`, else nothing."""
     references = entry.schema.value.references
     if not references or reference_format.lower() != _QUALIFIED:
         return {}

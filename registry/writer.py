@@ -1,18 +1,19 @@
-"""The one door for writes, and the catch-up that reads share.
+"""The single write path, and the catch-up that reads share.
 
-A write is *sync, decide, append, apply*: read the log to its end, let a pure function turn State and request into
-records and an answer, append on the condition that nobody else has appended, and take the records into State. A lost
-race (`Conflict`) starts over, so a decision that lands was made on the State it landed on. As long as nobody else has
-written, the sync is left out where the append says the same thing: that nothing came after.
+A write runs *sync, decide, append, apply*: read the log to its end, let a pure function turn State and request into
+records and an answer, append on the condition that no other writer has appended since, and apply the records to State.
+After a lost race (`Conflict`) the write starts over, so each decision that lands was made on the State it landed on.
+While no other node writes, the append's condition alone proves that nothing came in between, and the writer skips the
+sync.
 
-Requests that wait while an append is under way are decided as a group, each on the draft that the ones before it
-left, and committed by one append.
+Requests that wait during an append form a group (group commit). Each is decided on the draft that the previous ones
+left, and one append commits all of them.
 
-A write has a deadline. Until it is handed to the log it can be withdrawn, by its deadline or because its client has
-gone: it is then never carried out, and the answer says that nothing was written. Afterwards its fate is the log's.
+A write has a deadline. Until it is handed to the log, its deadline or a client disconnect can withdraw it: it is then
+never carried out, and the answer says that nothing was written. After that, only the log decides its outcome.
 
-Everything that blocks or computes runs in threads; `state` is replaced on the event loop only, by a State further
-along the same log, so whoever reads it holds a consistent snapshot.
+Blocking calls and computation run in threads. Only the event loop replaces `state`, always by a State further along the
+same log, so every reader holds a consistent snapshot.
 """
 
 import asyncio
@@ -54,14 +55,14 @@ _MAX_PAUSE = 0.05
 _LATE = "the log did not take the write in time"
 WRITE_TIMEOUT_S = 30.0
 DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
-"""When the request at hand is given up, on the monotonic clock, if that is before the writer's own time is over."""
+"""The current request's deadline on the monotonic clock; the writer's own timeout applies if that ends earlier."""
 
 _log = logging.getLogger("strata.writer")
 
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[_T]):
-    """What a write comes to: the records to append (none when everything stands already) and the answer."""
+    """The outcome of deciding a write: the answer, and the records to append (empty if nothing has to change)."""
 
     answer: _T
     records: Sequence[Record] = ()
@@ -72,7 +73,7 @@ Decide = Callable[[State], Decision[_T]]
 
 @dataclass(slots=True, eq=False)
 class _Command:
-    """A write that waits. Either the log gets it or the request withdraws it: only one of them can `take` it."""
+    """A waiting write; either the log takes it or the request withdraws it, and `take` succeeds only once."""
 
     decide: Decide[Any]
     done: "asyncio.Future[Any]"
@@ -81,15 +82,15 @@ class _Command:
 
     @property
     def waits(self) -> bool:
-        """Whether somebody still waits for the answer."""
+        """Whether a client still waits for the answer."""
         return not self.done.done() and time.monotonic() < self.deadline
 
     def take(self) -> bool:
-        """Decide the fate of the command, for the one of both sides that comes first."""
+        """Claim the command, for the log or to withdraw it; return False if the other side came first."""
         return self._taken.acquire(blocking=False)
 
     def give_back(self) -> None:
-        """Leave the fate open again: the log has not written it."""
+        """Release the claim: the log has not written the command."""
         self._taken.release()
 
 
@@ -97,24 +98,29 @@ _Outcome = tuple[_Command, Any, Exception | None]
 
 
 class _PenLost(Exception):
-    """Nothing was written, and another node holds the right to write now."""
+    """Signals that nothing was written because another node holds the pen now."""
 
 
 class Writer:
-    """Holds the State of one node, and changes it through the log only."""
+    """The State of one node, changed only through the log.
+
+    Args:
+        log: the log, which `close` closes.
+        write_timeout_s: the longest time for a write or a catch-up, in seconds.
+    """
 
     def __init__(self, log: Log, *, write_timeout_s: float = WRITE_TIMEOUT_S) -> None:
         self.log = log
         self.write_timeout_s = write_timeout_s
         self.state = State()
         self.passed_over: str | None = None
-        """The URL of a node that does not answer: this one writes although that one holds the right to."""
+        """The URL of a pen holder that does not respond: this node may write although that one holds the pen."""
         self.read_at = time.monotonic()
         self.read_failure: str | None = None
-        """Why the last read of the log failed, in words for everybody."""
-        # Writes of another node that this one has acknowledged to a client: in all, and when the last read began.
+        """Why the last read of the log failed, worded for any client; None if it succeeded."""
+        # Writes that this node forwarded and acknowledged: their number now, and when the last successful read began.
         self._acknowledged = self._acknowledged_and_read = 0
-        # Apart, so that however many expensive checks run, nobody's read of the log waits for them.
+        # A pool of its own, so that reads of the log never wait for expensive checks.
         self._log_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-log")
         self._work_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="strata-work")
         self._alone = False
@@ -124,19 +130,19 @@ class Writer:
         self._next_reading: asyncio.Task[None] | None = None
 
     def replay(self) -> None:
-        """Read the whole log, before the service answers anything. Blocks.
+        """Read the whole log before the service answers any request; blocks.
 
         Raises:
-            LogError: the log cannot be read.
+            LogError: if the log cannot be read.
         """
         started = time.monotonic()
-        # Nothing that a replay makes is garbage in a cycle: looking for it again and again doubles the time.
+        # Replay creates no garbage cycles, and repeated garbage collection would double its duration.
         collecting = gc.isenabled()
         gc.disable()
         try:
             self.state = self._synced(self.state)
         finally:
-            # What stands now stays: otherwise the collector would walk through all of it first thing.
+            # The replayed State is permanent; without this, the next collection would traverse all of it.
             gc.freeze()
             if collecting:
                 gc.enable()
@@ -152,7 +158,7 @@ class Writer:
             _log.warning("the record at offset %d is set aside: %s", aside.offset, aside.reason)
 
     async def close(self) -> None:
-        """Finish the writes under way, then give up the log."""
+        """Finish the writes under way, then close the log."""
         if self._writing:
             await asyncio.wait([self._writing])
         self._log_threads.shutdown(wait=True)
@@ -162,13 +168,16 @@ class Writer:
     # --- reads
 
     async def catch_up(self) -> State:
-        """Return a State that holds everything any node had acknowledged before this call.
+        """Return a State that holds every write that any node acknowledged before this call.
 
-        All who ask while a read of the log is under way share the next one.
+        All callers that arrive during a read of the log share the next read.
+
+        Raises:
+            RegistryError: 50301 if the log cannot be read, or not in time.
         """
         if self._next_reading is None:
             self._next_reading = asyncio.create_task(self._catch_up_after(self._reading))
-            # Its failure is the answer of all who wait, of whom there may be none left.
+            # All callers that wait get its exception; retrieve it here in case no caller is left.
             self._next_reading.add_done_callback(lambda task: task.cancelled() or task.exception())
         try:
             async with asyncio.timeout(self.write_timeout_s):
@@ -200,7 +209,7 @@ class Writer:
             return State().apply_all(self.log.read(START))
 
     def _advance(self, base: State, state: State) -> None:
-        """Publish a State made from another one; a replay may end before the offset at which it replaces a State."""
+        """Publish `state`, made from `base`; a full replay may end before the offset of the State that it replaces."""
         if self.read_failure is not None:
             _log.info("the log can be read again")
         self.read_at, self.read_failure = time.monotonic(), None
@@ -209,32 +218,32 @@ class Writer:
 
     @property
     def lags(self) -> bool:
-        """Whether a write was acknowledged here that this node has not read: its memory may be out of date."""
+        """Whether this node has acknowledged a forwarded write that it has not read yet, so its State may be stale."""
         return self._acknowledged > self._acknowledged_and_read
 
     def lag(self) -> None:
-        """Note that a write is acknowledged here which this node cannot read now; the next catch-up ends that."""
+        """Record that this node acknowledged a forwarded write and cannot read it; the next catch-up clears this."""
         self._acknowledged += 1
 
     async def end(self) -> int:
         """Return the offset of the log's last record.
 
         Raises:
-            LogError: the log cannot be asked.
+            LogError: if the log cannot be reached.
         """
         return await self._on_log(self.log.end)
 
     async def check_writable(self) -> None:
-        """Look whether the log takes writes, without writing.
+        """Check, without writing, that the log accepts writes.
 
         Raises:
-            LogReadOnly: it takes none.
-            LogError: the log cannot be asked.
+            LogReadOnly: if it does not.
+            LogError: if the log cannot be reached.
         """
         await self._on_log(self.log.check_writable)
 
     async def in_thread(self, call: Callable[..., _T], *args: Any) -> _T:
-        """Run what blocks or computes for long off the event loop."""
+        """Run a blocking or long computation in a worker thread and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._work_threads, call, *args)
 
     async def _on_log(self, call: Callable[..., _T], *args: Any) -> _T:
@@ -243,13 +252,14 @@ class Writer:
     # --- writes
 
     async def write(self, decide: Decide[_T]) -> _T:
-        """Decide on the log's newest State, append the records, and return the answer once they stand.
+        """Decide on the newest State of the log, append the records, and return the answer once they are written.
 
-        `decide` must be pure: it runs off the event loop, and again after a lost race.
+        Args:
+            decide: a pure function; it runs in a thread, and again after each lost race.
 
         Raises:
-            RegistryError: what `decide` raises; 50302 when nothing was written in time, 50004 when nothing was written
-                because another node has taken the right to write, or another 5xx when the log fails.
+            RegistryError: any error of `decide`; 50302 if nothing was written in time; 50004 if nothing was written
+                because another node has taken the pen; another 5xx if the log fails.
         """
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
         command = _Command(decide, done, self.deadline())
@@ -264,20 +274,20 @@ class Writer:
                 return done.result()
             raise (errors.not_written(_LATE) if command.take() else errors.write_timed_out()) from None
         finally:
-            if done.cancelled():  # its client has gone, or it is too late
+            if done.cancelled():  # the client disconnected or the deadline passed
                 command.take()
                 if command in self._waiting:
                     self._waiting.remove(command)
 
     def deadline(self) -> float:
-        """Return when the request at hand, if it writes now, is given up."""
+        """Return the deadline of a write by the current request, on the monotonic clock."""
         return min(DEADLINE.get(), time.monotonic() + self.write_timeout_s)
 
     async def in_time(self, call: Callable[..., _T], *args: Any) -> _T:
-        """Run what a write computes before its turn.
+        """Run a computation that a write needs before its turn, and return its result.
 
         Raises:
-            RegistryError: what `call` raises, 50302 when the request's deadline has come first.
+            RegistryError: any error of `call`; 50302 if the request's deadline passes first.
         """
         try:
             async with asyncio.timeout(self.deadline() - time.monotonic()):
@@ -311,7 +321,7 @@ class Writer:
             except RecordTooLarge:
                 await self._refuse_the_large(group)
                 return
-            except Exception as error:  # noqa: BLE001 - whoever waits must get an answer
+            except Exception as error:  # noqa: BLE001 - every waiting client must get an answer
                 self._fail(group, error)
                 return
             else:
@@ -323,9 +333,10 @@ class Writer:
         _refuse(group, errors.not_written("other writers came first each time"))
 
     def _attempt(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
+        """Decide a group and append its records; skip the sync while no other node writes."""
         if self._alone:
             records, outcomes, all_append = _decided(state, group)
-            # An answer that no append confirms needs the newest State.
+            # An answer that needs no append must come from the newest State.
             if all_append and records:
                 return state.apply_all(self._append(state, records, group)), outcomes
         fresh = self._synced(state)
@@ -338,10 +349,10 @@ class Writer:
         return fresh, outcomes
 
     def _append(self, state: State, records: Sequence[Record], group: Sequence[_Command]) -> Sequence[Entry]:
-        """Hand a group to the log: from here on nobody can withdraw its commands.
+        """Hand a group to the log; from here on its commands cannot be withdrawn.
 
         Raises:
-            Conflict: another writer came first, or a command was withdrawn after its decision; nothing was written.
+            Conflict: if another writer came first, or a command was withdrawn after its decision; nothing was written.
         """
         with _taken(group):
             try:
@@ -352,12 +363,12 @@ class Writer:
                 raise
 
     def _leave_to_holder(self) -> None:
-        """Refuse to write while another node has the pen: nodes that take it from each other get nothing written."""
+        """Raise `_PenLost` if another node holds the pen: nodes that take it from each other make no progress."""
         if self.log.holder() not in (None, self.passed_over):
             raise _PenLost
 
     async def _refuse_the_large(self, group: list[_Command]) -> None:
-        """A group holds a record that the log refuses: find whose it is by writing one by one."""
+        """Write a group's commands one by one to find the record that is too large for the log."""
         if len(group) == 1:
             _settle(group[0], None, errors.schema_too_large())
             return
@@ -372,7 +383,7 @@ class Writer:
 
 @contextmanager
 def _taken(group: Sequence[_Command]) -> Iterator[None]:
-    """Take all commands of a group, and give them back when the log says that it has written nothing of them."""
+    """Claim all commands of a group, and release them if the log reports that it wrote nothing."""
     taken = [command for command in group if command.take()]
     if len(taken) < len(group) or not all(command.waits for command in group):
         _give_back(taken)
@@ -390,7 +401,11 @@ def _give_back(taken: Sequence[_Command]) -> None:
 
 
 def _decided(state: State, group: Sequence[_Command]) -> tuple[list[Record], list[_Outcome], bool]:
-    """Decide a group, each on what the ones before it leave; whether every one of them has records to append."""
+    """Decide each command of a group on the draft that the previous ones left.
+
+    Returns:
+        The records, the outcomes, and whether every command has records to append.
+    """
     draft, now = state, time.time_ns() // 1_000_000
     records: list[Record] = []
     outcomes: list[_Outcome] = []
@@ -398,7 +413,7 @@ def _decided(state: State, group: Sequence[_Command]) -> tuple[list[Record], lis
     for command in group:
         try:
             decision = command.decide(draft)
-        except Exception as failure:  # noqa: BLE001 - one request's failure is not its neighbours'
+        except Exception as failure:  # noqa: BLE001 - a failure must not affect the other requests of the group
             outcomes.append((command, None, failure))
             all_append = False
             continue
