@@ -1,1 +1,1 @@
-"""What was written: records, the State they add up to, and the logs that hold them."""
+"""The records of the log, the State that is their fold, and the logs that hold them."""

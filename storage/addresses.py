@@ -1,6 +1,6 @@
-"""Find out within seconds whether anything listens at some addresses, and say why not.
+"""A quick check whether anything listens at some addresses, with the reason if nothing does.
 
-Clients of databases and brokers go on trying for long, and then say only that they had no answer.
+Clients of databases and brokers retry for a long time and then report only a timeout.
 """
 
 import queue
@@ -16,7 +16,11 @@ _BROKER_PORT = 9092
 
 
 def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
-    """Split a list of brokers, each `HOST[:PORT]` or `[IPV6]:PORT`, perhaps with a protocol before it."""
+    """Split a comma-separated list of brokers into hosts and ports.
+
+    Args:
+        bootstrap: Brokers as `HOST[:PORT]` or `[IPV6]:PORT`, each optionally after a protocol (`PLAINTEXT://`).
+    """
     found = []
     for server in bootstrap.split(","):
         name = server.strip().rpartition("://")[2]
@@ -26,10 +30,10 @@ def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
 
 
 def why_unreachable(addresses: Sequence[tuple[str, int]], patience_s: float) -> str | None:
-    """Return why no address takes a connection, or None when one does or leaves the question open.
+    """Return why no address accepts a connection, or None if one does or if the check remains undecided.
 
-    A name that is not found and a refused connection are tried again until the time is over: what is started at the
-    same moment may need it.
+    A name that cannot be resolved and a refused connection are retried until `patience_s` seconds have passed, because
+    a service that is just starting may need them.
     """
     deadline = time.monotonic() + patience_s
     while True:
@@ -40,7 +44,7 @@ def why_unreachable(addresses: Sequence[tuple[str, int]], patience_s: float) -> 
 
 
 def _tried(addresses: Sequence[tuple[str, int]], deadline: float) -> str | None:
-    # Threads, since a name server that does not answer holds up a look-up for longer than we want to wait.
+    # Use threads: a name server that does not answer blocks a look-up for longer than we want to wait.
     outcomes: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     for host, port in addresses:
         threading.Thread(target=lambda h=host, p=port: outcomes.put(_reason(h, p, deadline)), daemon=True).start()

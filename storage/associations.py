@@ -1,7 +1,7 @@
-"""What is associated with what: resources (topics) and the subjects that hold their schemas, found from either side.
+"""Associations between resources (topics) and the subjects that hold their schemas, indexed from both sides.
 
-An immutable value, as State is. Several associations of a resource or a subject may stand in a log; which may be made
-is decided elsewhere.
+An immutable value, as State is. A log may hold several associations of one resource or subject; the registry decides
+which are allowed.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ __all__ = ["Association", "Associations"]
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """One association: `updated` (milliseconds since the epoch) is the time of its newest record."""
+    """One association; `updated` is the time of its newest record, in milliseconds since the epoch."""
 
     key: AssociationKey
     value: AssociationValue
@@ -33,7 +33,13 @@ class Associations:
     resource_ids: "Map[str, frozenset[AssociationKey]]" = field(default_factory=Map)
 
     def after(self, key: AssociationKey, value: AssociationValue | None, timestamp: int) -> "Associations":
-        """Return these with one more or one changed, or (None) without it."""
+        """Return the associations with one added or changed.
+
+        Args:
+            key: The association.
+            value: Its new value, or None to remove it.
+            timestamp: The time of the record, in milliseconds since the epoch.
+        """
         rest = self._without(key)
         if value is None:
             return rest
@@ -58,16 +64,21 @@ class Associations:
         )
 
     def of_subject(self, subject: Subject) -> list[Association]:
-        """Return the associations of a subject, in the order of their keys."""
+        """Return the associations of a subject, sorted by key."""
         return self._sorted(self.subjects.get(subject, ()))
 
     def of_name(self, name: str | None, namespace: str | None) -> list[Association]:
-        """Return the associations of the resources of a name or (None) any, in one namespace or (None) in any."""
+        """Return the associations of resources, sorted by key.
+
+        Args:
+            name: The name of the resources, or None for any name.
+            namespace: The namespace of the resources, or None for any namespace.
+        """
         keys = self.by_key if name is None else self.names.get(name, ())
         return self._sorted(key for key in keys if namespace in (None, key.resource_namespace))
 
     def of_resource_id(self, resource_id: str) -> list[Association]:
-        """Return the associations of a resource."""
+        """Return the associations of a resource, sorted by key."""
         return self._sorted(self.resource_ids.get(resource_id, ()))
 
     def _sorted(self, keys: Iterable[AssociationKey]) -> list[Association]:

@@ -1,11 +1,12 @@
-"""Which records of a log can go because what is left adds up to the same State.
+"""Compaction of a SQL log: drop records whose loss leaves the State unchanged.
 
-A record is superseded by a later one with the same key bytes, and a tombstone by the absence of anything before it,
-as in a compacted topic. Unlike there it is proved before anything goes: the State of what would be left is compared
-with the State of the whole log, and keys whose loss makes a difference keep all their records (a deletion that named
-more versions than the one after it, the highest id with no mark on record).
+As in a compacted Kafka topic, a record is superseded by a later one with the same key bytes, and a tombstone can go
+when it is the only record of its key. Unlike Kafka, the plan is proved before anything is dropped: the State of the
+remaining records is compared with the State of the whole log. Keys whose loss makes a difference keep all their records
+(for example, a deletion that named more versions than the next one, or the highest id where no high-water record holds
+it).
 
-The last record always stays: it says where the log ends.
+The last record always stays, because it marks the end of the log.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -40,12 +41,12 @@ Read = Callable[[], Iterable[Entry]]
 
 
 class CompactionRefused(Exception):
-    """What would be left does not add up to the same State; nothing was dropped."""
+    """No safe plan was found, or another compaction came first; nothing was dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """Of `records` records up to offset `upto`, those at the offsets `dropped` can go."""
+    """The offsets of the records to drop, out of `records` records up to offset `upto`."""
 
     upto: int
     records: int
@@ -53,14 +54,14 @@ class CompactionPlan:
 
 
 def plan_compaction(read: Read, progress: Callable[[str], None] = lambda _: None) -> CompactionPlan:
-    """Choose the records to drop. Reads the log several times, and holds its State twice.
+    """Choose the records to drop; this reads the log several times and holds its State twice.
 
     Args:
-        read: the records of the log from the start, the same ones in each call.
-        progress: told what is being done.
+        read: Returns the records of the log from the start, the same ones in each call.
+        progress: Receives a line about each step.
 
     Raises:
-        CompactionRefused: no choice was found that changes nothing.
+        CompactionRefused: No choice leaves the State unchanged.
     """
     fold, aside = Fold(State()), set[int]()
     for entry in read():
@@ -85,11 +86,16 @@ def plan_compaction(read: Read, progress: Callable[[str], None] = lambda _: None
 def compact(
     log: "SqlLog", *, dry_run: bool = False, progress: Callable[[str], None] = lambda _: None
 ) -> CompactionPlan:
-    """Drop what is superseded from a SQL log, and give the space back where that pays; other nodes may go on.
+    """Drop the superseded records of a SQL log; other nodes may keep running. Release the space if it is worth it.
+
+    Args:
+        log: The log.
+        dry_run: Return the plan and drop nothing.
+        progress: Receives a line about each step.
 
     Raises:
-        CompactionRefused: no choice was found that changes nothing, or another compaction was faster.
-        LogError: the log cannot be read or written.
+        CompactionRefused: No choice leaves the State unchanged, or another compaction came first.
+        LogError: The log cannot be read or written.
     """
     generation, end = log.generation(), log.end()
     plan = plan_compaction(lambda: takewhile(lambda entry: entry.offset <= end, log.read(START)), progress)
@@ -107,14 +113,14 @@ def compact(
 
 
 class _Kept:
-    """Subjects whose records all stay, and then whole contexts."""
+    """The subjects, and later whole contexts, that keep all their records."""
 
     def __init__(self) -> None:
         self._subjects: set[Subject] = set()
         self._contexts: set[str] = set()
 
     def add(self, subjects: set[Subject], contexts: set[str]) -> bool:
-        """Keep more, the contexts only if the subjects are kept already; false when nothing is left to add."""
+        """Add subjects, or the contexts if all the subjects are kept already; return whether anything was added."""
         before = len(self._subjects), len(self._contexts)
         if subjects - self._subjects:
             self._subjects |= subjects
@@ -136,7 +142,7 @@ class _Kept:
 
 
 def _superseded(read: Read, kept: _Kept, aside: set[int]) -> Iterator[int]:
-    """Yield the offsets of what is superseded; what was set aside neither supersedes nor goes."""
+    """Yield the offsets of superseded records; a record that was set aside supersedes nothing and stays."""
     newest: dict[bytes | None, int] = {}
     last = START
     for entry in read():
@@ -152,7 +158,7 @@ def _superseded(read: Read, kept: _Kept, aside: set[int]) -> Iterator[int]:
 
 
 def _is_settled(key: bytes) -> bool:
-    """Whether a tombstone, the newest record of its key, says no more than that nothing is there."""
+    """Whether a tombstone that is the newest record of this key only removes what earlier records of the key set."""
     try:
         return isinstance(decode_key(key), SchemaKey | ConfigKey | ModeKey | NoopKey | KekKey | DekKey)
     except RecordError:
@@ -160,7 +166,7 @@ def _is_settled(key: bytes) -> bool:
 
 
 def _differing(whole: State, left: State, read: Read) -> tuple[set[Subject], set[str]]:
-    """The subjects on whose records the difference between two States depends, and all contexts with a difference."""
+    """Return the subjects whose records cause the difference between two States, and all contexts that differ."""
     found = {
         subject
         for subject in {*whole.subjects, *left.subjects}
@@ -183,7 +189,7 @@ def _differing(whole: State, left: State, read: Read) -> tuple[set[Subject], set
 
 
 def _givers(marks: dict[str, int], read: Read) -> set[Subject]:
-    """The subjects whose records have the highest id of some contexts."""
+    """Return the subjects whose records gave some contexts their highest id."""
     found: set[Subject] = set()
     state = State()
     for entry in read():

@@ -1,7 +1,7 @@
-"""The keys of client-side field encryption: KEKs by name, and under each the versions of its DEKs.
+"""The keys of client-side field level encryption (CSFLE): KEKs by name, and under each the versions of its DEKs.
 
-An immutable value, as State is. What may be made and deleted is decided elsewhere; a DEK without its KEK may stand in
-a log.
+An immutable value, as State is. The registry decides which keys may be created and deleted; a log may hold a DEK
+without its KEK.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from storage.records import DekKey, DekValue, KekKey, KekValue, Subject
 __all__ = ["EncryptionKeys", "Series"]
 
 Series = tuple[Subject, str]
-"""The DEKs of a subject for one algorithm, of which there are versions."""
+"""The subject and algorithm that identify a DEK, which has versions."""
 
 _NO_SERIES: "Map[Series, Map[int, DekValue]]" = Map()
 _NO_VERSIONS: "Map[int, DekValue]" = Map()
@@ -29,7 +29,7 @@ class EncryptionKeys:
     dek_count: int = 0
 
     def after(self, key: KekKey | DekKey, value: KekValue | DekValue | None) -> "EncryptionKeys":
-        """Return these with one key more or one changed, or (None) without it."""
+        """Return the keys with one added or changed, or removed if `value` is None."""
         if isinstance(key, KekKey):
             return self._with_kek(key.name, value if isinstance(value, KekValue) else None)
         return self._with_dek(key, value if isinstance(value, DekValue) else None)
@@ -55,12 +55,12 @@ class EncryptionKeys:
         return replace(self, deks=deks, dek_count=self.dek_count - 1)
 
     def kek(self, name: str, *, include_deleted: bool) -> KekValue | None:
-        """Return a KEK."""
+        """Return a KEK, or None if there is no such KEK."""
         value = self.keks.get(name)
         return None if value is None or (value.deleted and not include_deleted) else value
 
     def dek(self, key: DekKey) -> DekValue | None:
-        """Return a version of a DEK, soft-deleted or not."""
+        """Return a version of a DEK, soft-deleted or not, or None if there is no such version."""
         return self.deks.get(key.kek, _NO_SERIES).get((key.subject, key.algorithm), _NO_VERSIONS).get(key.version)
 
     def versions(
@@ -75,7 +75,7 @@ class EncryptionKeys:
         ]
 
     def subjects(self, kek: str, *, include_deleted: bool) -> Iterator[Subject]:
-        """Return the subjects that have DEKs under a KEK, in no order; one with several algorithms as often."""
+        """Yield the subjects that have DEKs under a KEK, unordered, once for each of their algorithms."""
         for (subject, _), versions in self.deks.get(kek, _NO_SERIES).items():
             if include_deleted or any(not value.deleted for value in versions.values()):
                 yield subject

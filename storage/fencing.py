@@ -1,4 +1,4 @@
-"""How writers on one Kafka topic are kept apart; here, and not in `kafka_log.py`, so that settings need no client."""
+"""The kinds of fencing between writers on one Kafka topic; not in `kafka_log.py`, so that settings need no client."""
 
 from enum import StrEnum
 
@@ -6,10 +6,10 @@ __all__ = ["Fencing"]
 
 
 class Fencing(StrEnum):
-    """What stops a second writer on a Kafka topic."""
+    """The fencing of a second writer on a Kafka topic."""
 
     PEN = "pen"
-    """A transactional producer: taking the pen fences whoever had it."""
+    """A transactional producer: taking the pen fences the previous holder."""
 
     NONE = "none"
-    """Nothing: for services without transactions, with one writing node. Two that write at once damage the log."""
+    """No fencing, for services without transactions. Run one writing node only: two at once damage the log."""

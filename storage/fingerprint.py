@@ -1,8 +1,8 @@
 """The identity hash of a schema: an MD5 digest whose 16 bytes, printed as a UUID, are its GUID.
 
-The bytes that enter it, and their order, are fixed by what the reference computes (storage/README.md): the schema
-text, each reference, then metadata and rule set where present. The schema type is no part of it. MD5 serves here as
-a name, not as a safeguard.
+The reference fixes which bytes enter it, and in which order (storage/README.md): the schema text, each reference, then
+metadata and rule set if present. The digest does not cover the schema type. MD5 serves here as a name, not for
+security.
 """
 
 import hashlib
@@ -27,10 +27,15 @@ def fingerprint(
     """Return the 16-byte digest of a schema text with its references, metadata and rules.
 
     Args:
-        text: the schema text as stored.
+        text: The schema text as stored.
         references: (name, subject, version) triples in their stored order.
-        metadata: the JSON object with `tags`, `properties`, `sensitive`.
-        rule_set: the JSON object with `migrationRules`, `domainRules`, `encodingRules`, `enableAt`.
+        metadata: The JSON object with `tags`, `properties`, `sensitive`.
+        rule_set: The JSON object with `migrationRules`, `domainRules`, `encodingRules`, `enableAt`.
+
+    Raises:
+        AttributeError, TypeError, ValueError: The metadata or rule set has the wrong shape, or a text cannot be
+            encoded.
+        struct.error: A version does not fit into 32 bits.
     """
     digest = hashlib.md5(text.encode(), usedforsecurity=False)
     for name, subject, version in references:
@@ -48,7 +53,7 @@ def fingerprint(
 
 
 def guid_of(digest: bytes) -> str:
-    """Return a fingerprint in the form of a UUID."""
+    """Return the GUID of a 16-byte fingerprint: the digest printed as a UUID."""
     return str(UUID(bytes=digest))
 
 

@@ -1,11 +1,11 @@
-"""The fold: takes entries into a State, one after the other, and ends in the next State.
+"""The fold: apply entries to a State, one after the other, and return the next State.
 
-A Fold is mutable and lives as long as one `State.apply_all`: what it touches it copies once, however many entries
-touch it, so that a replay costs microseconds a record and a State stays a value. Entry by entry or all at once comes
-to the same State, which is a law.
+A Fold is mutable and lives as long as one `State.apply_all`. It copies each part that it touches once, however many
+entries touch it, so a replay costs microseconds per record and a State stays a value. Applying entries one by one or
+all at once gives the same State; property tests check this law.
 
-A record that cannot be read, or that contradicts what stands, is set aside with its offset and reason, before
-anything of it is taken in.
+A record that cannot be read, or that contradicts the State, is set aside with its offset and reason before any of it is
+applied.
 """
 
 import struct
@@ -59,7 +59,7 @@ _NO_CONFIG = ConfigValue()
 
 
 class Fold:
-    """The State that some entries lead to, in the making."""
+    """A State under construction."""
 
     def __init__(self, base: "State") -> None:
         self._base = base
@@ -69,16 +69,16 @@ class Fold:
         self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
         self._associations, self._keys = base.associations, base.encryption_keys
         self._odd_keys = base.odd_keys
-        # Only what is touched, copied from the base.
+        # Copies of the parts of the base that entries touch.
         self._subjects: dict[Subject, dict[Version, SchemaVersion]] = {}
         self._out_of_order: set[Subject] = set()
         self._contexts: dict[str, _Ids] = {}
         self._referrers: dict[Place, set[Place]] = {}
 
     def apply(self, entry: Entry) -> str | None:
-        """Take in one entry, and return why it was set aside, if it was.
+        """Apply one entry; return the reason if it was set aside, otherwise None.
 
-        An entry at or before the offset reached changes nothing.
+        An entry at or before the current offset changes nothing.
         """
         offset, timestamp, key_bytes, value_bytes = entry
         if offset <= self._offset:
@@ -101,7 +101,7 @@ class Fold:
         return None
 
     def finish(self) -> "State":
-        """Return the State that has been reached; the Fold is used up."""
+        """Return the new State; the Fold cannot be used afterwards."""
         base = self._base
         if self._offset == base.offset:
             return base
@@ -146,18 +146,18 @@ class Fold:
                 self._keys = self._keys.after(key, value)
             case HighWaterKey(context), int():
                 self._ids(context).mark(value)
-            case _:  # NOOP, and tombstones of records that stand for a change already made
+            case _:  # NOOP, and tombstones of records whose change is already applied
                 pass
 
     def _configure(self, subject: Subject | None, value: ConfigValue | None) -> None:
         before = self._configs.pop(subject, _NO_CONFIG)
-        # A changed alias changes the answers under the name.
+        # A changed alias changes the answers for this subject name.
         self._took_back |= before.get("alias") != (value or _NO_CONFIG).get("alias")
         if value is not None:
             self._configs[subject] = value
 
     def _spelt_oddly(self, key: Key, spelling: bytes, *, gone: bool) -> None:
-        if isinstance(key, NoopKey):  # also any number of keys of a kind that a later release may have
+        if isinstance(key, NoopKey):  # later releases may write any number of NOOP keys of other kinds
             return
         before = self._odd_keys.get(key, frozenset())
         self._odd_keys = self._odd_keys.set(key, before - {spelling} if gone else before | {spelling})
@@ -183,7 +183,7 @@ class Fold:
         elif versions:
             if number < next(reversed(versions)):
                 self._out_of_order.add(subject)
-            # An id that the subject uses already is shown with this version from now on.
+            # If the subject already uses the id, look-ups by id now show this version.
             self._took_back |= held is not None and any(entry.schema is held.schema for entry in versions.values())
         schema = ids.link(held, schema, place)
         versions[number] = SchemaVersion(subject, number, schema, timestamp, value.deleted)
@@ -217,7 +217,7 @@ class Fold:
         return {subject for subject in known if scope in (None, subject, f":{context_of(subject)}:")}
 
     def _unlink(self, old: SchemaVersion) -> None:
-        """Take a version's use off its id; an id that nobody uses any more is resolvable no longer."""
+        """Remove a version from the users of its id; an id without users no longer resolves."""
         place = (old.subject, old.version)
         for target in _targets(old.schema.value):
             self._referring_to(target).discard(place)
@@ -258,7 +258,7 @@ class Fold:
         contexts = self._base.contexts.mutate()
         for name, ids in self._contexts.items():
             context = ids.finish()
-            # A record that is set aside brings no context into being.
+            # A record that was set aside creates no context.
             if context != _NO_CONTEXT or name == DEFAULT_CONTEXT:
                 contexts[name] = context
             else:
@@ -276,16 +276,16 @@ class Fold:
 
 
 class _Ids:
-    """The ids of one context, in the making."""
+    """The ids of one context, under construction."""
 
     def __init__(self, base: ContextState) -> None:
         self.schemas, self._ids, self._shared = base.schemas.mutate(), base.ids.mutate(), base.shared.mutate()
         self._high_water, self.recorded = base.high_water, base.recorded
-        # The users of ids that several versions use, or that lost one; the rest are in `schemas` as they are.
+        # The users of ids that several versions use, or that lost one; `schemas` has those of the other ids.
         self._users: dict[int, dict[Place, None]] = {}
 
     def users(self, entry: IdEntry) -> dict[Place, None]:
-        """The places that use an id, in the order in which they came, to be changed."""
+        """Return the mutable collection of the versions that use an id, oldest record first."""
         schema_id = entry.schema.schema_id
         users = self._users.get(schema_id)
         if users is None:
@@ -293,7 +293,7 @@ class _Ids:
         return users
 
     def link(self, held: IdEntry | None, schema: StoredSchema, place: Place) -> StoredSchema:
-        """Note that a version uses an id, and return the schema that the id holds from now on."""
+        """Record that a version uses an id, and return the schema that the id now names."""
         schema_id = schema.schema_id
         if held is not None:
             self.users(held)[place] = None
@@ -309,7 +309,7 @@ class _Ids:
         return schema
 
     def unlink(self, schema: StoredSchema, place: Place) -> None:
-        """Note that a version uses an id no longer."""
+        """Record that a version no longer uses an id."""
         schema_id = schema.schema_id
         users = self.users(self.schemas[schema_id])
         users.pop(place, None)
@@ -320,7 +320,7 @@ class _Ids:
         self._name(identity, *(other for other in self._shared.get(identity, ()) if other != schema_id))
 
     def _name(self, identity: tuple[str, bytes], *ids: SchemaId) -> None:
-        """Note the ids of a content: the lowest one counts, in whatever order the records are read."""
+        """Record the ids of a content; the lowest one counts, in whatever order the records are read."""
         self._shared.pop(identity, None)
         if not ids:
             self._ids.pop(identity, None)
@@ -330,7 +330,7 @@ class _Ids:
             self._shared[identity] = tuple(sorted(ids))
 
     def mark(self, schema_id: int) -> None:
-        """Note that an id has been given."""
+        """Record that an id has been assigned."""
         if schema_id > self._high_water:
             self._high_water = schema_id
 
@@ -344,7 +344,7 @@ class _Ids:
 
 
 def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:
-    """Whether two values hold one content; false is no proof of the contrary."""
+    """Whether two values certainly hold the same content; they may do so even if this returns false."""
     return (
         held.text == value.text
         and held.schema_type == value.schema_type
@@ -363,7 +363,7 @@ def _stored(value: SchemaValue) -> StoredSchema:
 
 
 def _targets(value: SchemaValue) -> Iterator[Place]:
-    """The versions that a schema refers to; a plain subject is one of the schema's own context."""
+    """Yield the versions that a schema refers to; an unqualified subject belongs to the schema's own context."""
     for reference in value.references:
         yield Subject(qualified(reference.subject, context_of(value.subject))), Version(reference.version)
 

@@ -1,15 +1,16 @@
-"""A place in the topic, and reading on from it up to a known end.
+"""A position in the topic, and reading from it up to a known end.
 
-The end is the *last stable offset*: everything below it is decided, committed or aborted. It is asked of the
-partition's leader by a client of its own (a consumer's connection is busy with a fetch that waits for records).
+The end is the *last stable offset*: everything below it is decided, committed or aborted. A separate client requests it
+from the partition's leader (`kafka_end.py`), because a consumer's connection is busy with a fetch that waits for
+records.
 
-Knowing that everything below the end has been seen is the hard part, since a transaction's marker takes an offset
-and is never delivered. In this order:
-- the record just below the end has been delivered;
-- the record before that was the last one of a transaction (our records say so in a header): what follows a
-  committed transaction's last record, and lies alone before the end, is its marker;
-- the consumer reports the end of the partition, which it does when a fetch comes back empty, up to
-  `fetch.wait.max.ms` later. Needed only behind aborted transactions and foreign ones.
+The hard part is to know that everything below the end has been delivered, because a transaction's marker takes an
+offset and is never delivered. The cursor knows it in one of these ways, tried in this order:
+- it has received the record just below the end;
+- it has received the record before that, and that record was the last one of a transaction (our records say so in a
+  header): the single offset between a committed transaction's last record and the end holds its marker;
+- the consumer reports the end of the partition. It does so when a fetch returns empty, up to `fetch.wait.max.ms` later.
+  This is needed only after aborted and foreign transactions.
 """
 
 import logging
@@ -28,7 +29,7 @@ __all__ = ["APPEND_HEADER", "LAST_MARK", "Cursor", "Place", "header", "offset_of
 _logger = logging.getLogger(__name__)
 
 APPEND_HEADER = "strata-append"
-"""The header that says whose append a record belongs to: a token, and on a transaction's last record `LAST_MARK`."""
+"""The header that identifies a record's append by a token; on a transaction's last record, `LAST_MARK` follows it."""
 
 LAST_MARK = b";last"
 
@@ -49,21 +50,21 @@ _HOPELESS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far a cursor has got: every record below `following` has been delivered, `last` is the last of them."""
+    """The position of a cursor: every record below `following` has been delivered, and `last` is the last of them."""
 
     last: int
     following: int
     is_record: bool
-    """False as long as `last` is only the offset after which reading began."""
+    """False while `last` is only the offset after which reading began."""
 
 
 class Cursor:
-    """Reads the records of the topic's one partition that are committed. Not for several threads at once."""
+    """A reader of the committed records in the topic's only partition. Not thread-safe."""
 
     def __init__(self, config: Mapping[str, Any], topic: str) -> None:
         self._topic = topic
         self._config = {
-            "group.id": "strata",  # the client wants one; no group is joined and nothing is stored under it
+            "group.id": "strata",  # the client requires one; it joins no group and stores nothing under it
             "fetch.wait.max.ms": 100,
             "fetch.error.backoff.ms": 50,
             "check.crcs": True,
@@ -71,7 +72,7 @@ class Cursor:
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
-            # By default a lost place would quietly become the end of the topic.
+            # By default the client silently moves to the end of the topic when its offset is gone.
             "auto.offset.reset": "error",
         }
         self._consumer: Consumer | None = None
@@ -81,14 +82,23 @@ class Cursor:
 
     @property
     def place(self) -> Place | None:
-        """How far the cursor has got; may be asked from any thread."""
+        """The position of the cursor; any thread may read it."""
         return self._place
 
     def take(self, after: int, end: int, timeout_s: float) -> list[Message]:
-        """Return the next records after one offset and below another; none when there are no more.
+        """Return the next records between two offsets, or an empty list when there are no more.
 
-        Continues where the cursor stands when it can: records up to `after` that still come are skipped, and a
-        second reader that is a little behind gets what was delivered lately.
+        The cursor continues from its position if it can: it skips records up to `after`, and serves a second reader
+        that is a little behind from the records delivered recently.
+
+        Args:
+            after: The offset of the last record that the caller has.
+            end: The offset below which to read.
+            timeout_s: Time limit in seconds.
+
+        Raises:
+            LogCompacted: The topic no longer has the offset, or has lost records that were read.
+            LogError: The topic is gone, may not be read, or was not read in time.
         """
         if self._place is None or self._place.last > after:
             if self._recent and offset_of(self._recent[0]) <= after + 1:
@@ -104,13 +114,13 @@ class Cursor:
         return taken
 
     def forget(self) -> None:
-        """Forget what was delivered: the next records come from the broker, as the topic is by then."""
+        """Forget the delivered records, so that the next ones come from the broker."""
         self._place = None
         self._pending.clear()
         self._recent.clear()
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Close the connection."""
         self._pending.clear()
         if self._consumer is not None:
             self._consumer.close()
@@ -121,16 +131,16 @@ class Cursor:
     def _go(self, after: int) -> None:
         self._pending.clear()
         self._recent.clear()
-        # A client that is started without anything to read may take a second to begin when it is told to.
+        # Start the client only now: one that starts with nothing to read may take a second to begin later.
         if self._consumer is None:
             self._consumer = Consumer(self._config)
-        # A number, even for the beginning: a symbolic offset costs the client half a second.
+        # Use a number even for the beginning: a symbolic offset costs half a second.
         self._consumer.assign([TopicPartition(self._topic, 0, after + 1)])
         self._place = Place(after, after + 1, is_record=after == START)
 
     def _fetch(self, deadline: float) -> None:
         while self._consumer is not None and not self._pending:
-            # `consume` with a time-out waits for a full batch; so first what is there, then whatever comes.
+            # `consume` with a timeout waits for a full batch, so take what is there first and then poll.
             self._pending.extend(self._consumer.consume(_BATCH, 0))
             if not self._pending:
                 left = deadline - time.monotonic()
@@ -141,7 +151,7 @@ class Cursor:
                     self._pending.append(message)
 
     def _drain(self, end: int) -> list[Message]:
-        """Move what is below the end out of the pending messages, and the cursor with it."""
+        """Take the messages below the end out of the pending ones and advance the cursor."""
         place = self._place or Place(START, 0, is_record=True)
         drained: list[Message] = []
         following = place.following
@@ -166,7 +176,7 @@ class Cursor:
         return drained
 
     def _event(self, error: KafkaError, offset: int) -> int:
-        """Return the offset up to which an event says that there are no records."""
+        """Return the offset below which an event reports that no further records exist."""
         if error.code() == KafkaError._PARTITION_EOF:
             return offset
         if reason := _LOST.get(error.code()):
@@ -180,11 +190,11 @@ class Cursor:
 
 
 def offset_of(message: Message) -> int:
-    """Return where a record is; what a consumer delivers has a place."""
+    """Return the offset of a record; every delivered record has one."""
     return message.offset()  # type: ignore[return-value]
 
 
 def header(message: Message, name: str) -> bytes | None:
-    """Return the value of a record's header, None when it has none of this name."""
+    """Return the value of a record's header, or None if the record has no such header."""
     headers = cast("list[tuple[str, bytes | None]] | None", message.headers())
     return next((value or b"" for key, value in headers or () if key == name), None)

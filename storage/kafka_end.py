@@ -1,7 +1,7 @@
-"""Where the topic ends, asked of its leader, and which record is the last.
+"""The end of the topic, requested from its leader, and the last record before it.
 
-The end is the last stable offset: what lies below it is decided. It is asked by a client of its own, since a
-consumer's connection is mostly busy with a fetch that waits for records, and a question would wait behind it.
+The end is the last stable offset: everything below it is decided. A separate client requests it, because a consumer's
+connection is mostly busy with a fetch that waits for records, and a request would wait behind it.
 """
 
 import time
@@ -27,21 +27,32 @@ _SCAN = 16
 
 
 class End:
-    """Answers questions about the end of the topic's one partition; for any number of threads."""
+    """The end of the topic's only partition. Thread-safe."""
 
     def __init__(self, admin: AdminClient, config: Mapping[str, Any], topic: str) -> None:
         self._admin, self._config, self._topic = admin, config, topic
 
     def now(self, deadline: float) -> int:
-        """Return the offset below which everything is decided."""
+        """Return the last stable offset, below which everything is decided.
+
+        Args:
+            deadline: A time on the clock of `time.monotonic`, in seconds.
+
+        Raises:
+            LogError: The leader did not answer in time.
+        """
         return self._ask(_LATEST, deadline)
 
     def first(self, deadline: float) -> int:
-        """Return the offset at which the topic begins."""
+        """Return the offset at which the topic begins; `deadline` and errors are those of `now`."""
         return self._ask(_EARLIEST, deadline)
 
     def once_beyond(self, offset: int, deadline: float) -> int:
-        """Wait until a record is below the end, for all to read, and return the end."""
+        """Wait until the end has passed a record, so that everyone can read it, and return the end.
+
+        Raises:
+            LogTimeout: The end did not pass the record in time, or the leader did not answer.
+        """
         for pause in chain(_PAUSES_S, repeat(_PAUSES_S[-1])):
             try:
                 end = self.now(deadline)
@@ -57,7 +68,10 @@ class End:
     def last_record(self, end: int, timeout_s: float) -> int:
         """Search backwards from an end for the last record before it, and return its offset.
 
-        When there is none, that is the offset before the topic's first place: records before it have been deleted.
+        If the topic holds no record, return the offset before the topic's first: earlier records have been deleted.
+
+        Raises:
+            LogError: The topic was not read in time.
         """
         first, span = self.first(time.monotonic() + timeout_s), _SCAN
         while end > first:
@@ -70,7 +84,11 @@ class End:
         return first - 1
 
     def last_between(self, start: int, end: int, timeout_s: float) -> Message | None:
-        """Return the last record from one offset on and below another."""
+        """Return the last record from `start` to below `end`, or None if there is no record.
+
+        Raises:
+            LogError: The topic was not read in time.
+        """
         found: Message | None = None
         with closing(Cursor(self._config, self._topic)) as cursor:
             while more := cursor.take(start - 1, end, timeout_s):
@@ -86,12 +104,12 @@ class End:
             except KafkaException as error:
                 reason = error.args[0].str()
             else:
-                # A request that was never answered comes back as a success, with a negative offset.
+                # An unanswered request is reported as a success with a negative offset.
                 if offset >= 0:
                     return offset
             if time.monotonic() > deadline:
                 raise LogError(f"The end of topic {self._topic} is not known: {reason}")
-            # The client would go on asking the leader it knows, by the epoch it knows, for minutes.
+            # Refresh the metadata: otherwise the client asks an old leader, with an old epoch, for minutes.
             with suppress(KafkaException):
                 self._admin.list_topics(timeout=left)
             time.sleep(_RETRY_S)

@@ -1,17 +1,17 @@
 """The log in a Kafka topic: one partition, compacted, record for record the reference's `_schemas`.
 
-A topic cannot refuse an append, so two things together make compare-and-append of it:
-- *the pen* (`kafka_pen.py`): only one Strata node can write; a node that has lost the pen learns it before anything
-  of its append is visible;
-- *the place*: records are staged in a transaction, and committed only when they lie exactly where the log ended.
-  A gap means that somebody without the pen, such as another product's registry, wrote in between: the staged
-  records are taken back, and the caller reads on and decides again.
+A topic has no compare-and-append. Two things together provide it:
+- *the pen* (`kafka_pen.py`): only one Strata node can write. Fencing tells a node that it has lost the pen before
+  anything of its append is visible.
+- *the offsets*: records are staged in a transaction and committed only if they land exactly where the log ended.
+  A gap means that a writer without the pen, such as another product's registry, wrote in between. The node then
+  aborts the transaction, and the caller reads the new records and decides again.
 
-An append has succeeded when the last stable offset has passed it (a commit is answered before its marker is in the
-topic): every read that begins later, on any node, asks for that offset and so finds the append.
+An append has succeeded when the last stable offset has passed it (the broker answers a commit before its marker is in
+the topic). Every read that begins later, on any node, requests that offset and so finds the append.
 
-Reads and appends do not wait for each other: reads have a consumer and a lock of their own, and the end is asked
-of a third client.
+Reads and appends do not wait for each other: reads have their own consumer and lock, and a third client requests the
+end.
 """
 
 import logging
@@ -44,7 +44,7 @@ __all__ = ["Fencing", "KafkaLog", "Timeouts"]
 _logger = logging.getLogger(__name__)
 
 _NOOP = encode(NoopKey())
-# From a transaction's last record to what follows it: the record and the transaction's marker.
+# Offsets that a transaction's last record takes up: the record and the transaction's marker.
 _MARKED = 2
 _REACHED_S = 3.0
 _RETRY_S = 0.05
@@ -60,7 +60,7 @@ _CLIENT: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long the steps of a call may take, in seconds, before it fails."""
+    """The time limits for the steps of a call, in seconds."""
 
     start: float = 15.0
     take_pen: float = 60.0
@@ -70,7 +70,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How the log ends: nothing that a State must know lies between `last` and `following`."""
+    """The end of the log: no record that a State must apply lies between `last` and `following`."""
 
     last: int
     following: int
@@ -80,17 +80,21 @@ class _Ending:
 
 
 class KafkaLog:
-    """The log in one topic, seen from one node.
+    """The log in one Kafka topic, as one node uses it.
 
     Args:
-        bootstrap: the brokers to ask first, `HOST:PORT[,…]`.
-        topic: created when it is not there, else checked.
-        advertised_url: where other nodes reach this one; they find it in the record by which this one takes the pen.
-        fencing: what keeps a second writer out.
-        config: further settings of librdkafka, for example for TLS and SASL.
-        timeouts: how long the steps of a call may take.
-        must_exist: raise `LogError` for a topic that is not there instead of creating it.
-        now: tells the time that passes while nobody reads.
+        bootstrap: The first brokers to contact, `HOST:PORT[,…]`.
+        topic: The topic's name. The topic is created if it is missing, otherwise checked.
+        advertised_url: The URL at which other nodes reach this one; the signature with which this node takes the pen
+            holds it.
+        fencing: How to keep a second writer out.
+        config: Further settings of librdkafka, for example for TLS and SASL.
+        timeouts: Time limits for the steps of a call.
+        must_exist: Raise `LogError` if the topic is missing instead of creating it.
+        now: The clock that measures how long ago this node was at the end of the log.
+
+    Raises:
+        LogError: Kafka cannot be reached, the settings are bad, or the topic is missing or unfit.
     """
 
     def __init__(
@@ -143,7 +147,7 @@ class KafkaLog:
         except LogReplaced:
             raise
         except LogCompacted:
-            # Another topic may be the reason, and then this one is not to be read again.
+            # If another topic has the name, `confirm` raises LogReplaced, and this topic must not be read again.
             self._watch.confirm(self._by(self._timeouts.read), at_once=True)
             raise
 
@@ -157,7 +161,7 @@ class KafkaLog:
             )
 
     def end(self) -> int:
-        """Return the offset of the last record, `START` when there is none."""
+        """Return the offset of the last record, or `START` if the log is empty."""
         self._check_open()
         return self._last_before(self._end.now(self._by(self._timeouts.read)))
 
@@ -165,17 +169,17 @@ class KafkaLog:
         """Do nothing: only a write shows whether the brokers take it."""
 
     def holder(self) -> str | None:
-        """Return the URL of the other node that took the pen last, as far as this one has read."""
+        """Return the URL of the other node that took the pen last, as far as this node has read."""
         if self._fencing is Fencing.NONE:
             return None
         return None if self._has_pen() else self._signatures.holder()
 
     def status(self) -> LogStatus:
-        """Return whether this node has the pen, and what others wrote meanwhile."""
+        """Return whether this node has the pen, and how many records others wrote meanwhile."""
         return LogStatus("kafka", holds_pen=self._has_pen(), foreign_records=self._foreign.count)
 
     def close(self) -> None:
-        """Give up the connections; a second call does nothing."""
+        """Close the connections; a second call does nothing."""
         with self._write_lock, self._read_lock:
             if self._closed:
                 return
@@ -198,19 +202,25 @@ class KafkaLog:
         for entry in self._entries(self._end.first(deadline) - 1 if after == START else after, end):
             last = entry.offset
             yield entry
-        # What was read is worth something if it was still the same topic, and no tombstone can have gone meanwhile.
+        # The records count only if the topic is still the same, and compaction cannot have dropped a tombstone
+        # meanwhile.
         self._watch.confirm(self._by(self._timeouts.read))
         self._seen.check(complete, after)
         self._seen.note(last, began)
 
     def _end_beyond(self, after: int, deadline: float) -> int:
-        """Return the end, which lies beyond what was read: else the log has lost records, or is another one."""
+        """Return the end, which must lie beyond `after`.
+
+        Raises:
+            LogCompacted: The log ends earlier: it has lost records.
+            LogReplaced: Another topic has the name.
+        """
         while True:
             end = self._end.now(deadline)
             if end > after:
                 return end
             self._watch.confirm(deadline, at_once=True)
-            # A new leader may know for a moment less than the one before it had acknowledged.
+            # For a moment, a new leader may report an earlier end than its predecessor had acknowledged.
             if time.monotonic() > deadline:
                 raise LogCompacted(
                     f"Topic {self._topic} ends at offset {end}, before {after}, up to which it was read: it has lost "
@@ -223,7 +233,7 @@ class KafkaLog:
             for message in messages:
                 key = message.key()
                 entry = Entry(offset_of(message), message.timestamp()[1], key, message.value())
-                # A start reads hundreds of thousands: what few of them need is behind a comparison.
+                # A start reads hundreds of thousands of records; the comparison skips work that few of them need.
                 if key == _NOOP.key:
                     self._signatures.note(message)
                 if self._pen is not None and entry.offset > self._pen_offset:
@@ -236,7 +246,7 @@ class KafkaLog:
             return self._reader.take(after, end, self._timeouts.read)
 
     def _last_before(self, end: int) -> int:
-        # The reader knows it when it has just read to the end, as a writer does; otherwise it is searched for.
+        # A reader that has just read to the end, as writers do, knows the answer; otherwise search.
         place = self._reader.place
         if place is not None and place.is_record and place.following == end:
             return place.last
@@ -245,16 +255,16 @@ class KafkaLog:
     # --- writing
 
     def _has_pen(self) -> bool:
-        """Whether this node may write, as far as it knows: it has not read of another that took the pen later."""
+        """Whether this node may write, as far as it knows: it has read no later signature of another node."""
         if self._pen is None or not self._pen.usable:
             return False
         return not self._pen.transactional or self._signatures.newest <= self._pen_offset
 
     def _take_pen(self) -> Pen:
-        """Become the one who may write, and say so in the topic.
+        """Take the pen and sign in the topic.
 
-        Taking the pen has settled every earlier transaction, so what lies before our own record is all that an
-        append must have been decided on.
+        Taking the pen settles every earlier transaction. So an append must be decided on exactly the records before
+        this node's signature.
         """
         if self._pen is not None:
             self._pen.close()
@@ -288,7 +298,7 @@ class KafkaLog:
             self._ending = _Ending(self._last_before(signed.offset), end)
 
     def _await_signature(self) -> None:
-        """Let whoever has just taken the pen say so: taking it back at once would keep both from ever writing."""
+        """Wait for the signature of the node that took the pen: taking it back at once would keep both from writing."""
         deadline = self._by(random.uniform(*_SIGNING_S))  # noqa: S311 - keeps two nodes out of step
         after = max(self._signatures.newest, self._pen_offset)
         with suppress(LogError):
@@ -303,7 +313,7 @@ class KafkaLog:
         if not ending.allows(after):
             raise Conflict
         self._check_knowledge(after, deadline)
-        # Until the append has succeeded, it is not known how the log ends.
+        # The end of the log is unknown until the append has succeeded.
         self._ending = None
         token = _token()
         try:
@@ -328,7 +338,7 @@ class KafkaLog:
         ]
 
     def _check_knowledge(self, after: int, deadline: float) -> None:
-        """Refuse a writer that stood at the end too long ago: compaction may have dropped what it has not read."""
+        """Refuse a writer that was at the end too long ago: compaction may have dropped records it has not read."""
         self._watch.confirm(deadline)
         try:
             self._seen.since(after)
@@ -336,7 +346,7 @@ class KafkaLog:
             raise Conflict from None
 
     def _known_ending(self, pen: Pen, after: int, deadline: float) -> _Ending:
-        """How the log ends: while this node has the pen it knows, unless the writer has read further."""
+        """Return the end of the log: from memory while this node has the pen, unless the writer has read further."""
         if self._ending is not None and pen.transactional and after < self._ending.following:
             return self._ending
         end = self._end.now(deadline)
@@ -345,7 +355,7 @@ class KafkaLog:
         return _Ending(self._last_before(end), end)
 
     def _check_place(self, pen: Pen, ending: _Ending, placed: Sequence[Placed]) -> None:
-        """The records must lie next to each other, where the log ended: else somebody wrote in between."""
+        """Check that the records landed next to each other where the log ended; otherwise another writer intervened."""
         if [place.offset for place in placed] == list(range(ending.following, ending.following + len(placed))):
             return
         if not pen.transactional:
@@ -357,18 +367,18 @@ class KafkaLog:
         raise Conflict
 
     def _settle(self, error: Exception, placed: Sequence[Placed], token: bytes) -> None:
-        """Find out whether a commit took place; returns when it did.
+        """Find out whether a commit took place; return if it did.
 
         Raises:
-            Conflict: it did not, and never will.
-            LogTimeout: it cannot be found out now.
+            Conflict: It did not, and never will.
+            LogTimeout: The node cannot find out now.
         """
         deadline = self._by(self._timeouts.write)
         first, last = placed[0].offset, placed[-1].offset
         try:
             if not isinstance(error, Fenced):
-                # Whoever takes the pen makes the broker finish or abort what its predecessor left.
-                # Another node that has taken it meanwhile has done the same.
+                # Taking the pen makes the broker finish or abort what the previous holder left; if another node has
+                # taken it meanwhile, that has happened already.
                 with suppress(Conflict):
                     self._take_pen()
             self._end.once_beyond(last, deadline)

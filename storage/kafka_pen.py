@@ -1,8 +1,8 @@
 """The pen: the right to write to the topic, held by one producer at a time.
 
-A producer with a fixed `transactional.id` takes the pen by starting up (`init_transactions`): the broker then fences
-whoever had it, aborts what they left open, and completes what they had begun to commit. What is staged in a transaction
-is invisible until `commit` and never becomes visible when the producer dies first.
+A producer with a fixed `transactional.id` takes the pen when it starts (`init_transactions`): the broker then fences
+the previous holder, aborts its open transaction, and completes a commit that it had begun. Records staged in a
+transaction are invisible until `commit`, and stay so if the producer dies first.
 
 Without fencing (`Fencing.NONE`) there are no transactions: staging a record writes it.
 """
@@ -27,7 +27,7 @@ _BATCH, _BATCH_OVERHEAD = 1_000_000, 1_000
 _CLIENT_LIMIT = 1_000_000_000
 _ABORT_S = 2.0
 _POLL_S = 0.1
-# Another producer has taken the pen, or the broker has given up on a transaction that took too long.
+# Another producer has taken the pen, or the broker has aborted a transaction that took too long.
 _FENCED = {
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
@@ -45,12 +45,12 @@ _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 
 
 class Fenced(Exception):
-    """Another node has the pen; nothing that was staged is visible unless `commit` had begun."""
+    """Another node has the pen; staged records are invisible unless `commit` had begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where the topic holds a staged record."""
+    """The offset and timestamp of a staged record; the timestamp in milliseconds since the epoch."""
 
     offset: int
     timestamp: int
@@ -60,7 +60,11 @@ _Outcome = tuple[KafkaError | None, Message | None]
 
 
 class Pen:
-    """A producer that may write. Not for several threads at once; once `usable` is false another is needed."""
+    """A producer that may write. Not thread-safe; once `usable` is false, make a new one.
+
+    Raises:
+        LogError: The broker did not give this producer the pen in time.
+    """
 
     def __init__(
         self, config: Mapping[str, Any], topic: str, fencing: Fencing, *, max_bytes: int, timeout_s: float
@@ -70,7 +74,7 @@ class Pen:
         self.usable = True
         settings: dict[str, Any] = {
             "linger.ms": 0,
-            # The topic's limit is for a batch: without this the client would put more into one than the broker takes.
+            # The topic's limit applies to a batch, and the client would otherwise build larger ones.
             "batch.size": max(1, min(_BATCH, max_bytes - _BATCH_OVERHEAD)),
             **config,
             "message.max.bytes": _CLIENT_LIMIT,
@@ -87,15 +91,22 @@ class Pen:
     def stage(
         self, records: Sequence[Record], token: bytes, deadline: float, headers: Mapping[str, bytes] | None = None
     ) -> list[Placed]:
-        """Send the records to the topic and return where they are; they are visible after `commit`.
+        """Send the records to the topic and return their offsets; they become visible with `commit`.
+
+        Args:
+            records: The records, at least one.
+            token: The token of the append, for the header `APPEND_HEADER` of each record.
+            deadline: A time on the clock of `time.monotonic`, in seconds.
+            headers: Further headers of each record.
 
         Raises:
-            Fenced: another node has the pen.
-            RecordTooLarge: the broker refuses a record.
-            LogTimeout: without transactions only: the records may or may not be visible.
-            LogError: the broker does not answer, or refuses; as above, nothing is or becomes visible.
+            Fenced: Another node has the pen.
+            RecordTooLarge: The broker refuses a record.
+            LogTimeout: Without transactions only: the records may or may not be visible.
+            LogError: The broker does not answer, or refuses. As in the first two cases, no record is or becomes
+                visible.
         """
-        # Refused here, a record costs nothing; refused by the broker, it costs the pen.
+        # A refusal here costs nothing; a refusal by the broker costs the pen.
         largest = max(len(record.key) + len(record.value or b"") for record in records)
         if largest > self._max_bytes - _BATCH_OVERHEAD:
             raise RecordTooLarge(f"A record of {largest} bytes; topic {self._topic} takes {self._max_bytes}")
@@ -111,11 +122,11 @@ class Pen:
         return [Placed(offset_of(m), m.timestamp()[1]) for _, m in outcomes if m is not None]
 
     def commit(self, deadline: float) -> None:
-        """Make what is staged visible.
+        """Make the staged records visible.
 
         Raises:
-            Fenced: another node has the pen; whether the commit took place before that is unknown.
-            LogTimeout: whether the commit took place is unknown.
+            Fenced: Another node has the pen; whether the commit took place before that is unknown.
+            LogTimeout: Whether the commit took place is unknown.
         """
         while self.transactional:
             try:
@@ -125,14 +136,14 @@ class Pen:
             except KafkaException as error:
                 problem: KafkaError = error.args[0]
                 if problem.retriable() and time.monotonic() < deadline:
-                    continue  # the same commit goes on
+                    continue  # the same commit continues
                 self.usable = False
                 if problem.code() in _FENCED:
                     raise Fenced from error
                 raise LogTimeout(f"Topic {self._topic}: a commit was not answered: {problem.str()}") from error
 
     def abort(self) -> KafkaError | None:
-        """Take back what is staged; the error when the broker does not confirm it, which makes the pen unusable."""
+        """Abort the transaction. If the broker does not confirm it, return its error; the pen is then unusable."""
         try:
             with _fatal_errors_as_they_are():
                 self._producer.abort_transaction(_ABORT_S)
@@ -143,7 +154,7 @@ class Pen:
         return None
 
     def close(self) -> None:
-        """Give up the connection without waiting for anything that is still under way."""
+        """Close the connection without waiting for requests that are still running."""
         self.usable = False
         with suppress(KafkaException), _fatal_errors_as_they_are():
             self._producer.purge()
@@ -187,13 +198,13 @@ class Pen:
                 )
                 break
             except BufferError:
-                # The client's queue is full: let it send.
+                # The client's queue is full; let it send.
                 if time.monotonic() > deadline:
                     raise KafkaException(KafkaError(KafkaError._QUEUE_FULL)) from None
                 self._producer.poll(_POLL_S)
 
     def _give_up(self, problem: KafkaError | None) -> Exception:
-        """Take the staged records back; say what went wrong, None being no answer in time."""
+        """Abort the transaction and return the exception for a problem (None: no answer in time)."""
         code, text = (problem.code(), problem.str()) if problem else (KafkaError._TIMED_OUT, "no answer in time")
         if code in _TOO_LARGE and not self.transactional:
             return RecordTooLarge(f"Topic {self._topic} refuses a record: {text}")
@@ -201,7 +212,7 @@ class Pen:
             self.close()
             return LogTimeout(f"Topic {self._topic}: records may or may not have been written: {text}")
         aborted = self.abort()
-        # After a record that could not be delivered the client's numbering has a hole, from which it rarely recovers.
+        # An undelivered record leaves a gap in the client's sequence numbers, from which it rarely recovers.
         self.usable = False
         if code in _FENCED or (aborted is not None and aborted.code() in _FENCED):
             return Fenced()
@@ -211,13 +222,13 @@ class Pen:
 
 
 def _keep(outcomes: list[_Outcome], i: int, error: KafkaError | None, message: Message) -> None:
-    # Only kept: calling a method of the error here, during a fatal error, confuses the client.
+    # Store the error only: calling one of its methods here, during a fatal error, confuses the client.
     outcomes[i] = (error, message)
 
 
 @contextmanager
 def _fatal_errors_as_they_are() -> Iterator[None]:
-    """The client reports a fatal error as SystemError when delivery callbacks are due at the same moment."""
+    """Raise fatal errors as KafkaException: the client raises SystemError when delivery callbacks are due as well."""
     try:
         yield
     except SystemError as error:

@@ -1,7 +1,7 @@
-"""The topic of a Kafka log: found and checked, or created, before anything is read from it.
+"""The topic of a Kafka log: find and check it, or create it, before anything is read from it.
 
-A topic that would lose or reorder records is refused with what to do about it: more than one partition (no order
-between them), another clean-up policy than compaction (records would expire).
+A topic that would lose or reorder records is refused with advice: one with several partitions (which have no common
+order), or with another cleanup policy than compaction (records would expire).
 """
 
 import logging
@@ -38,23 +38,27 @@ _LEAST_RETENTION_S, _SHORT_RETENTION_S = 1.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that is there: a topic of the same name that is created later has another id."""
+    """An existing topic; a topic that is created later under the same name has another id."""
 
     name: str
     topic_id: str
     max_bytes: int
-    """How many bytes a record may have."""
+    """The maximum size of a record batch, in bytes."""
     retention_s: float
-    """How long compaction leaves a tombstone."""
+    """How long compaction keeps a tombstone, in seconds."""
 
 
 def prepare_topic(admin: AdminClient, topic: str, timeout_s: float, *, must_exist: bool = False) -> Topic:
-    """Make sure that the topic is there and fit to hold the log, and return what is to be known of it.
+    """Find or create the topic, check that it can hold the log, and return its properties.
 
-    A topic that is not there is created, or refused if it `must_exist`.
+    Args:
+        admin: The client.
+        topic: The topic's name.
+        timeout_s: Time limit in seconds.
+        must_exist: Refuse a missing topic instead of creating it.
 
     Raises:
-        LogError: Kafka does not answer, or the topic is not fit; the message says what to do.
+        LogError: Kafka does not answer, the topic is missing, or it cannot hold the log; the message says what to do.
     """
     deadline = time.monotonic() + timeout_s
     brokers = _brokers(admin, timeout_s)
@@ -73,7 +77,7 @@ def prepare_topic(admin: AdminClient, topic: str, timeout_s: float, *, must_exis
 
 
 def retention_of(admin: AdminClient, topic: str) -> float | None:
-    """Return how long compaction leaves a tombstone now, in seconds; None when Kafka does not say."""
+    """Return how long compaction now keeps a tombstone, in seconds, or None if Kafka does not answer."""
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     try:
         asked = admin.describe_configs([resource], request_timeout=_ATTEMPT_S)[resource]
@@ -90,7 +94,7 @@ def _brokers(admin: AdminClient, timeout_s: float) -> int:
 
 
 def _describe(admin: AdminClient, topic: str, deadline: float) -> TopicDescription | None:
-    """Look the topic up; asking in this way never makes a broker create it."""
+    """Look the topic up by a request that never makes a broker create it."""
 
     def ask(timeout_s: float) -> "Future[TopicDescription]":
         return admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)[topic]
@@ -107,7 +111,7 @@ def _create(admin: AdminClient, topic: str, brokers: int, deadline: float) -> No
     replicas = min(_REPLICAS, brokers)
     config = {"cleanup.policy": "compact"}
     if replicas == _REPLICAS:
-        # One replica may be away; an acknowledged record is then still on two.
+        # One replica may be down; an acknowledged record is then still on two.
         config["min.insync.replicas"] = "2"
     new = NewTopic(topic, num_partitions=1, replication_factor=replicas, config=config)
 
@@ -117,7 +121,7 @@ def _create(admin: AdminClient, topic: str, brokers: int, deadline: float) -> No
     try:
         _answer(admin, ask, deadline)
     except KafkaException as error:
-        # Another node that starts at the same moment may have been first.
+        # Another node that starts at the same moment may have created it.
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise LogError(f"Topic {topic} is not there and cannot be created: {_reason(error)}") from error
     else:
@@ -162,7 +166,7 @@ def _config(admin: AdminClient, topic: str, deadline: float) -> dict[str, str]:
         try:
             return {name: entry.value for name, entry in _answer(admin, ask, deadline).items()}
         except KafkaException as error:
-            # A broker may not have heard yet of a topic that was created a moment ago.
+            # A broker may not know yet of a topic that was just created.
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
                 _logger.warning("The settings of topic %s cannot be checked: %s", topic, _reason(error))
                 return {}
@@ -195,9 +199,9 @@ def _check_retention(topic: str, retention_s: float) -> None:
 
 
 def _answer(admin: AdminClient, ask: Callable[[float], "Future[_T]"], deadline: float) -> _T:
-    """Ask until there is an answer, looking anew between attempts who the controller is.
+    """Retry a request until Kafka answers, and look up the controller again between attempts.
 
-    The client would wait for the controller it knows to the end of its time, also when that is dead or frozen.
+    Without that look-up the client waits for the controller that it knows until the timeout, even if that one is dead.
     """
     while True:
         attempt = min(_ATTEMPT_S, _left(deadline))

@@ -1,13 +1,13 @@
-"""Notices that a reader may have missed something for good: records that compaction dropped, or another topic.
+"""Detection of records that a reader can no longer see: compaction dropped them, or another topic took the name.
 
-Compaction drops a tombstone when `delete.retention.ms` have passed. A reader that reads on after a longer time never
-learns of the deletion, so it must read again from the start. What counts is the time since the reader last stood at
-the end of the log, on two clocks: one that also runs while the machine sleeps, and the wall clock, which is right
-after a virtual machine was stopped. A topic that was deleted and created again has another id, also when it has grown
-beyond the reader's offset since.
+Compaction drops a tombstone after `delete.retention.ms`. A reader that continues after a longer time never learns of
+the deletion, so it must read again from the start. The time that counts is the time since the reader was last at the
+end of the log. It is measured on two clocks: one that also runs while the machine sleeps, and the wall clock, which is
+right after a virtual machine was stopped. A topic that was deleted and created again has another id, even when it has
+since grown beyond the reader's offset.
 
-Rules of this file: nothing of it is asked for each read or append. The times are kept in memory, the topic is looked
-up at most once in `_CONFIRMED_S`.
+Rules of this file: no read or append needs a request here. Times are kept in memory, and the topic is looked up at most
+once every `_CONFIRMED_S` seconds.
 """
 
 import threading
@@ -31,7 +31,7 @@ _TRUSTED_S = 30.0
 _RETENTION_S = 60.0
 _ATTEMPT_S = 1.0
 _PAUSE_S = 0.05
-# The other half is for what the clocks do not show: the age of an open transaction, the time a read takes, drift.
+# The other half allows for what the clocks do not show: the age of an open transaction, the time a read takes, drift.
 _SHARE = 0.5
 _MARKS = 8
 _REFUSALS = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
@@ -45,7 +45,7 @@ class Moment(NamedTuple):
     wall: float
 
     def since(self, earlier: "Moment") -> float:
-        """Return the seconds that have passed since, by the clock that says more."""
+        """Return the seconds since an earlier moment, by the clock on which more time has passed."""
         return max(self.running - earlier.running, self.wall - earlier.wall)
 
 
@@ -53,12 +53,12 @@ Clock = Callable[[], Moment]
 
 
 def clock() -> Moment:
-    """Return the time now; where the system has no clock that runs during sleep, the wall clock covers for it."""
+    """Return the current moment; without `CLOCK_BOOTTIME`, only the wall clock shows that the machine slept."""
     return Moment(time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT), time.time())
 
 
 class Seen:
-    """When the log was known to hold nothing beyond an offset; for several threads."""
+    """The moments at which the log was known to hold nothing beyond an offset. Thread-safe."""
 
     def __init__(self, topic: str, retention_s: float, now: Clock) -> None:
         self._topic, self._now = topic, now
@@ -67,10 +67,10 @@ class Seen:
         self._lock = threading.Lock()
 
     def since(self, after: int) -> Moment:
-        """Return when a reader that stands at an offset stood at the end of the log.
+        """Return the moment at which a reader at an offset was at the end of the log.
 
         Raises:
-            LogCompacted: it is too long ago.
+            LogCompacted: That was too long ago.
         """
         if after == START:
             return self._now()
@@ -82,12 +82,16 @@ class Seen:
         return moment
 
     def check(self, moment: Moment, after: int) -> None:
-        """Raise `LogCompacted` if tombstones written since a moment may be gone."""
+        """Check that no tombstone written since a moment can be gone.
+
+        Raises:
+            LogCompacted: Too much time has passed.
+        """
         if self._now().since(moment) > self._limit_s:
             raise LogCompacted(self._too_old(after))
 
     def note(self, last: int, moment: Moment) -> None:
-        """Remember that the log held nothing beyond an offset; a few such marks are enough, oldest first."""
+        """Remember that the log held nothing beyond an offset at a moment; a few such marks are kept, oldest first."""
         with self._lock:
             now = self._now()
             while self._marks and now.since(self._marks[0][1]) > self._limit_s:
@@ -110,7 +114,7 @@ class Seen:
 
 
 class TopicWatch:
-    """Looks now and then whether the topic is still the one that was opened; for several threads."""
+    """A periodic check that the topic is still the one that was opened. Thread-safe."""
 
     def __init__(self, admin: AdminClient, topic: Topic, seen: Seen, now: Clock) -> None:
         self._admin, self._topic, self._seen, self._now = admin, topic, seen, now
@@ -120,11 +124,15 @@ class TopicWatch:
         self._lock = threading.Lock()
 
     def confirm(self, deadline: float, *, at_once: bool = False) -> None:
-        """Make sure that the topic is the one that was opened: asked again `at_once`, or if that is long ago.
+        """Check that the topic is the one that was opened; a recent answer is reused.
+
+        Args:
+            deadline: When to give up, on the clock of `time.monotonic`, in seconds.
+            at_once: Ask Kafka even if the last answer is recent.
 
         Raises:
-            LogReplaced: another topic has its name.
-            LogError: the topic is gone, or Kafka has not answered for long.
+            LogReplaced: Another topic has the name.
+            LogError: The topic is gone, or Kafka has not answered for a long time.
         """
         with self._lock:
             asked = self._now()
@@ -132,7 +140,7 @@ class TopicWatch:
                 return
             while not self._is_confirmed():
                 if not at_once and self._now().since(self._confirmed) < _TRUSTED_S:
-                    # Reads need not wait for a controller that is being replaced.
+                    # Reads do not wait for a controller that is being replaced.
                     self._asked, self._again_s = self._now(), _SILENT_S
                     return
                 if time.monotonic() > deadline:
@@ -145,7 +153,7 @@ class TopicWatch:
             self._refresh_retention()
 
     def _is_confirmed(self) -> bool:
-        """Whether Kafka says so; false when it does not answer or knows of no such topic."""
+        """Whether Kafka confirms the topic's id; false if it does not answer or knows no such topic."""
         name = self._topic.name
         if not self._replaced:
             try:

@@ -1,7 +1,7 @@
-"""What the topic tells of its writers: who holds the pen, and who writes without it.
+"""The writers of the topic, as its records show them: who holds the pen, and who writes without it.
 
-Each node that takes the pen signs with its URL and its id. The URL is where the other nodes send their writes. The id
-is new with each process: a node that reads its own URL with another id is not the only one that is advertised under it.
+Each node that takes the pen signs with its URL and its id. The other nodes forward their writes to the URL. The id is
+new in each process: a node that reads its own URL with another id shares that URL with another node.
 """
 
 import logging
@@ -33,7 +33,7 @@ class _Signature:
 
 
 class Signatures:
-    """The newest signature in the topic, as far as this node has read; for several threads."""
+    """The newest signature in the topic, as far as this node has read. Thread-safe."""
 
     def __init__(self, topic: str, url: str | None) -> None:
         self._topic, self._url, self._node = topic, (url or "").encode(), uuid.uuid4().hex.encode()
@@ -44,7 +44,7 @@ class Signatures:
 
     @property
     def headers(self) -> dict[str, bytes]:
-        """The headers of this node's own signature."""
+        """The record headers of this node's own signature."""
         return {_URL_HEADER: self._url, _NODE_HEADER: self._node}
 
     @property
@@ -53,12 +53,12 @@ class Signatures:
         return self._newest.offset
 
     def begin(self, end: int) -> None:
-        """Note where the topic ended when this node first read it: signatures before it may be its own of old."""
+        """Remember where the topic ended at this node's first read: earlier signatures may be from its past runs."""
         if self._began is None:
             self._began = end
 
     def note(self, message: Message) -> None:
-        """Remember a signature, if the record is one, unless a newer one is known."""
+        """Remember the signature in a record, if it has one and no newer one is known."""
         offset, url, node = offset_of(message), header(message, _URL_HEADER), header(message, _NODE_HEADER) or b""
         if url is None:
             return
@@ -70,7 +70,7 @@ class Signatures:
             self._warn_of_namesake()
 
     def holder(self) -> str | None:
-        """Return the URL in the newest signature; None when it is no URL, or this node's own."""
+        """Return the URL in the newest signature, or None if it is this node's own or not a URL."""
         url = self._newest.url
         return None if url in {b"", self._url} else url.decode()
 
@@ -85,7 +85,7 @@ class Signatures:
 
 
 class ForeignRecords:
-    """Counts records that came while this node had the pen, and are not of Strata's making; for several threads."""
+    """A counter of records that another product wrote while this node had the pen. Thread-safe."""
 
     def __init__(self, topic: str) -> None:
         self._topic, self.count = topic, 0
@@ -94,7 +94,7 @@ class ForeignRecords:
         self._lock = threading.Lock()
 
     def note(self, message: Message) -> None:
-        """Count a record, if it is foreign and was not counted before."""
+        """Count a record if another product wrote it and it is not counted yet."""
         offset = offset_of(message)
         if offset <= self._newest or header(message, APPEND_HEADER) is not None:
             return
@@ -114,7 +114,7 @@ class ForeignRecords:
 
 
 class _Warning:
-    """Logs an error now and then, however often there is reason to."""
+    """A rate limit for one error in the log."""
 
     def __init__(self) -> None:
         self._given = -_WARN_EVERY_S

@@ -1,13 +1,12 @@
-"""The Log protocol: an ordered sequence of keyed records that refuses a write made on stale knowledge.
+"""The Log protocol: an ordered sequence of keyed records that refuses a write based on stale data.
 
-Compare-and-append is the whole concurrency model. A writer names the offset up to which it has read (`after`);
-when the log has moved on, nothing is written and `Conflict` tells the writer to read on and decide again. Nobody is
-elected, and no decision made on an old State can land.
+Compare-and-append is the whole concurrency model. A writer names the offset up to which it has read (`after`). If the
+log has grown since, nothing is written, and `Conflict` makes the writer read the new records and decide again. There is
+no leader election, and no decision based on an old State can be written.
 
-Offsets grow and may have gaps. -1 stands for "before the first record".
+Offsets grow and may have gaps. -1 means "before the first record".
 
-Rules of this file: protocol and values only; what a key or a value means is `records.py`, what they add up to is
-`state.py`.
+Rules of this file: protocol and values only. `records.py` defines keys and values, `state.py` their fold.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,9 +33,9 @@ START = -1
 
 
 class LogError(Exception):
-    """The log could not be read or written. Only `LogTimeout` leaves open whether an append has written something.
+    """The log could not be read or written. Only `LogTimeout` leaves open whether an append wrote anything.
 
-    The message is for the operator: it may name addresses and files. `outline` is for everybody.
+    The message is for the operator: it may name addresses and files. Clients see `outline` only.
     """
 
     outline: ClassVar[str] = "the log failed or did not answer"
@@ -49,7 +48,7 @@ class LogTimeout(LogError):
 
 
 class LogFull(LogError):
-    """No space is left where the log is kept; nothing was written."""
+    """The storage of the log is full; nothing was written."""
 
     outline = "no space is left where the log is kept"
 
@@ -65,27 +64,27 @@ class RecordTooLarge(LogError):
 
 
 class LogCompacted(LogError):
-    """Records after the offset asked for have been dropped since they were last read: read again from the start."""
+    """Records after the requested offset may have been dropped unseen: read again from the start."""
 
 
 class LogReplaced(LogCompacted):
-    """Another log stands under the name of the one that was read: read again from the start."""
+    """Another log has taken the name of the one that was read: read again from the start."""
 
 
 class Conflict(Exception):
-    """The log's end is no longer the offset the writer had read to; nothing was written."""
+    """The log has grown beyond the offset up to which the writer had read; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a writer appends: key bytes, and value bytes or None for a tombstone."""
+    """A record to append: key bytes, and value bytes or None for a tombstone."""
 
     key: bytes
     value: bytes | None
 
 
 class Entry(NamedTuple):
-    """A record as the log holds it: with its offset, and its timestamp in milliseconds since the epoch."""
+    """A record in the log, with its offset and its timestamp in milliseconds since the epoch."""
 
     offset: int
     timestamp: int
@@ -95,67 +94,73 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """What a log tells of itself, from memory."""
+    """The status of a log, from memory."""
 
     backend: str
     holds_pen: bool | None = None
-    """Whether this node has the pen; None for a log without one."""
+    """Whether this node has the pen; None for a log without a pen."""
     foreign_records: int = 0
-    """Records of writers without the pen that came while this node had it."""
+    """How many records writers without the pen have written while this node had it."""
 
 
 class Log(Protocol):
-    """What every log offers. All calls block, may come from several threads, and raise `LogError` on failure."""
+    """The interface of every log. Calls block, are thread-safe, and raise `LogError` on failure."""
 
     def read(self, after: int) -> Iterator[Entry]:
         """Yield the records after an offset, in order, up to the end known when the call began (or later).
 
-        Everything that any node's `append` had returned before this call began is included.
-        A read does not wait for an append that is under way.
+        A read includes every record whose `append` had returned, on any node, before the read began. It does not wait
+        for an append that is still running.
+
+        Args:
+            after: The offset of the last record that the reader has, or `START`.
 
         Raises:
-            LogCompacted: a compaction since has dropped records that the reader has not seen.
+            LogCompacted: Records that the reader has not seen may have been dropped.
+            LogError: The log cannot be read.
         """
         ...
 
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
-        """Append all records or none, and return them as the log holds them.
+        """Append all records or none, and return them with their offsets and timestamps.
 
         Args:
-            after: the offset of the last record that the writer has read, `START` for none.
-            records: at least one; they take consecutive places in the log.
+            after: The offset of the last record that the writer has read, or `START`.
+            records: At least one record; they get consecutive offsets.
 
         Raises:
-            Conflict: a record after `after` exists; nothing was written.
-            RecordTooLarge: the log refuses a record; nothing was written.
-            LogTimeout: no answer in time; the records may or may not have been written.
-            LogError: any other failure; nothing was written.
+            Conflict: There is a record after `after`; nothing was written.
+            RecordTooLarge: The log refuses a record; nothing was written.
+            LogTimeout: No answer in time; the records may or may not have been written.
+            LogError: Any other failure; nothing was written.
+            ValueError: `records` is empty.
         """
         ...
 
     def end(self) -> int:
-        """Return the offset of the last record, `START` when there is none."""
+        """Return the offset of the last record, or `START` if the log is empty."""
         ...
 
     def check_writable(self) -> None:
-        """Look whether the log takes writes, without writing anything; a log that cannot tell does nothing.
+        """Check that the log takes writes, without writing; do nothing if the log cannot tell.
 
         Raises:
-            LogReadOnly: it takes none.
+            LogReadOnly: The log takes no writes.
+            LogError: The log cannot be reached.
         """
         ...
 
     def holder(self) -> str | None:
-        """Return the base URL of the other node that holds the right to write, if writes had better go there.
+        """Return the base URL of the node to which writes should be forwarded, or None to write here.
 
-        None when this node may as well write itself: a hint, never a promise.
+        This is only a hint: the other node may have lost the right to write.
         """
         ...
 
     def status(self) -> LogStatus:
-        """Return what the log knows of itself, without asking anybody."""
+        """Return the status of the log, without any request."""
         ...
 
     def close(self) -> None:
-        """Give up connections and threads; a second call does nothing."""
+        """Close connections and stop threads; a second call does nothing."""
         ...

@@ -1,4 +1,4 @@
-"""A log in memory: for tests, and for trying the registry out. It ends with the process."""
+"""A log in memory, for tests and for trying out the registry. It ends with the process."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ __all__ = ["MemoryLog"]
 
 
 class MemoryLog:
-    """A list of entries whose index is their offset."""
+    """A log in memory: a list of entries whose index is their offset."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
@@ -31,19 +31,19 @@ class MemoryLog:
             added = [
                 Entry(offset, now, record.key, record.value) for offset, record in enumerate(records, start=after + 1)
             ]
-            # One step under the interpreter's lock: a reader sees all of them or none.
+            # Extending a list is atomic under the interpreter lock: a reader sees all of the entries or none.
             self._entries += added
         return added
 
     def end(self) -> int:
-        """Return the offset of the last record."""
+        """Return the offset of the last record, or `START` if the log is empty."""
         return len(self._entries) - 1
 
     def check_writable(self) -> None:
         """Do nothing: memory takes every write."""
 
     def holder(self) -> str | None:
-        """Nobody else can write here."""
+        """Return None: only this process can write."""
         return None
 
     def status(self) -> LogStatus:
@@ -51,4 +51,4 @@ class MemoryLog:
         return LogStatus("memory")
 
     def close(self) -> None:
-        """Nothing to give up."""
+        """Do nothing: there are no connections."""

@@ -1,7 +1,7 @@
-"""Opens the log that a URL names.
+"""Open the log that a URL names.
 
-The module of a log, and the driver with it, is imported when that log is asked for: a registry on SQLite starts
-without Kafka's client, and needs neither it nor its extra.
+The module of a log, with its driver, is imported only when that log is opened: a registry on SQLite runs without the
+Kafka client and its extra.
 """
 
 import re
@@ -37,14 +37,14 @@ def open_log(
 
     Args:
         url: `sqlite:///FILE`, `postgresql+psycopg://…`, `kafka://HOST:PORT[,…]/TOPIC` or `memory:`.
-        advertised_url: where other nodes reach this one; used by logs in which one node writes at a time.
-        fencing: how a Kafka log keeps a second writer out.
-        kafka_config: settings of librdkafka, for example for TLS and SASL.
-        must_exist: refuse a file, table or topic that is not there instead of creating it.
+        advertised_url: The URL at which other nodes reach this one; for logs to which one node writes at a time.
+        fencing: How a Kafka log keeps a second writer out.
+        kafka_config: Settings of librdkafka, for example for TLS and SASL.
+        must_exist: Refuse a missing file, table or topic instead of creating it.
 
     Raises:
-        ValueError: the URL has none of these forms.
-        LogError: the log cannot be reached or used, or its driver is not installed.
+        ValueError: The URL has none of these forms.
+        LogError: The log cannot be reached or used, or its driver is not installed.
     """
     try:
         return _open(url, advertised_url, fencing, kafka_config or {}, must_exist)
@@ -85,10 +85,10 @@ def _open(
 
 
 def check_url(url: str) -> None:
-    """Check the form of a log's URL, and open nothing.
+    """Check the form of a log's URL without opening the log.
 
     Raises:
-        ValueError: the URL has none of the forms that `open_log` takes.
+        ValueError: The URL has none of the forms that `open_log` takes.
     """
     if _scheme(url) in _SQL:
         from storage.sql_log import checked_url
@@ -100,7 +100,7 @@ def _scheme(url: str) -> str:
     """Return `memory`, one of `_SQL`, or `kafka`.
 
     Raises:
-        ValueError: the URL is not one of a log.
+        ValueError: The URL is not that of a log.
     """
     found = _SCHEME.match(url)
     scheme = found[1].lower() if found else ""
@@ -110,23 +110,26 @@ def _scheme(url: str) -> str:
         return scheme
     if scheme in _SERVICE:
         raise ValueError(f"that is the URL of a service, not of a log; a log is one of {_FORMS}")
-    # Only the scheme is repeated: what follows may hold a password.
+    # The message repeats only the scheme: the rest may hold a password.
     raise ValueError(f"{scheme + ':…' if scheme else 'This'} is not the URL of a log; allowed are {_FORMS}")
 
 
 def _has_ports(bootstrap: str) -> bool:
-    """Whether what follows the colon of each host is a number: a client would go on looking for such a host in vain."""
+    """Whether the text after the colon of each host is a number; a client would retry other hosts in vain."""
     ends = (server.rpartition(":") for server in bootstrap.split(","))
     return all(not colon or end.endswith("]") or end.isdecimal() for _, colon, end in ends)
 
 
 def without_password(url: str) -> str:
-    """Return a log's URL as it may be told to people."""
+    """Return a log's URL with the password replaced by `***`."""
     parts = urlsplit(url)
     return url.replace(f":{parts.password}@", ":***@") if parts.password else url
 
 
 def not_opened(url: str, error: LogError) -> str:
-    """Say in one line that a log cannot be opened and why, with its name once: some errors begin with it."""
+    """Return a one-line message that a log cannot be opened and why.
+
+    The log's name occurs once, although some errors begin with it.
+    """
     name = without_password(url)
     return f"the log {name} cannot be opened: {' '.join(str(error).removeprefix(f'{name}: ').split())}"

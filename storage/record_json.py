@@ -1,9 +1,9 @@
 """The JSON of the `_schemas` log's records, byte for byte as the reference writes it.
 
 Rules of this file: pure functions between bytes and values. Compaction compares keys as bytes, so the order of the
-properties in a key is part of the format. What a decoder does not know it ignores inside a value and refuses as a key
-kind; every refusal is a `RecordError`, which `State` sets aside. Old forms are read (magic 0, values without
-`schemaType`, `subject` or `deleted`), only the present form is written.
+properties in a key is part of the format. A decoder ignores unknown properties of a value and refuses unknown key
+types. Every refusal is a `RecordError`, and `State` sets the record aside. Decoders also accept older forms (magic 0,
+values without `schemaType`, `subject` or `deleted`); encoders write only the current form.
 """
 
 import json
@@ -61,12 +61,12 @@ class RecordError(ValueError):
 
 
 def encode(key: Key, value: Value = None) -> Record:
-    """Return a record as the log holds it; a value of None is a tombstone, or nothing where a kind has no value."""
+    """Encode a record; a value of None makes a tombstone, or no value for a key type that has none."""
     return Record(_dump(_key_json(key)), _ENCODE_VALUE[type(key)](key, value))
 
 
 def _dump(content: Mapping[str, Any]) -> bytes:
-    # Not orjson: a metadata value beyond 64 bits must keep its digits.
+    # Not orjson: an integer beyond 64 bits in metadata must keep its digits.
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -205,10 +205,10 @@ _ENCODE_VALUE: Mapping[type, Callable[[Key, Value], bytes | None]] = {
 
 
 def plain_schema(key: bytes | None, value: bytes | None) -> SchemaValue | None:
-    """Return the version that a record of the usual form holds; None when the record wants a closer look.
+    """Decode a SCHEMA record of the usual form, or return None for any other record.
 
-    A short way of `decode_key` and `decode_value` for what a replay mostly reads: no references, metadata or rules, and
-    a key that says what the value says.
+    A fast path past `decode_key` and `decode_value` for most records of a replay: a schema without references, metadata
+    or rules, whose key and value agree.
     """
     if key is None or value is None or not key.startswith(_SCHEMA_KEY):
         return None
@@ -224,22 +224,22 @@ def plain_schema(key: bytes | None, value: bytes | None) -> SchemaValue | None:
         or not 0 <= schema_id <= MAX_VERSION
         or not 0 < version <= MAX_VERSION
         or not _HELD_APART.isdisjoint(content)
-        # A name that JSON writes as it is, so that comparing the key stands for reading it.
+        # Only names that JSON does not escape, so that comparing the key's bytes replaces decoding it.
         or not subject.isprintable()
         or '"' in subject
         or "\\" in subject
         or key != f'{{"keytype":"SCHEMA","subject":"{subject}","version":{version},"magic":1}}'.encode()
     ):
         return None
-    # The same few names again and again: one copy of each.
+    # Few names occur many times; keep one copy of each.
     return SchemaValue._make((intern(subject), version, schema_id, text, intern(schema_type), (), None, None, deleted))
 
 
 def decode_key(data: bytes | None) -> Key:
-    """Return the key that some bytes hold.
+    """Decode a key.
 
     Raises:
-        RecordError: no key, no JSON object, an unknown kind, or a property of the wrong type.
+        RecordError: The key is missing, not a JSON object, of an unknown type, or has a property of the wrong type.
     """
     if data is None:
         raise RecordError("the record has no key")
@@ -251,10 +251,10 @@ def decode_key(data: bytes | None) -> Key:
 
 
 def decode_value(key: Key, data: bytes | None) -> Value:
-    """Return the value that some bytes hold under a key; None for a tombstone.
+    """Decode the value under a key; return None for a tombstone.
 
     Raises:
-        RecordError: no JSON object, or a property that is missing or of the wrong type.
+        RecordError: The value is not a JSON object, or a property is missing or of the wrong type.
     """
     if data is None or isinstance(key, NoopKey | ClearSubjectKey):
         return None
@@ -288,8 +288,8 @@ def _load(data: bytes, what: str) -> dict[str, Any]:
         content = orjson.loads(data)
     except ValueError:
         try:
-            content = json.loads(data)  # numbers beyond 64 bits, which orjson refuses
-            json.dumps(content, ensure_ascii=False).encode()  # a lone surrogate could never be told to anybody
+            content = json.loads(data)  # accepts integers beyond 64 bits, which orjson refuses
+            json.dumps(content, ensure_ascii=False).encode()  # refuse a lone surrogate, which no answer could hold
         except (ValueError, RecursionError) as error:
             raise RecordError(f"the {what} is not JSON: {error}") from None
     if not isinstance(content, dict):
@@ -311,7 +311,7 @@ def _optional_subject(content: Mapping[str, Any]) -> Subject | None:
 
 
 def _noop(content: Mapping[str, Any]) -> Key:
-    """A NOOP, and what is one for other registries."""
+    """Return the key of a NOOP, or of a Strata record that other registries read as a NOOP."""
     if content.get("context") is not None:
         return HighWaterKey(_typed(content, "context", str))
     kind = content.get("kind")
@@ -369,7 +369,7 @@ def _config_value(content: Mapping[str, Any]) -> ConfigValue:
     }
     for layer in ("default", "override"):
         try:
-            # What no identity can be computed from could not become part of a schema.
+            # Metadata or rules without a fingerprint could not become part of a schema.
             fingerprint("", (), fields.get(f"{layer}Metadata"), fields.get(f"{layer}RuleSet"))
         except (AttributeError, TypeError, ValueError) as error:
             raise RecordError(f"the {layer} metadata or rule set is of another shape: {error}") from None

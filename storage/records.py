@@ -1,4 +1,4 @@
-"""The records of the `_schemas` log as typed keys and values; `record_json.py` turns them into bytes and back."""
+"""The records of the `_schemas` log as typed keys and values; `record_json.py` encodes and decodes them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ MAX_VERSION = 2**31 - 1
 
 
 class KeyType(StrEnum):
-    """The kinds of key that the log knows."""
+    """The key types of the log."""
 
     SCHEMA = "SCHEMA"
     CONFIG = "CONFIG"
@@ -68,14 +68,14 @@ class SchemaKey:
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """The configuration of a subject, or of the registry when None."""
+    """The configuration of a subject, or of the registry if `subject` is None."""
 
     subject: Subject | None
 
 
 @dataclass(frozen=True, slots=True)
 class ModeKey:
-    """The mode of a subject, or of the registry when None."""
+    """The mode of a subject, or of the registry if `subject` is None."""
 
     subject: Subject | None
 
@@ -87,10 +87,10 @@ class NoopKey:
 
 @dataclass(frozen=True, slots=True)
 class HighWaterKey:
-    """The highest schema id ever given in a context.
+    """The highest schema id ever assigned in a context.
 
-    Ids must never be reused, not even after a hard delete whose tombstones compaction has dropped, so a hard delete
-    of the highest id leaves this mark. On the wire it is a NOOP with a context, which other registries pass over.
+    Ids are never reused, not even after a hard delete whose tombstones compaction has dropped. So a hard delete of the
+    highest id leaves this record. On the wire it is a NOOP with a context, which other registries ignore.
     """
 
     context: str
@@ -105,21 +105,21 @@ class DeleteSubjectKey:
 
 @dataclass(frozen=True, slots=True)
 class ClearSubjectKey:
-    """The removal of what a soft-deleted subject (or context, or everything: None) still holds."""
+    """The removal of all soft-deleted versions of a subject or a context, or of the registry if `subject` is None."""
 
     subject: Subject | None
 
 
 @dataclass(frozen=True, slots=True)
 class ContextKey:
-    """The existence of a context; its value is its name again."""
+    """The existence of a context; the value repeats its name."""
 
     context: str
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class AssociationKey:
-    """That a resource (a topic) keeps its keys' or its values' schemas under a subject."""
+    """An association: the subject that holds the key schemas or value schemas of a resource (a topic)."""
 
     resource_namespace: str
     resource_name: str
@@ -130,9 +130,9 @@ class AssociationKey:
 
 @dataclass(frozen=True, slots=True)
 class KekKey:
-    """A key encryption key (KEK), by its name: what a key management service (KMS) keeps, and only it can use.
+    """The name of a key encryption key (KEK), which a key management service (KMS) keeps and alone can use.
 
-    On the wire it is a NOOP of the kind KEK, which other registries pass over (docs/decisions/0010).
+    On the wire it is a NOOP of the kind KEK, which other registries ignore (docs/decisions/0010).
     """
 
     name: str
@@ -140,9 +140,9 @@ class KekKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class DekKey:
-    """A version of a data encryption key (DEK): what the fields of a subject's records are encrypted with.
+    """A version of a data encryption key (DEK), which encrypts fields of a subject's records (CSFLE).
 
-    On the wire it is a NOOP of the kind DEK, which other registries pass over (docs/decisions/0010).
+    On the wire it is a NOOP of the kind DEK, which other registries ignore (docs/decisions/0010).
     """
 
     kek: str
@@ -168,7 +168,7 @@ Key = (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name inside a schema, and the subject and version it stands for."""
+    """A name in a schema, and the subject and version that it refers to."""
 
     name: str
     subject: str
@@ -176,7 +176,7 @@ class Reference:
 
 
 class SchemaValue(NamedTuple):
-    """A version as stored: `text` is the schema text, `metadata` and `rule_set` are JSON objects kept as they came."""
+    """A version as stored; `text` is the schema text, `metadata` and `rule_set` are JSON objects as received."""
 
     subject: Subject
     version: Version
@@ -189,7 +189,7 @@ class SchemaValue(NamedTuple):
     deleted: bool = False
 
 
-# Every field of a configuration in the order in which it is written, and its type; values are kept as they came.
+# Every field of a configuration in the order in which it is written, with its type; values are kept as received.
 CONFIG_FIELDS: Mapping[str, type] = MappingProxyType(
     {
         "alias": str,
@@ -211,18 +211,18 @@ CONFIG_FIELDS: Mapping[str, type] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:
-    """A configuration: only fields that are set, by their names on the wire."""
+    """A configuration: the fields that are set, by their names on the wire."""
 
     fields: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def get(self, name: str) -> Any:
-        """Return a field's value, None when it is not set."""
+        """Return a field's value, or None if it is not set."""
         return self.fields.get(name)
 
 
 @dataclass(frozen=True, slots=True)
 class AssociationValue:
-    """An association as stored: `lifecycle` is STRONG or WEAK, `created` in milliseconds since the epoch."""
+    """An association as stored; `lifecycle` is STRONG or WEAK, `created` is in milliseconds since the epoch."""
 
     guid: str
     resource_id: str
@@ -233,9 +233,9 @@ class AssociationValue:
 
 @dataclass(frozen=True, slots=True)
 class KekValue:
-    """A KEK as stored: where its KMS has it, nothing of the key itself; `created` in milliseconds since the epoch.
+    """A KEK as stored: its location in the KMS, without key material; `created` is in milliseconds since the epoch.
 
-    `shared`: the reference's way of letting the registry use the KMS, which this one has no access to.
+    `shared` is kept for the reference, which may use such a KEK itself; this registry has no access to a KMS.
     """
 
     kms_type: str
@@ -249,9 +249,9 @@ class KekValue:
 
 @dataclass(frozen=True, slots=True)
 class DekValue:
-    """A version of a DEK as stored: `material` is the key encrypted by its KEK, in base64, as a client gave it.
+    """A version of a DEK as stored; `material` is the key encrypted by its KEK, in base64, as the client sent it.
 
-    `created` in milliseconds since the epoch: clients count the age of a key from it.
+    `created` is in milliseconds since the epoch; clients compute the age of a key from it.
     """
 
     material: str | None
@@ -259,20 +259,23 @@ class DekValue:
     created: int
 
 
-# A SCHEMA, CONFIG, MODE, CONTEXT (its name), DELETE_SUBJECT (its version), high-water (its id), ASSOC, KEK or DEK
-# value; None for a tombstone.
+# The value of a SCHEMA, CONFIG, MODE, CONTEXT (a name), DELETE_SUBJECT (a version), high-water (an id), ASSOC, KEK or
+# DEK record; None for a tombstone.
 Value = SchemaValue | ConfigValue | AssociationValue | KekValue | DekValue | str | int | None
 
 
 def context_of(subject: str) -> str:
-    """Return the context of a qualified subject, the default context of a plain one."""
+    """Return the context of a qualified subject, or the default context for an unqualified one."""
     if subject.startswith(":.") and (end := subject.find(":", 2)) > 0:
         return subject[1:end]
     return DEFAULT_CONTEXT
 
 
 def qualified(subject: str, context: str) -> str:
-    """Return a subject as seen from a context: a plain one belongs there, `:.:s` to the default one."""
+    """Qualify a subject that is named in a context.
+
+    An unqualified subject belongs to that context, and `:.:s` to the default context.
+    """
     if subject.startswith(":.:"):
         return subject.removeprefix(":.:")
     plain = context == DEFAULT_CONTEXT or context_of(subject) != DEFAULT_CONTEXT

@@ -1,7 +1,7 @@
-"""A log that is opened again when another one has taken its place, such as a topic that was deleted and created again.
+"""A log that is reopened when another log has replaced it, such as a topic that was deleted and created again.
 
-Offsets go on growing: those of the k-th log begin at k times `_SPAN`. So an offset tells of which log it is, and
-nobody can read on, or append, from where another log ended.
+Offsets keep growing: those of the k-th log (from 0) begin at k times `_SPAN`. So an offset shows to which log it
+belongs, and no reader or writer can continue from the end of another log.
 """
 
 import threading
@@ -15,7 +15,15 @@ _SPAN = 1 << 48
 
 
 class ReopeningLog:
-    """The log that `opened` opens; its argument says whether the log must exist."""
+    """The newest log under a name.
+
+    Args:
+        opened: Opens the log; its argument says whether the log must exist.
+        must_exist: The argument for the first opening; later ones require that the log exists.
+
+    Raises:
+        LogError: The log cannot be opened.
+    """
 
     def __init__(self, opened: Callable[[bool], Log], *, must_exist: bool) -> None:
         self._opened = opened
@@ -50,13 +58,13 @@ class ReopeningLog:
         return written if base == 0 else [entry._replace(offset=base + entry.offset) for entry in written]
 
     def end(self) -> int:
-        """Return the offset of the last record."""
+        """Return the offset of the last record, or `START` if the log is empty."""
         log, base = self._current
         end = log.end()
         return end if end == START else base + end
 
     def check_writable(self) -> None:
-        """Look whether the log takes writes; see `Log.check_writable`."""
+        """Check that the log takes writes; see `Log.check_writable`."""
         self._current[0].check_writable()
 
     def holder(self) -> str | None:
@@ -64,11 +72,11 @@ class ReopeningLog:
         return self._current[0].holder()
 
     def status(self) -> LogStatus:
-        """Return what the log knows of itself."""
+        """Return the status of the log."""
         return self._current[0].status()
 
     def close(self) -> None:
-        """Give up the connections."""
+        """Close the connections."""
         with self._lock:
             self._current[0].close()
 
@@ -81,7 +89,7 @@ class ReopeningLog:
             if not self._replaced:
                 return
             old, base = self._current
-            # Created again here, it would be empty: that is for those to do who deleted it.
+            # Never create the log here: it would be empty, and whether to create it is up to those who deleted it.
             self._current, self._replaced = (self._opened(True), base + _SPAN), False
-        # It may have to wait for a call that is under way.
+        # Closing may have to wait for a call that is still running.
         threading.Thread(target=old.close, daemon=True).start()

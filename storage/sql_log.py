@@ -1,17 +1,17 @@
 """The log in a SQL database: one append-only table whose primary key is the offset.
 
-The key itself refuses the second writer: two nodes that have read up to 5 both insert 6, and one of them fails. A
-transaction that inserts n + 1 has seen n committed, so whoever sees n + 1 sees n: readers may tail by offset.
-SQLite (one machine) and PostgreSQL (several nodes) run the same code.
+The key itself refuses the second writer: if two nodes have read up to 5, both insert 6, and one of them fails. A
+transaction that inserts n + 1 has seen n committed, so a reader that sees n + 1 also sees n: readers may tail by
+offset. SQLite (one machine) and PostgreSQL (several nodes) run the same code.
 
-Fate of a write: when the connection breaks during COMMIT, nobody knows whether it took place. Every append
-therefore carries a token in its rows and is simply tried again at the same offsets: the key makes PostgreSQL wait
-for the earlier attempt if that is still under way, and the token tells afterwards whose rows are there.
+Fate of a write: if the connection breaks during COMMIT, the node does not know whether the commit took place. Every
+append therefore stores a token in its rows, and the node retries it at the same offsets. The key makes PostgreSQL wait
+for the earlier attempt if that is still running, and the token then shows whose rows are there.
 
-Offsets may have gaps: a compaction drops rows (`drop`), in one transaction that locks the table against every other
-one, since between a writer's check of the end and its insert no row that would have refused the insert may vanish.
-A reader that stood before the compacted rows may have missed some that it needed: whoever reads on over a gap looks
-into `strata_compaction`, and is told to read again from the start (`LogCompacted`).
+Offsets may have gaps, because a compaction drops rows (`drop`). It does so in one transaction that locks the table
+against all others: no row that would have refused an insert may vanish between a writer's check of the end and its
+insert. A reader that was behind the compacted rows may have missed some that it needed. So a reader that meets a gap
+checks `strata_compaction`, and `LogCompacted` sends it back to the start if rows after its offset were dropped.
 """
 
 import logging
@@ -71,7 +71,7 @@ T = TypeVar("T")
 _BATCH = 10_000
 _PAUSE_S = (0.005, 0.05)
 _WRITE = {"strata_write": True}
-# On SQLite only a column of exactly the type INTEGER is the row's own key, not a second index.
+# On SQLite only a column of exactly the type INTEGER is the rowid itself; any other type adds a second index.
 _OFFSET_TYPE = BigInteger().with_variant(Integer(), "sqlite")
 _TABLE = Table(
     "strata_log",
@@ -82,7 +82,7 @@ _TABLE = Table(
     Column("value", LargeBinary, nullable=True),
     Column("append_id", LargeBinary, nullable=False),
 )
-# One row, there after the first compaction: how many there were, and the last offset that they looked at.
+# One row, written by the first compaction: how many there were, and the last offset that they considered.
 _COMPACTION = Table(
     "strata_compaction",
     MetaData(),
@@ -105,16 +105,16 @@ _VACUUM = {
     "sqlite": ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"),
     "postgresql": ("SET statement_timeout = 0", f"VACUUM {_TABLE.name}"),
 }
-# Both at the first start, so that one grant covers them; a log from before has the second after its first compaction.
+# Create both at the first start, so that one grant covers them; an older log gets the second at its first compaction.
 _CREATE = (CreateTable(_TABLE, if_not_exists=True), CreateTable(_COMPACTION, if_not_exists=True))
-# Any constant will do: it keeps two nodes from creating the table at the same moment, which PostgreSQL takes badly.
+# Any constant will do. The lock keeps two nodes from creating the table at the same moment, which fails on PostgreSQL.
 _CREATE_LOCK = text("SELECT pg_advisory_xact_lock(7239001)")
 
 # SQLSTATEs after which the same transaction may succeed: serialization failure, deadlock, lock not available.
 _TRANSIENT_STATES = {"40001", "40P01", "55P03"}
-# What a database says when it takes no writes: SQLite's names, which have endings, and SQLSTATEs.
+# Errors of a database that takes no writes: prefixes of SQLite's names, and SQLSTATEs.
 _KINDS = {"SQLITE_FULL": LogFull, "SQLITE_READONLY": LogReadOnly, "53100": LogFull, "25006": LogReadOnly}
-# Only a statement that would write shows that a SQLite file is read-only: BEGIN IMMEDIATE succeeds on one.
+# Only a write statement shows that a SQLite file is read-only: BEGIN IMMEDIATE succeeds on such a file.
 _WRITE_NOTHING = delete(_TABLE).where(_TABLE.c.offset < START)
 _IS_READ_ONLY = text("SELECT current_setting('transaction_read_only') = 'on'")
 
@@ -124,8 +124,12 @@ class SqlLog:
 
     Args:
         url: `sqlite:///FILE` or `postgresql+psycopg://…`.
-        timeout_s: how long one call may take before it fails.
-        must_exist: raise `LogError` for a file or table that is not there instead of creating it.
+        timeout_s: Time limit for one call, in seconds.
+        must_exist: Raise `LogError` if the file or table is missing instead of creating it.
+
+    Raises:
+        ValueError: The URL does not name a SQLite file or a PostgreSQL database.
+        LogError: The database cannot be reached or used, or holds no log although it must.
     """
 
     def __init__(self, url: str, *, timeout_s: float = 10.0, must_exist: bool = False) -> None:
@@ -145,7 +149,7 @@ class SqlLog:
             raise
 
     def read(self, after: int) -> Iterator[Entry]:
-        """Yield the records after an offset; see `Log.read`. No transaction is held between batches."""
+        """Yield the records after an offset; see `Log.read`. No transaction stays open between batches."""
         generation = self.generation() if after == START else None
         begun = after
         while True:
@@ -163,7 +167,7 @@ class SqlLog:
         if not records:
             raise ValueError("An append needs at least one record")
         deadline = time.monotonic() + self._timeout_s
-        # Threads of one process queue here, in turn, not at the database, where they would sleep and ask again.
+        # Threads of one process take turns here: at the database they would sleep and poll.
         if not self._write_lock.acquire(timeout=self._timeout_s):
             raise LogError(f"{self._name()}: other appends took {self._timeout_s:g} s; nothing was written")
         try:
@@ -172,7 +176,7 @@ class SqlLog:
             self._write_lock.release()
 
     def end(self) -> int:
-        """Return the offset of the last record, `START` when there is none."""
+        """Return the offset of the last record, or `START` if the log is empty."""
         return self._run(_end)
 
     def generation(self) -> int:
@@ -180,15 +184,16 @@ class SqlLog:
         return self._run(_compactions)[0]
 
     def drop(self, offsets: Sequence[int], *, upto: int, generation: int) -> None:
-        """Drop superseded rows; waits for all others, and they for it.
+        """Drop superseded rows in a transaction that excludes all others.
 
         Args:
-            offsets: of the rows; not that of the last one.
-            upto: the last offset that the choice was made on.
-            generation: what `generation` was before the choice was made.
+            offsets: The offsets of the rows, without that of the last row.
+            upto: The last offset that the choice considered.
+            generation: The value of `generation()` before the choice was made.
 
         Raises:
-            Conflict: another compaction came first; nothing was dropped.
+            Conflict: Another compaction came first; nothing was dropped.
+            LogError: The database failed; nothing was dropped.
         """
         with self._write_lock, self._connect(write=True) as connection:
             try:
@@ -206,7 +211,11 @@ class SqlLog:
                 raise LogError(self._explain(error)) from error
 
     def vacuum(self) -> None:
-        """Give the space of dropped rows back; takes a while, during which SQLite takes no writes."""
+        """Release the space of dropped rows. This takes a while, during which SQLite accepts no writes.
+
+        Raises:
+            LogError: The database refused.
+        """
         connection = self._engine.raw_connection()
         try:
             driver: Any = connection.driver_connection
@@ -220,7 +229,7 @@ class SqlLog:
             connection.invalidate()
 
     def check_writable(self) -> None:
-        """Look whether the database takes writes; see `Log.check_writable`. While somebody writes, it does."""
+        """Check that the database takes writes; see `Log.check_writable`. Skip the check while a write is running."""
         if not self._write_lock.acquire(blocking=False):
             return
         try:
@@ -233,7 +242,7 @@ class SqlLog:
             self._write_lock.release()
 
     def holder(self) -> str | None:
-        """Every node may write: the database decides."""
+        """Return None: every node may write, and the database decides."""
         return None
 
     def status(self) -> LogStatus:
@@ -241,7 +250,7 @@ class SqlLog:
         return LogStatus(self._url.get_backend_name())
 
     def close(self) -> None:
-        """Give up the connections; a second call does nothing."""
+        """Close the connections; a second call does nothing."""
         self._closed = True
         self._engine.dispose()
 
@@ -285,7 +294,7 @@ class SqlLog:
                 raise
 
     def _has_not_landed(self, first: int, token: bytes) -> bool:
-        """Whether it is certain that a commit that the database has refused was not carried out."""
+        """Whether it is certain that a commit which the database refused did not take place."""
         try:
             with self._connect(write=False) as connection:
                 return not _landed(connection, first, token)
@@ -334,7 +343,7 @@ class SqlLog:
         return _kind(error)(self._explain(error))
 
     def _explain(self, error: SQLAlchemyError) -> str:
-        # The driver's own words: SQLAlchemy's would add the statement and the record.
+        # Use the driver's message: SQLAlchemy's adds the statement and the record.
         cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
         return f"{self._name()}: {str(cause).strip()}"
 
@@ -360,7 +369,7 @@ def _landed(connection: Connection, first: int, token: bytes) -> bool:
 
 
 def _compactions(connection: Connection) -> tuple[int, int]:
-    """How many compactions there were, and up to which offset the last one went."""
+    """Return how many compactions there were, and the last offset that they considered."""
     if not inspect(connection).has_table(_COMPACTION.name):
         return 0, START
     row = connection.execute(select(_COMPACTION.c.generation, _COMPACTION.c.upto)).first()
@@ -378,8 +387,8 @@ def _has_table(connection: Connection) -> bool:
 
 
 def _create_table(connection: Connection) -> bool:
-    """Create the table if it is not there, and return whether it was not."""
-    # Looking first lets a role work that may not create tables.
+    """Create the tables if `strata_log` is missing, and return whether it was."""
+    # Checking first allows a role that may not create tables.
     if _has_table(connection):
         _check_writable(connection)
         return False
@@ -417,10 +426,10 @@ def _is_transient(error: SQLAlchemyError) -> bool:
 
 
 def checked_url(url: str) -> URL:
-    """Return the URL of a SQL log, parsed.
+    """Parse the URL of a SQL log.
 
     Raises:
-        ValueError: it does not name a SQLite file or a PostgreSQL database.
+        ValueError: It does not name a SQLite file or a PostgreSQL database.
     """
     try:
         parsed = make_url(url)
@@ -446,7 +455,7 @@ def _engine(url: URL, timeout_s: float) -> Engine:
 
 def _postgres_arguments(url: URL, timeout_s: float) -> dict[str, Any]:
     milliseconds = int(timeout_s * 1000)
-    # A node that is cut off in the middle of a transaction must not hold up the others for a whole call.
+    # A node that is cut off in the middle of a transaction must not block the others for a whole call.
     options = {"statement_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds // 3}
     arguments = {
         "application_name": "strata",
@@ -462,8 +471,8 @@ def _postgres_arguments(url: URL, timeout_s: float) -> dict[str, Any]:
 
 
 def _binary_cursor() -> type:
-    # Bytes in binary form instead of hexadecimal text: a replay is nearly twice as fast. Imported here since only
-    # the extra `postgres` brings the driver.
+    # Binary instead of hexadecimal text makes a replay nearly twice as fast. The import is here because only the extra
+    # `postgres` installs the driver.
     import psycopg
 
     class BinaryCursor(psycopg.Cursor[Any]):
@@ -475,7 +484,7 @@ def _binary_cursor() -> type:
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # The driver would open transactions by itself, and only before some statements.
+    # Otherwise the driver opens transactions by itself, and only before some statements.
     connection.isolation_level = None
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
@@ -485,6 +494,6 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A writer takes the write lock at once: a transaction that begins as a read cannot wait for it later.
+    # A writer takes the write lock at once, because a transaction that begins as a read cannot wait for it later.
     write = connection.get_execution_options().get("strata_write")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -1,13 +1,13 @@
-"""State: what a log adds up to. `State.apply` is the only way to the next State; the rest are indexes and reads.
+"""State: the fold of a log. Only `State.apply` and `apply_all` make the next State; the rest are indexes and reads.
 
-A State is an immutable value (persistent maps, docs/decisions/0002): whoever holds one reads a consistent snapshot
-without a lock, on any thread, and a writer tries a decision's records on a draft that is just another State.
+A State is an immutable value (persistent maps, docs/decisions/0002). A State is a consistent snapshot that any thread
+reads without a lock. A writer tests a decision's records on a draft, which is just another State.
 
-What an entry changes is `fold.py`. Laws, each a property test: live State = State after replay = State after replay
-of the compacted log; ids are never given twice, not even after hard delete and compaction; versions grow.
+`fold.py` defines what an entry changes. Property tests check these laws: live State = State after replay = State after
+replay of the compacted log; an id is never assigned twice, not even after hard delete and compaction; versions grow.
 
-Rules of this file: no I/O, no clock, no look inside a schema. A record that cannot be read, or that contradicts what
-stands, is set aside with its offset and reason, and never stops the fold.
+Rules of this file: no I/O, no clock, no look inside a schema. A record that cannot be read, or that contradicts the
+State, is set aside with its offset and reason, and never stops the fold.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,11 +33,11 @@ _NO_CONTEXT = ContextState()
 class State:
     """The fold of a log up to `offset`.
 
-    `records` counts what was folded. `removals` is a new number for each replay, and for each batch that takes
-    something back: what was answered from one State still holds in a later one with the same number.
+    `records` counts the folded records. `removals` gets a new number with each replay, and with each batch that removes
+    or replaces something: an answer from one State stays valid in a later State with the same number.
 
-    The versions of a subject are in ascending order. `odd_keys`: keys that the log holds in another spelling than ours,
-    such as `"magic":0` of the first registries or another order of properties.
+    The versions of a subject are in ascending order. `odd_keys` holds keys that the log spells differently from our
+    encoder, such as with `"magic":0` of the first registries or another order of properties.
     """
 
     offset: int = START
@@ -68,20 +68,28 @@ class State:
         return fold.finish()
 
     def drafted(self, records: Iterable[Record], timestamp: int) -> "State":
-        """Return the State that some records would make, were they appended next."""
+        """Return the State after some records, as if they were appended next.
+
+        Args:
+            records: The records, in order.
+            timestamp: Their time, in milliseconds since the epoch.
+        """
         return self.apply_all(
             Entry(offset, timestamp, record.key, record.value) for offset, record in enumerate(records, self.offset + 1)
         )
 
     def tombstones_besides(self, records: Iterable[Record]) -> list[Record]:
-        """Return the tombstones that must go with those among some records.
+        """Return the further tombstones that the tombstones among some records need.
 
-        Compaction compares keys as bytes: what was written under another spelling of a key would come back when our
-        own tombstone has been compacted away.
+        Compaction compares keys as bytes: a record under another spelling of a key would come back once compaction has
+        dropped our own tombstone.
+
+        Raises:
+            RecordError: A record has no valid key.
         """
         if not self.odd_keys:
             return []
-        # The last word on each key: a mode that goes with its subject's last version may be set anew at once.
+        # The last record of a key counts: a mode that is removed with its subject's last version may be set again.
         last = {decode_key(record.key): record.value for record in records}
         gone = [key for key, value in last.items() if value is None]
         return [Record(spelling, None) for key in gone for spelling in sorted(self.odd_keys.get(key, ()))]
@@ -89,11 +97,11 @@ class State:
     # --- reads
 
     def context(self, name: str) -> ContextState:
-        """Return the ids of a context, an empty one when it does not exist."""
+        """Return a context, or an empty one if it does not exist."""
         return self.contexts.get(name, _NO_CONTEXT)
 
     def context_names(self) -> list[str]:
-        """Return the contexts that exist: the default one, and those with a record or a schema; sorted."""
+        """Return the names of the contexts, sorted: the default one, and those with a CONTEXT record or a schema."""
         return sorted(
             name
             for name, context in self.contexts.items()
@@ -106,31 +114,31 @@ class State:
         return [entry for entry in entries if include_deleted or not entry.deleted]
 
     def version(self, subject: str, version: int) -> SchemaVersion | None:
-        """Return one version of a subject, soft-deleted or not."""
+        """Return one version of a subject, soft-deleted or not, or None if there is no such version."""
         return self.subjects.get(Subject(subject), _NO_VERSIONS).get(Version(version))
 
     def latest(self, subject: str, *, include_deleted: bool = False) -> SchemaVersion | None:
-        """Return the highest version of a subject."""
+        """Return the highest version of a subject, or None if it has no version."""
         entries = self.subjects.get(Subject(subject), _NO_VERSIONS).values()
         return next((entry for entry in reversed(entries) if include_deleted or not entry.deleted), None)
 
     def next_version(self, subject: str) -> Version:
-        """Return the version number that the subject's next schema gets."""
+        """Return the version number for the subject's next schema."""
         return Version(next(reversed(self.subjects.get(Subject(subject), _NO_VERSIONS)), 0) + 1)
 
     def schema(self, context: str, schema_id: int) -> IdEntry | None:
-        """Return what an id names in a context."""
+        """Return the schema of an id in a context and the versions that use it, or None for an unknown id."""
         return self.context(context).schemas.get(schema_id)
 
     def id_of(self, context: str, schema_type: str, digest: bytes) -> SchemaId | None:
-        """Return the id under which a context holds a schema of this type and fingerprint."""
+        """Return the id of the schema with this type and fingerprint in a context, or None if the context lacks it."""
         return self.context(context).ids.get((schema_type, digest))
 
     def referred_by(self, subject: str, version: int) -> list[SchemaVersion]:
-        """Return the versions that refer to a version, soft-deleted ones included, by subject and version."""
+        """Return the versions that refer to a version, soft-deleted ones included, sorted by subject and version."""
         places = self.referrers.get((Subject(subject), Version(version)), frozenset())
         return [self.subjects[name][number] for name, number in sorted(places)]
 
     def subject_names(self) -> Iterator[Subject]:
-        """Return the names of all subjects, in no order."""
+        """Return an iterator over the names of all subjects, unordered."""
         return iter(self.subjects)

@@ -1,7 +1,7 @@
-"""What a State holds: schemas, the versions that use them, the ids of a context, and what was set aside.
+"""The values in a State: schemas, the versions that use them, the ids of a context, and records that were set aside.
 
-Rules of this file: immutable values only; how they change is `fold.py`, how they are asked is `state.py`. What there
-is one of for each record is a named tuple, which is made in a quarter of the time of a frozen dataclass.
+Rules of this file: immutable values only; `fold.py` changes them, `state.py` reads them. Values that exist once for
+each record are named tuples, which are created in a quarter of the time of a frozen dataclass.
 """
 
 import itertools
@@ -18,11 +18,11 @@ __all__ = ["REMOVALS", "ContextState", "IdEntry", "Place", "SchemaVersion", "Set
 Place = tuple[Subject, Version]
 
 REMOVALS = itertools.count(1)
-"""The numbers of `State.removals`; each is given once in a process."""
+"""The numbers for `State.removals`; each occurs once in a process."""
 
 
 class StoredSchema(NamedTuple):
-    """What a schema id names within its context."""
+    """The schema that an id names in its context."""
 
     schema_id: SchemaId
     schema_type: str
@@ -31,11 +31,11 @@ class StoredSchema(NamedTuple):
     value: SchemaValue
 
     def __eq__(self, other: object) -> bool:
-        """Compare by content: the record from which it was read (`value`) does not count."""
+        """Compare by content, without the record from which it was read (`value`)."""
         return isinstance(other, StoredSchema) and self[:4] == other[:4]
 
     def __ne__(self, other: object) -> bool:
-        """The opposite: a tuple brings its own, which would compare the record too."""
+        """Negate `__eq__`; the tuple's own method would compare `value` too."""
         return not self == other
 
     def __hash__(self) -> int:
@@ -49,7 +49,7 @@ class StoredSchema(NamedTuple):
 
 
 class SchemaVersion(NamedTuple):
-    """A version of a subject: `timestamp` (milliseconds since the epoch) is that of its record."""
+    """A version of a subject; `timestamp` is that of its record, in milliseconds since the epoch."""
 
     subject: Subject
     version: Version
@@ -59,7 +59,7 @@ class SchemaVersion(NamedTuple):
 
 
 class IdEntry(NamedTuple):
-    """A schema and the versions that use it, in the order in which they came."""
+    """A schema and the versions that use it, oldest record first."""
 
     schema: StoredSchema
     used_by: tuple[Place, ...]
@@ -67,10 +67,10 @@ class IdEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContextState:
-    """The ids of one context; `high_water` is the highest ever given, also when the context is gone.
+    """The ids of one context; `high_water` is the highest id ever assigned, even after the context is gone.
 
-    `ids` has the lowest id of each content, `shared` all ids of those that imports brought under several. `recorded`:
-    the log says that the context exists.
+    `ids` has the lowest id of each content; `shared` has all ids of a content that was imported under several.
+    `recorded` is true if a CONTEXT record says that the context exists.
     """
 
     schemas: "Map[int, IdEntry]" = field(default_factory=Map)
@@ -82,7 +82,7 @@ class ContextState:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A record that did not become part of the State, and why."""
+    """A record that the fold set aside, and why."""
 
     offset: int
     reason: str
