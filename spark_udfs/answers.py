@@ -1,10 +1,10 @@
-"""What the registry has answered, shared by the Python workers of an executor.
+"""Cache of registry responses, shared by the Python workers of an executor.
 
-Spark runs many workers and gives a task to any of them. So that an id that one of them has met goes on in all of them
-while the registry is away, answers are kept in files of the application. They serve a registry that does not answer and
-no other, so that nothing outlives the truth; the questions here are such that their answers never change.
+Spark runs many workers and gives a task to any of them. Responses are cached in files of the application, so that an id
+that one worker has met is decoded in all of them while the registry does not answer. The files are read only in that
+case, so a cached response never hides a newer one; and only requests whose responses never change are sent here.
 
-Rules of this file: answers in, answers out; nothing here knows what they mean.
+Rules of this file: responses in, responses out; nothing here knows what they mean.
 """
 
 import hashlib
@@ -27,21 +27,22 @@ __all__ = ["SharedAnswers", "application_folder"]
 
 
 def application_folder() -> Path | None:
-    """Where this executor keeps files of the application; None outside a task."""
+    """Return the folder where this executor keeps files of the application, or None outside a task."""
     return None if TaskContext.get() is None else Path(SparkFiles.getRootDirectory(), "strata-answers")
 
 
 class SharedAnswers(Transport):
-    """Asks once; where no answer comes it takes the one of another worker, and asks patiently when there is none."""
+    """A transport with a fallback: if the first attempt fails, it reads another worker's response, or else retries."""
 
     def __init__(self, settings: ClientSettings, folder: Path) -> None:
         super().__init__(settings)
         self._once = Transport(replace(settings, retries=0))
         self._folder = folder
-        self._registry = repr(settings)  # whoever asks in another way has been told nothing; it shows no secrets
+        # Part of the cache key: other settings may see other responses. The repr shows no secrets.
+        self._registry = repr(settings)
 
     def close(self) -> None:
-        """Close the connections; the files stay for the others."""
+        """Close the connections; the files stay for the other workers."""
         super().close()
         self._once.close()
 
@@ -53,7 +54,18 @@ class SharedAnswers(Transport):
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The registry's answer, or what it has answered before."""
+        """Return the registry's response, or the cached one if the registry does not answer.
+
+        Args:
+            method: the HTTP method.
+            path: the path of the request.
+            query: the query parameters.
+            body: the body, sent as JSON.
+
+        Raises:
+            RegistryUnavailable: the registry does not answer after all retries, and no worker has cached a response.
+            RegistryError: the registry answers with an error.
+        """
         asked = json.dumps([self._registry, method, path, query or {}, body])
         file = self._folder / hashlib.sha256(asked.encode()).hexdigest()
         try:
@@ -62,12 +74,12 @@ class SharedAnswers(Transport):
             with suppress(OSError, ValueError):
                 return json.loads(file.read_bytes())
             answer = super().request(method, path, query=query, body=body)
-        with suppress(OSError):  # a full disk costs the others a question
+        with suppress(OSError):  # a full disk only costs the other workers a request
             self._keep(file, answer)
         return answer
 
     def _keep(self, file: Path, answer: Any) -> None:
-        """Whole or not at all."""
+        """Write a response atomically."""
         self._folder.mkdir(exist_ok=True)
         handle, name = tempfile.mkstemp(dir=self._folder)
         with os.fdopen(handle, "w") as made:

@@ -1,14 +1,15 @@
 """The JVM function: frames become Spark rows inside the executor, without a Python worker.
 
-Each registry is a catalog of functions of the session (`spark.sql.catalog.strata_…`), whose options say where it is and
-how to ask it. A decode is a function of that catalog; its name holds the plan, so that the call is plain SQL and needs
-nothing of the session but its configuration. That is why it works through Spark Connect too.
+Each registry is a function catalog of the session (`spark.sql.catalog.strata_…`), whose options hold its URLs and the
+client settings. A decode is a function of that catalog. The name of the function holds the plan, so the call is plain
+SQL and needs nothing from the session except its configuration. That is why it also works through Spark Connect.
 
-Settings of the session whose names begin with `spark` are properties of each of its jobs, and as such stand in Spark's
-event log as they are, passwords too. So secrets have other names, under which the catalog finds them.
+Spark copies session settings whose names begin with `spark` into the properties of each job, and so writes them to its
+event log in plain text, passwords included. Secrets are therefore stored under other names, where the catalog finds
+them.
 
-Rules of this file: public calls of Spark only; no schema is looked at, and no secret leaves the session's
-configuration, where `SET` redacts it.
+Rules of this file: public calls of Spark only; no schema is inspected; no secret leaves the session's configuration,
+where `SET` redacts it.
 """
 
 import base64
@@ -31,7 +32,7 @@ __all__ = ["JAR", "NotInstalled", "catalog_of", "function_name", "install", "is_
 __all__ += ["jvm_path"]
 
 JAR = Path(__file__).with_name("strata-spark.jar")
-"""Carried by the wheel; `make setup` builds it in a checkout."""
+"""The jar in the wheel; `make setup` builds it in a checkout."""
 
 _WAY_OUT = f"Start it with spark.jars={JAR}, or call decode with path='python'"
 _CLASS = "strata.spark.StrataCatalog"
@@ -39,7 +40,7 @@ _PREFIX = "spark.sql.catalog."
 _UNSHOWN = "strata."
 _SECRETS = ("password", "token")
 _KEY = secrets.token_bytes(16)
-"""Of the digests of this process: from a name that stands in a plan no password is to be guessed."""
+"""Key of the digests of this process, so that nobody can guess a password from a catalog name in a query plan."""
 _PYTHON_ONLY = (
     "proxy",
     "token_url",
@@ -53,22 +54,24 @@ _PYTHON_ONLY = (
 
 
 class NotInstalled(RuntimeError):
-    """The JVM function cannot be brought into this session; the message says why and what to do."""
+    """The JVM function cannot be used in this session; the message gives the reason and the remedy."""
 
 
 def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None = None) -> None:
     """Make `decode` run inside Spark's own executors, for one registry, in this session.
 
-    Call it again for another registry, and for another session. The jar is added to the session; a session that has it
-    already (`spark.jars`, or the server of Spark Connect) does not mind.
+    Call it again for another registry and for another session. It adds the jar to the session, unless the session
+    already has it (from `spark.jars`, or on the server of Spark Connect).
 
     Args:
         spark: the session, classic or Spark Connect.
-        registry: as `decode` takes it; the same settings must be given there.
-        jar: the jar to add, the one in this package unless told.
+        registry: the registry, as for `decode`; pass the same settings to both.
+        jar: the jar to add; by default the one in this package.
 
     Raises:
-        NotInstalled: there is no jar, the session does not take it, or only the Python path knows a setting.
+        NotInstalled: the jar does not exist, the session rejects it, or a setting is supported on the Python path only.
+        TypeError: `registry` is neither a URL nor several URLs nor `ClientSettings`.
+        ValueError: `registry` is not a valid URL.
     """
     settings = settings_of(registry)
     _check(settings)
@@ -82,38 +85,43 @@ def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None =
     try:
         _bring(spark, name, JAR if jar is None else Path(jar))
     except NotInstalled:
-        for key in configuration:  # or decodes would take what does not work
+        for key in configuration:  # otherwise decodes would choose a path that does not work
             spark.conf.unset(key)
         raise
 
 
 def is_installed(spark: SparkSession | None, settings: ClientSettings) -> bool:
-    """Whether a session decodes frames of this registry by itself."""
+    """Return whether `install` succeeded in this session for these settings."""
     return spark is not None and spark.conf.get(_PREFIX + catalog_of(settings), None) is not None
 
 
 def is_installed_otherwise(spark: SparkSession | None) -> bool:
-    """Whether a session decodes frames of some registry by itself."""
+    """Return whether `install` succeeded in this session for any registry."""
     return spark is not None and _CLASS in spark.conf.getAll.values()
 
 
 def catalog_of(settings: ClientSettings) -> str:
-    """The name of a registry's catalog: other settings, another catalog."""
+    """Return the name of a registry's catalog; different settings give different names."""
     digest = hashlib.blake2b(repr(sorted(_options(settings).items())).encode(), digest_size=6, key=_KEY)
     return f"strata_{digest.hexdigest()}"
 
 
 def jvm_path(plan: Plan, columns: Sequence[Column]) -> Column:
-    """A call of the catalog's function."""
+    """Return a call of the catalog's function.
+
+    Args:
+        plan: the plan of the decode.
+        columns: the column of frames, then the columns of `plan.origin`.
+    """
     frames, *origin = columns
     arguments = [frames, functions.struct(*origin)] if origin else [frames]
     return functions.call_function(f"{catalog_of(plan.registry)}.`{function_name(plan)}`", *arguments)
 
 
 def function_name(plan: Plan) -> str:
-    """All that the executors need to know of a plan but where the registry is.
+    """Return the name of a plan's function, which holds all that executors need except the registry.
 
-    Compressed, since Spark shows it in the plans that it parsed and in the errors of its analyser.
+    It is compressed, because Spark shows it in parsed plans and in errors of the analyzer.
     """
     content = {
         "reader": write_with_defaults(plan.reader_schema),
@@ -139,12 +147,12 @@ def _options(settings: ClientSettings) -> Mapping[str, str]:
 
 
 def _text(value: Any) -> str:
-    """Equal values as the same text."""
+    """Return a value as text; equal values give the same text."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _bring(spark: SparkSession, name: str, jar: Path) -> None:
-    """Add the jar where the catalog does not answer without it."""
+    """Add the jar unless the catalog already works."""
     if _problem(spark, name) is None:
         return
     _add(spark, jar)
@@ -154,10 +162,10 @@ def _bring(spark: SparkSession, name: str, jar: Path) -> None:
 
 
 def _problem(spark: SparkSession, name: str) -> str | None:
-    """Why the catalog does not answer; None when it does."""
+    """Return why the catalog does not work, or None if it does."""
     try:
         spark.sql(f"SHOW USER FUNCTIONS IN {name}").collect()
-    except Exception as error:  # noqa: BLE001 - a class that is not there is raised as something else by each session
+    except Exception as error:  # noqa: BLE001 - each kind of session raises something else for a missing class
         return _first_line(error)
     return None
 
@@ -176,7 +184,7 @@ def _add(spark: SparkSession, jar: Path) -> None:
 
 
 def _send(spark: SparkSession, jar: Path) -> None:
-    if type(spark).__module__.startswith("pyspark.sql.connect."):  # the jar travels to the server
+    if type(spark).__module__.startswith("pyspark.sql.connect."):  # the client uploads the jar to the server
         spark.addArtifacts(str(jar))
     else:
         spark.sql(f"ADD JAR '{jar.as_uri()}'")

@@ -1,4 +1,4 @@
-"""The public call that turns a column of registry frames into values."""
+"""`decode`: a column of registry frames becomes a column of values."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -33,41 +33,51 @@ def decode(
 ) -> Column:
     """Decode registry frames (magic byte, schema id or GUID, payload) into one reader schema.
 
-    Executors look writer schemas up as they meet their ids, those registered while the query runs too. The reader
-    schema is fixed here: for a newer one start the query again from its checkpoint (`run_stream` does).
+    Executors look writer schemas up when they meet their ids, including those registered while the query runs. The
+    reader schema is fixed by this call: to read with a newer one, restart the query from its checkpoint (`run_stream`
+    does).
 
     Args:
         column: the binary column of frames, such as `value` of Spark's Kafka source. A null frame gives a null value.
-        registry: the registry's URL, several of the same registry, or a `serdes.client.ClientSettings` with
-            credentials, time-outs and retries.
-        reader_schema: the reader schema as a text, or as a `serdes.client.Schema` when it has references; or
-        subject: the subject to take it from, with
-        version: the version there, a number or `latest`; or
-        schema_id: its schema id.
-        format: what a text is, Avro unless told. Of a schema in the registry the format is known.
-        message: of Protobuf, the full name of the message to read, the first of the reader schema unless told. A frame
+        registry: the registry's URL, several URLs of the same registry, or a `serdes.client.ClientSettings` with
+            credentials, timeouts and retries.
+        reader_schema: the reader schema as text, or as a `serdes.client.Schema` if it has references. Pass exactly one
+            of `reader_schema`, `subject` and `schema_id`.
+        subject: the subject to take the reader schema from.
+        version: the version within `subject`, a number or `latest`.
+        schema_id: the schema id of the reader schema.
+        format: the format of a schema text, by default AVRO. For a schema in the registry, the format that it must
+            have.
+        message: for Protobuf, the full name of the message to read, by default the first of the reader schema. A frame
             with another message is a dead letter.
-        validate: of JSON, hold each payload against all of the schema it was written with, and not the types alone.
-        mode: what becomes of a frame that cannot be decoded.
-            `DEADLETTER`: the result is `struct<value, error: struct<reason, schema_id, frame>>`, of which one is set;
-            `split_dead_letters` makes two data frames of it. `PERMISSIVE`: it gives null. `FAILFAST`: the task fails.
-        columns: the fields of the reader schema to decode, in this order; skipping the others is quicker.
-        origin: names of columns that a FAILFAST error tells, such as `["topic", "partition", "offset"]`.
-        headers: the column of record headers that Kafka's source gives with `includeHeaders`. A record whose header
-            `__value_schema_id` names its schema is read by that, and has no frame; the others are frames as ever.
-        key: the column holds keys, whose header is `__key_schema_id`.
-        path: `jvm` decodes inside Spark's executors and wants `install` to have been called with the same settings of
-            the registry, and Avro; `python` decodes in Python workers, over Arrow; `auto` takes the first where it can.
-            The logger `spark_udfs` tells which and why.
+        validate: for JSON, validate each payload against its writer schema, instead of checking the column types only.
+        mode: what a frame that cannot be decoded becomes. `DEADLETTER`: the result is `struct<value, error:
+            struct<reason, schema_id, frame>>`, in which at most one field is set (`split_dead_letters` splits it into
+            two data frames). `PERMISSIVE`: null. `FAILFAST`: the task fails.
+        columns: the fields of the reader schema to decode, in this order; skipping the others is faster.
+        origin: names of columns whose values a FAILFAST error shows, such as `["topic", "partition", "offset"]`.
+        headers: the column of record headers of Kafka's source (option `includeHeaders`). A record whose header
+            `__value_schema_id` names its schema is read by that header and has no frame prefix; other records are
+            frames.
+        key: the column holds record keys, whose header is `__key_schema_id`.
+        path: `jvm` decodes inside Spark's executors; it needs Avro, and `install` called with the same registry
+            settings. `python` decodes in Python workers, over Arrow. `auto` uses `jvm` if it can. The logger
+            `spark_udfs` says which path was chosen and why.
+
+    Returns:
+        A column of the reader schema's Spark type, or of the struct above in mode `DEADLETTER`.
 
     Raises:
-        UnsupportedSchema: the reader schema has no Spark type; it says where.
-        SchemaError: the reader schema cannot be read.
+        UnsupportedSchema: the reader schema has no Spark type; the error names the field.
+        SchemaError: the reader schema is invalid.
         RegistryError: the registry does not have the reader schema.
         RegistryUnavailable: the registry does not answer.
-        NotInstalled: `path` is `jvm`, and the session has no such function.
+        NotInstalled: `path` is `jvm`, and `install` was not called for these settings.
+        ImportError: the Python path is chosen, and numba is not installed.
         ModuleNotFoundError: the extra of the reader schema's format is not installed.
-        ValueError: the arguments do not fit each other.
+        RuntimeError: a column is given by name, and there is no Spark session.
+        TypeError: an argument has the wrong type.
+        ValueError: the arguments contradict each other, a value is not allowed, or `columns` names an unknown field.
     """
     chosen = one_of(Mode, "mode", mode)
     decided = plan(
@@ -79,7 +89,7 @@ def decode(
         message=message,
         validate=validate,
     )
-    reader_type(decided)  # what Spark cannot express is refused here, not in a task
+    reader_type(decided)  # reject what Spark cannot express here, not in a task
     frames = column_of(column) if headers is None else with_header(column_of(column), column_of(headers), key=key)
     call = chosen_path(one_of(Way, "path", path), decided)
     return call(decided, [frames, *map(functions.col, decided.origin)])

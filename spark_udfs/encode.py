@@ -1,4 +1,4 @@
-"""The public call that turns a column of values into registry frames."""
+"""`encode` and `encoder`: a column of values becomes a column of registry frames."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ ENCODE_ERROR_TYPE = StructType([StructField("reason", StringType()), StructField
 
 
 class Framing(StrEnum):
-    """Where the schema of a record is written."""
+    """The places where a record names its schema."""
 
     PREFIX = "prefix"
     GUID = "guid"
@@ -29,28 +29,29 @@ class Framing(StrEnum):
 
 
 class Options(TypedDict, total=False):
-    """What `encode` and `encoder` take.
+    """The options of `encode` and `encoder`.
 
     Attributes:
-        registry: the registry's URL, several of the same registry, or a `serdes.client.ClientSettings` with
-            credentials, time-outs and retries. It is asked on the driver alone, when the column is made.
+        registry: the registry's URL, several URLs of the same registry, or a `serdes.client.ClientSettings` with
+            credentials, timeouts and retries. Only the driver asks it, when the column is created.
         subject: the subject of the schema.
-        schema: what to write with: a schema text, a `serdes.client.Schema` with its references, or the Spark type of
-            the column, such as `df.schema`, of which an Avro or JSON schema is made.
-        version: instead, the version of the subject, a number or `latest`; or
-        schema_id: its id.
-        register: register `schema` under the subject; False means that it must be there.
-        normalize: in its normalised form.
-        format: `AVRO`, `JSON` or `PROTOBUF`: of a schema text, AVRO unless told. One of the registry has its own.
-        message: the full name of the Protobuf message, the first of the file unless told.
-        validate: hold JSON against its schema, which is the default.
-        framing: `prefix` writes the schema's id before the payload, `guid` its GUID; `header` writes the payload alone,
-            and the record needs `Encoder.headers`.
-        key: the records' keys are written, whose header is another one.
-        mode: what becomes of a row that does not fit the schema.
-            `FAILFAST`: the task fails, which is the default.
-            `PERMISSIVE`: it gives null, which in Kafka is a deletion.
-            `DEADLETTER`: the result is `struct<frame, error: struct<reason, path>>`, of which one is set.
+        schema: the schema to write with: a schema text, a `serdes.client.Schema` with its references, or the Spark type
+            of the column (such as `df.schema`), from which an Avro or JSON schema is derived. Pass exactly one of
+            `schema`, `version` and `schema_id`.
+        version: the version of the subject to write with, a number or `latest`.
+        schema_id: the id of the schema to write with.
+        register: whether to register `schema` under the subject, the default; False requires that the subject has it.
+        normalize: whether to register or look up the normalized form of `schema`, by default False.
+        format: `AVRO`, `JSON` or `PROTOBUF`: the format of a schema text, by default AVRO. For a schema in the
+            registry, the format that it must have.
+        message: the full name of the Protobuf message, by default the first of the file.
+        validate: whether to validate JSON against its schema, by default True.
+        framing: `prefix`, the default, writes the schema id before the payload, and `guid` the schema's GUID. `header`
+            writes the payload alone; the record then needs `Encoder.headers`.
+        key: whether the column holds record keys, which have another header name.
+        mode: what a row that does not fit the schema becomes. `FAILFAST`, the default: the task fails. `PERMISSIVE`:
+            null, which Kafka treats as a deletion (a tombstone). `DEADLETTER`: the result is `struct<frame, error:
+            struct<reason, path>>`, in which at most one field is set.
     """
 
     registry: Required[Registry]
@@ -69,36 +70,40 @@ class Options(TypedDict, total=False):
 
 
 def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpack[Options]) -> Column:
-    """Encode a column as registry frames, for batch and streams.
+    """Encode a column as registry frames, in batch queries and streams.
 
-    A null value is a null frame. What the schema does not have, or a value that does not fit it, is refused with the
-    path of the field; nothing is bent.
+    A null value is a null frame. A field that the schema lacks, or a value that does not fit it, is an error that names
+    the path of the field; values are never changed to fit.
 
     Args:
-        column: the column of values; for a schema that is a record, a struct with its fields.
-        origin: names of columns that a FAILFAST error tells.
-        **options: see `Options`; `registry` is needed, and one of `schema`, `version`, `schema_id`.
+        column: the column of values; for a record schema, a struct with its fields.
+        origin: names of columns whose values a FAILFAST error shows, such as `["topic", "partition", "offset"]`.
+        **options: see `Options`; `registry` and exactly one of `schema`, `version` and `schema_id` are required.
+
+    Returns:
+        A binary column, or the struct that `Options.mode` describes in mode `DEADLETTER`.
 
     Raises:
-        UnsupportedType: the Spark type given as `schema` has no schema; the error says where.
-        SchemaError: the schema cannot be used, or has rules that writing would have to run.
+        UnsupportedType: the Spark type given as `schema` has no schema; the error names the field.
+        SchemaError: the schema cannot be used, or has data contract rules for writing, which `encode` does not run.
         RegistryError: the registry does not have the schema, or refuses to register it.
         RegistryUnavailable: the registry does not answer.
-        NotImplementedError: the installed Spark has no `arrow_udf`: it came with 4.1. On 4.0 there is
-            `Encoder.with_column`.
-        ValueError: the options do not fit each other.
+        NotImplementedError: the installed Spark is older than 4.1 and has no `arrow_udf`; use `Encoder.with_column`.
+        RuntimeError: the column is given by name, and there is no Spark session.
+        TypeError: an option is unknown or has the wrong type.
+        ValueError: the options contradict each other, or a value is not allowed.
     """
-    values = column_of(column)  # before anything is registered
+    values = column_of(column)  # check the column before registering a schema
     return encoder(**options)(values, origin=origin)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """What writes columns with one schema, which the registry knows.
+    """A function that encodes columns with one schema of the registry.
 
     Attributes:
-        plan: what was decided.
-        header: what a header of the record says of the schema; None unless the framing is `header`.
+        plan: the schema and everything else that executors need.
+        header: the name and bytes of the record header that names the schema; None unless the framing is `header`.
     """
 
     plan: WritePlan
@@ -106,17 +111,17 @@ class Encoder:
 
     @property
     def schema_id(self) -> int:
-        """The id of the schema."""
+        """Return the id of the schema."""
         return self.plan.target.identity.id
 
     @property
     def schema(self) -> str:
-        """The schema text."""
+        """Return the schema text."""
         return self.plan.target.schema.text
 
     @property
     def headers(self) -> Column:
-        """The headers of every record, as Kafka's sink takes them: `array<struct<key: string, value: binary>>`."""
+        """Return the headers for every record, for Kafka's sink: `array<struct<key: string, value: binary>>`."""
         pairs = [] if self.header is None else [self.header]
         made = [
             functions.struct(functions.lit(name).alias("key"), functions.lit(value).alias("value"))
@@ -125,14 +130,34 @@ class Encoder:
         return functions.array(*made).cast("array<struct<key:string,value:binary>>")
 
     def __call__(self, column: Column | str, *, origin: Sequence[str] = ()) -> Column:
-        """The column of frames, see `encode`."""
+        """Return the column of frames.
+
+        Args:
+            column: the column of values.
+            origin: names of columns whose values a FAILFAST error shows.
+
+        Raises:
+            NotImplementedError: the installed Spark is older than 4.1 and has no `arrow_udf`; use `with_column`.
+            RuntimeError: the column is given by name, and there is no Spark session.
+            TypeError: `origin` is a text instead of a list of names.
+        """
         plan = self._telling(origin)
         return _call(plan, [column_of(column), *map(functions.col, plan.origin)])
 
     def with_column(self, df: DataFrame, name: str, column: Column | str, *, origin: Sequence[str] = ()) -> DataFrame:
-        """`df.withColumn(name, encode(column))`, also on Spark 4.0.
+        """Return `df.withColumn(name, encode(column))`, on Spark 4.0 too.
 
-        There the whole data frame goes through Python workers, by `mapInArrow`: leave out before what is not needed.
+        On Spark 4.0 the whole data frame passes through Python workers (`mapInArrow`), so drop unneeded columns first.
+
+        Args:
+            df: the data frame, batch or stream.
+            name: the name of the new column; an existing column of that name is replaced.
+            column: the column of values.
+            origin: names of columns whose values a FAILFAST error shows.
+
+        Raises:
+            RuntimeError: the column is given by name, and there is no Spark session.
+            TypeError: `origin` is a text instead of a list of names.
         """
         if _has_arrow_udf():
             return df.withColumn(name, self(column, origin=origin))
@@ -142,14 +167,26 @@ class Encoder:
         return _mapped(plan, given, name)
 
     def _telling(self, origin: Sequence[str]) -> WritePlan:
-        """The plan, with the columns that its errors tell."""
+        """Return the plan with the columns that its errors show."""
         if isinstance(origin, str):
             raise TypeError(f"origin is a list of column names, not the text {origin!r}")
         return replace(self.plan, origin=tuple(origin) if self.plan.mode is Mode.FAILFAST else ())
 
 
 def encoder(**options: Unpack[Options]) -> Encoder:
-    """Decide on an encode once, for several columns or for the headers of the records; see `encode`."""
+    """Return an `Encoder`, to encode several columns with one schema or to get the record headers.
+
+    Args:
+        **options: see `Options`; `registry` and exactly one of `schema`, `version` and `schema_id` are required.
+
+    Raises:
+        UnsupportedType: the Spark type given as `schema` has no schema; the error names the field.
+        SchemaError: the schema cannot be used, or has data contract rules for writing, which `encode` does not run.
+        RegistryError: the registry does not have the schema, or refuses to register it.
+        RegistryUnavailable: the registry does not answer.
+        TypeError: an option is unknown or has the wrong type.
+        ValueError: the options contradict each other, or a value is not allowed.
+    """
     unknown = sorted(options.keys() - Options.__annotations__.keys())
     if unknown:
         raise TypeError(f"no option is called {', '.join(unknown)}; allowed are {', '.join(Options.__annotations__)}")
@@ -172,7 +209,7 @@ def encoder(**options: Unpack[Options]) -> Encoder:
 
 
 def _framed(target: Target, framing: Framing, *, key: bool) -> tuple[bytes, tuple[str, bytes] | None]:
-    """What stands before payloads, and in a header."""
+    """Return the prefix of each payload, and the record header."""
     if framing is Framing.PREFIX:
         return target.identity.id_to_bytes(), None
     named = target.identity.guid_to_bytes()
@@ -186,7 +223,7 @@ def _has_arrow_udf() -> bool:
 
 
 def _call(plan: WritePlan, columns: Sequence[Column]) -> Column:
-    """A call that is not to be repeated, as that of the decode."""
+    """Return a call that Spark does not repeat, as in `paths.py`."""
     if not _has_arrow_udf():
         raise NotImplementedError(
             "a column of encode needs Spark 4.1 or later, for its arrow_udf; on this one "
@@ -203,7 +240,7 @@ def _call(plan: WritePlan, columns: Sequence[Column]) -> Column:
 
 
 def _mapped(plan: WritePlan, df: DataFrame, name: str) -> DataFrame:
-    """The data frame with frames in place of a struct, of a value and of what errors tell beside it."""
+    """Replace a struct of a value and its origin by the frame, using `mapInArrow`."""
     places = [place for place, one in enumerate(df.columns) if one == name]
     kind = StructType([StructField(name, _type(plan)) if one.name == name else one for one in df.schema])
 
@@ -218,12 +255,12 @@ def _mapped(plan: WritePlan, df: DataFrame, name: str) -> DataFrame:
                 columns[place] = write(value, origin)
             yield pa.RecordBatch.from_arrays(columns, names=kind.names)
 
-    numbered = df.toDF(*map(str, range(len(kind))))  # mapInArrow finds no names with dots, and none that is there twice
+    numbered = df.toDF(*map(str, range(len(kind))))  # mapInArrow supports neither names with dots nor duplicate names
     return numbered.mapInArrow(encode_batches, kind)
 
 
 def _type(plan: WritePlan) -> DataType:
-    """The type of what comes out."""
+    """Return the type of the result."""
     if plan.mode is not Mode.DEADLETTER:
         return BinaryType()
     return StructType([StructField("frame", BinaryType()), StructField("error", ENCODE_ERROR_TYPE)])

@@ -1,7 +1,7 @@
-"""What runs in a Python worker of an encode: an Arrow array of values in, an Arrow array of frames out.
+"""The Python worker's part of an encode: an Arrow array of values in, an Arrow array of frames out.
 
-A null value is a null frame, a tombstone. A row that does not fit the schema is a matter of that one row: the plan's
-mode says what becomes of it. A column that does not fit, since it is of another type or missing, ends the task.
+A null value is a null frame (a tombstone). If a row does not fit the schema, only that row is affected: the plan's mode
+says what it becomes. If the column does not fit, because its type is wrong or a field is missing, the task fails.
 
 Rules of this file: no pyspark session; a format is a function from rows to payloads.
 """
@@ -22,22 +22,22 @@ from spark_udfs.plan import Mode
 
 __all__ = ["BatchEncoder", "RowRefused", "batch_encoder"]
 
-_compute: Any = pc  # its functions are made at run time, and have no types
+_compute: Any = pc  # pyarrow creates these functions at run time, so they have no types
 _ERROR_TYPE = pa.struct([("reason", pa.string()), ("path", pa.string())])
 _PART = 256
-"""How many rows are tried together once some of the batch do not fit."""
+"""How many rows are encoded together after some row of the batch did not fit."""
 
 Written: TypeAlias = tuple[pa.Array, dict[int, EncodeError]]
-"""Frames, null where a row does not fit, and why by row."""
+"""Frames, null for rows that do not fit, and the errors by row."""
 
 
 class RowRefused(ValueError):
-    """In mode FAILFAST: a row that cannot be encoded."""
+    """A row that cannot be encoded, in mode FAILFAST."""
 
 
 @lru_cache(maxsize=32)
 def batch_encoder(plan: WritePlan) -> "BatchEncoder":
-    """This process's encoder for a plan."""
+    """Return this process's encoder for a plan."""
     return BatchEncoder(plan)
 
 
@@ -49,11 +49,18 @@ class BatchEncoder:
         self._writers: dict[pa.DataType, Callable[[pa.Array], Written]] = {}
 
     def encode(self, values: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
-        """One frame for each value: as the plan's mode has it, the bytes or a struct of frame and error.
+        """Return one frame for each value.
+
+        Args:
+            values: the rows to encode.
+            origin: one array for each column of the plan's `origin`, for the error of FAILFAST.
+
+        Returns:
+            A binary array; in mode DEADLETTER, structs of frame and error.
 
         Raises:
             EncodeError: the column does not fit the schema.
-            RowRefused: a row does not, in mode FAILFAST.
+            RowRefused: a row does not fit the schema, in mode FAILFAST.
         """
         kept = _compute.indices_nonzero(values.is_valid())
         written, refused = self._writer(values.type)(values.take(kept) if values.null_count else values)
@@ -79,7 +86,7 @@ class BatchEncoder:
 
 
 def _writer(plan: WritePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
-    """What makes frames of columns of a type."""
+    """Return the function that writes frames from columns of a type."""
     if plan.target.schema.format == AVRO:
         return _avro(plan)
     if plan.target.schema.format == JSON:
@@ -112,7 +119,7 @@ def _avro(plan: WritePlan) -> Callable[[pa.Array], Written]:
 def _write_some(
     encoder: arrow.BatchEncoder, rows: pa.Array, start: int, frames: list[pa.Array], refused: dict[int, EncodeError]
 ) -> None:
-    """Encode rows around those that do not fit."""
+    """Encode rows, skipping those that do not fit."""
     try:
         frames.append(encoder.encode(rows))
     except EncodeError as error:
@@ -143,7 +150,7 @@ def _row_by_row(plan: WritePlan, payload: Callable[[Any], bytes]) -> Callable[[p
 
 
 def _placed(frames: pa.Array, values: pa.Array) -> pa.Array:
-    """The frames of the values that are there, nulls between them."""
+    """Return the frames of the non-null values, with nulls in the other places."""
     if not values.null_count:
         return frames
     there = values.is_valid()

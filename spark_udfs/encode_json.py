@@ -1,12 +1,12 @@
-"""Rows as payloads of JSON.
+"""Rows as JSON payloads.
 
     binary     base64                    date           2026-03-01
     decimal    a number, digit by digit  timestamp      2026-03-01T12:30:00.000005Z
     map        an object                 timestamp_ntz  the same without Z
 
-A null field is left out unless the schema requires it. NaN and the infinities are no JSON, and are refused.
+A null field is left out unless the schema requires it. JSON has no NaN and no infinities, so they are rejected.
 
-Rules of this file: values come from Arrow and are of their types; what the schema allows is the validator's to say.
+Rules of this file: values come from Arrow and have its types; the validator decides what the schema allows.
 """
 
 import base64
@@ -34,7 +34,11 @@ _LONGEST_CHAIN = 50
 
 
 def json_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
-    """What writes values of an Arrow type."""
+    """Return a function that writes values of an Arrow type as JSON.
+
+    Raises:
+        EncodeError: JSON has nothing for a part of the type.
+    """
     schema = plan.target.schema
     document = load(schema.text.encode())
     convert = _Converters(document).of(kind, document, "")
@@ -55,13 +59,13 @@ def json_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
 
 
 class _Converters:
-    """Functions from values as Arrow gives them to what orjson writes, made for one schema."""
+    """Makes functions that convert Arrow's Python values to what orjson writes, for one schema."""
 
     def __init__(self, document: Any) -> None:
         self._document = document
 
     def of(self, kind: pa.DataType, schema: Any, path: str) -> Convert:
-        """The function for values of a type that a part of the schema describes."""
+        """Return the converter for values of a type that a part of the schema describes."""
         schema = self._followed(schema)
         if pa.types.is_struct(kind):
             return self._struct(kind, schema, path)
@@ -98,7 +102,7 @@ class _Converters:
         return lambda pairs: {key: item(one) for key, one in pairs}
 
     def _followed(self, schema: Any) -> Any:
-        """The part of the document that says more: where a local reference leads, what is left beside null."""
+        """Return the part of the document that has the keywords: follows local references and drops null branches."""
         for _ in range(_LONGEST_CHAIN):
             reference, branches = _part(schema, "$ref"), _part(schema, "oneOf") or _part(schema, "anyOf")
             if isinstance(reference, str):

@@ -1,6 +1,6 @@
-"""What is decided on the driver about one encode, as one picklable value: the schema, and what stands before payloads.
+"""What the driver decides about one encode, as one picklable value: the schema and the prefix of each payload.
 
-Rules of this file: the registry is asked here, once, and by no executor; no Spark session, no data.
+Rules of this file: the driver asks the registry here, once, and executors do not; no Spark session, no data.
 """
 
 import re
@@ -34,7 +34,7 @@ _DERIVED: dict[str, Callable[[DataType, str], str]] = {AVRO: avro_schema, JSON: 
 
 @dataclass(frozen=True, slots=True)
 class WriterSource:
-    """The ways of naming what to write with, of which one is taken."""
+    """The ways of naming the schema to write with, of which exactly one is used."""
 
     format: str | None = None
     subject: str | None = None
@@ -66,8 +66,8 @@ class Target:
 
     Attributes:
         schema: the schema.
-        references: what it refers to, by name, what is referred to first.
-        identity: its id, its GUID where the registry told it, and for Protobuf the path to the message.
+        references: the schemas it refers to, by name; each comes after those it refers to itself.
+        identity: its id, its GUID if the registry sent one, and for Protobuf the indexes of the message.
         message: the full name of the Protobuf message.
     """
 
@@ -79,16 +79,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """All that an executor needs; equal plans share what writes.
+    """Everything that an executor needs; equal plans share an encoder.
 
     Attributes:
-        registry: asked for what a JSON Schema refers to, and for nothing else.
-        target: what to write with.
-        subject: the subject of it, if it was given.
-        prefix: what stands before each payload.
-        mode: what becomes of a row that cannot be encoded.
-        validate: whether JSON is held against its schema.
-        origin: names of the further columns handed to the executor, for its errors.
+        registry: asked only for the references of a JSON Schema.
+        target: the schema to write with.
+        subject: its subject, if given.
+        prefix: the bytes before each payload.
+        mode: what a row that cannot be encoded becomes.
+        validate: whether to validate JSON against its schema.
+        origin: names of the further columns passed to the executor, for its errors.
     """
 
     registry: ClientSettings
@@ -103,13 +103,20 @@ class WritePlan:
 def target_of(
     client: RegistryClient, source: WriterSource, *, message: str | None = None, with_guid: bool = False
 ) -> Target:
-    """Find the schema, registering it where that is asked for.
+    """Return the schema to write with, registering it if the source says so.
+
+    Args:
+        client: the client of the registry.
+        source: the options that name the schema.
+        message: the full name of the Protobuf message, by default the first.
+        with_guid: whether the schema's GUID is needed, which may take a further request.
 
     Raises:
         RegistryError: the registry has no such schema, or refuses to register it.
-        SchemaError: the schema cannot be used, has no such message, or has rules that writing would have to run.
+        SchemaError: the schema cannot be used, has no such message, or has rules for writing, which `encode` does not
+            run.
         UnsupportedType: the Spark type of the column has no schema.
-        ValueError: the arguments do not fit each other.
+        ValueError: the arguments contradict each other.
     """
     schema_id, guid = _found(client, source, with_guid=with_guid)
     schema = client.get_schema(schema_id, subject=source.subject)
@@ -131,7 +138,7 @@ def target_of(
 
 
 def _check_end(schema: Node, schema_id: int) -> None:
-    """Refuse a record that contains itself, which no column does."""
+    """Raise SchemaError for a recursive record: no column can hold one."""
     try:
         type_of(schema)
     except RecursiveSchema as error:
@@ -139,12 +146,12 @@ def _check_end(schema: Node, schema_id: int) -> None:
             f"no column can be written with the schema with the id {schema_id}: at {error.path} a record contains "
             "itself; write with a schema without that field"
         ) from None
-    except UnsupportedSchema:  # what cannot be read into columns may still be written
+    except UnsupportedSchema:  # a schema that cannot be read into columns may still be written
         return
 
 
 def _check_rules(schema: Schema, schema_id: int) -> None:
-    """Refuse a data contract that would be broken: fields to encrypt would be written in the clear."""
+    """Raise SchemaError if the data contract has rules for writing: fields for CSFLE would be written in plain text."""
     asked = [one.name for one in rules_of_clients(schema) if one.mode in _WRITING]
     if asked:
         raise SchemaError(
@@ -154,7 +161,7 @@ def _check_rules(schema: Schema, schema_id: int) -> None:
 
 
 def _found(client: RegistryClient, source: WriterSource, *, with_guid: bool) -> tuple[int, str | None]:
-    """The id, and the GUID where it is wanted and known."""
+    """Return the id, and the GUID if it is wanted and known."""
     subject = source.subject or ""
     if source.schema_id is not None:
         versions = client.get_schema_versions(source.schema_id) if with_guid else []
@@ -187,7 +194,7 @@ def _given(source: WriterSource) -> Schema:
 
 
 def _record_name(subject: str) -> str:
-    """What a record is called whose subject is all that is known: `flights-value` gives `flights`."""
+    """Return the record name for a subject: `flights-value` gives `flights`."""
     plain = re.sub(r"-(key|value)$", "", subject.rpartition(":")[2])
     parts = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in plain.split(".")]
     return ".".join(part if part[:1].isalpha() or part[:1] == "_" else f"_{part}" for part in parts)

@@ -1,10 +1,10 @@
-"""Rows as messages of Protobuf.
+"""Rows as Protobuf messages.
 
-A column takes what `decode` makes of the field: an unsigned number is bigint or decimal(20,0), an enum its name (or the
-digits of its number), a Timestamp a timestamp, a Duration an interval, a wrapper its scalar. Nothing is bent: a number
-out of range is refused, and so is a null where the field cannot tell it from its zero.
+A column has the type that `decode` gives the field: an unsigned number is bigint or decimal(20,0), an enum is its name
+(or the digits of its number), a Timestamp is a timestamp, a Duration an interval, a wrapper its scalar. Values are
+never changed to fit: a number out of range is an error, and so is a null in a field that cannot tell null from zero.
 
-Rules of this file: values come from Arrow and are of their types; descriptors and bytes are protobuf's business.
+Rules of this file: values come from Arrow and have its types; the protobuf library handles descriptors and bytes.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ from spark_udfs.encode_values import inside, instant_of, nothing_beside
 __all__ = ["message_of", "protobuf_writer"]
 
 Set = Callable[[Any, Any], None]
-"""Puts a value, which is not null, into a message."""
+"""Puts a non-null value into a message."""
 Convert = Callable[[Any], Any]
 
 _MICROS: Final = 1_000_000
@@ -47,7 +47,11 @@ _WRAPPERS: Final = frozenset(
 
 
 def message_of(file: FileDescriptor, name: str) -> Descriptor:
-    """The message of a full name, which the file itself has."""
+    """Return the message with a full name that the file itself defines.
+
+    Raises:
+        SchemaError: the file does not define it.
+    """
     try:
         found = file.pool.FindMessageTypeByName(name)
     except KeyError:
@@ -60,7 +64,11 @@ def message_of(file: FileDescriptor, name: str) -> Descriptor:
 
 
 def protobuf_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
-    """What writes values of an Arrow type."""
+    """Return a function that writes values of an Arrow type as the plan's message.
+
+    Raises:
+        EncodeError: the type does not fit the message.
+    """
     make: Any
     if not pa.types.is_struct(kind):
         raise EncodeError(f"a message is written from a struct, and not from {kind}")
@@ -122,7 +130,7 @@ def _setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
 
         def put_message(target: Any, value: Any) -> None:
             part = getattr(target, name)
-            part.SetInParent()  # also where nothing in it is set
+            part.SetInParent()  # set the message even if nothing in it is set
             fill(part, value)
 
         return put_message
@@ -187,7 +195,7 @@ def _map_setter(name: str, message: Descriptor, kind: pa.DataType, path: str) ->
 
 
 def _message(message: Descriptor, kind: pa.DataType, path: str) -> Set:
-    """What fills a message that is part of another."""
+    """Return the function that fills a message inside another."""
     if message.full_name == "google.protobuf.Timestamp" and pa.types.is_timestamp(kind):
         return lambda target, micros: _set_instant(target, micros, path)
     if message.full_name == "google.protobuf.Duration" and pa.types.is_duration(kind):
@@ -200,7 +208,7 @@ def _message(message: Descriptor, kind: pa.DataType, path: str) -> Set:
 
 
 def _set_instant(target: Any, micros: int, path: str) -> None:
-    instant_of(micros, path)  # the years that a Timestamp may have
+    instant_of(micros, path)  # raises for years that a Timestamp cannot hold
     target.seconds, rest = divmod(micros, _MICROS)
     target.nanos = 1000 * rest
 

@@ -1,4 +1,4 @@
-"""Schemas made of Spark's types: what a column is in Avro, and in JSON Schema.
+"""Schemas derived from Spark types: what a column is in Avro, and in JSON Schema.
 
     boolean                  boolean                         boolean
     tinyint, smallint, int   int                             integer
@@ -11,13 +11,13 @@
     timestamp_ntz            long, local-timestamp-micros    string
     decimal                  bytes, decimal                  number
     array, map<string, …>    array, map                      array, object with additionalProperties
-    struct                   record, named by its place      object with these properties and no others
-    nullable                 union with null, default null   or null; a property of which there may be none
+    struct                   record, named by its path       closed object with these properties
+    nullable                 union with null, default null   or null; not a required property
     void                     null                            null
 
-Avro reads back what was written; in JSON a date, an instant and binary are texts.
+Avro reads back the same values; in JSON, dates, timestamps and binary become strings.
 
-Rules of this file: types in, schemas out. What cannot be expressed is refused with its place.
+Rules of this file: types in, schemas out. A type that cannot be expressed is an error that names the field.
 """
 
 import json
@@ -80,7 +80,7 @@ _JSON: dict[type[DataType], dict[str, Any]] = {
 
 
 class UnsupportedType(ValueError):
-    """A Spark type that the schema language does not express; `path` is the place."""
+    """A Spark type that the schema language cannot express; `path` names the field."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"no schema for the column{f' at {path}' if path else ''}: {why}; cast it, or give a schema")
@@ -88,7 +88,11 @@ class UnsupportedType(ValueError):
 
 
 def avro_schema(kind: DataType, name: str) -> str:
-    """The Avro schema of a column; `name` is that of the record, with its namespace.
+    """Return the Avro schema of a column.
+
+    Args:
+        kind: the type of the column.
+        name: the name of the record, with its namespace.
 
     Raises:
         UnsupportedType: a part of the type, or the name of a field, cannot be expressed.
@@ -97,7 +101,11 @@ def avro_schema(kind: DataType, name: str) -> str:
 
 
 def json_schema(kind: DataType, title: str) -> str:
-    """The JSON Schema of a column, draft 7.
+    """Return the JSON Schema of a column, draft 7.
+
+    Args:
+        kind: the type of the column.
+        title: the title of the schema.
 
     Raises:
         UnsupportedType: a part of the type cannot be expressed.
@@ -107,7 +115,7 @@ def json_schema(kind: DataType, title: str) -> str:
 
 
 class _Avro:
-    """One schema under way; it knows which names are taken."""
+    """A schema under construction; it knows which names are taken."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -159,7 +167,7 @@ def _json(kind: DataType, path: str) -> dict[str, Any]:
                 one.name: _or_null(_json(one.dataType, _inside(path, one.name)), one.nullable) for one in kind.fields
             }
             required = [one.name for one in kind.fields if not one.nullable]
-            # Closed, so that one more column that may be null is a compatible change.
+            # A closed object makes adding a nullable column a compatible change.
             schema = {"type": "object", "properties": properties, "additionalProperties": False}
             return schema | ({"required": required} if required else {})
         case ArrayType():

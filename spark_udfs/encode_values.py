@@ -1,6 +1,6 @@
-"""Arrow columns as Python values, for the formats that are written value by value.
+"""Arrow columns as Python values, for formats that are written value by value.
 
-Instants and dates come as numbers, since Python's own end with the year 9999; whoever writes them says what does not
+Timestamps and dates stay numbers, because Python's own types end with the year 9999; the writers report what does not
 fit.
 
 Rules of this file: Arrow in, Python out; no format.
@@ -16,12 +16,12 @@ from serdes.errors import EncodeError, unknown_field
 
 __all__ = ["day_of", "inside", "instant_of", "nothing_beside", "values_of"]
 
-_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is written by whoever knows it
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the writers add the zone
 _FIRST_DAY: Final = date(1970, 1, 1)
 
 
 def values_of(array: pa.Array) -> list[Any]:
-    """Structs as dicts, maps as lists of pairs, instants and spans as microseconds, dates as days since 1970."""
+    """Return structs as dicts, maps as lists of pairs, times in microseconds and dates in days since 1970."""
     numbered = _numbered(array.type)
     values: list[Any] = (array if numbered == array.type else array.cast(numbered)).to_pylist()
     return values
@@ -42,7 +42,11 @@ def _numbered(kind: pa.DataType) -> pa.DataType:
 
 
 def instant_of(micros: int, path: str) -> datetime:
-    """Microseconds since 1970 as a time without a zone."""
+    """Return microseconds since 1970 as a datetime without a zone.
+
+    Raises:
+        EncodeError: the year is outside 1 to 9999.
+    """
     try:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
@@ -50,7 +54,11 @@ def instant_of(micros: int, path: str) -> datetime:
 
 
 def day_of(days: int, path: str) -> date:
-    """Days since 1970 as a date."""
+    """Return days since 1970 as a date.
+
+    Raises:
+        EncodeError: the year is outside 1 to 9999.
+    """
     try:
         return _FIRST_DAY + timedelta(days=days)
     except OverflowError:
@@ -58,12 +66,12 @@ def day_of(days: int, path: str) -> date:
 
 
 def inside(path: str, name: str) -> str:
-    """The path of a part."""
+    """Return the path of a field in a path."""
     return f"{path}.{name}" if path else name
 
 
 def nothing_beside(kind: pa.StructType, known: Mapping[str, Any], path: str) -> None:
-    """Refuse columns that the schema does not have."""
+    """Raise EncodeError if a struct has a field that the schema lacks."""
     extra = next((one.name for one in kind if one.name not in known), None)
     if extra is not None:
         raise unknown_field(extra, known, path)

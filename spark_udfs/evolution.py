@@ -1,4 +1,4 @@
-"""A streaming query that takes up the newer schemas of a subject.
+"""A streaming query that follows the schema evolution of a subject.
 
     def build(reader):
         decoded = decode("value", registry=URL, schema_id=reader.schema_id)
@@ -7,10 +7,10 @@
 
     run_stream(build, registry=URL, subject="flights-value", evolve="restart")
 
-The type of a column is fixed when a query starts. So a newer reader schema means another query on the checkpoint of the
-one before: what that one has committed is not read again, what it has not is done by the new one.
+The type of a column is fixed when a query starts, so a newer reader schema needs a new query on the same checkpoint.
+The new query skips what the old one has committed and processes the rest.
 
-Rules of this file: it looks at the registry and at the query as a whole; no frames, no columns.
+Rules of this file: it uses the registry and the query as a whole; no frames, no columns.
 """
 
 import logging
@@ -29,10 +29,10 @@ from spark_udfs.plan import Registry, settings_of
 __all__ = ["run_stream"]
 
 Build = Callable[[RegisteredSchema], StreamingQuery]
-"""A reader schema becomes a query that runs, always on the same checkpoint."""
+"""Starts a query for a reader schema, always on the same checkpoint."""
 
 Evolve = Literal["keep", "restart"]
-"""What becomes of a query when its subject has a newer version."""
+"""What to do when the subject has a newer version."""
 
 _LOOK_S = 0.05
 
@@ -48,31 +48,31 @@ def run_stream(
     poll: float = 30.0,
     patience: float = 60.0,
 ) -> StreamingQuery:
-    """Run a streaming query with the latest version of a subject as its reader schema, until it ends.
+    """Run a streaming query with the latest version of a subject as its reader schema, until the query ends.
+
+    With `evolve="restart"`, a newer version that cannot read the data of the current one, or for which `build` raises
+    an exception, is skipped with a warning, and the query keeps running. It also keeps running while the registry does
+    not answer; a restart waits for the registry.
 
     Args:
-        build: starts the query; called with the reader schema, whose `schema_id` is for `decode`. Its checkpoint must
-            be the same at each call.
-        registry: as `decode` takes it.
-        subject: where the reader schema comes from.
-        evolve: `keep` runs the query that was built first. `restart` looks at the subject from time to time; when there
-            is a newer version that can read what the present one describes, the query is stopped between two batches
-            and built again with it.
-        poll: seconds between two looks.
-        patience: for how many seconds the batch under way may finish before a restart. One that takes longer is cut,
-            and done again by the new query.
+        build: starts the query, given the reader schema, whose `schema_id` is for `decode`. Every call must use the
+            same checkpoint.
+        registry: the registry, as for `decode`.
+        subject: the subject of the reader schema.
+        evolve: `keep` runs the first query until it ends. `restart` polls the subject; if a newer version can read the
+            data of the current one, it stops the query between two batches and builds it again with that version.
+        poll: seconds between two polls, more than 0.
+        patience: how many seconds a restart waits for the running batch. A batch that takes longer is cancelled, and
+            the new query processes it again.
 
     Returns:
         The query that ended, because it was stopped or had read everything.
 
-    A newer version that cannot read the present one, or for which `build` raises an exception, is passed over with a
-    warning, and the query goes on as it was. So it does while the registry does not answer; a restart waits for it.
-
     Raises:
         StreamingQueryException: the query failed.
         SerdeError: the registry does not have the subject, or does not answer at the start.
-        TypeError: `build` returns no query.
-        ValueError: an argument is not one that is allowed.
+        TypeError: `build` does not return a query, or `registry` has the wrong type.
+        ValueError: an argument is not allowed.
     """
     if evolve not in get_args(Evolve):
         raise ValueError(f"evolve is {evolve!r}; allowed are {', '.join(get_args(Evolve))}")
@@ -85,7 +85,7 @@ def run_stream(
         if evolve == "keep":
             stream.query.awaitTermination()
             return stream.query
-        while not stream.query.awaitTermination(poll):  # type: ignore[arg-type]  # seconds with a fraction are taken
+        while not stream.query.awaitTermination(poll):  # type: ignore[arg-type]  # fractions of a second are allowed
             newer = stream.newer()
             if newer is not None:
                 stream.restart(newer, patience=patience, pause=poll)
@@ -93,7 +93,7 @@ def run_stream(
 
 
 class _Stream:
-    """A query, and the version that it reads with."""
+    """A query and the version that it reads with."""
 
     def __init__(self, build: Build, client: RegistryClient, subject: str) -> None:
         self._build = build
@@ -104,7 +104,7 @@ class _Stream:
         self.query = self._built(self._reader)
 
     def newer(self) -> RegisteredSchema | None:
-        """The latest version, when it is newer and reads what the present one describes."""
+        """Return the latest version if it is newer and can read the data of the current one, else None."""
         try:
             latest = self._client.get_version(self._subject)
             if _number(latest) <= max(_number(self._reader), self._passed_over):
@@ -119,15 +119,15 @@ class _Stream:
         return latest
 
     def restart(self, newer: RegisteredSchema, *, patience: float, pause: float) -> None:
-        """The same query with another reader schema."""
+        """Restart the query with another reader schema."""
         _finish_batch(self.query, patience)
-        if not self.query.isActive:  # by itself, or by another hand: that is its end
+        if not self.query.isActive:  # it ended by itself, or was stopped elsewhere: do not restart it
             return
         self.query.stop()
         self._start(newer, pause)
 
     def _start(self, wanted: RegisteredSchema, pause: float) -> None:
-        """Build with a version, or else with the one before; both may have to wait for the registry."""
+        """Build with a version, or else with the current one; wait while the registry does not answer."""
         while True:
             try:
                 self.query = self._built(wanted)
@@ -147,7 +147,7 @@ class _Stream:
 
     def _built(self, reader: RegisteredSchema) -> StreamingQuery:
         query = self._build(reader)
-        if not hasattr(query, "awaitTermination"):  # Spark Connect has a class of its own
+        if not hasattr(query, "awaitTermination"):  # Spark Connect has its own class
             raise TypeError(f"build returned {type(query).__name__}, and not the query that it started")
         return query
 
@@ -161,7 +161,7 @@ def _number(version: RegisteredSchema) -> int:
 
 
 def _finish_batch(query: StreamingQuery, patience: float) -> None:
-    """Wait until no batch is under way, or another one has begun: the one before it is committed then."""
+    """Wait until no batch is running, or the next batch has begun, so that the previous one is committed."""
     batch, deadline = _last_batch(query), time.monotonic() + patience
     while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
         if time.monotonic() > deadline:

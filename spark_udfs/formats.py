@@ -1,6 +1,6 @@
-"""Reader schemas of the formats beside Avro: what the driver fixes of one, and what reads payloads with it.
+"""Reader schemas of Protobuf and JSON: the value that the driver fixes, and the reader that a worker makes of it.
 
-Rules of this file: a format's own module is loaded when it is asked for, since each needs its extra of the package.
+Rules of this file: the module of a format is imported when it is needed, because each needs its extra of the package.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ _MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class PayloadSchema:
-    """A reader schema with all that it refers to, which is all that an executor needs of it.
+    """A reader schema with all its references, which is all that an executor needs of it.
 
     Attributes:
         schema: its text and format.
-        references: what it refers to, by name, what is referred to first.
-        columns: the fields wanted, in this order; None means all.
+        references: the schemas it refers to, by name; each comes after those it refers to itself.
+        columns: the fields to read, in this order; None means all.
         message: the full name of the Protobuf message; None means the first.
-        validate: whether payloads are held against the JSON Schema that they were written with.
+        validate: whether to validate payloads against the JSON Schema they were written with.
     """
 
     schema: Schema
@@ -53,10 +53,13 @@ def payload_schema(
     message: str | None = None,
     validate: bool = False,
 ) -> PayloadSchema:
-    """Fix a reader schema; the registry is asked for what it refers to.
+    """Return a reader schema with its references, which the registry is asked for.
 
     Raises:
-        ValueError: an option is not one of its format.
+        RegistryError: the registry does not have a reference.
+        RegistryUnavailable: the registry does not answer.
+        TypeError: `columns` is not a list of names.
+        ValueError: the format is unknown, or an option belongs to another format.
     """
     if message is not None and schema.format != PROTOBUF:
         raise ValueError(f"message names a Protobuf message, and the reader schema is {schema.format}")
@@ -76,17 +79,17 @@ def payload_schema(
 
 
 def _bare(schema: Schema) -> Schema:
-    """The text alone, without the data contract, which means nothing to columns."""
+    """Return the schema without its data contract, which does not matter for columns."""
     return Schema(schema.text, schema.format)
 
 
 @lru_cache(maxsize=32)
 def reader_of(schema: PayloadSchema) -> "Reader":
-    """What reads payloads into a reader schema.
+    """Return the reader that reads payloads into a reader schema.
 
     Raises:
         UnsupportedSchema: the reader schema has no Spark type.
-        SchemaError: it cannot be used.
+        SchemaError: the reader schema is invalid.
         ValueError: it has no such message or columns.
         ModuleNotFoundError: the extra of the format is not installed.
     """

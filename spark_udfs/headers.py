@@ -1,6 +1,6 @@
-"""Records that name their schema in a header: the columns of Kafka's source, brought together for the decode.
+"""Records that name their schema in a header: joins value and header columns of Kafka's source for the decode.
 
-Rules of this file: columns only; what a header's bytes mean is read where frames are decoded.
+Rules of this file: columns only; the decoders read the bytes of a header.
 """
 
 from pyspark.errors import PySparkRuntimeError
@@ -15,7 +15,7 @@ HEADER = "header"
 
 
 def active_session() -> SparkSession | None:
-    """The session of this thread, or the process's: a thread of its own has none."""
+    """Return the active session of this thread, or else of the process; None if there is none."""
     try:
         return SparkSession.active()
     except PySparkRuntimeError:
@@ -23,10 +23,10 @@ def active_session() -> SparkSession | None:
 
 
 def column_of(column: Column | str) -> Column:
-    """A column, or the one of a name.
+    """Return a column, given itself or its name.
 
     Raises:
-        RuntimeError: there is no session yet.
+        RuntimeError: a name is given, and there is no Spark session yet.
     """
     if not isinstance(column, str):
         return column
@@ -36,12 +36,12 @@ def column_of(column: Column | str) -> Column:
 
 
 def with_header(value: Column, headers: Column, *, key: bool) -> Column:
-    """A record as the decode takes it: its bytes, and the header that names their schema, null where there is none.
+    """Return a struct of a record's bytes and the header that names their schema, null if it has no such header.
 
     Args:
         value: the binary column.
-        headers: `array<struct<key: string, value: binary>>`, as Kafka's source gives them with `includeHeaders`. Of
-            several headers with the name the first one counts.
+        headers: `array<struct<key: string, value: binary>>`, from Kafka's source with `includeHeaders`. If several
+            headers have the name, the first one counts.
         key: whether the bytes are the record's key.
     """
     wanted = functions.lit(header_name("key" if key else "value"))
