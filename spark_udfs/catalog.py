@@ -40,7 +40,7 @@ _PREFIX = "spark.sql.catalog."
 _UNSHOWN = "strata."
 _SECRETS = ("password", "token")
 _KEY = secrets.token_bytes(16)
-"""Key of the digests of this process, so that nobody can guess a password from a catalog name in a query plan."""
+"""Key of the digests of this process, which keeps passwords from being guessed from a catalog name in a query plan."""
 _PYTHON_ONLY = (
     "proxy",
     "token_url",

@@ -1,13 +1,12 @@
-"""What runs in a Python worker: an Arrow array of frames in, an Arrow array of values out.
+"""The Python worker's part of an Avro decode: an Arrow array of frames in, an Arrow array of values out.
 
-A worker keeps what it has learned for as long as it lives: one registry client for each registry, one program for each
-writer schema. A writer schema that it meets for the first time it looks up itself, so that a version registered while
-a query runs is decoded by that query.
+A worker keeps one registry client per registry and one program per writer schema for its lifetime. It looks a writer
+schema up when it first meets its id, so a query decodes versions that are registered while it runs.
 
-A frame that is damaged, or whose id the registry does not know, is a matter of that one record: the plan's mode says
-what becomes of it. A registry that does not answer is none: the task fails, and runs again from its checkpoint.
+If a frame is damaged, or the registry does not know its id, only that record is affected: the plan's mode says what it
+becomes. If the registry does not answer, the task fails and runs again from its checkpoint.
 
-Rules of this file: no pyspark session, no pandas; the values are the business of `serdes.arrow`.
+Rules of this file: no pyspark session, no pandas; `serdes.arrow` handles the values.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,20 +44,20 @@ _MAX_NAMES = 100_000
 
 @lru_cache(maxsize=32)
 def batch_decoder(plan: Plan) -> "BatchDecoder":
-    """This process's decoder for a plan."""
+    """Return this process's decoder for a plan."""
     return BatchDecoder(plan, client_of(plan.registry))
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Frames as the decoder takes them; with names their ids are numbers of names.
+    """Frames in the form that the decoder takes; with `names`, their ids are numbers of names.
 
     Attributes:
-        decoder: what decodes them.
+        decoder: the decoder for these frames.
         sent: the bytes as they came.
-        frames: what becomes of them, null where `refused` says why.
+        frames: the frames to decode, null for the rows in `refused`.
         refused: reasons by row.
-        names: what numbers stand for.
+        names: what the numbers mean; None if they are schema ids.
     """
 
     decoder: arrow.BatchDecoder
@@ -68,7 +67,7 @@ class _Batch:
     names: Names | None
 
     def refusals(self, found: Mapping[int, arrow.Refusal]) -> dict[int, Refusal]:
-        """Why rows have no value."""
+        """Return why rows have no value."""
         refusals = {row: Refusal(reason, None) for row, reason in self.refused.items()}
         for row, one in found.items():
             name: Name | None = one.schema_id
@@ -79,7 +78,7 @@ class _Batch:
         return refusals
 
     def explain(self, row: int, refusal: Refusal) -> str:
-        """The refusal of a row in full."""
+        """Return the full reason of a row's refusal."""
         frame = self.frames[row].as_py()
         known = frame is not None and refusal.reason != UNKNOWN_GUID
         return str((self.decoder.explain(frame) if known else None) or refusal.reason)
@@ -96,9 +95,20 @@ class BatchDecoder:
         self._by_name = self._decoder_by(self._names.name)
 
     def decode(self, frames: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
-        """One value for each frame: as the plan's mode has it, the value itself or a struct of value and error.
+        """Return one value for each frame.
 
-        Frames may be structs of the bytes and of what a header of the record says of their schema.
+        Args:
+            frames: a binary array, or structs of the bytes and the header that names their schema.
+            origin: one array for each column of the plan's `origin`, for the error of FAILFAST.
+
+        Returns:
+            The values; in mode DEADLETTER, structs of value and error.
+
+        Raises:
+            ColumnTooLarge: a column of the batch exceeds what Arrow counts in 32 bits.
+            FrameRefused: a frame cannot be decoded, in mode FAILFAST.
+            RegistryNotUsable: a schema could not be looked up.
+            TypeError: the column holds no frames.
         """
         batch = self._batch(frames)
         try:
@@ -126,13 +136,13 @@ class BatchDecoder:
         return _Batch(self._by_name, value, renamed.frames, renamed.refused, self._names)
 
     def _decoder_by(self, name: Callable[[int], Name]) -> arrow.BatchDecoder:
-        """A decoder of frames whose ids are what `name` makes schemas of."""
+        """Return a decoder for frames whose ids `name` turns into names."""
         find = _writers(self._client)
         return arrow.BatchDecoder(self._plan.reader_schema, lambda number: find(name(number)), style=Style.SPARK)
 
 
 def _writers(client: RegistryClient) -> Callable[[Name], Schema | Node]:
-    """Writer schemas by name, with all that they refer to; what is no record's fault is told as such."""
+    """Return a look-up of writer schemas with references; it raises RegistryNotUsable if no record is at fault."""
 
     def find(name: Name) -> Schema | Node:
         try:

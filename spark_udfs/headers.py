@@ -15,7 +15,7 @@ HEADER = "header"
 
 
 def active_session() -> SparkSession | None:
-    """Return the active session of this thread, or else of the process; None if there is none."""
+    """Return the active session of this thread, or else of the process, or else None."""
     try:
         return SparkSession.active()
     except PySparkRuntimeError:

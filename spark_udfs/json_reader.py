@@ -1,9 +1,9 @@
 """JSON payloads read into the columns of one JSON Schema.
 
-The types of the columns are enforced, which is less than the schema may ask; `validate` holds each payload against the
-schema that it was written with, all of it.
+The reader checks the types of the columns only, which is less than the schema may require; `validate` validates each
+payload against its whole writer schema.
 
-Rules of this file: JSON is `serdes.json_schema`'s business, columns are `json_types`'.
+Rules of this file: `serdes.json_schema` handles JSON, `json_types` handles columns.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ __all__ = ["JsonReader"]
 
 
 class JsonReader:
-    """Reads values into columns."""
+    """Reads JSON values into columns."""
 
     format = JSON
     indexed = False
@@ -38,7 +38,7 @@ class JsonReader:
         self._validates = schema.validate
 
     def writer(self, client: RegistryClient, schema: Schema) -> Writer:
-        """What parses payloads written with a schema."""
+        """Return a function that parses payloads written with a schema."""
         parse_payload = _validating(validator_of(client, schema)) if self._validates else load
         return lambda _: parse_payload
 

@@ -1,21 +1,21 @@
-"""What a JSON Schema is in Spark, and how values of JSON become its columns.
+"""JSON Schema in Spark: its types, and how JSON values become its columns.
 
     string, of any format       string           object with properties     struct of these; others are not read
-    integer                     bigint           object with additionalProperties or patternProperties alone    map
+    integer                     bigint           object with only additionalProperties or patternProperties     map
     number                      double           array                      array
     boolean                     boolean          null                       void
-    enum, const                 what their values are
-    oneOf, anyOf, several types what is left beside null; of integer and number, double; of branches that are alike,
-                                what they are
-    allOf, keywords side by side  the properties of all; of integer and number, bigint
+    enum, const                 the type of their values
+    oneOf, anyOf, several types the type that remains without null; integer and number give double; equal branches give
+                                their type
+    allOf, keywords together    the properties of all; integer and number give bigint
     anything else               string: the JSON text of the value
 
-Anything else is a schema that allows everything, an object of which nothing is known, a tuple of several types, a oneOf
-of objects that differ: what `from_json` or `parse_json` can take up later.
+Anything else is a schema that allows every value, an object without known properties, a tuple of several types, or a
+oneOf of different objects. `from_json` or `parse_json` can read the text later.
 
-Every column may be null, as those of `from_json`: it is where a property is absent or null, for that no schema can be
-relied on that was not checked. What `not`, `if` and the dependencies say makes no type. The keywords of one type, such
-as `minLength`, mean that type.
+Every column is nullable, as with `from_json`: it is null if the property is absent or null, since the schema need not
+have been enforced. `not`, `if` and the dependencies do not affect types. A keyword that belongs to one type, such as
+`minLength`, implies that type.
 
 Rules of this file: the model of `compat` in, shapes out; no registry and no bytes.
 """
@@ -67,7 +67,7 @@ __all__ = ["shape_of"]
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """What a schema allows, as far as a column can show it; `item` is that of arrays and of objects as maps."""
+    """What a schema allows, as far as a column can show it; `item` belongs to arrays and to objects that are maps."""
 
     kind: str
     fields: dict[str, "_Tree"] = field(default_factory=dict)
@@ -82,15 +82,15 @@ _NUMBERS: Final = ({"integer", "number"}, {"integer"}, {"number"})
 
 
 def shape_of(root: Node, columns: Sequence[str] | None = None) -> Shape:
-    """The shape of a schema; its values are values of JSON.
+    """Return the shape of a schema; its builder takes JSON values.
 
     Args:
-        root: the schema as read.
+        root: the parsed schema.
         columns: the properties to make columns of, in this order; None means all.
 
     Raises:
-        UnsupportedSchema: a part of it has no Spark type.
-        ValueError: `columns` are not properties of it.
+        UnsupportedSchema: a part of the schema has no Spark type.
+        ValueError: `columns` are not properties of the schema.
     """
     walk = _Walk(columns)
     tree = walk.tree(root, "")
@@ -103,7 +103,7 @@ def shape_of(root: Node, columns: Sequence[str] | None = None) -> Shape:
 
 
 class _Walk:
-    """One walk over a schema; `names` are the properties of the schema as a whole."""
+    """A walk over a schema; `names` are the properties at the top level."""
 
     def __init__(self, columns: Sequence[str] | None) -> None:
         self._nest = Nest("schema")
@@ -163,12 +163,12 @@ class _Walk:
 
 
 def _of_value(value: Any) -> _Tree:
-    """The type of a value that a schema names."""
+    """Return the type of a value in an `enum` or `const`."""
     return {str: _STRING, bool: _BOOLEAN, int: _INTEGER, float: _NUMBER, type(None): _NULL}.get(type(value), _ANY)
 
 
 def _either(a: _Tree, b: _Tree) -> _Tree:
-    """One or the other."""
+    """Return the type that holds the values of both."""
     if a == b or b == _NULL:
         return a
     if a == _NULL:
@@ -177,7 +177,7 @@ def _either(a: _Tree, b: _Tree) -> _Tree:
 
 
 def _both(a: _Tree, b: _Tree) -> _Tree:
-    """One and the other; where they have nothing in common, anything."""
+    """Return the type of values that match both, or any type if they have nothing in common."""
     if a == b or b in (_ANY, _NULL):
         return a
     if a in (_ANY, _NULL):
@@ -215,7 +215,7 @@ _KINDS: Final[dict[type, str]] = {
 
 
 def _check(values: Sequence[Any], expected: str, *allowed: type) -> set[type]:
-    """The Python types of some values, which are among those allowed; null always is."""
+    """Return the Python types of some values; raise DecodeError if one is neither allowed nor null."""
     found = set(map(type, values))
     wrong = found - {*allowed, type(None)}
     if wrong:
@@ -234,7 +234,7 @@ def _booleans(values: Sequence[Any]) -> pa.Array:
 
 
 def _integers(values: Sequence[Any]) -> pa.Array:
-    """`1.0` is an integer of JSON Schema."""
+    """Build a bigint column; `1.0` is an integer in JSON Schema."""
     if float in _check(values, "integer", int, float):
         if not all(one.is_integer() for one in values if type(one) is float):
             raise DecodeError(DecodeReason.INVALID_VALUE, "integer expected, found number")
@@ -244,7 +244,7 @@ def _integers(values: Sequence[Any]) -> pa.Array:
 
 def _numbers(values: Sequence[Any]) -> pa.Array:
     if int in _check(values, "number", int, float):
-        values = [None if one is None else float(one) for one in values]  # Arrow refuses what a double rounds
+        values = [None if one is None else float(one) for one in values]  # Arrow rejects integers that a double rounds
     return built(values, pa.float64())
 
 
@@ -260,7 +260,7 @@ def _texts(values: Sequence[Any]) -> pa.Array:
 def _text(value: Any) -> str:
     try:
         return orjson.dumps(value).decode()
-    except TypeError:  # integers beyond 64 bits, and more levels than orjson writes
+    except TypeError:  # integers beyond 64 bits, or more levels than orjson writes
         pass
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

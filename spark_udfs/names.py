@@ -1,10 +1,9 @@
-"""Frames that name their schema by GUID, or in a header of the record, as frames by number.
+"""Frames that name their schema by GUID or in a record header, rewritten as frames with numbers.
 
-What decodes batches knows schemas by number alone. In a batch with other names each name gets one, ids too, and `name`
-tells what a number stands for.
+The batch decoder of `serdes.arrow` knows schemas by number only. In a batch with other names, each name gets a number,
+including plain schema ids; `name` returns the name of a number.
 
-Rules of this file: Arrow in, Arrow out; a name is read once for a batch, however many of its records have it; no
-registry.
+Rules of this file: Arrow in, Arrow out; each name is parsed once per batch, however many records have it; no registry.
 """
 
 from dataclasses import dataclass
@@ -24,23 +23,23 @@ __all__ = ["Name", "Names", "Renamed", "has_guids", "records"]
 
 Name: TypeAlias = int | UUID
 
-_compute: Any = pc  # its functions are made at run time, and have no types
+_compute: Any = pc  # pyarrow creates these functions at run time, so they have no types
 _GUID_SIZE = 17
 _END = 2**31 - 1
-"""To the end: without one pyarrow 26 trips over slices of arrays."""
+"""Stands for the end of a value: pyarrow 26 fails on slices of arrays if the stop is left out."""
 _IN_HEADER = b"h"
 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """Frames by number; those whose name cannot be read are null, with the reason by row."""
+    """Frames with numbers; those whose name cannot be read are null, with the reason by row."""
 
     frames: pa.Array
     refused: dict[int, str]
 
 
 class Names:
-    """The numbers of names, for as long as whoever asks keeps it."""
+    """The numbers of names, for as long as the decoder keeps it."""
 
     def __init__(self) -> None:
         self._names: list[Name] = []
@@ -50,11 +49,11 @@ class Names:
         return len(self._names)
 
     def name(self, number: int) -> Name:
-        """What a number stands for."""
+        """Return the name of a number."""
         return self._names[number]
 
     def rename(self, value: pa.Array, header: pa.Array | None) -> Renamed:
-        """Frames by number of the values of records and, where there are some, their headers."""
+        """Return frames with numbers, from record values and their headers, if there are headers."""
         kind = value.type
         in_header = pa.repeat(False, len(value)) if header is None else header.is_valid()
         name, payload = _cut(value)
@@ -83,15 +82,15 @@ class Names:
 
 
 def records(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
-    """The bytes of records, and what a header of each says of its schema; None for a column without headers.
+    """Return the bytes of records, and the header that names the schema of each; None for a column without headers.
 
     Raises:
-        TypeError: the column holds neither frames nor structs of bytes and header; in the words of `StrataCatalog`.
+        TypeError: the column is neither binary nor a struct of bytes and header; same message as `StrataCatalog`.
     """
     kind = column.type
     has_headers = pa.types.is_struct(kind) and [one.name for one in kind] == [VALUE, HEADER]
     value, header = column.flatten() if has_headers else (column, None)
-    if pa.types.is_null(value.type):  # a column without a type, in which all is null
+    if pa.types.is_null(value.type):  # an all-null column without a type
         value = value.cast(pa.binary())
     if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
         raise TypeError(f"frames are binary; the column to decode is {from_arrow_type(value.type).simpleString()}")
@@ -99,12 +98,12 @@ def records(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
 
 
 def has_guids(value: pa.Array) -> bool:
-    """Whether some of the frames name their schema by GUID."""
+    """Return whether any frame names its schema by GUID."""
     return _may_begin(value, 1) and bool(_compute.any(_is_by_guid(value), min_count=0).as_py())
 
 
 def _may_begin(value: pa.Array, byte: int) -> bool:
-    """Whether there is this byte where a value could begin: not where all are null, or empty."""
+    """Return whether any value could begin with this byte; False if all values are null or empty."""
     _, offsets, data = value.buffers()
     if not len(value) or data is None or not data.size:
         return False
@@ -118,7 +117,7 @@ def _is_by_guid(value: pa.Array) -> pa.Array:
 
 
 def _cut(value: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Names and payloads of frames."""
+    """Split frames into names and payloads."""
     by_guid, cut = _is_by_guid(value), _compute.binary_slice
     return (
         _compute.if_else(by_guid, cut(value, 0, _GUID_SIZE), cut(value, 0, HEADER_SIZE)),
@@ -127,7 +126,7 @@ def _cut(value: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _refused(value: pa.Array, header: pa.Array | None, prefixes: pa.Array) -> dict[int, str]:
-    """Why names cannot be read, in the words of `serdes.framing`."""
+    """Return by row why names cannot be read, with the reasons of `serdes.framing`."""
     rows = _compute.indices_nonzero(_compute.and_(value.is_valid(), prefixes.is_null())).to_pylist()
     refused = {}
     for row in rows:

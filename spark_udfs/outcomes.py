@@ -1,4 +1,4 @@
-"""What becomes of frames that have no value: dead letters, an error that names the record, or the end of the task.
+"""What frames without a value become: dead letters, an error that names the record, or a failed task.
 
 Rules of this file: the same for every format; nothing is decoded here.
 """
@@ -30,56 +30,60 @@ _NOT_FOUND = 404
 
 
 class FrameRefused(ValueError):
-    """In mode FAILFAST: a frame that cannot be decoded."""
+    """A frame that cannot be decoded, in mode FAILFAST."""
 
 
 class RegistryNotUsable(RuntimeError):
-    """The registry did not answer, or not as a registry: no record is to blame, the task may run again."""
+    """The registry did not answer, or not as a registry: no record is at fault, and the task may run again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a frame has no value, and the schema that it names, where that can be read."""
+    """Why a frame has no value, and the schema that it names, if that can be read."""
 
     reason: str
     schema: Name | None
 
     @property
     def schema_id(self) -> int | None:
-        """The id of the schema, when it was named by one."""
+        """Return the schema id, or None if the frame names its schema by GUID or not at all."""
         return self.schema if isinstance(self.schema, int) else None
 
 
 @lru_cache(maxsize=8)
 def client_of(settings: ClientSettings) -> RegistryClient:
-    """This process's client of a registry, which shares what it learns with the other workers of the executor."""
+    """Return this process's client of a registry, which shares responses with the other workers of the executor."""
     folder = application_folder()
     transport = None if folder is None else SharedAnswers(settings, folder)
     return RegistryClient.from_settings(settings, transport=transport)
 
 
 def schema_named(client: RegistryClient, name: Name) -> Schema:
-    """The schema of an id or GUID, with the errors of the client."""
+    """Return the schema of an id or GUID.
+
+    Raises:
+        SerdeError: the errors of the client.
+    """
     return client.get_schema_by_guid(name) if isinstance(name, UUID) else client.get_schema(name)
 
 
 def is_unknown(error: SerdeError) -> bool:
-    """Whether the registry said that it does not know a schema."""
+    """Return whether the registry said that it does not know a schema."""
     return isinstance(error, RegistryError) and error.error_code == _UNKNOWN_SCHEMA
 
 
 def not_usable(name: Name, error: SerdeError) -> RegistryNotUsable:
-    """What ends the task when a schema could not be looked up."""
+    """Return the error that fails the task when a schema could not be looked up."""
     return RegistryNotUsable(f"{_told(name)} could not be looked up: {error}")
 
 
 @contextmanager
 def reading_references(name: Name) -> Iterator[None]:
-    """Tell what goes wrong while all that a schema refers to is read.
+    """Convert errors that occur while the references of a schema are read.
 
     Raises:
-        SchemaError: the schema cannot be used; so when the registry does not have what it refers to.
-        RegistryNotUsable: the registry did not answer, or not as one.
+        SchemaError: the schema cannot be used, or the registry does not have a reference.
+        RegistryNotUsable: the registry did not answer, or not as a registry.
     """
     try:
         yield
@@ -99,18 +103,18 @@ def finished(
     origin: Sequence[pa.Array],
     explain: Callable[[int], str],
 ) -> pa.Array:
-    """What a batch becomes, as the plan's mode has it.
+    """Return the result of a batch, by the plan's mode.
 
     Args:
         plan: the plan.
-        values: makes the array of values, in which the rows that were refused are null.
+        values: returns the array of values, in which refused rows are null.
         sent: the bytes as they came.
-        refusals: why rows have no value.
-        origin: the columns that an error tells.
-        explain: a refusal in full, by its row.
+        refusals: by row, why it has no value.
+        origin: the columns that an error shows.
+        explain: returns the full reason of a row's refusal.
 
     Raises:
-        FrameRefused: in mode FAILFAST, when a row was refused.
+        FrameRefused: a row was refused, in mode FAILFAST.
     """
     if refusals and plan.mode is Mode.FAILFAST:
         _fail(plan, refusals, origin, explain)

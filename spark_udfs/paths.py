@@ -1,12 +1,12 @@
-"""The ways in which a plan becomes a column, and which one this session offers.
+"""The paths from a plan to a column, and the choice among them.
 
-    jvm          inside Spark's executors, where `install` has been called for the registry
+    jvm          inside Spark's executors, if `install` was called for the registry
     arrow_udf    Spark 4.1 and later: Arrow arrays in and out, by `serdes.arrow`
-    pandas_udf   Spark 4.0: the same arrays, handed through pandas, which must be installed on the executors
+    pandas_udf   Spark 4.0: the same arrays, passed through pandas, which the executors need
 
-All give the same values of the same type. The name of the function in a query's plan tells which one it is.
+All give the same values of the same type. The name of the function in a query's plan shows which one it is.
 
-Rules of this file: no values and no schemas; what happens in a batch is the executor's.
+Rules of this file: no values and no schemas; the executor decodes batches.
 """
 
 import logging
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ERROR_TYPE", "Path", "Way", "arrow_path", "chosen_path", "output_type", "pandas_path"]
 
 Path = Callable[[Plan, Sequence[Column]], Column]
-"""The frames' column and those of their origin become the decoded column."""
+"""Turns the column of frames and the origin columns into the decoded column."""
 
 ERROR_TYPE = StructType(
     [
@@ -45,7 +45,7 @@ _log = logging.getLogger("spark_udfs")
 
 
 class Way(StrEnum):
-    """What a caller can ask for."""
+    """The paths that a caller can ask for."""
 
     AUTO = "auto"
     JVM = "jvm"
@@ -53,12 +53,16 @@ class Way(StrEnum):
 
 
 def chosen_path(way: Way, plan: Plan) -> Path:
-    """The way asked for, or the fastest that the session and the installed Spark offer.
+    """Return the path asked for, or the fastest one that the session and the installed Spark support.
+
+    Args:
+        way: what the caller asked for.
+        plan: the plan of the decode.
 
     Raises:
-        NotInstalled: the JVM is asked for, and `install` has not been called for this registry.
-        ValueError: the JVM is asked for, and the format is not Avro.
-        ImportError: the Python workers would lack what they need.
+        NotInstalled: the JVM path is asked for, and `install` was not called for this registry.
+        ValueError: the JVM path is asked for, and the format is not Avro.
+        ImportError: the Python path needs numba, which is not installed.
     """
     if plan.payload is not None:
         return _python_path(way, f"the JVM decodes Avro, and the reader schema is {plan.payload.schema.format}")
@@ -87,7 +91,7 @@ def _python_path(way: Way, why: str) -> Path:
 
 
 def _decoder(plan: Plan) -> "BatchDecoder | PayloadDecoder":
-    """What decodes batches by a plan; called in Python workers, which alone need what it imports."""
+    """Return the batch decoder of a plan; imports run in the Python workers only, which need them."""
     if plan.payload is not None:
         from spark_udfs.payloads import payload_decoder
 
@@ -108,7 +112,7 @@ def _warn(what: str) -> None:
 
 
 def output_type(plan: Plan) -> DataType:
-    """The type of the decoded column."""
+    """Return the type of the decoded column."""
     value = reader_type(plan).spark
     if plan.mode is not Mode.DEADLETTER:
         return value
@@ -116,7 +120,7 @@ def output_type(plan: Plan) -> DataType:
 
 
 def arrow_path(plan: Plan, columns: Sequence[Column]) -> Column:
-    """Arrow arrays from and to the JVM."""
+    """Return the decoded column by an `arrow_udf`, which exchanges Arrow arrays with the JVM."""
 
     def decode_arrow(frames: pa.Array, *origin: pa.Array) -> pa.Array:
         return _decoder(plan).decode(frames, origin)
@@ -125,9 +129,9 @@ def arrow_path(plan: Plan, columns: Sequence[Column]) -> Column:
 
 
 def pandas_path(plan: Plan, columns: Sequence[Column]) -> Column:
-    """Arrow arrays in the clothes of pandas.
+    """Return the decoded column by a `pandas_udf` that passes Arrow arrays through pandas.
 
-    A data frame of results cannot say that a whole row is null, hence one more struct around the value.
+    The value is wrapped in one more struct, because a data frame of results cannot express that a whole row is null.
     """
     import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 
@@ -140,26 +144,26 @@ def pandas_path(plan: Plan, columns: Sequence[Column]) -> Column:
 
 
 def _undressed(frames: Any) -> pa.Array:
-    """Frames as Arrow has them; records with headers come as a data frame."""
+    """Return frames as an Arrow array; records with headers come as a data frame."""
     if frames.ndim > 1:
         return pa.StructArray.from_arrays([_undressed(frames[name]) for name in frames], names=list(frames))
     return pa.Array.from_pandas(frames)
 
 
 def _once(function: Any, columns: Sequence[Column]) -> Column:
-    """The call of a function that is not to be repeated.
+    """Return a call of a function that Spark does not repeat.
 
-    Spark moves filters below what they filter on, and copies a function that always answers the same into both places:
-    every record would be decoded twice. What the registry knows changes anyway.
+    Spark pushes filters down and copies a deterministic function into both places, which would decode every record
+    twice. The function is not deterministic anyway, since the registry changes.
     """
     return cast("Column", function.asNondeterministic()(*columns))
 
 
 def _dressed(arrays: dict[str, pa.Array]) -> Any:
-    """A data frame over Arrow arrays that pyspark turns into those very arrays again.
+    """Return a data frame over Arrow arrays that pyspark turns back into the same arrays.
 
-    Left to itself it would go through Python objects value by value, which loses instants that pandas cannot hold, and
-    takes NaN for null. It does so by `Series.apply`, and asks Arrow-backed series for their array.
+    By default pyspark would convert value by value to Python objects, by `Series.apply`, which loses timestamps that
+    pandas cannot hold and turns NaN into null. It asks Arrow-backed series for their array.
     """
     import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 

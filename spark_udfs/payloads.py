@@ -1,10 +1,10 @@
-"""Batches of Protobuf and JSON frames in a Python worker: what the two formats share.
+"""The Python worker's part of a Protobuf or JSON decode: what the two formats share.
 
-A format parses a payload into an object, a message or a value of JSON, and makes columns of many objects at a time.
-Here frames are taken apart, writer schemas looked up, once for each, and every frame that has no value gets its reason.
+A format parses a payload into an object (a message or a JSON value) and builds columns from many objects at a time.
+This module splits frames, looks each writer schema up once, and gives every frame without a value its reason.
 
-A frame that is damaged, or whose id the registry does not know, is a matter of that one record. A registry that does
-not answer is none: the task fails, and runs again from its checkpoint.
+If a frame is damaged, or the registry does not know its id, only that record is affected. If the registry does not
+answer, the task fails and runs again from its checkpoint.
 
 Rules of this file: no session and no pandas; it knows no format.
 """
@@ -39,36 +39,39 @@ from spark_udfs.shapes import Shape
 __all__ = ["Parse", "PayloadDecoder", "Reader", "Refused", "Writer", "payload_decoder"]
 
 Parse = Callable[[bytes], Any]
-"""A payload becomes an object; DecodeError where it is damaged."""
+"""Parses a payload into an object; raises DecodeError if the payload is damaged."""
 Writer = Callable[[tuple[int, ...]], Parse]
-"""The path to a message becomes what parses it; SchemaError where it leads nowhere, `Refused` to what is not read."""
+"""Returns the parser of the message at some indexes.
 
-_compute: Any = pc  # its functions are made at run time, and have no types
+Raises SchemaError for invalid indexes, and `Refused` for a message that is not read.
+"""
+
+_compute: Any = pc  # pyarrow creates these functions at run time, so they have no types
 _MAX_KNOWN = 1000
 _PART = 256
-"""How many records stand as objects at once."""
+"""How many records are objects at the same time."""
 _PART_BYTES = 1024 * 1024
-"""How many bytes they may have, for a byte of a hostile payload may become a hundred."""
+"""How many payload bytes they may have: one byte of a hostile payload may become a hundred in memory."""
 
 
 class Reader(Protocol):
-    """A format's way of reading payloads into the columns of one reader schema."""
+    """A format's reader of payloads into the columns of one reader schema."""
 
     format: str
     indexed: bool
     shape: Shape
 
     def writer(self, client: RegistryClient, schema: Schema) -> Writer:
-        """What a writer schema's payloads are parsed with.
+        """Return the parsers for payloads of a writer schema.
 
         Raises:
             SchemaError: the schema cannot be used.
-            SerdeError: the registry did not say what the schema refers to.
+            SerdeError: the registry did not return the references of the schema.
         """
 
 
 class Refused(Exception):
-    """No frame of a writer schema, or of one message of it, can be decoded; `reason` says why in short."""
+    """No frame of a writer schema, or of one of its messages, can be decoded; `reason` is the short reason."""
 
     def __init__(self, reason: str, message: str = "") -> None:
         super().__init__(message or reason)
@@ -77,7 +80,7 @@ class Refused(Exception):
 
 @lru_cache(maxsize=32)
 def payload_decoder(plan: Plan) -> "PayloadDecoder":
-    """This process's decoder for a plan."""
+    """Return this process's decoder for a plan."""
     return PayloadDecoder(plan, _reader(plan), client_of(plan.registry))
 
 
@@ -96,9 +99,19 @@ class PayloadDecoder:
         self._heads = _Heads(reader, client)
 
     def decode(self, frames: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
-        """One value for each frame: as the plan's mode has it, the value itself or a struct of value and error.
+        """Return one value for each frame.
 
-        Frames may be structs of the bytes and of what a header of the record says of their schema.
+        Args:
+            frames: a binary array, or structs of the bytes and the header that names their schema.
+            origin: one array for each column of the plan's `origin`, for the error of FAILFAST.
+
+        Returns:
+            The values; in mode DEADLETTER, structs of value and error.
+
+        Raises:
+            FrameRefused: a frame cannot be decoded, in mode FAILFAST.
+            RegistryNotUsable: a schema could not be looked up.
+            TypeError: the column holds no frames.
         """
         sent, header = records(frames)
         parts: list[pa.Array] = []
@@ -129,7 +142,7 @@ class PayloadDecoder:
         return values, faults
 
     def _built(self, objects: list[Any], start: int, end: int, unfit: dict[int, DecodeError]) -> Iterator[pa.Array]:
-        """Arrays of some objects; where one of them does not fit, halves are tried until it is found."""
+        """Yield arrays of some objects; bisect to find those that do not fit."""
         try:
             yield self._shape.build(objects[start:end])
         except DecodeError as error:
@@ -165,7 +178,7 @@ class PayloadDecoder:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Why one frame has no value: short for counting, and in full."""
+    """Why one frame has no value: a short reason for counting, and the full message."""
 
     reason: str
     schema: Name | None
@@ -173,7 +186,7 @@ class _Fault:
 
 
 def _extents(frames: pa.Array) -> Iterator[tuple[int, int]]:
-    """Where parts of a batch begin, and how many frames they have."""
+    """Yield the first row and the number of rows of each part of a batch."""
     start = taken = 0
     for row, length in enumerate(_compute.binary_length(frames).to_pylist()):
         taken += length or 0
@@ -185,9 +198,9 @@ def _extents(frames: pa.Array) -> Iterator[tuple[int, int]]:
 
 
 class _Heads:
-    """What parses the payloads behind each head of a frame that was met: schema and path to a message.
+    """The payload parsers by head of a frame: the bytes that name the schema and the message.
 
-    No head is the beginning of another, so a frame can be tried with the sizes of those that are known.
+    No head is a prefix of another, so a frame is looked up by trying the sizes of the known heads.
     """
 
     def __init__(self, reader: Reader, client: RegistryClient) -> None:
@@ -199,7 +212,7 @@ class _Heads:
         self._writers: dict[Name, Writer | Refused] = {}
 
     def in_frame(self, frame: bytes) -> tuple[Parse, int]:
-        """What parses a frame's payload, and where that begins."""
+        """Return the parser of a frame's payload, and the offset of the payload."""
         for size in self._sizes:
             parse = self._known.get(frame[:size])
             if parse is not None:
@@ -211,7 +224,7 @@ class _Heads:
         return parse, size
 
     def in_header(self, header: bytes) -> Parse:
-        """What parses payloads whose schema a header names."""
+        """Return the parser of payloads whose schema a record header names."""
         parse = self._headers.get(header)
         if parse is None:
             parse, size = self._learn(header)
@@ -222,19 +235,19 @@ class _Heads:
         return parse
 
     def _learn(self, head: bytes) -> tuple[Parse, int]:
-        """What parses the payloads behind a head, whatever follows it, and how long the head is."""
+        """Return the parser of the payloads after a head, and its length; `head` may have more bytes."""
         named = open_frame(head).schema
         writer = self._writers.get(named)
         if writer is None:
             writer = self._writer(named)
             _make_room(self._writers)
             self._writers[named] = writer
-        # The path to a message is looked for only where the schema is of a format that has one.
+        # Only formats with indexes have them between the schema's name and the payload.
         opened = open_frame(head, indexed=self._reader.indexed and not isinstance(writer, Refused))
         return _parse_of(writer, opened.indexes), len(head) - len(opened.payload)
 
     def _writer(self, named: Name) -> Writer | Refused:
-        """What a schema's payloads are parsed with, or why none can be."""
+        """Return the parsers for a schema, or why its payloads cannot be parsed."""
         schema = self._schema(named)
         if schema.format != self._reader.format:
             return Refused(f"writer schema is {schema.format}")
@@ -265,12 +278,12 @@ def _parse_of(writer: Writer | Refused, indexes: tuple[int, ...]) -> Parse:
         return writer(indexes)
     except Refused as error:
         return _refusing(error)
-    except SchemaError as error:  # not kept: a damaged frame may have any path
+    except SchemaError as error:  # not cached: a damaged frame may have any indexes
         raise Refused(DecodeReason.INVALID_INDEX, str(error)) from None
 
 
 def _refusing(why: Refused) -> Parse:
-    """What parses payloads that cannot be."""
+    """Return a parser that always raises the refusal."""
 
     def refuse(_: bytes) -> NoReturn:
         raise Refused(why.reason, str(why))
@@ -279,7 +292,7 @@ def _refusing(why: Refused) -> Parse:
 
 
 def _fault(frame: bytes, header: bytes | None, error: DecodeError | FrameError | Refused, place: str = "") -> _Fault:
-    """Why a frame has no value; `place` is a column, never a place in the payload, of which there are too many."""
+    """Return why a frame has no value; `place` is a column, because places in payloads are too many to count by."""
     reason = str(error.reason)
     if isinstance(error, DecodeError) and error.reason == DecodeReason.INVALID_VALUE:
         reason = f"{reason}: {error.detail}{place}"

@@ -1,9 +1,9 @@
-"""What is decided on the driver about one decode, as one picklable value.
+"""What the driver decides about one decode, as one picklable value.
 
-The reader schema is fixed here, since the type of the column hangs on it; writer schemas are not looked at, the
-executors look them up as they meet them.
+The reader schema is fixed here, because the type of the column depends on it. Executors look writer schemas up when
+they meet their ids.
 
-Rules of this file: it asks the registry for the reader schema at most, once; no Spark session, no data.
+Rules of this file: at most one request, for the reader schema and its references; no Spark session, no data.
 """
 
 import logging
@@ -26,7 +26,7 @@ __all__ = ["Mode", "Plan", "ReaderSource", "Registry", "check_id", "one_of", "pl
 __all__ += ["settings_of"]
 
 Registry = str | Sequence[str] | ClientSettings
-"""How a caller names the registry."""
+"""The ways of naming the registry."""
 
 _AT_CLIENTS = (None, "ALL", "CLIENT")
 _WRITE = "WRITE"
@@ -37,7 +37,7 @@ _log = logging.getLogger("spark_udfs")
 
 
 class Mode(StrEnum):
-    """What becomes of a frame that cannot be decoded."""
+    """What a frame that cannot be decoded becomes."""
 
     DEADLETTER = "DEADLETTER"
     PERMISSIVE = "PERMISSIVE"
@@ -46,14 +46,14 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that an executor needs; equal plans share decoders.
+    """Everything that an executor needs; equal plans share decoders.
 
     Attributes:
-        registry: where writer schemas are looked up, and how patiently.
-        reader_schema: the schema text of the values that come out.
-        mode: what becomes of a frame that cannot be decoded.
-        origin: names of the further columns handed to the executor, for its errors.
-        payload: the reader schema again, when its format is not Avro.
+        registry: the settings for looking up writer schemas.
+        reader_schema: the schema text of the decoded values.
+        mode: what a frame that cannot be decoded becomes.
+        origin: names of the further columns passed to the executor, for its errors.
+        payload: the reader schema with its references, if its format is not Avro.
     """
 
     registry: ClientSettings
@@ -65,10 +65,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ReaderSource:
-    """The three ways of naming a reader schema, of which one is taken.
+    """The three ways of naming a reader schema, of which exactly one is used.
 
-    A text is Avro unless `format` says otherwise; with references it is a `Schema`. Of a schema in the registry,
-    `format` is what it must be.
+    A text is Avro unless `format` says otherwise; with references it is a `Schema`. For a schema in the registry,
+    `format` is the format that it must have.
     """
 
     text: str | Schema | None = None
@@ -90,7 +90,12 @@ class ReaderSource:
         check_id(self.schema_id)
 
     def read(self, registry: ClientSettings) -> Schema:
-        """The schema, asked of the registry unless it was given."""
+        """Return the schema, from the registry unless it was given.
+
+        Raises:
+            ValueError: the schema has another format.
+            SerdeError: the registry does not have the schema, or does not answer.
+        """
         if isinstance(self.text, str):
             return Schema(self.text, self.format or AVRO)
         found = self.text or self._ask(registry)
@@ -117,7 +122,22 @@ def plan(
     message: str | None = None,
     validate: bool = False,
 ) -> Plan:
-    """Fix the reader schema of a decode."""
+    """Return the plan of a decode, with its reader schema fixed.
+
+    Args:
+        registry: the settings of the registry.
+        source: the options that name the reader schema.
+        mode: what a frame that cannot be decoded becomes.
+        columns: the fields to decode, in this order; None means all.
+        origin: names of the columns that a FAILFAST error shows.
+        message: the full name of the Protobuf message.
+        validate: whether to validate JSON payloads against their writer schema.
+
+    Raises:
+        SchemaError: the reader schema is invalid.
+        SerdeError: the registry does not have the schema or a reference, or does not answer.
+        ValueError: the options contradict each other, or `columns` names an unknown field.
+    """
     schema = source.read(registry)
     _tell_rules(schema)
     if schema.format == AVRO and message is None and not validate:
@@ -131,14 +151,22 @@ def plan(
 
 
 def reader_type(plan: Plan) -> Type | Shape:
-    """The type of the values that come out, the same wherever it is asked."""
+    """Return the type of the decoded values, which is the same on driver and executors.
+
+    Raises:
+        UnsupportedSchema: the reader schema has no Spark type.
+    """
     if plan.payload is not None:
         return reader_of(plan.payload).shape
     return type_of(parse(plan.reader_schema))
 
 
 def one_of(allowed: type[_E], name: str, given: str) -> _E:
-    """The member of an enum by its text; ValueError says what is allowed."""
+    """Return the member of an enum with this text.
+
+    Raises:
+        ValueError: there is no such member; the error lists those allowed.
+    """
     try:
         return allowed(given)
     except ValueError:
@@ -146,11 +174,11 @@ def one_of(allowed: type[_E], name: str, given: str) -> _E:
 
 
 def settings_of(registry: Registry) -> ClientSettings:
-    """The settings behind any way of naming the registry.
+    """Return the settings of a registry, named in any way.
 
     Raises:
-        TypeError: it is none of them.
-        ValueError: it is no URL.
+        TypeError: the value is neither a URL nor several URLs nor `ClientSettings`.
+        ValueError: the value is not a valid URL.
     """
     if isinstance(registry, ClientSettings):
         return registry
@@ -163,13 +191,13 @@ def settings_of(registry: Registry) -> ClientSettings:
 
 
 def check_id(schema_id: object) -> None:
-    """Refuse what is no number: in the registry's paths a text would do, and mean something else."""
+    """Raise TypeError unless a schema id is an int or None: a text would mean something else in a request path."""
     if schema_id is not None and type(schema_id) is not int:
         raise TypeError(f"schema_id is a number, not {schema_id!r}")
 
 
 def rules_of_clients(schema: Schema) -> list[Rule]:
-    """What a data contract asks clients to run."""
+    """Return the rules of a data contract that clients run, such as CSFLE encryption."""
     rules = schema.rule_set
     if rules is None or rules.enable_at not in _AT_CLIENTS:
         return []
@@ -177,7 +205,7 @@ def rules_of_clients(schema: Schema) -> list[Rule]:
 
 
 def _tell_rules(schema: Schema) -> None:
-    """Say what a deserializer would do with the values, and columns do not."""
+    """Warn that `decode` does not run the rules for reading, such as CSFLE decryption."""
     passed = [one.name for one in rules_of_clients(schema) if one.mode != _WRITE]
     if passed:
         _log.warning(
@@ -187,7 +215,7 @@ def _tell_rules(schema: Schema) -> None:
 
 
 def _avro(registry: ClientSettings, schema: Schema, subject: str | None) -> Node:
-    """The schema with all that it refers to."""
+    """Return the parsed schema with its references."""
     if not schema.references:
         return parse(schema.text)
     with RegistryClient.from_settings(registry) as client:

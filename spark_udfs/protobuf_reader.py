@@ -1,9 +1,9 @@
 """Protobuf payloads read into the columns of one message.
 
-The path in a frame leads to a message of the writer schema; it must be the message that is read, by its full name. Its
-bytes are parsed as the reader's message, and a class for that is made once for each writer schema.
+The indexes in a frame lead to a message of the writer schema, which must have the full name of the message to read. Its
+bytes are parsed as the reader's message, by a class that is made once for each writer schema.
 
-Rules of this file: descriptors are `serdes.protobuf_files`', columns are `protobuf_types`'.
+Rules of this file: `serdes.protobuf_files` handles descriptors, `protobuf_types` handles columns.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ class ProtobufReader:
         self.shape = shape_of(self._message, schema.columns)
 
     def writer(self, client: RegistryClient, schema: Schema) -> Writer:
-        """What parses payloads written with a schema."""
+        """Return the parsers for payloads written with a schema."""
         file = link(schema, resolve(client, schema))
         return lambda indexes: self._parse(find_message(file, indexes))
 
@@ -51,7 +51,7 @@ class ProtobufReader:
 
 
 def _message(file: FileDescriptor, name: str | None) -> Descriptor:
-    """A message of the file or of what it imports, nested or not."""
+    """Return a message of the file or its imports, nested or not."""
     if name is None:
         return find_message(file, (0,))
     try:

@@ -1,25 +1,25 @@
-"""What a Protobuf message is in Spark, and how messages become its columns.
+"""Protobuf messages in Spark: their types, and how messages become columns.
 
-The mapping is that of Spark's own `from_protobuf` (4.0 and later), but where the table says so:
+The mapping is that of Spark's own `from_protobuf` (4.0 and later), except where noted:
 
     int32, sint32, sfixed32        int              bool                     boolean
     int64, sint64, sfixed64        bigint           string                   string
     uint32, fixed32                bigint    [1]    bytes                    binary
-    uint64, fixed64                decimal(20,0) [1]  enum                   string, an unknown number as its digits
+    uint64, fixed64                decimal(20,0) [1]  enum                   string; an unknown number as its digits
     float, double                  float, double    message, group           struct
     repeated                       array            map                      map
     google.protobuf.Timestamp      timestamp        google.protobuf.Duration interval day to second
     google.protobuf.Int32Value …   the scalar, null where the wrapper is absent [2]
-    google.protobuf.Struct, Value, ListValue    string: the JSON text; from_protobuf refuses them, as recursive
-    google.protobuf.Any            struct<type_url, value>: what is packed in it is in no schema of the registry
+    google.protobuf.Struct, Value, ListValue    string: the JSON text; from_protobuf rejects them as recursive
+    google.protobuf.Any            struct<type_url, value>: no schema of the registry describes its content
 
-Columns stand in the order of the fields' numbers: that of a text does not survive all its forms in the registry.
-A field of which it can be told whether it is there (messages, `optional`, members of a oneof, fields of proto2) is null
-where it is not, but for a default that a proto2 schema spells out. Any other scalar is never null: absent is zero [3].
+Columns are in the order of field numbers, because the order of the text does not survive all its forms in the registry.
+A field with presence (messages, `optional`, members of a oneof, fields of proto2) is null when absent, except for an
+explicit proto2 default. Any other scalar is never null: absent is zero [3].
 
     [1] from_protobuf: int and bigint that overflow into negatives, unless `upcast.unsigned.ints` is set
     [2] from_protobuf: struct<value>, unless `unwrap.primitive.wrapper.types` is set
-    [3] from_protobuf: null for a zero, unless `emit.default.values` is set; and every column may be null there
+    [3] from_protobuf: null for a zero, unless `emit.default.values` is set; and every column is nullable there
 
 Rules of this file: descriptors in, shapes out; no registry and no bytes.
 """
@@ -68,7 +68,7 @@ from spark_udfs.shapes import (
 __all__ = ["entry_of", "shape_of"]
 
 Get = Callable[[Sequence[Any]], list[Any]]
-"""Takes a field of every message; None where it is not there."""
+"""Takes a field from every message; None where it is absent."""
 
 _UINT64 = pa.decimal128(20, 0)
 _INSTANT = pa.timestamp("us", "UTC")
@@ -76,7 +76,7 @@ _SPAN = pa.duration("us")
 
 
 def _unsigned(values: Sequence[int | None]) -> pa.Array:
-    return built(values, pa.uint64()).cast(_UINT64)  # by way of integers, which is quicker
+    return built(values, pa.uint64()).cast(_UINT64)  # converting through integers is faster
 
 
 _INT = scalar(IntegerType(), pa.int32())
@@ -113,7 +113,7 @@ def _instants(messages: Sequence[Any]) -> pa.Array:
 
 
 def _spans(messages: Sequence[Any]) -> pa.Array:
-    # Nanoseconds have the sign of the seconds; what is less than a microsecond is cut off on either side of zero.
+    # Nanoseconds have the sign of the seconds; the part below a microsecond is cut off, towards zero.
     micros = [None if one is None else one.seconds * 1_000_000 + int(one.nanos / 1000) for one in messages]
     return built(micros, pa.int64()).cast(_SPAN)
 
@@ -125,7 +125,7 @@ def _json_texts(messages: Sequence[Any]) -> pa.Array:
 def _json_text(message: Any) -> str:
     try:
         return json.dumps(MessageToDict(message), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except (SerializeToJsonError, ValueError):  # infinities, which JSON does not have
+    except (SerializeToJsonError, ValueError):  # JSON has no infinities
         raise DecodeError(DecodeReason.OUT_OF_RANGE) from None
 
 
@@ -140,27 +140,27 @@ _WELL_KNOWN: Final[dict[str, Shape]] = {
 
 
 def shape_of(message: Descriptor, columns: Sequence[str] | None = None) -> Shape:
-    """The shape of a message; its values are messages with these fields, of whatever class.
+    """Return the shape of a message; its builder takes messages with these fields, of any class.
 
     Args:
         message: the reader schema's message.
         columns: the fields to make columns of, in this order; None means all.
 
     Raises:
-        UnsupportedSchema: a part of it has no Spark type.
-        ValueError: `columns` are not fields of it.
+        UnsupportedSchema: a part of the message has no Spark type.
+        ValueError: `columns` are not fields of the message.
     """
     return _Walk().struct(message, "", chosen(_field_names(message), columns, f"the reader schema {message.full_name}"))
 
 
 def entry_of(field: FieldDescriptor) -> Descriptor | None:
-    """The message of the entries of a `map<…>`; None for any other field."""
+    """Return the entry message of a `map<…>` field; None for any other field."""
     inner = field.message_type
     return inner if inner is not None and inner.GetOptions().map_entry else None
 
 
 class _Walk:
-    """One walk over messages."""
+    """A walk over messages."""
 
     def __init__(self) -> None:
         self._nest = Nest("message")
@@ -187,7 +187,7 @@ class _Walk:
         return as_nullable(one) if _has_presence(field) else one
 
     def _single(self, field: FieldDescriptor, path: str) -> Shape:
-        """The shape of one value of a field."""
+        """Return the shape of one value of a field."""
         message = field.message_type
         if field.enum_type is not None:
             return Shape(_STRING.spark, _STRING.arrow, _names(field.enum_type))
@@ -218,7 +218,7 @@ def _getter(field: FieldDescriptor) -> Get:
 
 
 def _structs(columns: Sequence[tuple[str, Get, Build]], kind: pa.StructType, absent: Any) -> Build:
-    """Messages; where there is none, columns that cannot be null get what an empty one has."""
+    """Return a builder of structs; under a null struct, non-nullable columns get the values of an empty message."""
 
     def build(messages: Sequence[Any]) -> pa.Array:
         missing = [one is None for one in messages]
@@ -250,10 +250,10 @@ def _maps(key: Shape, value: Shape) -> Shape:
 
 
 class _Names(dict[int | None, str | None]):
-    """Names of an enum's numbers; of aliases the first counts."""
+    """Names by enum number; for aliases the first name counts."""
 
     def __missing__(self, number: int | None) -> str:
-        return str(number)  # not kept: numbers come out of payloads
+        return str(number)  # not cached: payloads can contain any number
 
 
 def _names(enum: EnumDescriptor) -> Build:

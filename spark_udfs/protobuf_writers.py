@@ -1,8 +1,8 @@
-"""Messages of a writer schema read as the reader schema's message, by Protobuf's own rules: fields meet by number.
+"""Schema evolution of Protobuf: reads messages of a writer schema as the reader's message. Fields match by number.
 
-What those rules leave to silence is made to speak: a field that the two schemas encode differently would be dropped as
-unknown, and a wider number cut to fit. The first is told before anything is read; for the second the writer's number
-type is read, and the column, which is the reader's, refuses what it cannot hold.
+Protobuf silently drops, as unknown, a field that the two schemas encode differently, and truncates a wider number. Here
+the first is an error before anything is read. For the second, the writer's number type is read, and the column, which
+has the reader's type, rejects what it cannot hold.
 
 Rules of this file: descriptors in, descriptors out; no registry and no payloads.
 """
@@ -34,7 +34,7 @@ _ENCODINGS: Final[dict[int, str]] = {
     _T.TYPE_MESSAGE: "message",
     _T.TYPE_GROUP: "group",
 }
-"""Types of one encoding can be read as each other."""
+"""Types with the same encoding can be read as each other."""
 _NUMBERS: Final = frozenset({"varint", "zigzag", "fixed32", "fixed64"})
 _NOT_NUMBERS: Final = frozenset({_T.TYPE_BOOL, _T.TYPE_ENUM})
 _NAMES: Final = {
@@ -43,7 +43,7 @@ _NAMES: Final = {
 
 
 class Disagreement(Exception):
-    """A field is encoded in another way than the reader schema expects; no frame of the writer can be read."""
+    """The writer encodes a field differently from the reader schema, so no frame of the writer can be read."""
 
     def __init__(self, path: str, reader: str, writer: str) -> None:
         detail = f"the reader schema has {reader} where the writer schema has {writer}"
@@ -51,12 +51,12 @@ class Disagreement(Exception):
 
 
 def class_to_read(reader: Descriptor, writer: Descriptor, names: Iterable[str]) -> type[Message]:
-    """The class that reads messages of the writer for columns of the reader.
+    """Return a message class that reads the writer's messages for the reader's columns.
 
     Args:
         reader: the message that the columns are made of.
-        writer: the message that was written, of the same name.
-        names: the fields of the reader that are columns; others need not agree.
+        writer: the message that was written, with the same name.
+        names: the fields of the reader that are columns; other fields need not agree.
 
     Raises:
         Disagreement: a field cannot be read.
@@ -68,7 +68,7 @@ def class_to_read(reader: Descriptor, writer: Descriptor, names: Iterable[str]) 
 
 
 class _Walk:
-    """One walk over two messages; columns are never recursive, so it ends."""
+    """A walk over two messages; it ends because columns are never recursive."""
 
     def __init__(self) -> None:
         self.types: dict[str, int] = {}
@@ -100,7 +100,7 @@ class _Walk:
 
 
 def _cardinality(field: FieldDescriptor) -> str:
-    """Of lengths one can stand for many, the last counts; of numbers, packed or not, it cannot."""
+    """Return a field's cardinality, as far as it must match: bytes and messages may change from single to repeated."""
     if entry_of(field) is not None:
         return "map"
     is_single = not field.is_repeated or _ENCODINGS[field.type] in ("bytes", "message", "group")
@@ -113,7 +113,7 @@ def _told(field: FieldDescriptor) -> str:
 
 
 def _with_types(message: Descriptor, types: dict[str, int]) -> Descriptor:
-    """The message in a pool of its own, some of its fields, and of those below, with other types."""
+    """Return a copy of the message, in a new pool, in which some fields at any level have other types."""
     pool = DescriptorPool()
     _copy(message.file, pool, types, set())
     return pool.FindMessageTypeByName(message.full_name)

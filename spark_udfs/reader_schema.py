@@ -1,4 +1,4 @@
-"""The reader schema of a decode: cut down to the columns asked for, and written out again for the executors."""
+"""The reader schema of a decode: projected to the chosen columns, and written out for the executors."""
 
 import json
 from typing import Any
@@ -12,15 +12,15 @@ __all__ = ["project", "write", "write_with_defaults"]
 
 
 def write_with_defaults(text: str) -> str:
-    """The same schema text, in which each default is the bytes that Avro writes for it, in hexadecimal.
+    """Return the schema text with each default replaced by its Avro encoding in hexadecimal.
 
-    So the executors need not know what a default means in JSON. A default that is none carries what is wrong with it.
+    Executors then need not interpret defaults in JSON. An invalid default is replaced by its error message.
     """
     return json.dumps(_EncodingWriter().tree(parse(text)))
 
 
 class _EncodingWriter(SchemaWriter):
-    """Puts the bytes of a default in its place."""
+    """A schema writer that writes the bytes of a default in its place."""
 
     def _field(self, one: Field) -> dict[str, Any]:
         written = super()._field(one)
@@ -31,7 +31,7 @@ class _EncodingWriter(SchemaWriter):
 
 
 def _encoded(one: Field) -> dict[str, str]:
-    # In a record, since a top-level `bytes` would be written without its length.
+    # Wrapped in a record, because a top-level `bytes` is written without its length.
     schema = write(Record("default", (), [Field("value", one.type)]))
     try:
         value = default_value(one.type, one.default, Shape(numeric_times=True, tagged_unions=True))

@@ -1,10 +1,10 @@
-"""Columns made of Python objects: what Protobuf and JSON share on the way from records to Arrow.
+"""Builds Arrow columns from Python objects, for Protobuf and JSON.
 
-A shape is one type of the reader schema on both sides, with the function that makes an array of it. It is made once;
-while records pass, nothing looks at a type of the schema, and a column of a part is made in one go.
+A shape is one type of the reader schema in Spark and in Arrow, with the function that builds its arrays. Shapes are
+made once. While records are decoded, no code inspects types of the schema, and each column is built in one call.
 
 Rules of this file: Python values in, Arrow out; no schema language. A value that its type cannot hold makes the whole
-call raise `DecodeError`, whose path is that of the column.
+call raise `DecodeError` with the path of the column.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -23,19 +23,19 @@ __all__ = ["Build", "Nest", "Shape", "as_nullable", "built", "chosen", "list_arr
 __all__ += ["map_type", "scalar", "struct_array", "struct_type", "under"]
 
 Build = Callable[[Sequence[Any]], pa.Array]
-"""Values become an array; None is null, or stands under a null."""
+"""Builds an array of values; None is null, or the place of a value under a null parent."""
 
 MAX_TYPES = 10_000
-"""Types inside types multiply: so many are more than any table has columns."""
+"""Types nested in types multiply; no table has this many columns."""
 MAX_DEPTH = 100
-"""Levels of messages that protobuf parses, and far more than any table has."""
+"""The nesting that protobuf parses; no table is this deep."""
 
 _WAY_OUT = "leave the field out by `columns`, or give a reader schema without it"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One type on both sides, and the builder of its arrays."""
+    """One type in Spark and in Arrow, and the builder of its arrays."""
 
     spark: DataType
     arrow: pa.DataType
@@ -44,10 +44,10 @@ class Shape:
 
 
 class Nest:
-    """How far a walk over a reader schema has gone: where it stands, how deep, and how many types it has met.
+    """The state of a walk over a reader schema: what it is inside of, how deep, and how many types it has met.
 
     Args:
-        what: what a schema language calls the thing that cannot contain itself.
+        what: the schema language's word for a thing that cannot contain itself.
     """
 
     def __init__(self, what: str) -> None:
@@ -56,14 +56,22 @@ class Nest:
         self._left = MAX_TYPES
 
     def count(self, path: str) -> None:
-        """Take one more type."""
+        """Count one more type.
+
+        Raises:
+            UnsupportedSchema: the schema has too many types.
+        """
         self._left -= 1
         if self._left < 0:
             raise UnsupportedSchema(path, f"it has more than {MAX_TYPES} types", "choose `columns`")
 
     @contextmanager
     def inside(self, key: Hashable, path: str, name: str = "") -> Iterator[None]:
-        """Go into something that has parts."""
+        """Enter something that has parts, for the length of a `with` block.
+
+        Raises:
+            UnsupportedSchema: it contains itself, or is nested too deeply.
+        """
         if key in self._inside:
             raise UnsupportedSchema(path, f"the {self._what}{name} contains itself", _WAY_OUT)
         if len(self._inside) >= MAX_DEPTH:
@@ -74,12 +82,16 @@ class Nest:
 
 
 def scalar(spark: DataType, arrow: pa.DataType) -> Shape:
-    """A type whose values Arrow takes as they are."""
+    """Return the shape of a type whose values Arrow takes unchanged."""
     return Shape(spark, arrow, lambda values: built(values, arrow))
 
 
 def built(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values as Arrow takes them."""
+    """Return an Arrow array of values.
+
+    Raises:
+        DecodeError: a value does not fit the type.
+    """
     try:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, OverflowError):
@@ -88,12 +100,21 @@ def built(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def as_nullable(shape: Shape) -> Shape:
-    """The same, of which there may be none."""
+    """Return the same shape, but nullable."""
     return replace(shape, nullable=True)
 
 
 def chosen(names: Iterable[str], columns: Sequence[str] | None, owner: str) -> list[str]:
-    """The names of the columns asked for, in the order asked for, each once; all where none are."""
+    """Return the names of the chosen columns, in their order and without duplicates; all names if `columns` is None.
+
+    Args:
+        names: the names of all columns.
+        columns: the names asked for.
+        owner: what has the columns, for the error.
+
+    Raises:
+        ValueError: a name is unknown, or no column is chosen.
+    """
     there = list(names)
     if columns is None:
         return there
@@ -105,43 +126,43 @@ def chosen(names: Iterable[str], columns: Sequence[str] | None, owner: str) -> l
 
 
 def struct_type(named: Sequence[tuple[str, Shape]]) -> tuple[StructType, pa.StructType]:
-    """A struct on both sides."""
+    """Return the Spark and the Arrow type of a struct."""
     spark = StructType([StructField(name, one.spark, one.nullable) for name, one in named])
     return spark, pa.struct([pa.field(name, one.arrow, one.nullable) for name, one in named])
 
 
 def list_type(item: Shape) -> tuple[ArrayType, pa.ListType]:
-    """An array on both sides."""
+    """Return the Spark and the Arrow type of an array."""
     return ArrayType(item.spark, item.nullable), pa.list_(pa.field("element", item.arrow, item.nullable))
 
 
 def map_type(key: Shape, value: Shape) -> tuple[MapType, pa.MapType]:
-    """A map on both sides."""
+    """Return the Spark and the Arrow type of a map."""
     arrow = pa.map_(pa.field("key", key.arrow, False), pa.field("value", value.arrow, value.nullable))
     return MapType(key.spark, value.spark, value.nullable), arrow
 
 
 def struct_array(columns: Sequence[pa.Array], kind: pa.StructType, missing: Sequence[bool]) -> pa.Array:
-    """Columns side by side."""
+    """Return an array of structs from its columns."""
     if not columns:
         return pa.array([None if one else {} for one in missing], kind)
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=_mask(missing))
 
 
 def list_array(items: pa.Array, kind: pa.ListType, lengths: Sequence[int], missing: Sequence[bool] = ()) -> pa.Array:
-    """Items cut into lists."""
+    """Return an array of lists from all their items."""
     return pa.ListArray.from_arrays(_offsets(lengths), items, type=kind, mask=_mask(missing))
 
 
 def map_array(
     keys: pa.Array, items: pa.Array, kind: pa.MapType, lengths: Sequence[int], missing: Sequence[bool] = ()
 ) -> pa.Array:
-    """Keys and values cut into maps."""
+    """Return an array of maps from all their keys and values."""
     return pa.MapArray.from_arrays(_offsets(lengths), keys, items, type=kind, mask=_mask(missing))
 
 
 def under(step: str, build: Build, values: Sequence[Any]) -> pa.Array:
-    """A column inside another; where a value does not fit, its path has one step more."""
+    """Build a column inside another; prefix the path of an error with the step."""
     try:
         return build(values)
     except DecodeError as error:

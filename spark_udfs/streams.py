@@ -1,4 +1,4 @@
-"""Decoded or encoded columns apart: what could be, and the dead letters.
+"""Splits a decoded or encoded column into good rows and dead letters.
 
 Rules of this file: two plans over one data frame, batch or stream; nothing runs here.
 """
@@ -12,22 +12,26 @@ from spark_udfs.paths import ERROR_TYPE
 __all__ = ["split_dead_letters"]
 
 _ERRORS = {"value": ERROR_TYPE, "frame": ENCODE_ERROR_TYPE}
-"""What is beside the error, of a decode and of an encode."""
+"""The field next to the error, for a decode and for an encode."""
 
 
 def split_dead_letters(df: DataFrame, column: str = "decoded") -> tuple[DataFrame, DataFrame]:
-    """Make two data frames of one that was decoded, or encoded, in mode DEADLETTER.
+    """Split a data frame that was decoded or encoded in mode DEADLETTER into good rows and dead letters.
+
+    Each result is a separate query that decodes by itself when it starts; in `foreachBatch`, persist the batch first.
 
     Args:
         df: a data frame, batch or stream, with the result of `decode` or `encode` as one of its columns.
         column: the name of that column.
 
     Returns:
-        The good rows, in which the column is the value, or the frame, itself; and the dead letters, with every other
-        column of the row, such as topic, partition and offset, then of a decode `reason`, `schema_id` and `frame`, the
-        bytes as they came, of an encode `reason` and `path`.
+        The good rows, in which the column is the value (or the frame); and the dead letters, with every other column of
+        the row, such as topic, partition and offset, followed by `reason`, `schema_id` and `frame` (the bytes as sent)
+        for a decode, or `reason` and `path` for an encode.
 
-    Each is a query of its own that decodes by itself when it is started; in `foreachBatch`, persist the batch first.
+    Raises:
+        ValueError: there is no such column, it is not the result of mode DEADLETTER, or another column has the name of
+            a dead letter's field.
     """
     good_part, names = _checked(df, column)
     others = [_col(name) for name in df.columns if name != column]
@@ -38,7 +42,7 @@ def split_dead_letters(df: DataFrame, column: str = "decoded") -> tuple[DataFram
 
 
 def _checked(df: DataFrame, column: str) -> tuple[str, list[str]]:
-    """The name of what is beside the error, and the names of its parts."""
+    """Return the name of the field next to the error, and the names of the error's fields."""
     if column not in df.columns:
         raise ValueError(f"there is no column {column}; there are {', '.join(df.columns)}")
     good_part = _good_part(df.schema[column].dataType)
@@ -59,5 +63,5 @@ def _good_part(kind: DataType) -> str | None:
 
 
 def _col(name: str) -> Column:
-    """A column by its literal name, dots and backticks included."""
+    """Return a column by its literal name, even with dots or backticks."""
     return functions.col(f"`{name.replace('`', '``')}`")

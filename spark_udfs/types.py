@@ -1,15 +1,15 @@
-"""What a reader schema is in Spark. Its Arrow types are those of `serdes.arrow`, in the style of Spark.
+"""The Spark type of an Avro reader schema. Its Arrow types are those of `serdes.arrow`, in the style of Spark.
 
-The mapping is that of Spark's own `from_avro`, so that a job can move over without a new table:
+The mapping is that of Spark's own `from_avro`, so that a job can migrate without a new table:
 
     date                     date                     time-millis / time-micros   int / bigint
     timestamp-millis, micros timestamp                timestamp-nanos             bigint
     local-timestamp-*        timestamp_ntz            decimal                     decimal(precision, scale)
     uuid, enum               string                   duration, fixed             binary
     union with null          the rest, nullable       int|long, float|double      bigint, double
-    any other union          struct<member0, member1, …>, of which one member is set
+    any other union          struct<member0, member1, …>, in which one member is set
 
-What Spark cannot express is refused when the plan is made, with the place and the way out.
+Planning fails for a type that Spark cannot express; the error names the field and suggests what to do.
 
 Rules of this file: schema nodes in, types out; no registry and no bytes.
 """
@@ -42,13 +42,13 @@ from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Pri
 __all__ = ["RecursiveSchema", "Type", "UnsupportedSchema", "type_of"]
 
 MAX_PRECISION = 38
-"""Of Spark's decimals."""
+"""The maximum precision of Spark's decimals."""
 MAX_TYPES = 10_000
-"""Records inside records multiply: so many types are more than any table has columns."""
+"""Records nested in records multiply; no table has this many columns."""
 
 
 class UnsupportedSchema(ValueError):
-    """The reader schema has no Spark type; the message says where, why and what to do."""
+    """The reader schema has no Spark type; the message names the field, the reason and the remedy."""
 
     def __init__(self, path: str, why: str, way_out: str) -> None:
         super().__init__(
@@ -58,19 +58,24 @@ class UnsupportedSchema(ValueError):
 
 
 class RecursiveSchema(UnsupportedSchema):
-    """A record contains itself."""
+    """A record of the reader schema contains itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type, and whether the schema allows null."""
+    """A Spark type, and whether the schema allows null."""
 
     spark: DataType
     nullable: bool = False
 
 
 def type_of(schema: Node) -> Type:
-    """The type of a reader schema."""
+    """Return the type of a reader schema.
+
+    Raises:
+        UnsupportedSchema: a part of the schema has no Spark type.
+        RecursiveSchema: a record contains itself.
+    """
     return _Walk().type_of(schema, "")
 
 
@@ -91,16 +96,16 @@ _LOGICALS: dict[str, Type] = {
     "local-timestamp-millis": Type(TimestampNTZType()),
     "local-timestamp-micros": Type(TimestampNTZType()),
 }
-"""A logical type that is not here is read as the type that it stands on."""
+"""A logical type that is not here is read as its underlying type."""
 _WIDER: dict[frozenset[Kind], Kind] = {
     frozenset({Kind.INT, Kind.LONG}): Kind.LONG,
     frozenset({Kind.FLOAT, Kind.DOUBLE}): Kind.DOUBLE,
 }
-"""Unions of two numbers that are one column."""
+"""Unions of two number types that become one column."""
 
 
 class _Walk:
-    """One walk over a schema; it knows which records it stands in and how many types it has met."""
+    """A walk over a schema; it knows which records it is inside of and how many types it has met."""
 
     def __init__(self) -> None:
         self._inside: set[int] = set()
@@ -147,7 +152,7 @@ class _Walk:
         return _struct(named)
 
     def _union(self, node: Union, path: str) -> Type:
-        """Null apart; what is left is one type, one wider number, or one member for each."""
+        """Return a union's type without null: one type, the wider number type, or a struct with one member each."""
         others = [one for one in node.branches if not _is_null(one)]
         nullable = len(others) < len(node.branches)
         if not others:
