@@ -241,8 +241,8 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
 def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool:
     """Return whether a version holds the candidate under the weaker equality of look-ups.
 
-    References that the stored or the given text writes out in full equal references by name; references by name must be
-    the same.
+    A candidate that writes its references out equals a version that names them; references that it names must be the
+    same.
 
     Raises:
         TooExpensive: if this takes too long.

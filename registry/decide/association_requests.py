@@ -1,4 +1,4 @@
-"""What a request may say of a resource's associations, whatever the registry holds."""
+"""Association requests, and the checks that do not depend on what the registry holds."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _MAX_NAME = 256
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What is associated with subjects: a topic, by its name in a namespace (a cluster) and by an id."""
+    """A resource associated with subjects: a topic, with a name in a namespace (the Kafka cluster) and an id."""
 
     name: str
     namespace: str
@@ -29,7 +29,19 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One change: `op` is CREATE, UPSERT or DELETE; None is what the request leaves open. `guid` is for a new one."""
+    """One change of an association; None leaves a property open.
+
+    Attributes:
+        op: CREATE, UPSERT or DELETE.
+        association_type: key or value.
+        subject: the subject; by default the resource's own.
+        lifecycle: STRONG or WEAK.
+        frozen: whether the association can no longer be changed.
+        schema: a schema to register with it.
+        normalize: whether to normalize the schema.
+        cascade: whether DELETE also hard-deletes the subject of a STRONG association.
+        guid: the GUID of the association if it is new.
+    """
 
     op: str
     association_type: str = "value"
@@ -44,7 +56,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class AssociationRequest:
-    """The changes of one resource's associations: all of them, or none."""
+    """The changes of one resource's associations, which are made all together or not at all."""
 
     resource: Resource
     wanted: Sequence[Wanted]
@@ -52,26 +64,26 @@ class AssociationRequest:
     limits: Limits = DEFAULT_LIMITS
 
     def under(self, limits: Limits) -> "AssociationRequest":
-        """Return the request under other limits, which count for all of its schemas together."""
+        """Return the request with other limits, which all of its schemas share."""
         wanted = [replace(one, schema=one.schema.under(limits)) if one.schema else one for one in self.wanted]
         return replace(self, wanted=wanted, limits=limits)
 
 
 def check_lifecycle(lifecycle: str | None) -> None:
-    """Refuse a lifecycle that is none.
+    """Reject an unknown lifecycle.
 
     Raises:
-        RegistryError: 42212.
+        RegistryError: 42212 if it is neither STRONG, WEAK nor None.
     """
     if lifecycle is not None and lifecycle not in _LIFECYCLES:
         raise errors.invalid_association("lifecycle", f"must be one of {', '.join(_LIFECYCLES)}")
 
 
 def check_request(request: AssociationRequest) -> None:
-    """Refuse a request that no state of the registry allows.
+    """Reject a request that is invalid in every State of the registry.
 
     Raises:
-        RegistryError: 42212.
+        RegistryError: 42212 if a property is missing or invalid, or properties contradict each other.
     """
     resource = request.resource
     _check_name("resourceName", resource.name)

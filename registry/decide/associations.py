@@ -1,11 +1,12 @@
-"""Decide associations: which resource (a topic) keeps its keys' or its values' schemas under which subject.
+"""Decide associations: the subjects under which a resource (a topic) keeps the schemas of its keys and values.
 
-A WEAK association only says where to look. A STRONG one makes the subject the resource's own: nothing else may be
-associated with it or refer to it, and it is deleted with the resource. A STRONG one is frozen: it is created together
-with the subject's first schema, or in mode IMPORT, and cannot be changed. All associations of a resource have the same
-lifecycle. Logs of older registries may hold STRONG associations that are not frozen.
+A WEAK association only says where to look. A STRONG one makes the subject the resource's own: no other resource may be
+associated with it, no other subject may refer to it, and it is deleted with the resource. A STRONG association is
+frozen: it is created together with the subject's first schema, or in mode IMPORT, and cannot be changed. All
+associations of a resource have the same lifecycle. Logs of older registries may hold STRONG associations that are not
+frozen.
 
-The rules are those of the reference's clients and error codes (docs/compatibility.md).
+The rules follow the reference's clients and error codes (docs/compatibility.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An association as it stands now, and the place of the schema that came with it."""
+    """An association in its current form, and the registration of the schema that came with it."""
 
     association: Association
     registered: Registered | None = None
@@ -45,7 +46,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a request came to."""
+    """The outcome of a request: the resource and its associations."""
 
     resource: Resource
     placed: Sequence[Placed]
@@ -55,12 +56,21 @@ _Step = Callable[[State, Resource, Wanted, Rules, int], Decision[Placed | None]]
 
 
 def change_associations(state: State, request: AssociationRequest, rules: Rules, now: int) -> Decision[Settled]:
-    """Return what a resource's associations become, and the records that make it so (none in a dry run).
+    """Return a resource's associations after some changes, and the records that make them (none in a dry run).
 
-    A request that deletes is answered with the associations that remain. `now` is in milliseconds since the epoch.
+    If the request deletes associations, the answer lists the remaining ones too.
+
+    Args:
+        state: the State to decide on.
+        request: the changes.
+        rules: the rules for schemas that come with associations.
+        now: the time of the changes, in milliseconds since the epoch.
 
     Raises:
-        RegistryError: 40410, 40901, 40903, 40904, 40905, 40907, 40908, 42201, 42205, 42206, 42208, 42212.
+        RegistryError: 40410 if an association to delete does not exist; 40903, 40904 or 40905 if the resource or
+            subject already has another one; 40907 if the subject has no live version; 40908 if the association is
+            frozen; 42205 if the mode forbids it; 42206 if another subject refers to the subject; 42208 if the subject's
+            name is invalid; 42212 if the request is invalid; 40901, 42201, 42203 or 42210 if the schema is rejected.
     """
     check_request(request)
     resource = _known(state, request.resource)
@@ -87,10 +97,19 @@ def change_associations(state: State, request: AssociationRequest, rules: Rules,
 def change_batch(
     state: State, requests: Sequence[AssociationRequest], rules: Rules, now: int
 ) -> Decision[list[Settled | RegistryError]]:
-    """Carry out some requests in order; one that is refused leaves the others alone.
+    """Carry out requests in order; a rejected one does not affect the others.
+
+    Args:
+        state: the State to decide on.
+        requests: the requests, one per resource.
+        rules: the rules for schemas that come with associations.
+        now: the time of the changes, in milliseconds since the epoch.
+
+    Returns:
+        The outcome or the error of each request, in order, and the records of all.
 
     Raises:
-        TooExpensive: the time for all of them is over.
+        TooExpensive: if the time for all requests is used up.
     """
     records: list[Record] = []
     outcomes: list[Settled | RegistryError] = []
@@ -111,12 +130,20 @@ def change_batch(
 def delete_associations(
     state: State, resource_id: str, resource_type: str, types: Sequence[str], now: int, *, cascade: bool, dry_run: bool
 ) -> Decision[None]:
-    """Return the tombstones of a resource's associations; nothing is done, or refused, where there are none.
+    """Return the tombstones of a resource's associations, none if it has no associations.
 
-    `cascade`: subjects that belong to the resource alone (STRONG) are hard-deleted with it.
+    Args:
+        state: the State to decide on.
+        resource_id: the id of the resource.
+        resource_type: the type of the resource.
+        types: the association types to delete; empty means all.
+        now: the time of the deletion, in milliseconds since the epoch.
+        cascade: whether to hard-delete the subjects of STRONG associations too.
+        dry_run: whether to check only.
 
     Raises:
-        RegistryError: 40908 for a frozen one without cascade, 42205, 42206.
+        RegistryError: 40908 if an association is frozen and `cascade` is not set; 42205 if a subject is read-only;
+            42206 if another subject refers to a subject.
     """
     records: list[Record] = []
     for found in state.associations.of_resource_id(resource_id):
@@ -139,7 +166,7 @@ def _default_subject(resource: Resource, wanted: Wanted) -> str:
 
 
 def _make(state: State, resource: Resource, wanted: Wanted, rules: Rules, now: int) -> Decision[Placed | None]:
-    """Create an association, or check a change of the one that stands, whose subject may get another schema."""
+    """Create an association, or check and apply a change of an existing one; register the schema that comes with it."""
     held = _held(state, resource, wanted.association_type)
     if held is None or (wanted.op == "CREATE" and wanted.schema):
         wanted = _with_defaults(wanted)
@@ -167,7 +194,7 @@ def _make(state: State, resource: Resource, wanted: Wanted, rules: Rules, now: i
 
 
 def _with_defaults(wanted: Wanted) -> Wanted:
-    """A new association with a schema is STRONG, a STRONG one is frozen, any other is WEAK."""
+    """Fill in the defaults: STRONG if a schema comes with the association, else WEAK; frozen if STRONG."""
     strong = wanted.lifecycle == "STRONG" or wanted.schema is not None
     frozen = strong if wanted.frozen is None else wanted.frozen
     return replace(wanted, frozen=frozen, lifecycle=wanted.lifecycle or ("STRONG" if strong or frozen else "WEAK"))
@@ -176,7 +203,7 @@ def _with_defaults(wanted: Wanted) -> Wanted:
 def _registered(
     state: State, held: Association | None, subject: Subject, wanted: Wanted, rules: Rules
 ) -> Decision[Registered | None]:
-    """Register the schema that came with an association; the first one of a new association is not compared."""
+    """Register the schema that came with an association; skip the compatibility check if the association is new."""
     if not wanted.schema:
         return Decision(None, [])
     decision = register(
@@ -200,7 +227,7 @@ _STEPS: Mapping[str, _Step] = {"CREATE": _make, "UPSERT": _make, "DELETE": _dele
 
 
 def _held(state: State, resource: Resource, association_type: str) -> Association | None:
-    """Return the association of this type that the resource has; a name that another id holds is taken."""
+    """Return the resource's association of a type, if any; reject a resource name that another id has."""
     known: list[Association] = [
         *(state.associations.of_resource_id(resource.resource_id) if resource.resource_id else ()),
         *state.associations.of_name(resource.name, resource.namespace),
@@ -220,7 +247,7 @@ def _held(state: State, resource: Resource, association_type: str) -> Associatio
 
 
 def _changed(held: Association, subject: Subject, wanted: Wanted) -> AssociationValue:
-    """Return what an association becomes: nothing of it can change, but a STRONG one that is not frozen may be WEAK."""
+    """Return the association's new value; all that may change is a STRONG association that is not frozen, to WEAK."""
     value = held.value
     if value.lifecycle == "WEAK" and wanted.schema:
         raise errors.invalid_association("lifecycle", "cannot be WEAK when schema is provided")
@@ -242,7 +269,7 @@ def _changed(held: Association, subject: Subject, wanted: Wanted) -> Association
 
 
 def _check_new(state: State, resource: Resource, subject: Subject, wanted: Wanted) -> None:
-    """Refuse a new association that its lifecycle, its subject or the way of asking for it does not allow."""
+    """Reject a new association that its lifecycle, its subject or the operation does not allow."""
     imported = mode_in_force(state, subject).is_import
     default = _default_subject(resource, wanted)
     if wanted.op == "UPSERT" and wanted.schema:
@@ -275,7 +302,7 @@ def _has_schemas() -> RegistryError:
 
 
 def _check_subject(state: State, key: AssociationKey, value: AssociationValue) -> None:
-    """A subject belongs to one resource strongly, or to any number weakly."""
+    """Reject a second association of a subject if either is STRONG, and a STRONG one if other subjects refer to it."""
     others = [found for found in state.associations.of_subject(key.subject) if found.key != key]
     if others and value.lifecycle == "STRONG":
         raise errors.association_for_subject_exists(key.subject)
@@ -289,13 +316,13 @@ def _check_subject(state: State, key: AssociationKey, value: AssociationValue) -
 
 
 def _check_one_lifecycle(found: Sequence[Association]) -> None:
-    """Refuse to leave a resource with STRONG and WEAK associations."""
+    """Reject a mix of STRONG and WEAK associations of a resource."""
     if len({one.value.lifecycle for one in found}) > 1:
         raise errors.invalid_association("lifecycle", "all associations of a resource must have the same lifecycle")
 
 
 def _known(state: State, resource: Resource) -> Resource:
-    """Return a resource with its id; one that is named only is the one of its name that changed last."""
+    """Return a resource with its id; if only its name is given, take the resource of that name that changed last."""
     if resource.resource_id:
         return resource
     named = [

@@ -1,7 +1,8 @@
-"""The checks of a new version that look at the settings in force: its history, and the names that it may not use.
+"""The checks of a new version that depend on the settings: compatibility with its history, and reserved names.
 
-With `validateFields`, a schema may not have a field at its top that its metadata reserves (`confluent:reserved`, a
-list with commas), nor drop a reserved name that the version before it had, nor begin a field's name with `$$`.
+With `validateFields`, a schema is rejected if a top-level field has a name that its metadata reserves
+(`confluent:reserved`, separated by commas), if it drops a reserved name of the version before, or if a top-level
+field's name begins with `$$`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ _RESERVED_PREFIX = "$$"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What stands against a schema, as the server words it (nothing: it is compatible), and the reasons behind it."""
+    """The outcome of a check: the reference's messages (empty if compatible), and the reasons behind them."""
 
     messages: tuple[str, ...] = ()
     incompatibilities: tuple[Incompatibility, ...] = ()
@@ -35,16 +36,16 @@ class Verdict:
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """The reasons, in the order of the messages, made as they are asked for."""
+        """The reasons in the order of the messages, made on demand."""
         yield from self.others
         yield from map(finding, self.incompatibilities)
 
 
 def check_fields(state: State, subject: Subject, candidate: Candidate) -> None:
-    """Refuse names that no schema may use.
+    """Reject field names that no schema may use, if the settings ask for it.
 
     Raises:
-        RegistryError: 42201.
+        RegistryError: 42201 if the name of a top-level field begins with `$$`.
     """
     for name in top_fields(candidate.parsed) if _validates_fields(state, subject) else ():
         if name.startswith(_RESERVED_PREFIX):
@@ -54,10 +55,18 @@ def check_fields(state: State, subject: Subject, candidate: Candidate) -> None:
 def check_history(
     state: State, subject: Subject, candidate: Candidate, versions: Sequence[SchemaVersion], default: Level
 ) -> Verdict:
-    """Check a schema against some versions of a subject, oldest first, as far as they are of its compatibility group.
+    """Check a schema against versions of its subject, oldest first, that belong to its compatibility group.
+
+    Args:
+        state: the State that holds the settings and references.
+        subject: the subject.
+        candidate: the schema.
+        versions: the versions to compare with, oldest first.
+        default: the level of subjects that have none.
 
     Raises:
-        RegistryError: 42201 when a version cannot be parsed, 42203 when the policy in force is not supported.
+        RegistryError: 42201 if a version cannot be parsed; 42203 if the policy in force is not supported.
+        TooExpensive: if this takes too long.
     """
     level = level_in_force(state, subject, default)
     versions = _of_its_group(candidate, versions, config_in_force(state, subject, default).get("compatibilityGroup"))
@@ -75,7 +84,7 @@ def _validates_fields(state: State, subject: Subject) -> bool:
 
 
 def _of_its_group(candidate: Candidate, versions: Sequence[SchemaVersion], group: Any) -> Sequence[SchemaVersion]:
-    """The versions whose metadata has the candidate's value of a property, or lacks it as the candidate does."""
+    """Return the versions with the candidate's value of a metadata property; without it if the candidate lacks it."""
     if not group:
         return versions
     ours = property_of(candidate.contract.metadata, group)
@@ -83,7 +92,7 @@ def _of_its_group(candidate: Candidate, versions: Sequence[SchemaVersion], group
 
 
 def _reserved_findings(candidate: Candidate, latest: Sequence[SchemaVersion]) -> Iterator[tuple[str, Finding]]:
-    """The message and the finding of each reserved name that was dropped or is used."""
+    """Yield message and finding for each reserved name that is dropped or used."""
     ours = _reserved(candidate.contract.metadata)
     used = top_fields(candidate.parsed)
     for entry in latest:

@@ -1,4 +1,4 @@
-"""Decide changes of the configuration: a change is a merge, where absent keeps and null clears."""
+"""Decide changes of the configuration: a change is merged, an absent property keeps its value and null removes it."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -17,11 +17,16 @@ __all__ = ["delete_config", "set_config"]
 
 
 def set_config(state: State, scope: Subject | None, change: Mapping[str, Any]) -> Decision[dict[str, Any]]:
-    """Return the merged configuration in the shape of a change, and the record that stores it.
+    """Return the merged configuration in the form of a change, and the record that stores it.
+
+    Args:
+        state: the State to decide on.
+        scope: a subject or context; None for the registry as a whole.
+        change: the changed properties by their JSON names.
 
     Raises:
-        RegistryError: 42203 for a level that is none and a policy that is not supported, 42210 for a rule set with an
-            impossible rule, 42205 in a read-only scope.
+        RegistryError: 42203 for an unknown level or an unsupported policy; 42210 for an invalid rule set; 42205 if the
+            scope is read-only.
     """
     before = state.configs.get(scope, ConfigValue()).fields
     checked = {
@@ -39,10 +44,15 @@ def set_config(state: State, scope: Subject | None, change: Mapping[str, Any]) -
 
 
 def delete_config(state: State, scope: Subject | None, default: Level) -> Decision[dict[str, Any]]:
-    """Return the configuration that goes, and the tombstone that takes it.
+    """Return the deleted configuration, and the tombstone that deletes it.
+
+    Args:
+        state: the State to decide on.
+        scope: a subject or context; None for the registry as a whole.
+        default: the level of scopes that have none.
 
     Raises:
-        RegistryError: 40401 when the scope has none, 42205 when it is read-only.
+        RegistryError: 40401 if the scope has no configuration; 42205 if it is read-only.
     """
     own = state.configs.get(scope)
     if own is None and scope is not None:
@@ -60,7 +70,7 @@ def _level(value: Any) -> str:
 
 
 def _policy(value: Any) -> str | None:
-    """An unknown policy counts as none, as the reference has it."""
+    """Return the policy in upper case; an unknown one counts as none, as in the reference."""
     policy = str(value).upper()
     if policy == UNSUPPORTED_POLICY:
         raise errors.unsupported_policy(policy)
@@ -71,11 +81,11 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-# A change, and its answer, names the level otherwise than the configuration that is stored and read.
+# The level has one name in a change and its answer, and another in the stored and read configuration.
 _STORED_AS = {"compatibility": "compatibilityLevel"}
 _ANSWERED_AS = {stored: name for name, stored in _STORED_AS.items()}
 
-# Properties of a change whose values must be looked into; the types of all were looked at before.
+# Checks of a change's values; their types were checked before.
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {"compatibility": _level, "compatibilityPolicy": _policy}
 _RULE_SETS = {"defaultRuleSet", "overrideRuleSet"}
 

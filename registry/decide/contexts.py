@@ -1,4 +1,4 @@
-"""Decide the deletion of a context: only an empty one goes, and its ids are never given again."""
+"""Decide the deletion of a context, which must be empty; its ids are never given again."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,12 +14,13 @@ __all__ = ["delete_context"]
 
 
 def delete_context(state: State, context: str) -> Decision[None]:
-    """Return the tombstones of a context and of the settings within it; none for one that is not there.
+    """Return the tombstones of a context and its settings, none if the context does not exist.
 
-    The highest id it gave is on record since the schema that had it was hard-deleted (docs/decisions/0003).
+    Its highest id stays on record: hard-deleting the schema that had it left a mark (docs/decisions/0003).
 
     Raises:
-        RegistryError: 42205 when it is read-only, 42211 when subjects, soft-deleted ones too, or associations are left.
+        RegistryError: 42205 if it is read-only; 42211 if it still has subjects (soft-deleted ones count) or
+            associations.
     """
     subjects = [*state.subject_names(), *(key.subject for key in state.associations.by_key)]
     if any(context_of(subject) == context for subject in subjects):

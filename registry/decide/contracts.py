@@ -1,8 +1,8 @@
-"""The contract of a new version: its metadata and rules, put together from the request, the past and the settings.
+"""Data contracts: the metadata and rules of a new version, merged from request, latest version and settings.
 
-Metadata and rules are those of the request or else of the latest version, on top of the defaults of the configuration
-and below its overrides. The property `confluent:version` of the metadata says which version a schema was meant to be;
-it is kept up to date, and a schema that does not ask for it is found whatever it says.
+Metadata and rules come from the request or else from the latest version, on top of the configuration's defaults and
+below its overrides. The metadata property `confluent:version` says which version a schema was meant to be: each new
+version updates it, and look-ups that do not name it ignore it.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,13 @@ _Object = Mapping[str, Any] | None
 
 
 def merged_contract(request: SchemaRequest, previous: SchemaVersion | None, config: Mapping[str, Any]) -> Contract:
-    """Return the metadata and rules that a request leads to."""
+    """Return the contract that a request results in.
+
+    Args:
+        request: the request.
+        previous: the latest version of the subject, if any.
+        config: the configuration in force.
+    """
     before = previous.schema.value if previous else None
     metadata = request.metadata if request.metadata is not None or before is None else before.metadata
     rule_set = request.rule_set if request.rule_set is not None or before is None else before.rule_set
@@ -43,12 +49,12 @@ def merged_contract(request: SchemaRequest, previous: SchemaVersion | None, conf
 
 
 def has_defaults_or_overrides(config: Mapping[str, Any]) -> bool:
-    """Tell whether a configuration adds to what requests bring."""
+    """Return whether a configuration adds to the contracts of requests."""
     return any(config.get(name) for name in _LAYERS)
 
 
 def merged_metadata(*layers: _Object) -> _Object:
-    """Merge metadata, a later layer over an earlier one: tags and sensitive names add up, a later property wins."""
+    """Merge layers of metadata: tags and sensitive names add up, a later property replaces an earlier one."""
     tags: dict[str, set[str]] = {}
     properties: dict[str, str] = {}
     sensitive: set[str] = set()
@@ -66,7 +72,7 @@ def merged_metadata(*layers: _Object) -> _Object:
 
 
 def merged_rules(*layers: _Object) -> _Object:
-    """Merge rule sets phase by phase: a later rule takes the place of the earlier one of its name, at the end."""
+    """Merge rule sets by phase: a later rule replaces an earlier one of its name, and moves to the end."""
     merged: dict[str, Any] = {}
     for layer in filter(None, layers):
         for phase in PHASES:
@@ -78,31 +84,31 @@ def merged_rules(*layers: _Object) -> _Object:
 
 
 def with_version(contract: Contract, version: int) -> Contract:
-    """Return a contract whose metadata names a version."""
+    """Return a contract whose metadata has a `confluent:version`."""
     metadata = merged_metadata(contract.metadata, {"properties": {_VERSION: str(version)}})
     return Contract(metadata, contract.rule_set)
 
 
 def without_version(contract: Contract) -> Contract:
-    """Return a contract whose metadata names no version."""
+    """Return a contract whose metadata has no `confluent:version`."""
     return Contract(_unversioned(contract.metadata), contract.rule_set)
 
 
 def names_version(contract: Contract) -> bool:
-    """Tell whether a contract's metadata names a version."""
+    """Return whether a contract's metadata has a `confluent:version`."""
     return property_of(contract.metadata, _VERSION) is not None
 
 
 def property_of(metadata: _Object, name: str) -> str | None:
-    """Return a property of some metadata."""
+    """Return a metadata property; None if it is absent."""
     properties = (metadata or {}).get("properties") or {}
     return properties.get(name)
 
 
 def agrees(contract: Contract, entry: SchemaVersion) -> bool:
-    """Tell whether a version has a contract, `confluent:version` left aside.
+    """Return whether a version has a contract, ignoring `confluent:version`.
 
-    A contract that names a version agrees with that version only, whether its metadata names it or not.
+    A contract that names a version agrees with that version only, even if that version's metadata does not name it.
     """
     value, asked = entry.schema.value, property_of(contract.metadata, _VERSION)
     if contract == Contract(value.metadata, value.rule_set):
@@ -121,10 +127,10 @@ def _unversioned(metadata: _Object) -> _Object:
 
 
 def _object(value: Any) -> _Object:
-    """What another registry's log may have put in a field's place counts as nothing."""
+    """Return a mapping, or None for any other value, which another registry's log may hold in its place."""
     return value if isinstance(value, Mapping) else None
 
 
 def _digest(metadata: _Object, rule_set: _Object) -> bytes:
-    """Equal for what means the same, however another registry may have written it."""
+    """Return a digest that does not depend on how a registry formats the contract."""
     return fingerprint("", (), metadata, rule_set)

@@ -1,7 +1,7 @@
-"""Decide data encryption keys (DEKs): per KEK, subject and algorithm a series of versions.
+"""Decide data encryption keys (DEKs), which have versions per KEK, subject and algorithm (CSFLE).
 
-A client makes a DEK, has its KMS encrypt it under the KEK, and stores the outcome here. Whoever may use the KEK can
-decrypt it again; this service cannot.
+A client generates a DEK, has its KMS encrypt it under the KEK, and stores the encrypted DEK here. A client with access
+to the KEK can decrypt it; this service cannot.
 """
 
 import unicodedata
@@ -35,9 +35,16 @@ _MAX_SUBJECT = 4096
 
 @dataclass(frozen=True, slots=True)
 class DekRequest:
-    """A version of a DEK to make; `rewrap`: in the place of the one that stands, encrypted anew.
+    """A version of a DEK to create.
 
-    `deleted`: soft-deleted from the start, as in a copy of another registry.
+    Attributes:
+        kek: the name of its KEK.
+        subject: its subject.
+        algorithm: one of `ALGORITHMS`.
+        version: its number, from 1.
+        material: the encrypted key in base64.
+        deleted: whether it is soft-deleted from the start, as in a copy of another registry.
+        rewrap: whether to replace the existing version: the same key, encrypted again.
     """
 
     kek: str
@@ -51,20 +58,27 @@ class DekRequest:
 
 @dataclass(frozen=True, slots=True)
 class Dek:
-    """A version of a DEK as it stands now."""
+    """A version of a DEK."""
 
     key: DekKey
     value: DekValue
 
 
 def create_dek(state: State, request: DekRequest, now: int, most: int) -> Decision[Dek]:
-    """Return a version of a DEK and the record that makes it; a soft-deleted one comes back if nothing else differs.
+    """Return a version of a DEK and the record that stores it; a soft-deleted version with the same key is restored.
 
-    A version keeps the time at which it was made, so that encrypting it anew makes it no younger. `now` is in
-    milliseconds since the epoch; `most` is how many versions of DEKs there may be.
+    A rewrapped version keeps its creation time.
+
+    Args:
+        state: the State to decide on.
+        request: the version.
+        now: the creation time of a new version, in milliseconds since the epoch.
+        most: how many versions of DEKs the registry may hold.
 
     Raises:
-        RegistryError: 40370 without material under a shared KEK, 40470, 40971, 40972, 42205, 42271.
+        RegistryError: 40370 without material under a shared KEK; 40470 if the KEK does not exist; 40971 if the version
+            exists; 40972 if there are too many; 42205 if the subject is read-only; 42271 if a property is missing or
+            invalid.
     """
     check_subject(request.subject)
     if not 1 <= request.version <= MAX_VERSION:
@@ -89,10 +103,19 @@ def create_dek(state: State, request: DekRequest, now: int, most: int) -> Decisi
 def delete_deks(
     state: State, kek: str, subject: Subject, algorithm: str, version: int | None, *, permanent: bool
 ) -> Decision[None]:
-    """Return the records that delete a version of a DEK, or (None) all of them; none for what is soft-deleted already.
+    """Return the records that delete versions of a DEK; none for a version that is already soft-deleted.
+
+    Args:
+        state: the State to decide on.
+        kek: the name of the KEK.
+        subject: the subject of the DEK.
+        algorithm: the algorithm of the DEK.
+        version: the version; None means all.
+        permanent: whether to hard-delete versions that are soft-deleted.
 
     Raises:
-        RegistryError: 40470, 40471, 42205, 42271.
+        RegistryError: 40470 if there is no such DEK; 40471 if it must be soft-deleted first; 42205 if the subject is
+            read-only; 42271 if a name is invalid.
     """
     found = _affected(state, kek, subject, algorithm, version)
     if not permanent:
@@ -103,10 +126,11 @@ def delete_deks(
 
 
 def undelete_deks(state: State, kek: str, subject: Subject, algorithm: str, version: int | None) -> Decision[None]:
-    """Return the records that take soft deletions back: of a version of a DEK, or (None) of all.
+    """Return the records that undo the soft deletion of a version of a DEK; None means all versions.
 
     Raises:
-        RegistryError: 40470, 40472 while the KEK is soft-deleted, 42205, 42271.
+        RegistryError: 40470 if there is no such DEK; 40472 if the KEK is soft-deleted; 42205 if the subject is
+            read-only; 42271 if a name is invalid.
     """
     found = _affected(state, kek, subject, algorithm, version)
     if kek_of(state, kek, include_deleted=True).deleted:
@@ -115,10 +139,10 @@ def undelete_deks(state: State, kek: str, subject: Subject, algorithm: str, vers
 
 
 def dek_of(state: State, kek: str, subject: Subject, algorithm: str, version: int, *, include_deleted: bool) -> Dek:
-    """Return a version of a DEK; the latest of those that are seen for `LATEST`.
+    """Return a version of a DEK; `LATEST` means the latest visible one.
 
     Raises:
-        RegistryError: 40470, 42271 for a name or a subject that none can have.
+        RegistryError: 40470 if there is no such DEK or KEK; 42271 if a name is invalid.
     """
     check_subject(subject)
     kek_of(state, kek, include_deleted=include_deleted)
@@ -154,10 +178,10 @@ def _marked(found: list[Dek], *, deleted: bool) -> Decision[None]:
 
 
 def check_subject(subject: str) -> None:
-    """Refuse a subject that none can have.
+    """Reject an invalid subject of a DEK.
 
     Raises:
-        RegistryError: 42271.
+        RegistryError: 42271 if it is empty, too long or holds control characters.
     """
     if not 0 < len(subject) <= _MAX_SUBJECT or any(unicodedata.category(c) == "Cc" for c in subject):
         raise errors.invalid_key("subject")

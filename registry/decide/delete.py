@@ -1,4 +1,4 @@
-"""Decide deletions: soft ones mark, hard ones (`permanent`) take what was soft-deleted out of the log."""
+"""Decide deletions: a soft one marks versions, a hard one (`permanent`) removes soft-deleted versions from the log."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,10 +15,17 @@ __all__ = ["check_unreferenced", "delete_subject", "delete_version", "delete_wit
 
 
 def delete_subject(state: State, subject: Subject, *, permanent: bool) -> Decision[list[Version]]:
-    """Return the versions that a subject's deletion takes, and the records that do it.
+    """Return the versions deleted with a subject, and the records that delete them.
+
+    Args:
+        state: the State to decide on.
+        subject: the subject.
+        permanent: whether to hard-delete.
 
     Raises:
-        RegistryError: 40401, 40404, 40405, 40904, 42205, 42206.
+        RegistryError: 40401 if the subject does not exist; 40404 if it is already soft-deleted; 40405 if it must be
+            soft-deleted first; 40904 if it has associations; 42205 if it is read-only; 42206 if another schema refers
+            to it.
     """
     versions = state.versions(subject, include_deleted=True)
     if not versions:
@@ -29,10 +36,15 @@ def delete_subject(state: State, subject: Subject, *, permanent: bool) -> Decisi
 
 
 def delete_with_association(state: State, subject: Subject, now: int) -> list[Record]:
-    """Return the records that take a subject out of the log, together with the resource that it belonged to.
+    """Return the records that hard-delete a subject together with the resource that owns it.
+
+    Args:
+        state: the State to decide on.
+        subject: the subject, live or soft-deleted.
+        now: the time of the deletion, in milliseconds since the epoch.
 
     Raises:
-        RegistryError: 42205, 42206.
+        RegistryError: 42205 if the subject is read-only; 42206 if another subject refers to it.
     """
     records: list[Record] = []
     if state.latest(subject):
@@ -60,10 +72,18 @@ def _deletion(
 
 
 def delete_version(state: State, subject: Subject, version: int | None, *, permanent: bool) -> Decision[Version]:
-    """Return the version that is deleted (None asks for the latest that is not deleted), and the records that do it.
+    """Return the deleted version, and the records that delete it.
+
+    Args:
+        state: the State to decide on.
+        subject: the subject.
+        version: the version; None means the latest live one.
+        permanent: whether to hard-delete.
 
     Raises:
-        RegistryError: 40401, 40402, 40406, 40407, 40904, 42205, 42206.
+        RegistryError: 40401 if the subject does not exist; 40402 if the version does not exist; 40406 if it is already
+            soft-deleted; 40407 if it must be soft-deleted first; 40904 if the subject has associations and no other
+            live version; 42205 if the subject is read-only; 42206 if another schema refers to the version.
     """
     if not state.versions(subject, include_deleted=True):
         raise errors.subject_not_found(subject)
@@ -84,12 +104,12 @@ def delete_version(state: State, subject: Subject, version: int | None, *, perma
 
 
 def _is_last(state: State, entry: SchemaVersion) -> bool:
-    """Whether a subject has no live version beside this one."""
+    """Return whether a subject has no other live version."""
     return all(other.version == entry.version for other in state.versions(entry.subject, include_deleted=False))
 
 
 def hard_delete(state: State, subject: Subject, entries: Iterable[SchemaVersion]) -> Iterator[Record]:
-    """Yield the tombstones of some versions, and of the subject's settings when no version is left."""
+    """Yield the tombstones of versions, and of the subject's settings if no version is left."""
     going = {entry.version: entry for entry in entries}
     yield from mark_highest(state, going.values())
     for version in sorted(going, reverse=True):
@@ -120,9 +140,16 @@ def _soft_deleted(entry: SchemaVersion) -> Record:
 def check_unreferenced(
     state: State, entries: Iterable[SchemaVersion], *, permanent: bool, within: Subject | None = None
 ) -> None:
-    """Refuse to delete what is referred to: softly by a live schema, for good by any.
+    """Reject the deletion of referenced versions.
 
-    The subject that goes as a whole may refer to itself.
+    Args:
+        state: the State that holds the referrers.
+        entries: the versions to delete.
+        permanent: whether soft-deleted referrers count too.
+        within: a subject that is deleted as a whole and so may refer to itself.
+
+    Raises:
+        RegistryError: 42206 if another schema refers to a version.
     """
     for entry in entries:
         for referrer in state.referred_by(entry.subject, entry.version):

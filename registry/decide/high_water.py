@@ -11,9 +11,13 @@ __all__ = ["mark_highest"]
 
 
 def mark_highest(state: State, leaving: Iterable[SchemaVersion]) -> Iterator[Record]:
-    """Yield the mark that some versions' departure calls for.
+    """Yield a high-water record if one of the leaving versions has the highest id of its context.
 
-    Compaction will forget their schemas, and no id may be given twice.
+    Compaction forgets the schema, but an id must never be given twice.
+
+    Args:
+        state: the State before the versions leave.
+        leaving: the leaving versions, all of one context.
     """
     for entry in leaving:
         name = context_of(entry.subject)

@@ -1,7 +1,7 @@
-"""Decide key encryption keys (KEKs): names for keys that a key management service (KMS) keeps.
+"""Decide key encryption keys (KEKs) for CSFLE: names for keys in a key management service (KMS).
 
-Only clients talk to the KMS. What is stored says where it is and which key is meant, and nothing that gives access:
-properties that hold credentials are left out (docs/decisions/0010).
+Only clients talk to the KMS. The registry stores which KMS and which key, and nothing that gives access: it removes
+properties that hold credentials (docs/decisions/0010).
 """
 
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 _MAX_NAME = 64
-# Kinds of KMS that go by several names, and the one that clients compare with.
+# A KMS type that begins with one of these is stored as `aws-kms` etc., the name that clients compare with.
 _KMS_FAMILIES = ("aws", "azure", "gcp")
-# Properties with which the drivers of the reference's clients log in.
+# Properties that hold credentials for the KMS drivers of the reference's clients.
 _CREDENTIALS = frozenset(
     {"approle.secret.id", "client.secret", "private.key", "secret", "secret.access.key", "token.id"}
 )
@@ -39,7 +39,7 @@ _CREDENTIAL_ENDINGS = ("password", "secret")
 
 @dataclass(frozen=True, slots=True)
 class KekRequest:
-    """A KEK to make; `deleted`: soft-deleted from the start, as in a copy of another registry."""
+    """A KEK to create; `deleted` means soft-deleted from the start, as in a copy of another registry."""
 
     name: str
     kms_type: str | None
@@ -52,19 +52,24 @@ class KekRequest:
 
 @dataclass(frozen=True, slots=True)
 class Kek:
-    """A KEK as it stands now."""
+    """A KEK."""
 
     name: str
     value: KekValue
 
 
 def create_kek(state: State, request: KekRequest, now: int, most: int) -> Decision[Kek]:
-    """Return a KEK and the record that makes it; one that was soft-deleted comes back if nothing else differs.
+    """Return a KEK and the record that stores it; a soft-deleted KEK with the same properties is restored.
 
-    `now` is in milliseconds since the epoch; `most` is how many KEKs there may be.
+    Args:
+        state: the State to decide on.
+        request: the KEK.
+        now: the creation time of a new KEK, in milliseconds since the epoch.
+        most: how many KEKs the registry may hold.
 
     Raises:
-        RegistryError: 40370 for a shared one, 40971, 40972, 42205, 42271.
+        RegistryError: 40370 if it is shared; 40971 if the name exists; 40972 if there are too many; 42205 if the
+            registry is read-only; 42271 if a property is missing or invalid.
     """
     check_kek_name(request.name)
     if not request.kms_key_id:
@@ -89,10 +94,16 @@ def create_kek(state: State, request: KekRequest, now: int, most: int) -> Decisi
 
 
 def update_kek(state: State, name: str, change: Mapping[str, Any]) -> Decision[Kek]:
-    """Return a KEK with other `kmsProps`, `doc` or `shared`: what the change does not name stays, null clears.
+    """Return a KEK with changed `kmsProps`, `doc` or `shared`, and the record that stores it.
+
+    Args:
+        state: the State to decide on.
+        name: the name of the KEK.
+        change: the changed properties; an absent one keeps its value, null removes it.
 
     Raises:
-        RegistryError: 40370 when it is to be shared, 40470, 42205, 42271.
+        RegistryError: 40370 if it would become shared; 40470 if it does not exist; 42205 if the registry is read-only;
+            42271 if the name is invalid.
     """
     held = kek_of(state, name, include_deleted=False)
     shared = bool(change.get("shared")) if "shared" in change else held.shared
@@ -105,10 +116,16 @@ def update_kek(state: State, name: str, change: Mapping[str, Any]) -> Decision[K
 
 
 def delete_kek(state: State, name: str, *, permanent: bool) -> Decision[None]:
-    """Return the record that deletes a KEK, none when it is soft-deleted already.
+    """Return the record that deletes a KEK, none if it is already soft-deleted.
+
+    Args:
+        state: the State to decide on.
+        name: the name of the KEK.
+        permanent: whether to hard-delete; soft-deleted DEKs then also count as references.
 
     Raises:
-        RegistryError: 40470, 40471, 42205, 42271, 42272 while there are DEKs under it (`permanent`: soft-deleted too).
+        RegistryError: 40470 if it does not exist; 40471 if it must be soft-deleted first; 42205 if the registry is
+            read-only; 42271 if the name is invalid; 42272 if there are DEKs under it.
     """
     held = kek_of(state, name, include_deleted=True)
     _check_writable(state)
@@ -122,10 +139,10 @@ def delete_kek(state: State, name: str, *, permanent: bool) -> Decision[None]:
 
 
 def undelete_kek(state: State, name: str) -> Decision[None]:
-    """Return the record that takes a soft deletion back, none when there was none.
+    """Return the record that undoes the soft deletion of a KEK, none if it is not soft-deleted.
 
     Raises:
-        RegistryError: 40470, 42205, 42271.
+        RegistryError: 40470 if it does not exist; 42205 if the registry is read-only; 42271 if the name is invalid.
     """
     held = kek_of(state, name, include_deleted=True)
     _check_writable(state)
@@ -136,7 +153,7 @@ def kek_of(state: State, name: str, *, include_deleted: bool) -> KekValue:
     """Return a KEK.
 
     Raises:
-        RegistryError: 40470, 42271 for a name that none can have.
+        RegistryError: 40470 if it does not exist; 42271 if the name is invalid.
     """
     check_kek_name(name)
     held = state.encryption_keys.kek(name, include_deleted=include_deleted)
@@ -146,10 +163,10 @@ def kek_of(state: State, name: str, *, include_deleted: bool) -> KekValue:
 
 
 def check_kek_name(name: str) -> None:
-    """Refuse a name that does not begin with a letter or `_`, and go on with those, digits and `-`.
+    """Reject a name unless it has at most 64 letters, digits, `_` and `-`, and begins with a letter or `_`.
 
     Raises:
-        RegistryError: 42271.
+        RegistryError: 42271 if the name is invalid.
     """
     if (
         not 0 < len(name) <= _MAX_NAME
@@ -160,7 +177,7 @@ def check_kek_name(name: str) -> None:
 
 
 def without_credentials(props: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a KMS without those that give access to it, sorted."""
+    """Return KMS properties, sorted by name, without those that hold credentials."""
     return {
         name: value
         for name, value in sorted(props.items())

@@ -1,4 +1,4 @@
-"""Decide changes of the mode: what a scope allows."""
+"""Decide changes of the mode: which operations a scope allows."""
 
 from collections.abc import Iterator
 
@@ -16,12 +16,19 @@ __all__ = ["delete_mode", "set_mode"]
 
 
 def set_mode(state: State, scope: Subject | None, mode: str | None, *, force: bool) -> Decision[str | None]:
-    """Return the mode asked for, and the records that put it in force; None clears the scope's own.
+    """Return the requested mode, and the records that set it.
 
-    Entering IMPORT takes a scope without live schemas (or `force`), and hard-deletes what is soft-deleted in it.
+    Entering IMPORT needs a scope without live schemas (or `force`), and hard-deletes its soft-deleted versions.
+
+    Args:
+        state: the State to decide on.
+        scope: a subject or context; None for the registry as a whole.
+        mode: the mode; None removes the scope's own mode.
+        force: whether to enter IMPORT despite live schemas.
 
     Raises:
-        RegistryError: 42204 for a mode that is none, 42205 when live schemas stand in the way of IMPORT.
+        RegistryError: 42204 for an unknown mode, or FORWARD outside the global scope; 42205 if live schemas forbid
+            IMPORT; 42206 if another subject refers to a version that entering IMPORT hard-deletes.
     """
     if mode is None:
         return Decision(None, [encode(ModeKey(scope))] if scope in state.modes else [])
@@ -39,10 +46,15 @@ def set_mode(state: State, scope: Subject | None, mode: str | None, *, force: bo
 
 
 def delete_mode(state: State, scope: Subject | None, *, recursive: bool) -> Decision[str | None]:
-    """Return the scope's own mode, and the tombstones that take it (`recursive`: and all modes set within it).
+    """Return the scope's own mode, and the tombstones that delete it.
+
+    Args:
+        state: the State to decide on.
+        scope: a subject or context; None for the registry as a whole.
+        recursive: whether to delete all modes within the scope too.
 
     Raises:
-        RegistryError: 40401 when a subject has none and the deletion is not recursive.
+        RegistryError: 40401 if a subject has no mode and the deletion is not recursive.
     """
     own = state.modes.get(scope)
     if own is None and scope is not None and not recursive:
@@ -55,7 +67,7 @@ def delete_mode(state: State, scope: Subject | None, *, recursive: bool) -> Deci
 
 
 def _subjects(state: State, scope: Subject | None) -> Iterator[Subject]:
-    """The subjects within a scope: one, those of a context, or for the global scope those of the default context."""
+    """Yield the subjects in a scope: itself, those of its context, or for None those of the default context."""
     if scope is not None and scope != GLOBAL_SCOPE and not is_scope_name(scope):
         yield from [scope] if scope in state.subjects else []
         return

@@ -1,7 +1,7 @@
-"""Decide a registration: which id and version a schema gets, or why it is refused.
+"""Decide a registration: the id and version that a schema gets, or why it is rejected.
 
 The order of checks is the reference's (docs/compatibility.md): look-up under the request's own contract, mode, strict
-validation, look-up under the contract that the settings make of it, compatibility, explicit version, id.
+validation, look-up under the contract merged with the settings, compatibility, explicit version, id.
 """
 
 from collections.abc import Iterator, Mapping
@@ -54,7 +54,13 @@ __all__ = ["Registered", "Rules", "register"]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a request and the service's settings ask of a registration."""
+    """What the request's flags and the service's settings demand of a registration.
+
+    Attributes:
+        default_level: the compatibility level of subjects that have none.
+        normalize: whether to normalize the schema.
+        force: whether to skip the compatibility check.
+    """
 
     default_level: Level
     normalize: bool = False
@@ -63,25 +69,34 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A schema's place, and the version that already held it, if one did."""
+    """The subject, version and schema of a registration, and the version that already held the schema, if any."""
 
     subject: Subject
     version: Version
     schema: StoredSchema
     existing: SchemaVersion | None = None
-    as_stored: bool = False  # the answer shows the existing version, not the request
+    as_stored: bool = False  # whether the answer shows the existing version instead of the request
 
     @property
     def entry(self) -> SchemaVersion:
-        """The version, which for a new one is without the time of its record."""
+        """The registered version; a new one has no timestamp yet."""
         return self.existing or SchemaVersion(self.subject, self.version, self.schema, 0, deleted=False)
 
 
 def register(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> Decision[Registered]:
-    """Return the place of a schema under a subject, and the records that put it there.
+    """Return the place of a schema under a subject, and the records that put it there (none if it is registered).
+
+    Args:
+        state: the State to decide on.
+        subject: the subject.
+        request: the schema.
+        rules: the request's flags and the service's settings.
 
     Raises:
-        RegistryError: 40901, 42201, 42203, 42205, 42210.
+        RegistryError: 40901 if the schema is incompatible; 42201 if it is invalid, out of version order or has too high
+            an id; 42203 if the policy in force is not supported; 42205 if the mode, another schema's id or a STRONG
+            association forbids it; 42210 if the rule set is invalid.
+        TooExpensive: if this takes too long.
     """
     request = request.started()
     config = config_in_force(state, subject, rules.default_level)
@@ -97,7 +112,7 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
     _check_mode(mode, subject, imports=request.schema_id is not None)
     request = _completed(state, subject, request, mode)
     if mode.is_import:
-        # Another registry's schema is taken as it is: neither normalized nor held to the rules for new schemas.
+        # Take another registry's schema as it is: do not normalize it or apply the rules for new schemas.
         as_given = parse_request(state, subject, request, strict=False, normalize=False, new=False)
         check_not_owned(state, subject, as_given.references)
         return _imported(state, subject, as_given, request)
@@ -112,9 +127,9 @@ def _registered(
     config: Mapping[str, Any],
     sought: Contract | None,
 ) -> Decision[Registered]:
-    """Decide a registration in a scope that may be written, under the contract that the settings make of it.
+    """Decide a registration in a writable scope, under the contract merged with the settings.
 
-    `sought` is the contract under which the schema was looked up before, in vain.
+    `sought` is the contract under which a look-up has already found nothing.
     """
     candidate = _new(state, subject, request, rules)
     check_not_owned(state, subject, candidate.references)
@@ -141,7 +156,7 @@ def _new(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -
     """Parse a schema under the rules for new ones.
 
     Raises:
-        RegistryError: 42201.
+        RegistryError: 42201 if it is invalid.
     """
     strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
     normalize = rules.normalize or flag_in_force(state, subject, "normalize", default=False)
@@ -149,13 +164,14 @@ def _new(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -
 
 
 def _standing(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> Found | None:
-    """Return the live version that answers a request without a write, in whatever mode the subject is.
+    """Return the live version that answers the request without a write, whatever the subject's mode.
 
-    A version stored before validation was strict is found, too, though its text would be refused as new. A request for
-    version -1 is compared with the latest version only; a request for another version is never answered so.
+    This also finds a version stored under less strict validation whose text would be rejected as new. A request for
+    version -1 is compared with the latest version only; a request for another explicit version is never answered this
+    way.
 
     Raises:
-        RegistryError: 42201 for a text that could never have been stored.
+        RegistryError: 42201 if the text could never have been stored.
     """
     try:
         candidate = _new(state, subject, request, rules)
@@ -171,7 +187,7 @@ def _standing(state: State, subject: Subject, request: SchemaRequest, rules: Rul
 
 
 def _under_id(state: State, subject: Subject, schema_id: int, candidate: Candidate) -> Found | None:
-    """Return the newest live version that holds a schema under an id: imports may have brought it under several."""
+    """Return the newest live version that holds a schema under an id; imports may store a schema under several ids."""
     held = state.schema(context_of(subject), schema_id)
     if held is None or not _is_same(held.schema, candidate):
         return None
@@ -194,10 +210,10 @@ def _changes_tags(request: SchemaRequest) -> bool:
 
 
 def _completed(state: State, subject: Subject, request: SchemaRequest, mode: Mode) -> SchemaRequest:
-    """Complete what the request leaves open.
+    """Fill in what the request leaves open.
 
-    A blank text is the latest one's, encryption rules name their keys, tags are put into the text. A request that
-    changes tags is one for a version of its own.
+    A blank text becomes the latest version's text, encryption rules get key names, and tags are written into the text.
+    A request that changes tags always asks for a new version.
     """
     latest = state.latest(subject)
     if not mode.is_import:
@@ -217,7 +233,7 @@ def _completed(state: State, subject: Subject, request: SchemaRequest, mode: Mod
 
 
 def _check(state: State, subject: Subject, candidate: Candidate, rules: Rules) -> None:
-    """Refuse a schema that uses reserved names, or may not follow the versions before it."""
+    """Reject a schema that uses reserved names or is incompatible with earlier versions."""
     check_fields(state, subject, candidate)
     if rules.force:
         return

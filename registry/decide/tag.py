@@ -1,4 +1,4 @@
-"""Decide a change of tags: a new version that differs from another one in its tags, metadata or rules."""
+"""Decide a change of tags: a new version that differs from another one in tags, metadata or rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ _Object = Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class TagRequest:
-    """What is to change; `version` 0 is the next one, and what is None stays as it is."""
+    """A change of tags, metadata or rules; `version` 0 means the next version, and None leaves a property unchanged."""
 
     version: int
     add: Tags
@@ -34,15 +34,23 @@ class TagRequest:
     rules_to_remove: frozenset[str] | None = None
 
     def under(self, limits: Limits) -> "TagRequest":
-        """Return the change under other limits."""
+        """Return the change with other limits."""
         return replace(self, limits=limits)
 
 
 def change_tags(state: State, subject: Subject, version: int, change: TagRequest, rules: Rules) -> Decision[Registered]:
     """Return the place of the new version, and the records that put it there.
 
+    Args:
+        state: the State to decide on.
+        subject: the subject.
+        version: the version to start from.
+        change: the change.
+        rules: the service's settings for registrations.
+
     Raises:
-        RegistryError: 40401, 40402, and what a registration raises.
+        RegistryError: 40401 if the subject does not exist; 40402 if the version does not exist; or any error of
+            `register`.
     """
     entry = version_of(state, subject, version, include_deleted=False)
     value = entry.schema.value
@@ -62,7 +70,7 @@ def change_tags(state: State, subject: Subject, version: int, change: TagRequest
 
 
 def _rules(state: State, subject: Subject, change: TagRequest) -> _Object:
-    """The rules of the new version; None leaves them to the registration, which keeps those of the latest."""
+    """Return the rules of the new version; None makes the registration keep those of the latest version."""
     if change.rules_to_merge is None and change.rules_to_remove is None:
         return change.rule_set
     latest = state.latest(subject)
