@@ -1,11 +1,11 @@
-"""What the serializers and deserializers of all formats have in common.
+"""The base classes of the serializers and deserializers of all formats.
 
-A record that needs nothing new of the registry goes through `known` and `write`, or `known` and `read`: plain calls
-without I/O, which `serdes.aio` makes too. What is not known yet is found by `target` and `source`, which ask the
-registry, once for however many threads. Rules of a schema are found then too: a target or source that has some, as its
-`rules`, may wait for what their executors ask.
+A record whose schema is cached goes through `known` and `write`, or `known` and `read`: plain calls without I/O, which
+`serdes.aio` makes too. On a cache miss `target` or `source` asks the registry, one request for all threads that wait
+for it. They also load the rules of the schema: the `rules` of a target or source may block while their executors ask a
+server.
 
-Rules of this file: it names subjects, asks the client, frames; no bytes of any format.
+Rules of this file: it names subjects, calls the client and frames payloads; the bytes of a format are the format's.
 """
 
 import copy
@@ -55,7 +55,7 @@ _CHOICES = ("use.schema.id", "use.latest.with.metadata", "use.latest.version")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the values of one subject are written with, and until when that is believed."""
+    """The schema and encoder for one subject; fresh until `until`, in seconds of `time.monotonic`."""
 
     schema: SchemaId
     encode: Encode
@@ -65,7 +65,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What reads the frames of one schema from one topic, and until when that is believed."""
+    """The decoder for the frames of one schema from one topic; fresh until `until`, in seconds of `time.monotonic`."""
 
     decode: Decode
     until: float = math.inf
@@ -73,7 +73,7 @@ class Source:
 
 
 class Serializer(ABC):
-    """Turns values into frames, and sees to it that the registry knows their schema."""
+    """A callable that turns values into frames and registers or looks up their schema; safe to share among threads."""
 
     format: str
     table: Table
@@ -92,23 +92,65 @@ class Serializer(ABC):
     def __call__(
         self, value: Any, ctx: RecordContext | None = None, *, topic: str | None = None, field: str = "value"
     ) -> bytes | None:
-        """The frame of a value; say where it goes by a context, or by topic and field."""
+        """Serialize a value to a frame.
+
+        Args:
+            value: the value; None is a tombstone.
+            ctx: the topic and field of the record, such as confluent-kafka's `SerializationContext`.
+            topic: the topic, where there is no `ctx`.
+            field: `key` or `value`, where there is no `ctx`.
+
+        Returns:
+            The frame, or None for a tombstone.
+
+        Raises:
+            EncodeError: If the value does not fit the schema.
+            NoSubject: If the subject name strategy lacks a topic or a record name.
+            SchemaError: If the schema is of another format, cannot be used or cannot read values of the local one.
+            RuleError: If a rule of the schema fails.
+            FrameError: If the framing needs a GUID or headers that are not there.
+            RegistryError: If the registry rejects a request, such as 409 for an incompatible schema.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+            TokenError: If the OAuth token endpoint gives no token.
+        """
         if value is None:
             return None
         context = Context(topic, field) if ctx is None else ctx
         return self.write(value, context, self.known(context) or self.target(context))
 
     def known(self, context: RecordContext) -> Target | None:
-        """What to write with, if that needs nothing of the registry."""
+        """Return the cached target for a context without I/O, or None on a cache miss."""
         target = self._targets.peek(self._key(context))
         return target if target is not None and _is_fresh(target) else None
 
     def target(self, context: RecordContext) -> Target:
-        """What to write with, asked of the registry."""
+        """Return the target for a context; ask the registry on a cache miss.
+
+        Args:
+            context: the topic and field of the record.
+
+        Raises:
+            NoSubject: If the subject name strategy lacks a topic or a record name.
+            SchemaError: If the schema is of another format, cannot be used or cannot read values of the local one.
+            RuleError: If the library of a rule's executor is not installed.
+            RegistryError: If the registry rejects a request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
         return self._targets.get(self._key(context), lambda: self._target(context), is_fresh=_is_fresh)
 
     def write(self, value: Any, context: RecordContext, target: Target) -> bytes:
-        """The frame of a value."""
+        """Serialize a value to a frame with a target from `known` or `target`.
+
+        Args:
+            value: the value, before `to_dict`; not None.
+            context: the topic and field of the record.
+            target: the schema, encoder and rules.
+
+        Raises:
+            EncodeError: If the value does not fit the schema.
+            RuleError: If a rule of the schema fails.
+            FrameError: If the framing needs a GUID or headers that are not there.
+        """
         fields = value if self._to_dict is None else self._to_dict(value, context)
         if target.rules is None:
             payload = target.encode(fields)
@@ -117,7 +159,7 @@ class Serializer(ABC):
         return self._frame(payload, context, target.schema)
 
     def _key(self, context: RecordContext) -> Any:
-        """What decides on the subject: for a strategy that we do not know only the subject itself."""
+        """Return the cache key of a target; only the subject itself will do for a strategy that the caller supplied."""
         if self._own_strategy:
             return self._strategy(context, self._record_name())
         return context.topic, context.field
@@ -137,7 +179,7 @@ class Serializer(ABC):
         return Target(identity, encode, _until(self._conf), self._rules(found, schema, subject))
 
     def _rules(self, found: RegisteredSchema, schema: Schema, subject: str) -> "Writing | None":
-        """The rules to write by: those of the registry, which may know more of a schema than who registers it."""
+        """Return the rules for writing; the registry's copy of a schema may carry rules that the local one lacks."""
         contract = schema if found.schema.rule_set is None else found.schema
         if contract.rule_set is None:
             return None
@@ -153,7 +195,7 @@ class Serializer(ABC):
         return Runner(self._client, self._conf)
 
     def _find(self, subject: str, context: RecordContext) -> tuple[RegisteredSchema, Schema]:
-        """The schema to write with; the first setting that says something decides."""
+        """Return the schema to write with; the first setting that applies decides."""
         conf, client = self._conf, self._client
         if conf["use.schema.id"] is not None:
             chosen = client.get_schema(conf["use.schema.id"], subject=subject)
@@ -171,45 +213,45 @@ class Serializer(ABC):
         return latest, latest.schema
 
     def _need_choice(self) -> None:
-        """Refuse to go without a schema where no setting says which one of the registry is meant."""
+        """Raise ValueError if neither a local schema nor a setting says which schema to use."""
         if all(self._conf[name] in (None, False) for name in _CHOICES):
             raise ValueError(
                 f"without a schema one of {', '.join(_CHOICES)} must say which one of the registry is meant"
             )
 
     def _check(self, schema: Schema, subject: str, *, strict: bool) -> None:
-        """Refuse a schema of the registry that could not read what the local one describes."""
+        """Raise SchemaError if a schema of the registry cannot read what the local one describes."""
         local = self._described()
         if strict and local is not None and local.bare != schema.bare and schema.format == self.format:
             check_reads(self._client, schema, local, subject, imports=self._imports())
 
     def _imports(self) -> Mapping[str, Schema] | None:
-        """What the schema of the values refers to; None where its references tell that."""
+        """Return what the local schema refers to, or None where its references already say so."""
         return None
 
     @abstractmethod
     def _record_name(self) -> str | None:
-        """What the strategies call the record."""
+        """Return the record name for the subject name strategy."""
 
     @abstractmethod
     def _local(self, context: RecordContext) -> Schema:
-        """The schema to register, its references registered."""
+        """Return the schema to register, with its references registered."""
 
     @abstractmethod
     def _described(self) -> Schema | None:
-        """The schema of the values, as it is known without asking; None where only the registry has it."""
+        """Return the local schema without asking the registry, or None if only the registry has it."""
 
     @abstractmethod
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
-        """What writes values with a schema of the registry, and for Protobuf the path to the message."""
+        """Return the encoder for a schema of the registry and, for Protobuf, the path to the message."""
 
     @abstractmethod
     def _values(self, schema: Schema, subject: str) -> "Values":
-        """The values of a schema, as rules see them."""
+        """Return the values of a schema as rules see them."""
 
 
 class Deserializer(ABC):
-    """Turns frames into values, whatever schema of the registry they were written with."""
+    """A callable that turns frames of any registered schema into values; safe to share among threads."""
 
     format: str
     table: Table
@@ -237,7 +279,28 @@ class Deserializer(ABC):
         field: str = "value",
         headers: Any = None,
     ) -> Any:
-        """The value in a frame; say where it came from by a context, or by topic, field and headers."""
+        """Deserialize a frame to a value.
+
+        Args:
+            data: the frame; None is a tombstone.
+            ctx: the topic, field and headers of the record, such as confluent-kafka's `SerializationContext`.
+            topic: the topic, where there is no `ctx`.
+            field: `key` or `value`, where there is no `ctx`.
+            headers: the record headers, as pairs or a mapping, where there is no `ctx`.
+
+        Returns:
+            The value, or None for a tombstone.
+
+        Raises:
+            FrameError: If the bytes are not a registry frame.
+            DecodeError: If the payload does not decode; `reason` says why.
+            SchemaError: If the schema is of another format or cannot be used; `NoMessage` for a bad message path.
+            RuleError: If a rule of the schema fails.
+            NoSubject: If the latest version is wanted and the subject name strategy lacks a topic or a record name.
+            RegistryError: If the registry rejects a request, such as 404 for an unknown schema id.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+            TokenError: If the OAuth token endpoint gives no token.
+        """
         if data is None:
             return None
         context = Context(topic, field, headers) if ctx is None else ctx
@@ -245,22 +308,47 @@ class Deserializer(ABC):
         return self.read(frame, context, self.known(frame, context) or self.source(frame, context), data)
 
     def open(self, data: bytes, context: RecordContext) -> Frame:
-        """Take a record apart."""
+        """Split a record into schema id or GUID, message path and payload.
+
+        Raises:
+            FrameError: If the bytes are not a registry frame.
+        """
         header = read_header(context) if self._looks_at_headers else None
         return open_frame(data, header, indexed=self.indexed)
 
     def known(self, frame: Frame, context: RecordContext) -> Source | None:
-        """What reads a frame, if that needs nothing of the registry."""
+        """Return the cached source for a frame without I/O, or None on a cache miss."""
         source = self._sources.peek((frame.schema, frame.indexes, context.topic, context.field))
         return source if source is not None and _is_fresh(source) else None
 
     def source(self, frame: Frame, context: RecordContext) -> Source:
-        """What reads a frame, asked of the registry."""
+        """Return the source for a frame; ask the registry on a cache miss.
+
+        Raises:
+            SchemaError: If the schema is of another format.
+            NoMessage: If the message path leads to no message of the schema.
+            NoSubject: If the latest version is wanted and the subject name strategy lacks a topic or a record name.
+            RegistryError: If the registry rejects a request with a status other than 404, or does not know the schema.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
         key = (frame.schema, frame.indexes, context.topic, context.field)
         return self._sources.get(key, lambda: self._source(frame, context), is_fresh=_is_fresh)
 
     def read(self, frame: Frame, context: RecordContext, source: Source, data: bytes) -> Any:
-        """The value in a frame; `data` is the record that was opened."""
+        """Deserialize the payload of a frame with a source from `known` or `source`.
+
+        Args:
+            frame: the opened record.
+            context: the topic, field and headers of the record.
+            source: the decoder and rules.
+            data: the record as it came, for dead letters.
+
+        Raises:
+            DecodeError: If the payload does not decode; it carries the schema id or GUID and the topic.
+            SchemaError: If the schema cannot be used.
+            RuleError: If a rule of the schema fails.
+            RegistryError: If a reference of the schema is missing in the registry.
+        """
         try:
             if source.rules is None:
                 value = source.decode(frame.payload)
@@ -276,7 +364,7 @@ class Deserializer(ABC):
         return value if self._from_dict is None else self._from_dict(value, context)
 
     def _scope(self, context: RecordContext) -> str:
-        """The context of the subject to which a topic's records belong; without a subject the default one."""
+        """Return the context of the subject of a topic's records; the default one if there is no subject."""
         try:
             return context_of(self._strategy(context, None))
         except NoSubject:
@@ -305,11 +393,11 @@ class Deserializer(ABC):
         return schema
 
     def _or_refusal(self, frame: Frame, make: Callable[[], Source], *, lasts: bool) -> Source:
-        """What reads a frame, or what refuses it at once: a topic may be full of frames whose schema cannot be read.
+        """Return the source for a frame, or one that refuses it without I/O, since a topic may be full of them.
 
-        A text that cannot be read stays so (`lasts`). What depends on the latest version, on what is installed, or on a
-        reference that is not there is tried again as unknown ids are. Paths to messages are not remembered: a damaged
-        frame may have any.
+        A schema text that cannot be used never becomes usable, so its refusal `lasts`. A refusal that depends on the
+        latest version, on installed packages or on a missing reference expires after `missing_ttl`, like an unknown id.
+        Bad message paths are not cached, since a damaged frame may have any path.
         """
         refusal: SerdeError
         try:
@@ -327,7 +415,7 @@ class Deserializer(ABC):
         return Source(_refusing(refusal), math.inf if lasts else time.monotonic() + self._client.settings.missing_ttl)
 
     def _ruled(self, frame: Frame, context: RecordContext, schema: Schema, scope: str | None) -> Source:
-        """What reads by the rules of the schemas on the way to the one wanted."""
+        """Return the source that runs the rules of all schemas from the writer's to the wanted one."""
         from serdes.rules.contracts import reading_of
 
         subject = self._subject(context, schema, frame.indexes, scope)
@@ -344,7 +432,7 @@ class Deserializer(ABC):
         return Runner(self._client, self._conf)
 
     def _subject(self, context: RecordContext, schema: Schema, indexes: tuple[int, ...], scope: str | None) -> str:
-        """The subject of a record; without a topic there may be none, and then there is no latest version."""
+        """Return the subject of a record; empty without a topic, unless the latest version of it is wanted."""
         try:
             return self._strategy(context, self._name_of(schema, indexes, scope)) or ""
         except NoSubject:
@@ -367,20 +455,20 @@ class Deserializer(ABC):
 
     @abstractmethod
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decode:
-        """What reads payloads written with a schema of the registry."""
+        """Return the decoder for payloads of a schema of the registry."""
 
     @abstractmethod
     def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str | None:
-        """What the strategies call records written with a schema."""
+        """Return the record name of a schema for the subject name strategy."""
 
     @abstractmethod
     def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "Shapes":
-        """What the format knows of payloads written with a schema."""
+        """Return the format's conversions between schemas, for rules and migrations."""
 
 
 def _check_arguments(client: Any, conf: Any, **functions: Any) -> None:
-    """Refuse arguments of other types, such as those of another library in its own order."""
-    if not hasattr(client, "settings"):  # what stands in for a client has them too
+    """Raise TypeError for arguments of other types, such as those of another library in its own order."""
+    if not hasattr(client, "settings"):  # stand-ins for a client have settings too
         advice = "make one by RegistryClient(url)" if isinstance(client, str) else _FROM_CONF
         raise wrong_argument("client", "a serdes.client.RegistryClient", client, advice)
     if conf is not None and not isinstance(conf, Mapping):
@@ -402,7 +490,7 @@ def _is_fresh(one: Target | Source) -> bool:
 
 
 def _until(conf: Mapping[str, Any]) -> float:
-    """When the latest version is to be asked for again."""
+    """Return when to ask for the latest version again, in seconds of `time.monotonic`."""
     ttl = conf["latest.cache.ttl.sec"]
     expires = ttl >= 0 and (conf["use.latest.version"] or conf["use.latest.with.metadata"])
     return time.monotonic() + ttl if expires else math.inf

@@ -1,4 +1,4 @@
-"""What can go wrong between a value and its frame, as a tree of exceptions.
+"""The exceptions of this package, as a tree.
 
     SerdeError
     ├── FrameError            the bytes are not a registry frame
@@ -6,18 +6,18 @@
     ├── EncodeError           the value does not fit the schema
     ├── NoSubject             the subject name strategy lacks a topic or a record name
     ├── SchemaError           the schema text cannot be used
-    │   └── NoMessage         the path in the frame leads to no message of the schema
+    │   └── NoMessage         the message path in the frame leads to no message of the schema
     ├── RuleError             a rule of the schema failed
-    ├── RegistryError         the registry answered: no
-    ├── TokenError            the endpoint that gives out access tokens gave none
-    └── RegistryUnavailable   the registry did not answer; trying later may help
+    ├── RegistryError         the registry answered with an error
+    ├── TokenError            the OAuth token endpoint gave no token
+    └── RegistryUnavailable   the registry did not answer; a later call may succeed
 
-The functions below the classes word the errors about values and arguments, so that all formats say the same:
-`expected …, got …`, with a path such as `lines[3].price` or `by['key'].price`.
+The functions below the classes word the errors about values and arguments, so that all formats say the same: `expected
+…, got …`, with a path such as `lines[3].price` or `by['key'].price`.
 
-Rules of this file: an error carries its parts as attributes, prints them as one sentence and survives pickling, since
-a worker process may have to hand it to its parent. No payload and no credentials in any message: of a value it tells
-the type; names of fields, keys of maps and symbols of enums it quotes, up to a length.
+Rules of this file: an error carries its parts as attributes, prints them as one sentence and survives pickling, since a
+worker process may hand it to its parent. No message has a payload or credentials: of a value it shows the type; it
+quotes names of fields, keys of maps and symbols of enums up to a length.
 """
 
 import dataclasses
@@ -62,7 +62,7 @@ _ENOUGH_ALIKE = 0.6
 
 
 class SerdeError(Exception):
-    """Any failure of this package."""
+    """The base class of all errors of this package."""
 
 
 class FrameError(SerdeError):
@@ -78,15 +78,15 @@ class NoSubject(SerdeError):
 
 
 class SchemaError(SerdeError):
-    """The schema text, or what it refers to, cannot be used."""
+    """The schema text, or a schema that it refers to, cannot be used."""
 
 
 class NoMessage(SchemaError):
-    """The path in a Protobuf frame leads to no message of the schema, which may be good for other frames."""
+    """The path in a Protobuf frame leads to no message of the schema, which may suit other frames."""
 
 
 class DecodeReason(StrEnum):
-    """The short kinds of damage, fit for counting."""
+    """The kinds of damage, as short labels for counting."""
 
     TRUNCATED = "truncated"
     TRAILING_BYTES = "trailing bytes"
@@ -106,13 +106,13 @@ class DecodeError(SerdeError):
     """The payload does not decode.
 
     Attributes:
-        reason: the short kind of damage, for counting.
-        detail: what exactly, or empty.
-        path: the field of the writer schema at which reading stopped, such as `lines[].price`; empty at the top.
-        offset: the byte of the payload near which reading stopped, when known.
-        schema_id: the id in the frame, when known.
-        guid: the GUID in the frame or its headers, where that named the schema.
-        topic: where the frame came from, when known.
+        reason: the kind of damage, for counting; see `DecodeReason`.
+        detail: what exactly is wrong, or empty.
+        path: the field of the writer schema at which decoding stopped, such as `lines[].price`; empty at the top.
+        offset: the byte of the payload near which decoding stopped, if known.
+        schema_id: the id in the frame, if known.
+        guid: the GUID in the frame or its headers, if that named the schema.
+        topic: the topic of the record, if known.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class EncodeError(SerdeError):
     Attributes:
         detail: why.
         path: the field at fault, empty for the value as a whole.
-        row: in a batch the row at fault; None where none is, such as when a column is missing.
+        row: the row at fault in a batch; None outside batches and for errors such as a missing column.
     """
 
     def __init__(self, detail: str, *, path: str = "", row: int | None = None) -> None:
@@ -174,7 +174,7 @@ class RuleError(SerdeError):
         detail: why.
         rule: the name of the rule.
         subject: the subject whose schema has it.
-        topic: where the record goes to or came from, when known.
+        topic: the topic of the record, if known.
     """
 
     def __init__(self, detail: str, *, rule: str = "", subject: str = "", topic: str | None = None) -> None:
@@ -195,8 +195,8 @@ class RegistryError(SerdeError):
 
     Attributes:
         status: the HTTP status.
-        error_code: the registry's own number, such as 40403; the status where it gave none.
-        message: the registry's sentence.
+        error_code: the registry's error code, such as 40403; the HTTP status if the answer has none.
+        message: the registry's message.
     """
 
     def __init__(self, status: int, error_code: int, message: str) -> None:
@@ -210,7 +210,7 @@ class RegistryError(SerdeError):
 
 
 class TokenError(SerdeError):
-    """The token endpoint refused, or what it answered is no token."""
+    """The OAuth token endpoint rejected the request, or its answer has no usable token."""
 
 
 class RegistryUnavailable(SerdeError):
@@ -218,12 +218,12 @@ class RegistryUnavailable(SerdeError):
 
 
 def expected(what: str, value: Any, advice: str = "", *, path: str = "") -> EncodeError:
-    """Return the error for a value of another type."""
+    """Return the error for a value of another type: `expected <what>, got <type><advice>`."""
     return EncodeError(f"expected {what}, got {got(value)}{advice}", path=path)
 
 
 def got(value: Any) -> str:
-    """Name the type of a value, and what to do with objects that need converting; never show the value."""
+    """Describe a value by its type, never its content, and advise how to convert objects such as models."""
     if value is None:
         return "None"
     if isinstance(value, type):
@@ -247,27 +247,27 @@ _CONVERSIONS = (
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Name the known name that is most like one that is not, if any is like it."""
+    """Return `; did you mean 'x'?` with the most similar known name, or an empty string."""
     spelled = {one.lower(): one for one in known}
     near = get_close_matches(str(name)[:_LONGEST_NAME].lower(), spelled, 1, _ENOUGH_ALIKE)
     return f"; did you mean {spelled[near[0]]!r}?" if near else ""
 
 
 def unknown_field(name: object, known: Iterable[str], path: str = "") -> EncodeError:
-    """Return the error for a field that the schema lacks; `path` is that of the record around it."""
+    """Return the error for a field that the schema lacks; `path` is the path of the record around it."""
     place = f".{_cut(name)}" if isinstance(name, str) else key_part(name)
     return EncodeError(f"the schema has no such field{did_you_mean(name, known)}", path=join_path(path, place))
 
 
 def missing_field(name: str, path: str = "") -> EncodeError:
-    """Return the error for a field without a value; `path` is that of the record around it."""
+    """Return the error for a field without a value; `path` is the path of the record around it."""
     return EncodeError(
         "expected a value, got none: the field is required and has no default", path=join_path(path, f".{name}")
     )
 
 
 def unknown_symbol(value: Any, symbols: Iterable[str]) -> EncodeError:
-    """Return the error for what is no symbol of an enum."""
+    """Return the error for a value that is not a symbol of an enum."""
     symbols = list(symbols)
     if isinstance(value, Enum):
         fits = [f"its {part} is one" for part in ("name", "value") if getattr(value, part) in symbols]
@@ -278,19 +278,19 @@ def unknown_symbol(value: Any, symbols: Iterable[str]) -> EncodeError:
 
 
 def without_zone() -> EncodeError:
-    """Return the error for a datetime that could be any instant."""
+    """Return the error for a datetime without a time zone where an instant is expected."""
     return EncodeError(
         "expected a datetime with a time zone, got one without; add it, such as by value.replace(tzinfo=UTC)"
     )
 
 
 def zoned_time() -> EncodeError:
-    """Return the error for a time of day whose time zone would be lost."""
+    """Return the error for a time of day with a time zone, which the wire cannot carry."""
     return EncodeError("expected a time of day without a time zone, got one with a time zone")
 
 
 def one_of(choices: Iterable[str]) -> str:
-    """List choices, the first few of many: `'A', 'B' or 'C'`."""
+    """Join choices as text, the first few of many: `'A', 'B' or 'C'`."""
     names = [repr(_cut(one)) for one in choices]
     if len(names) > _MOST_NAMES:
         return f"one of {', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
@@ -298,7 +298,14 @@ def one_of(choices: Iterable[str]) -> str:
 
 
 def wrong_argument(name: str, what: str, value: Any, advice: str = "") -> TypeError:
-    """Return the error for an argument of another type."""
+    """Return the TypeError for an argument of another type.
+
+    Args:
+        name: the parameter.
+        what: the type that it must have, with its article.
+        value: the argument; only its type is shown.
+        advice: how to get the right type.
+    """
     kind = value if isinstance(value, type) else type(value)
     given = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     given = f"the class {given}" if isinstance(value, type) else given
@@ -306,7 +313,7 @@ def wrong_argument(name: str, what: str, value: Any, advice: str = "") -> TypeEr
 
 
 def wrong_schema(given: Any, name: str = "schema") -> TypeError:
-    """Return the error for what is no schema, with what to give instead."""
+    """Return the TypeError for an argument that is not a schema, with advice for common types."""
     return wrong_argument(name, "a schema text or a serdes.client.Schema", given, _schema_advice(given))
 
 
@@ -325,17 +332,17 @@ def _schema_advice(given: Any) -> str:
 
 
 def index_part(index: object) -> str:
-    """The part of a path for an item of an array."""
+    """Return the path part for an item of an array."""
     return f"[{index}]"
 
 
 def key_part(key: object) -> str:
-    """The part of a path for a value of a map."""
+    """Return the path part for a value of a map."""
     return f"[{_cut(key)!r}]"
 
 
 def join_path(outer: str, inner: str) -> str:
-    """The path of a part of a part."""
+    """Return the path of an inner value: `outer.inner` or `outer[3]`."""
     return f"{outer}{inner}" if inner[:1] in ("", "[", ".") and outer else f"{outer}.{inner}".lstrip(".")
 
 

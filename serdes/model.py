@@ -1,6 +1,6 @@
-"""What the registry's answers say, as values.
+"""The registry's requests and answers as values.
 
-Rules of this file: frozen, comparable, no HTTP. An unknown property of an answer is ignored, a missing one that older
+Rules of this file: frozen, comparable, no HTTP. An unknown property of an answer is ignored; a property that older
 registries do not send is None.
 """
 
@@ -31,7 +31,7 @@ PROTOBUF = "PROTOBUF"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The name by which a schema uses another subject's version."""
+    """A reference of a schema: the name that it uses, and the subject and version that hold the other schema."""
 
     name: str
     subject: str
@@ -40,12 +40,12 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """What is known of a schema beside its text.
+    """The metadata of a schema.
 
     Attributes:
-        tags: path (`*` and `**` stand for names in it) -> tags of the fields there.
+        tags: tags of fields, by the field's path, in which `*` and `**` are wildcards.
         properties: texts by name.
-        sensitive: the properties that are not to be shown to everyone.
+        sensitive: the names of properties that are not shown to everyone.
     """
 
     tags: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
@@ -54,7 +54,7 @@ class Metadata:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "Metadata":
-        """Read the property `metadata` of an answer."""
+        """Parse the property `metadata` of an answer."""
         return cls(
             tags={str(path): frozenset(map(str, tags)) for path, tags in (answer.get("tags") or {}).items()},
             properties={str(name): str(value) for name, value in (answer.get("properties") or {}).items()},
@@ -62,27 +62,27 @@ class Metadata:
         )
 
     def to_request(self) -> dict[str, Any]:
-        """The same as a request carries it."""
+        """Return the metadata as a request carries it."""
         tags = {path: sorted(tags) for path, tags in self.tags.items()}
         return _present(tags=tags, properties=dict(self.properties), sensitive=sorted(self.sensitive))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What to do with, or to ask of, the records of a schema.
+    """A rule of a data contract: a transform of records, or a condition on them.
 
     Attributes:
         name: unique in the rule set.
-        type: what carries it out: CEL, CEL_FIELD, JSONATA, …
+        type: the executor: CEL, CEL_FIELD, JSONATA, ENCRYPT, …
         kind: TRANSFORM or CONDITION.
-        mode: when: UPGRADE, DOWNGRADE, UPDOWN (both), WRITE, READ or WRITEREAD (both).
-        expr: in the language of the type.
-        tags: those of the fields that it is for.
-        params: of the type's own.
-        doc: what it means.
-        on_success: the action after it; with a mode of two directions there may be two, `there,back`.
-        on_failure: the action if it fails; likewise.
-        disabled: whether it is passed over.
+        mode: when it runs: UPGRADE, DOWNGRADE, UPDOWN (both), WRITE, READ or WRITEREAD (both).
+        expr: the expression, in the language of the executor.
+        tags: the tags that select fields.
+        params: the executor's parameters.
+        doc: a description.
+        on_success: the action after success; for a mode of two directions `write,read` may give one for each.
+        on_failure: the action after failure; in the same form.
+        disabled: whether the rule is skipped.
     """
 
     name: str
@@ -99,7 +99,7 @@ class Rule:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "Rule":
-        """Read one rule of an answer."""
+        """Parse one rule of an answer."""
         return cls(
             name=str(answer.get("name") or ""),
             type=str(answer.get("type") or ""),
@@ -115,7 +115,7 @@ class Rule:
         )
 
     def to_request(self) -> dict[str, Any]:
-        """The same as a request carries it."""
+        """Return the rule as a request carries it."""
         return _present(
             name=self.name,
             doc=self.doc,
@@ -133,7 +133,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """The rules of a schema, by the phase in which they run; `enable_at` is where they do."""
+    """The rules of a schema by phase; `enable_at` says which side runs them: ALL, CLIENT, …"""
 
     migration_rules: tuple[Rule, ...] = ()
     domain_rules: tuple[Rule, ...] = ()
@@ -142,7 +142,7 @@ class RuleSet:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "RuleSet":
-        """Read the property `ruleSet` of an answer."""
+        """Parse the property `ruleSet` of an answer."""
         migration, domain, encoding = (
             tuple(map(Rule.from_answer, answer.get(phase) or ()))
             for phase in ("migrationRules", "domainRules", "encodingRules")
@@ -155,11 +155,11 @@ class RuleSet:
         )
 
     def concerns(self, mode: str) -> bool:
-        """Whether there are rules for writing (WRITE) or reading (READ), migrations aside."""
+        """Return whether domain or encoding rules run for `WRITE` or `READ`; migration rules do not count."""
         return any(rule.mode in (mode, "WRITEREAD") for rule in (*self.domain_rules, *self.encoding_rules))
 
     def to_request(self) -> dict[str, Any]:
-        """The same as a request carries it."""
+        """Return the rule set as a request carries it."""
         return _present(
             migrationRules=[rule.to_request() for rule in self.migration_rules],
             domainRules=[rule.to_request() for rule in self.domain_rules],
@@ -170,7 +170,7 @@ class RuleSet:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema text with its format and references, and the data contract that goes with it."""
+    """A schema text with its format, references, metadata and rules."""
 
     text: str
     format: str = AVRO
@@ -180,7 +180,11 @@ class Schema:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "Schema":
-        """Read the schema properties of an answer."""
+        """Parse the schema properties of an answer.
+
+        Raises:
+            LookupError: If a property is missing; `RegistryClient.ask` turns built-in errors into SerdeError.
+        """
         references = tuple(
             Reference(str(item["name"]), str(item["subject"]), int(item["version"]))
             for item in answer.get("references") or ()
@@ -195,7 +199,7 @@ class Schema:
         )
 
     def to_request(self) -> dict[str, Any]:
-        """The properties that a request carries; Avro and no references are what absence means."""
+        """Return the properties that a request carries; a missing format is Avro."""
         request: dict[str, Any] = {"schema": self.text}
         if self.format != AVRO:
             request["schemaType"] = self.format
@@ -211,18 +215,23 @@ class Schema:
 
     @property
     def bare(self) -> "Schema":
-        """What describes values: without the contract."""
+        """The schema without metadata and rules: what describes values."""
         return (
             self if self.metadata is None and self.rule_set is None else Schema(self.text, self.format, self.references)
         )
 
 
 def schema_given(given: Any, kind: str | None = None, name: str = "schema") -> Schema:
-    """Return what a caller gave as a schema of a format, or of any; an error says what to give instead.
+    """Return the schema that a caller passed as text or `Schema`.
+
+    Args:
+        given: a text or a `Schema`.
+        kind: the format that it must have; None is any, and a text is then Avro.
+        name: the parameter, for the error.
 
     Raises:
-        TypeError: it is neither a text nor a Schema.
-        ValueError: it is a Schema of another format.
+        TypeError: If it is neither a text nor a Schema; the message says what to pass.
+        ValueError: If it is a Schema of another format.
     """
     if isinstance(given, str):
         return Schema(given, kind or AVRO)
@@ -235,7 +244,7 @@ def schema_given(given: Any, kind: str | None = None, name: str = "schema") -> S
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema under the subject and version that hold it; registries before 8.0 tell less when registering."""
+    """A schema with its id and the subject and version that hold it; registries before 8.0 give no GUID or version."""
 
     subject: str
     version: int | None
@@ -245,7 +254,7 @@ class RegisteredSchema:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any], subject: str, sent: Schema | None = None) -> "RegisteredSchema":
-        """Read an answer; what it leaves out was `sent`."""
+        """Parse an answer; `sent` is the schema of the request, for answers that leave it out."""
         schema = Schema.from_answer(answer) if sent is None or "schema" in answer else sent
         version, guid = answer.get("version"), answer.get("guid")
         return cls(
@@ -259,14 +268,14 @@ class RegisteredSchema:
 
 @dataclass(frozen=True, slots=True)
 class CompatibilityResult:
-    """Whether a schema could be registered, and if not, why."""
+    """The result of a compatibility check; true if compatible, else `messages` says why not."""
 
     is_compatible: bool
     messages: tuple[str, ...] = ()
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "CompatibilityResult":
-        """Read an answer; without `verbose` it has no messages."""
+        """Parse an answer; without `verbose` it has no messages."""
         return cls(bool(answer["is_compatible"]), tuple(str(one) for one in answer.get("messages") or ()))
 
     def __bool__(self) -> bool:
