@@ -1,13 +1,13 @@
-"""The same serializers, deserializers and client for asyncio.
+"""Serializers, deserializers and the client for asyncio.
 
     serialize = AsyncSerializer(AvroSerializer(client, schema))
     frame = await serialize({"id": 7}, topic="orders")
 
-There is one implementation, the plain one. A record whose schema is known is handled at once, in the event loop: it
-takes microseconds and no I/O. Only what must be asked of the registry waits in a thread.
+They wrap the synchronous ones. A record whose schema is cached is handled in the event loop: it takes microseconds and
+no I/O. On a cache miss a thread asks the registry.
 
-Functions such as `to_dict` run in the event loop; but where a schema has rules, whose executors may wait, the whole
-record is handled in a thread.
+Functions such as `to_dict` run in the event loop. Where a schema has rules, whose executors may block, a thread handles
+the whole record.
 """
 
 import asyncio
@@ -24,7 +24,11 @@ T = TypeVar("T")
 
 
 class AsyncSerializer:
-    """Awaits the frames of a serializer."""
+    """An awaitable form of a serializer.
+
+    Args:
+        serializer: the serializer of a format.
+    """
 
     def __init__(self, serializer: Serializer) -> None:
         self._plain = serializer
@@ -32,7 +36,11 @@ class AsyncSerializer:
     async def __call__(
         self, value: Any, ctx: RecordContext | None = None, *, topic: str | None = None, field: str = "value"
     ) -> bytes | None:
-        """The frame of a value; say where it goes by a context, or by topic and field."""
+        """Serialize a value to a frame, as `Serializer.__call__` does, with the same arguments and errors.
+
+        Returns:
+            The frame, or None for a tombstone.
+        """
         if value is None:
             return None
         plain, context = self._plain, Context(topic, field) if ctx is None else ctx
@@ -45,7 +53,11 @@ class AsyncSerializer:
 
 
 class AsyncDeserializer:
-    """Awaits the values of a deserializer."""
+    """An awaitable form of a deserializer.
+
+    Args:
+        deserializer: the deserializer of a format.
+    """
 
     def __init__(self, deserializer: Deserializer) -> None:
         self._plain = deserializer
@@ -59,7 +71,11 @@ class AsyncDeserializer:
         field: str = "value",
         headers: Any = None,
     ) -> Any:
-        """The value in a frame; say where it came from by a context, or by topic, field and headers."""
+        """Deserialize a frame to a value, as `Deserializer.__call__` does, with the same arguments and errors.
+
+        Returns:
+            The value, or None for a tombstone.
+        """
         if data is None:
             return None
         plain, context = self._plain, Context(topic, field, headers) if ctx is None else ctx
@@ -73,8 +89,14 @@ class AsyncDeserializer:
 
 
 async def call(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Await a method of the plain client, which a thread runs.
+    """Run a method of the synchronous client in a thread: `subjects = await call(client.get_subjects)`.
 
-    `subjects = await call(client.get_subjects)`
+    Args:
+        method: the method, or any other function that blocks.
+        *args: its positional arguments.
+        **kwargs: its keyword arguments.
+
+    Raises:
+        Exception: Whatever the method raises.
     """
     return await asyncio.to_thread(method, *args, **kwargs)

@@ -1,7 +1,7 @@
-"""A bounded cache in which however many threads miss a key at once, one of them loads it.
+"""A bounded cache in which one thread loads a key for all threads that miss it at the same time.
 
-Rules of this file: failures are handed to all who waited and are never kept; what was loaded longest ago goes first,
-so that a hit takes no lock.
+Rules of this file: a failed load raises in all threads that waited for it and is not cached; the oldest entry is
+evicted first, so that a hit takes no lock.
 """
 
 import os
@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 class SharedCache(Generic[K, V]):
-    """At most `capacity` values by key, each loaded by one caller for all who ask meanwhile."""
+    """A cache of at most `capacity` values, in which concurrent misses of a key share one load."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -30,7 +30,16 @@ class SharedCache(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K, load: Callable[[], V], *, is_fresh: Callable[[V], bool] | None = None) -> V:
-        """The value of a key, loaded by this call or by one already under way; a stale one is loaded again."""
+        """Return the value of a key; load it on a miss, or wait for a load under way.
+
+        Args:
+            key: the key.
+            load: loads the value.
+            is_fresh: whether a cached value may still be used; without it every cached value may.
+
+        Raises:
+            BaseException: If `load` raises; all waiting callers get the same exception.
+        """
         try:
             value = self._values[key]
         except KeyError:
@@ -40,11 +49,11 @@ class SharedCache(Generic[K, V]):
         return self._shared_load(key, load, is_fresh)
 
     def peek(self, key: K) -> V | None:
-        """The value of a key if it is there, without loading."""
+        """Return the cached value of a key, stale or not, without loading; None on a miss."""
         return self._values.get(key)
 
     def _shared_load(self, key: K, load: Callable[[], V], is_fresh: Callable[[V], bool] | None) -> V:
-        if self._process != os.getpid():  # whoever held the lock or was loading when this process forked is not in it
+        if self._process != os.getpid():  # threads that held the lock or were loading did not survive the fork
             self._lock, self._loading, self._process = Lock(), {}, os.getpid()
         with self._lock:
             if key in self._values:
@@ -61,7 +70,7 @@ class SharedCache(Generic[K, V]):
         return future.result()
 
     def discard(self, matches: Callable[[K], bool]) -> None:
-        """Forget every key that matches, and keep nothing of the loads under way."""
+        """Remove all keys that match, and do not cache loads of them that are under way."""
         with self._lock:
             for key in [key for key in self._values if matches(key)]:
                 del self._values[key]
@@ -71,7 +80,7 @@ class SharedCache(Generic[K, V]):
     def _load(self, key: K, load: Callable[[], V], future: Future[V]) -> None:
         try:
             value = load()
-        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+        except BaseException as error:  # noqa: BLE001 - waiting threads must get every exception
             self._finish(key, future)
             future.set_exception(error)
         else:

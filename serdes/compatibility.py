@@ -1,6 +1,6 @@
-"""Whether what a local schema describes can be written with another one of the registry.
+"""Checks whether a schema of the registry can read values of a local schema.
 
-Rules of this file: `compat` says it, by the reference's rules; it is loaded when asked for, format by format, since
+Rules of this file: `compat` decides, by the rules of the reference registry; its formats are imported on demand, since
 those of JSON Schema and Protobuf need their extras.
 """
 
@@ -26,14 +26,19 @@ def check_reads(
     *,
     imports: Mapping[str, Schema] | None = None,
 ) -> None:
-    """Raise SchemaError unless values of `writer` can be read with `reader`, a schema of the subject.
+    """Check that values of `writer` can be read with `reader`, a schema of the subject.
 
     Args:
-        client: the registry, which is asked for what the schemas refer to.
+        client: the registry, for the schemas' references.
         reader: the schema of the registry.
         writer: the local schema.
-        subject: whose schema `reader` is; references without a context are those of its context.
-        imports: what `writer` refers to, where that is known without the registry; what is imported comes first.
+        subject: the subject of `reader`; references without a context belong to its context.
+        imports: the references of `writer` in order of dependency, if they are known without the registry.
+
+    Raises:
+        SchemaError: If `reader` cannot read values of `writer`, or a schema cannot be parsed.
+        RegistryError: If the registry does not know a reference.
+        RegistryUnavailable: If the registry gives no usable answer after all retries.
     """
     from compat.limits import DEFAULT_LIMITS
     from compat.schema import ResolvedReference, SchemaParseError
@@ -45,7 +50,7 @@ def check_reads(
         parsed = []
         for schema, known in ((reader, None), (writer, imports)):
             named = resolve(client, schema, subject) if known is None else known
-            # By its text, for two files of one name are compared only where they are not the same.
+            # The text is the identity: files of one name are compared only if their texts differ.
             references = [
                 ResolvedReference(name, one.text, identity=sha256(one.text.encode()).hexdigest())
                 for name, one in named.items()

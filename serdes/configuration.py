@@ -1,6 +1,6 @@
 """The settings of serializers and deserializers, under the names that Confluent's clients use.
 
-One table: name, default, what is allowed. A name that is not in the table of its kind is refused.
+One table: name, default, what is allowed. A setting that is not in the table is an error.
 """
 
 import re
@@ -80,7 +80,7 @@ _RULES: Table = {
     ),
 }
 _EXECUTOR_SETTING = re.compile(r"rule\.executors\.[^.]+\..+")
-"""Settings of executors have names of their own, behind the name or type of a rule."""
+"""Settings of rule executors: `rule.executors.<rule name, _TYPE_ or _default_>.<setting>`."""
 
 SERIALIZER: Table = {
     "auto.register.schemas": _flag(default=True),
@@ -119,7 +119,15 @@ JSON_DESERIALIZER: Table = {**DESERIALIZER, "validate": _flag(default=True)}
 
 
 def settings_of(table: Table, conf: Mapping[str, Any] | None) -> dict[str, Any]:
-    """All settings of a table, as given or by default; ValueError says which is wrong and what is allowed."""
+    """Return all settings of a table, given or default.
+
+    Args:
+        table: the allowed settings.
+        conf: the caller's settings.
+
+    Raises:
+        ValueError: If a setting is unknown, has a value that is not allowed, or contradicts another one.
+    """
     given = dict(conf or {})
     unknown = sorted(name for name in given.keys() - table.keys() if not _EXECUTOR_SETTING.fullmatch(name))
     if unknown:
@@ -136,12 +144,16 @@ def settings_of(table: Table, conf: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def strategy_of(settings: Mapping[str, Any], client: RegistryClient) -> SubjectNameStrategy:
-    """The subject name strategy: the function or name given, else the type, else the associated one."""
+    """Return the subject name strategy: the given function or name, else the type, else the associated strategy.
+
+    Raises:
+        ValueError: If the name of the strategy or a setting in its conf is unknown.
+    """
     given = settings["subject.name.strategy"] or settings["subject.name.strategy.type"] or "ASSOCIATED"
     return given if callable(given) else strategy_named(given, client, settings["subject.name.strategy.conf"])
 
 
 def framing_of(settings: Mapping[str, Any]) -> Framing:
-    """How a record says which schema it has."""
+    """Return how a record carries its schema id or GUID."""
     given = settings["schema.id.serializer"]
     return given if callable(given) else FRAMINGS[given]

@@ -1,13 +1,13 @@
-"""The frame around a payload: which schema it was written with, and the payload.
+"""The frame around a payload, which says with which schema the payload was written (the wire format).
 
     00 id(4, big-endian)  payload       magic byte 0, in front of the payload
     01 guid(16)           payload       magic byte 1, in front of the payload
     01 guid(16)                         in the record header `__key_schema_id` or `__value_schema_id`, the payload bare
 
-Behind id or GUID Protobuf has the path to its message in the file: how many indexes, then the indexes, all zigzag
-varints; the path [0] is the one byte 0.
+After id or GUID, Protobuf has the path to its message in the file (the message indexes): the count, then the indexes,
+all zigzag varints; the path [0] is the single byte 0.
 
-Rules of this file: bytes in, values out; no schema, no registry.
+Source: reference-behaviour, section 5. Rules of this file: bytes in, values out; no schema, no registry.
 """
 
 import struct
@@ -40,19 +40,19 @@ HEADER_SIZE = 5
 MAX_SCHEMA_ID = 2**31 - 1
 """Ids are signed 32-bit numbers on the wire of every client."""
 MAX_INDEXES = 64
-"""How deep a message may stand inside others."""
+"""How deep Protobuf messages may nest."""
 MAX_INDEX = 2**16
-"""No file of Protobuf has that many messages side by side."""
+"""No Protobuf file declares so many messages at one level."""
 
 _HEADER = struct.Struct(">BI")
 _GLUE_HEADER_SIZE = 18
 _GUID_SIZE = 16
-_VARINT_SIZE = 3  # what MAX_INDEX takes
+_VARINT_SIZE = 3  # bytes of MAX_INDEX
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame taken apart: the schema by id or GUID, the path to a Protobuf message, the payload."""
+    """A record split into the schema's id or GUID, the path to a Protobuf message, and the payload."""
 
     schema: int | UUID
     indexes: tuple[int, ...]
@@ -61,18 +61,26 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class SchemaId:
-    """What a frame says of the schema; it fits functions written as Confluent's `schema.id.serializer`."""
+    """The id and GUID of a schema, the message path; functions written for Confluent's `schema.id.serializer` fit."""
 
     id: int
     guid: UUID | None = None
     message_indexes: tuple[int, ...] = ()
 
     def id_to_bytes(self) -> bytes:
-        """The prefix with magic byte 0."""
+        """Return the prefix with magic byte 0 and the id.
+
+        Raises:
+            FrameError: If the id is outside 0 to 2^31 - 1, or the message path is out of bounds.
+        """
         return join(self.id, self._indexes())
 
     def guid_to_bytes(self) -> bytes:
-        """The prefix, or header, with magic byte 1."""
+        """Return the prefix, or header value, with magic byte 1 and the GUID.
+
+        Raises:
+            FrameError: If the GUID is unknown, or the message path is out of bounds.
+        """
         if self.guid is None:
             raise FrameError("the registry did not tell the GUID of the schema")
         return bytes([MAGIC_BYTE_GUID]) + self.guid.bytes + self._indexes()
@@ -82,14 +90,22 @@ class SchemaId:
 
 
 def join(schema_id: int, payload: bytes) -> bytes:
-    """Put the header in front of a payload."""
+    """Return the payload with magic byte 0 and the id in front.
+
+    Raises:
+        FrameError: If the id is outside 0 to 2^31 - 1.
+    """
     if not 0 <= schema_id <= MAX_SCHEMA_ID:
         raise FrameError(f"schema id {schema_id} is outside 0 to {MAX_SCHEMA_ID}")
     return _HEADER.pack(MAGIC_BYTE, schema_id) + payload
 
 
 def split(frame: bytes) -> tuple[int, bytes]:
-    """Take a frame with magic byte 0 apart into schema id and payload."""
+    """Split a frame with magic byte 0 into schema id and payload.
+
+    Raises:
+        FrameError: If the frame is shorter than 5 bytes, or has another magic byte or a negative id.
+    """
     if len(frame) < HEADER_SIZE:
         raise FrameError("frame too short")
     magic, schema_id = _HEADER.unpack_from(frame)
@@ -102,12 +118,21 @@ def split(frame: bytes) -> tuple[int, bytes]:
 
 
 def _is_of_glue(frame: bytes) -> bool:
-    """Version 3, then 0 or 5 for the compression, then a UUID of 16 bytes."""
+    """Return whether bytes look like a frame of AWS Glue: version 3, compression 0 or 5, a UUID of 16 bytes."""
     return len(frame) >= _GLUE_HEADER_SIZE and frame[0] == 3 and frame[1] in (0, 5)
 
 
 def open_frame(data: bytes, header: bytes | None = None, *, indexed: bool = False) -> Frame:
-    """Take a record apart, by its header where it has one; `indexed` where a path to a message follows."""
+    """Split a record into schema id or GUID, message path and payload.
+
+    Args:
+        data: the key or value of the record.
+        header: the schema header of the record, which then replaces the prefix.
+        indexed: whether a Protobuf message path follows the id or GUID.
+
+    Raises:
+        FrameError: If the bytes are not a registry frame.
+    """
     schema, rest = _schema(data if header is None else header)
     indexes: tuple[int, ...] = ()
     if indexed:
@@ -129,7 +154,14 @@ def _schema(data: bytes) -> tuple[int | UUID, bytes]:
 
 
 def write_indexes(indexes: Sequence[int]) -> bytes:
-    """The path to a message as bytes."""
+    """Return the message path as bytes.
+
+    Args:
+        indexes: the index of the message at each level, outermost first.
+
+    Raises:
+        FrameError: If the path is empty, longer than 64, or has an index outside 0 to 2^16 - 1.
+    """
     if tuple(indexes) == (0,):
         return b"\x00"
     if not 0 < len(indexes) <= MAX_INDEXES or not all(0 <= one < MAX_INDEX for one in indexes):
@@ -138,7 +170,14 @@ def write_indexes(indexes: Sequence[int]) -> bytes:
 
 
 def read_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
-    """The path to a message at the beginning of some bytes, and where it ends; no indexes at all mean the first."""
+    """Parse the message path at the beginning of some bytes.
+
+    Returns:
+        The path, and the offset behind it; a count of 0 means [0].
+
+    Raises:
+        FrameError: If the path is truncated or out of bounds.
+    """
     count, at = _read_index(data, 0)
     if count == 0:
         return (0,), at
@@ -172,12 +211,19 @@ def _varint(number: int) -> bytes:
 
 
 def header_name(field: str | None) -> str:
-    """The record header that names the schema of a key or value."""
+    """Return the name of the record header with the schema of a key or value."""
     return "__key_schema_id" if field == "key" else "__value_schema_id"
 
 
 def read_header(context: Any) -> bytes | None:
-    """What the headers of a record say of the schema; the context may be anybody's, and have no headers."""
+    """Return the schema header of a record, or None.
+
+    Args:
+        context: any object with `field`; it may have no `headers`.
+
+    Raises:
+        FrameError: If the header is not bytes.
+    """
     headers = getattr(context, "headers", None)
     if not headers:
         return None
@@ -197,7 +243,7 @@ def _in_header(payload: bytes, context: Any, schema: SchemaId) -> bytes:
     if isinstance(headers, dict):
         headers[name] = value
     elif isinstance(headers, list):
-        headers[:] = [pair for pair in headers if pair[0] != name]  # of several some readers take the first
+        headers[:] = [pair for pair in headers if pair[0] != name]  # of several headers some readers take the first
         headers.append((name, value))
     else:
         raise FrameError("the schema goes into the headers of the record, and the context has none to add to")
@@ -211,4 +257,4 @@ FRAMINGS: dict[str, Framing] = {
     "guid": lambda payload, _, schema: schema.guid_to_bytes() + payload,
     "header": _in_header,
 }
-"""Where the schema of a record is written: its id or its GUID before the payload, or the GUID in a header."""
+"""How a record carries its schema: the id or the GUID in front of the payload, or the GUID in a header."""

@@ -133,7 +133,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """The rules of a schema by phase; `enable_at` says which side runs them: ALL, CLIENT, …"""
+    """The rules of a schema by phase; `enable_at` says which side runs them, such as CLIENT or ALL."""
 
     migration_rules: tuple[Rule, ...] = ()
     domain_rules: tuple[Rule, ...] = ()

@@ -1,7 +1,7 @@
-"""Access tokens by OAuth 2.0 client credentials (RFC 6749, section 4.4): fetched once, renewed before they expire.
+"""Access tokens by OAuth 2.0 client credentials (RFC 6749, section 4.4), renewed before they expire.
 
-Rules of this file: the secret goes to the token endpoint and nowhere else; neither it nor a token is part of an error.
-What the endpoint says is data of bounded size, of which an error repeats no more than a code out of RFC 6749.
+Rules of this file: the secret goes to the token endpoint and nowhere else; no error contains the secret or a token. An
+answer of the endpoint is of bounded size, and an error repeats no more of it than an error code of RFC 6749.
 """
 
 import base64
@@ -24,7 +24,7 @@ from serdes.settings import ClientSettings
 __all__ = ["TokenSource"]
 
 _RENEWED_AT = 0.8
-"""The part of its life after which a token is renewed, as in Confluent's clients."""
+"""The share of its lifetime after which a token is renewed, as in Confluent's clients."""
 
 _MOST_BYTES = 64 * 1024
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")  # RFC 6750, section 2.1
@@ -48,12 +48,15 @@ class _Token:
 
 
 class TokenSource:
-    """The token of one client, shared by threads: however many need a new one, one of them asks for it.
+    """The token of one OAuth client, shared by threads: on expiry one of them fetches a new one for all.
 
     Args:
         settings: with `token_url`, `client_id` and `client_secret`.
-        sleep: waits before a repetition.
-        clock: seconds that never go back.
+        sleep: waits some seconds before a retry.
+        clock: returns seconds that never go back.
+
+    Raises:
+        ValueError: If the settings have no `token_url`.
     """
 
     def __init__(
@@ -73,15 +76,18 @@ class TokenSource:
         self._last: _Token | None = None
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; a later fetch opens new ones."""
         self._pool.clear()
 
     def get(self, *, refused: str | None = None) -> str:
-        """A token to send; never the one that the registry refused, unless the endpoint gives it out again.
+        """Return a valid token; fetch or renew it if needed.
+
+        Args:
+            refused: a token that the registry rejected; it is returned again only if the endpoint issues it again.
 
         Raises:
-            TokenError: the endpoint refuses, or what it answers is no token.
-            RegistryUnavailable: it does not answer; trying later may help.
+            TokenError: If the endpoint rejects the request, or its answer has no usable token.
+            RegistryUnavailable: If the endpoint does not answer after all retries; a later call may succeed.
         """
         return self._tokens.get(
             None,
@@ -107,7 +113,7 @@ class TokenSource:
         for attempt in range(attempts):
             if attempt:
                 self._sleep(backoff(self._settings, attempt, wait))
-            asked_at = self._clock()  # the life of a token begins before its answer arrives
+            asked_at = self._clock()  # the lifetime of a token begins before the answer arrives
             try:
                 answer = self._ask()
             except HTTPError as error:
@@ -121,7 +127,7 @@ class TokenSource:
         raise RegistryUnavailable(f"the token endpoint {self._shown} {trouble}")
 
     def _ask(self) -> Answer:
-        # The pair as it is, not form-encoded before: what Confluent's clients send, and Kafka's by default.
+        # Not form-encoded first: Confluent's clients send the pair as it is, and so do Kafka's by default.
         pair = f"{self._settings.client_id}:{self._settings.client_secret}".encode()
         form = {"grant_type": "client_credentials", "scope": self._settings.scope}
         headers = {
@@ -151,7 +157,7 @@ class TokenSource:
 
 
 def _seconds(value: Any) -> float:
-    """A life in seconds; where none is told the token is good until the registry refuses it."""
+    """Return a lifetime in seconds; without one the token counts as valid until the registry rejects it."""
     if value is None:
         return math.inf
     if isinstance(value, bool) or not isinstance(value, int | float | str):

@@ -1,6 +1,6 @@
-"""The schemas that a schema refers to, fetched and in order.
+"""Fetches the schemas that a schema refers to, in order of dependency.
 
-Rules of this file: it asks the client and bounds what it asks; nothing is known here of any format.
+Rules of this file: it asks the client within bounds and knows no format.
 """
 
 from serdes.client import RegistryClient, context_of
@@ -15,13 +15,20 @@ MAX_CHARACTERS = 16 * 1024 * 1024
 
 
 def resolve(client: RegistryClient, schema: Schema, subject: str | None = None) -> dict[str, Schema]:
-    """All that a schema refers to, directly or not, by the names of the references.
+    """Return all schemas that a schema refers to, directly or not, by reference name.
 
-    What a schema refers to comes before it; of two references with one name the first in this order counts, as in the
-    registry. Versions that are soft-deleted are still found. Subjects without a context are those of `subject`'s.
+    A schema comes after the schemas that it refers to. Of two references with one name, the first in depth-first order
+    counts, as in the registry. Soft-deleted versions are still found.
+
+    Args:
+        client: the registry.
+        schema: the schema.
+        subject: the subject of the schema; references without a context belong to its context.
 
     Raises:
-        SchemaError: more references, deeper ones or longer texts than are followed.
+        SchemaError: If there are more than 1000 references, they are more than 50 deep or longer than 16 Mi characters.
+        RegistryError: If the registry does not know a reference.
+        RegistryUnavailable: If the registry gives no usable answer after all retries.
     """
     found: dict[str, Schema] = {}
     _resolve(client, schema, context_of(subject), found, set(), 0)

@@ -1,6 +1,7 @@
-"""Where the registry is and how patiently to ask it, as one picklable value.
+"""The settings of a registry client, as one picklable value.
 
-Rules of this file: a bad setting is refused when it is made, with what is allowed; secrets never show in a repr.
+Rules of this file: a bad setting is an error when the settings are made, and the error says what is allowed; secrets
+never show in a repr.
 """
 
 import re
@@ -19,29 +20,32 @@ class ClientSettings:
     """All that a process needs to build a client.
 
     Attributes:
-        urls: base addresses of the same registry, tried in turn; a path in them is kept.
+        urls: base addresses of the same registry, tried in turn; their paths are kept.
         username: for HTTP basic authentication, with `password`.
-        password: the other half.
-        token: for HTTP bearer authentication, instead of the two.
-        token_url: where OAuth 2.0 gives tokens for client credentials, instead of both; see `serdes.oauth`.
-        client_id: who asks there, with `client_secret`.
-        client_secret: the other half.
-        scope: what the token is to be good for.
-        token_ca_file: certificates to trust there, instead of the system's.
-        logical_cluster: sent with each request, as `target-sr-cluster`; Confluent Cloud asks for it with tokens.
-        identity_pool: sent with each request, as `Confluent-Identity-Pool-Id`.
+        password: the password of `username`.
+        token: a bearer token, instead of username and password.
+        token_url: the OAuth 2.0 token endpoint for client credentials, instead of a token; see `serdes.oauth`.
+        client_id: the OAuth client, with `client_secret`.
+        client_secret: the secret of `client_id`.
+        scope: the OAuth scope to ask for.
+        token_ca_file: CA certificates for the token endpoint, instead of the system's.
+        logical_cluster: sent with each request as `target-sr-cluster`; Confluent Cloud wants it along with tokens.
+        identity_pool: sent with each request as `Confluent-Identity-Pool-Id`.
         timeout: seconds that one attempt may wait for a connection, and then for each piece of the answer.
-        retries: how often a failed request is tried again, over all addresses.
-        backoff: seconds before the first repetition; doubled each time, a random part of it taken.
-        max_backoff: the longest such wait, also when the registry asks for more by `Retry-After`.
-        cache_size: how many schemas, and how many registrations, are remembered.
-        missing_ttl: seconds for which an id that the registry does not know is not asked for again.
+        retries: how often a failed request is retried, over all addresses.
+        backoff: seconds before the first retry; doubled for each further one, with jitter.
+        max_backoff: seconds of the longest wait, also when the registry asks for more by `Retry-After`.
+        cache_size: how many schemas, and how many registrations, are cached.
+        missing_ttl: seconds for which an unknown id is cached.
         pool_size: connections kept open to each address.
-        max_answer_bytes: the longest answer that is read.
-        ca_file: certificates to trust for https, instead of the system's.
-        cert_file: own certificate for https.
-        key_file: its key.
-        proxy: an HTTP proxy to ask through, for tokens too; credentials may stand in its URL.
+        max_answer_bytes: bytes of the longest answer that is read.
+        ca_file: CA certificates for https, instead of the system's.
+        cert_file: the client certificate for https.
+        key_file: the key of `cert_file`.
+        proxy: the URL of an HTTP proxy, for tokens too; it may contain credentials.
+
+    Raises:
+        ValueError: If a setting is out of range or settings contradict each other.
     """
 
     urls: tuple[str, ...]
@@ -72,7 +76,7 @@ class ClientSettings:
         if not self.urls:
             raise ValueError("a registry client needs at least one URL")
         if any(split_userinfo(url)[1] for url in self.urls):
-            # Here they would show in every repr; and so in the plans of Spark.
+            # The repr shows urls, and so do Spark's query plans.
             raise ValueError(
                 "credentials do not belong into urls: give username and password, or use ClientSettings.of"
             )
@@ -88,7 +92,16 @@ class ClientSettings:
 
     @classmethod
     def of(cls, url: str | Sequence[str], **options: object) -> "ClientSettings":
-        """Settings from one URL, several, or several with commas between; credentials in a URL are taken out of it."""
+        """Return settings from one URL, several URLs, or one string of URLs with commas between them.
+
+        Args:
+            url: the registry's address or addresses; credentials in them become `username` and `password`.
+            **options: further fields of the settings.
+
+        Raises:
+            ValueError: If a URL cannot be parsed, a setting is out of range or settings contradict each other.
+            TypeError: If an option is unknown.
+        """
         given = url.split(",") if isinstance(url, str) else url
         urls = []
         for one in given:
@@ -100,7 +113,14 @@ class ClientSettings:
 
     @classmethod
     def from_conf(cls, conf: Mapping[str, Any]) -> "ClientSettings":
-        """Settings under the names of confluent-kafka's client; ValueError names what is unknown or missing."""
+        """Return settings from a dict with the names of confluent-kafka's `SchemaRegistryClient`.
+
+        Args:
+            conf: such as `url`, `basic.auth.user.info` and `ssl.ca.location`; a value of None counts as missing.
+
+        Raises:
+            ValueError: If a setting is unknown, missing or of the wrong type; the message does not show its value.
+        """
         given = dict(conf)
         source = given.pop("bearer.auth.credentials.source", None)
         needed = _BEARER_SOURCES.get(source)
@@ -123,7 +143,7 @@ class ClientSettings:
 
 
 _Reader = Callable[[Any], dict[str, Any]]
-"""A value → fields of the settings; TypeError says what it should be."""
+"""Turns a value into fields of the settings; raises TypeError with the expected type."""
 
 
 def _text(field_name: str) -> _Reader:
@@ -182,14 +202,14 @@ _CONF: Mapping[str, _Reader] = {
     "retries.wait.ms": _number("backoff", _seconds),
     "retries.max.wait.ms": _number("max_backoff", _seconds),
 }
-"""Names of confluent-kafka's client (2.16) → ours."""
+"""The names of confluent-kafka's client (2.16) and what each sets."""
 
 
 def _read(name: str, value: Any) -> dict[str, Any]:
     try:
         return _CONF[name](value)
     except TypeError as error:
-        raise ValueError(f"{name} must be {error}") from None  # and not what it is: it may be a secret
+        raise ValueError(f"{name} must be {error}") from None  # without the value, which may be a secret
 
 
 _BEARER_SOURCES: Mapping[str | None, tuple[str, ...]] = {
@@ -197,7 +217,7 @@ _BEARER_SOURCES: Mapping[str | None, tuple[str, ...]] = {
     "STATIC_TOKEN": ("bearer.auth.token",),
     "OAUTHBEARER": ("bearer.auth.issuer.endpoint.url", "bearer.auth.client.id", "bearer.auth.client.secret"),
 }
-"""Where a token comes from → what must be told then."""
+"""Where a token comes from, and the settings that this needs."""
 
 
 def _check_credentials(one: ClientSettings) -> None:
@@ -212,7 +232,7 @@ def _check_credentials(one: ClientSettings) -> None:
         raise ValueError("scope and token_ca_file need a token_url")
     for name in ("token", "logical_cluster", "identity_pool"):
         value = getattr(one, name)
-        if value is not None and not _HEADER_VALUE.fullmatch(value):  # refused later it would show in an error
+        if value is not None and not _HEADER_VALUE.fullmatch(value):  # a later error would show the value
             raise ValueError(f"{name} has a character that no header may carry, such as a space or the end of a line")
     if one.token_url is not None:
         _check_token_url(one.token_url)
@@ -231,7 +251,7 @@ def _check_proxy(url: str) -> None:
 def _check_token_url(url: str) -> None:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises when it is no number
+        _ = parts.port  # raises ValueError if it is not a number
     except ValueError:
         raise ValueError("token_url cannot be read") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
@@ -241,7 +261,14 @@ def _check_token_url(url: str) -> None:
 
 
 def split_userinfo(url: str) -> tuple[str, tuple[str, str] | None]:
-    """A base URL and the credentials that stood in it."""
+    """Split a registry URL into the base URL and the credentials in it.
+
+    Returns:
+        The URL without credentials and trailing slashes, and (username, password) or None.
+
+    Raises:
+        ValueError: If the URL is not an http(s) URL with a host and without query and fragment.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port

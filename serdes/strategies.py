@@ -1,7 +1,7 @@
 """Subject name strategies: under which subject the schema of a record is registered.
 
-A strategy is any callable `(context, record_name) -> subject`; the context needs only `.topic` and `.field`, so the
-`SerializationContext` of confluent-kafka fits, and a function written for its clients fits here.
+A strategy is any callable `(context, record_name) -> subject`. The context needs only `.topic` and `.field`, so the
+`SerializationContext` of confluent-kafka fits, and strategies written for its clients work here.
 """
 
 import functools
@@ -31,11 +31,11 @@ _NOT_FOUND = 404
 
 
 class RecordContext(Protocol):
-    """Where a value goes to or came from."""
+    """The topic of a record, and whether the value is its key or its value."""
 
     @property
     def topic(self) -> str | None:
-        """The topic."""
+        """The Kafka topic."""
 
     @property
     def field(self) -> str | None:
@@ -44,7 +44,7 @@ class RecordContext(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The plain context of a call without a Kafka client; the key is that of a value, for dead letters."""
+    """The context of a call without a Kafka client; `key` is the record's key, for dead letters."""
 
     topic: str | None = None
     field: str = "value"
@@ -56,17 +56,30 @@ SubjectNameStrategy = Callable[[RecordContext, str | None], str]
 
 
 def topic_name(context: RecordContext, record: str | None = None) -> str:  # noqa: ARG001 - one signature for all
-    """`<topic>-key` or `<topic>-value`: one kind of record in each topic."""
+    """Return `<topic>-key` or `<topic>-value`: one record type for each topic.
+
+    Raises:
+        NoSubject: If the context has no topic.
+        SerdeError: If the field is neither `key` nor `value`.
+    """
     return f"{_topic(context)}-{_field(context)}"
 
 
 def record_name(context: RecordContext, record: str | None) -> str:  # noqa: ARG001 - one signature for all
-    """The full name of the record: one history of it over all topics."""
+    """Return the full name of the record: one schema history over all topics.
+
+    Raises:
+        NoSubject: If the schema is not a named record.
+    """
     return _record(record)
 
 
 def topic_record_name(context: RecordContext, record: str | None) -> str:
-    """`<topic>-<record>`: several kinds of record in a topic, each with its own history there."""
+    """Return `<topic>-<record>`: several record types in a topic, each with a history of its schemas there.
+
+    Raises:
+        NoSubject: If the context has no topic or the schema is not a named record.
+    """
     return f"{_topic(context)}-{_record(record)}"
 
 
@@ -78,7 +91,7 @@ STRATEGIES: dict[str, SubjectNameStrategy] = {
     "RecordNameStrategy": record_name,
     "TopicRecordNameStrategy": topic_record_name,
 }
-"""The spellings that configurations of other clients use."""
+"""The strategies by name, in the spellings that the configurations of other clients use."""
 
 ASSOCIATED = ("ASSOCIATED", "AssociatedNameStrategy")
 CLUSTER = "subject.name.strategy.kafka.cluster.id"
@@ -86,7 +99,17 @@ FALLBACK = "subject.name.strategy.fallback.type"
 
 
 def strategy_named(name: str, client: RegistryClient, conf: Mapping[str, Any] | None = None) -> SubjectNameStrategy:
-    """The strategy of a name; `conf` is for the associated one: `CLUSTER` and `FALLBACK`."""
+    """Return the subject name strategy with a name.
+
+    Args:
+        name: a key of `STRATEGIES`, or one of `ASSOCIATED`.
+        client: the registry, for the associated strategy.
+        conf: settings of the associated strategy: `CLUSTER`, the id of the Kafka cluster, and `FALLBACK`, the strategy
+            for topics without an associated subject.
+
+    Raises:
+        ValueError: If the name or a setting is unknown; the message lists what is allowed.
+    """
     if name in STRATEGIES:
         return STRATEGIES[name]
     if name not in ASSOCIATED:
@@ -109,7 +132,7 @@ def _associated(
     context: RecordContext,
     record: str | None,
 ) -> str:
-    """The subject that the registry associates with the topic, else what another strategy says."""
+    """Return the subject that the registry associates with the topic, else that of the fallback strategy."""
     topic, field = _topic(context), _field(context)
     try:
         found = client.get_associated_subjects(topic, field, cluster=cluster)

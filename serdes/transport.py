@@ -1,7 +1,7 @@
-"""HTTP to the registry: one request in, one JSON value out.
+"""HTTP to the registry: sends a request, retries it and returns the parsed JSON of the answer.
 
-Rules of this file: it knows addresses, retries and error bodies, and no route. A deletion is repeated only when it
-cannot have been carried out.
+Rules of this file: it knows addresses, retries and error bodies, and no route. A deletion is retried only when the
+registry cannot have carried it out.
 """
 
 import base64
@@ -30,7 +30,7 @@ _REASON_LENGTH = 300
 
 
 class Transport:
-    """A pool of connections to the addresses of one registry; safe to share between threads."""
+    """Connections to the addresses of one registry, safe to share between threads."""
 
     def __init__(self, settings: ClientSettings, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._settings = settings
@@ -46,7 +46,7 @@ class Transport:
         self._process = os.getpid()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; a later request opens new ones."""
         self._pool.clear()
         if self._tokens is not None:
             self._tokens.close()
@@ -59,7 +59,23 @@ class Transport:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Send until an answer comes that repeating would not change, and return its JSON."""
+        """Send a request, retry it over all addresses, and return the parsed JSON of the answer.
+
+        Args:
+            method: the HTTP method; a DELETE is retried only if the registry cannot have carried it out.
+            path: the path after the base address, with quoted segments.
+            query: query parameters.
+            body: the body, sent as JSON.
+
+        Returns:
+            The parsed JSON; None for an empty body.
+
+        Raises:
+            RegistryError: If the registry answers with an error that a retry would not change.
+            RegistryUnavailable: If there is no usable answer after all retries, or a deletion broke off.
+            TokenError: If the OAuth token endpoint gives no token.
+            SerdeError: If the answer is not JSON or is too long.
+        """
         target = f"{path}?{urlencode(query)}" if query else path
         payload = None if body is None else json.dumps(body).encode()
         failure: Exception | None = None
@@ -85,7 +101,7 @@ class Transport:
 
     def _send(self, method: str, url: str, payload: bytes | None) -> Answer:
         if self._process != os.getpid():
-            self._open()  # a fork must share neither sockets nor a fetch under way
+            self._open()  # a forked process must not share sockets or a token request under way
         if self._tokens is None:
             return self._exchange(method, url, payload, {})
         token = self._tokens.get()
@@ -102,7 +118,7 @@ class Transport:
         return exchange(self._pool, method, url, payload, headers, self._settings.max_answer_bytes)
 
     def _pause(self, attempt: int, asked: float | None) -> None:
-        """Wait before a repetition; the other addresses are tried first, without waiting."""
+        """Wait before a retry; the other addresses are tried first, without waiting."""
         rounds = attempt // len(self._settings.urls)
         if attempt == 0 or attempt % len(self._settings.urls):
             return
@@ -110,7 +126,7 @@ class Transport:
 
 
 def _authorization(settings: ClientSettings) -> dict[str, str]:
-    """The headers that are the same for all requests."""
+    """Return the headers that are the same for all requests."""
     given = {"target-sr-cluster": settings.logical_cluster, "Confluent-Identity-Pool-Id": settings.identity_pool}
     headers = {name: value for name, value in given.items() if value is not None}
     if settings.token is not None:
@@ -141,7 +157,7 @@ def _refusal(base: str, status: int, data: bytes) -> RegistryError:
 
 
 def _hint(base: str, code: int) -> str:
-    """What to look at; a registry that has more to say has codes of five digits."""
+    """Return what to check; errors of a schema registry itself have codes of five digits."""
     if code == _UNAUTHORIZED:
         return f": are username and password, or the token, those of {base}?"
     return f": is {base} the address of a schema registry?" if code == _NOT_FOUND else ""
