@@ -89,7 +89,9 @@ class AsyncDeserializer:
 
 
 async def call(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a method of the synchronous client in a thread: `subjects = await call(client.get_subjects)`.
+    """Run a blocking method, such as one of the client, in a thread and return its result.
+
+        subjects = await call(client.get_subjects)
 
     Args:
         method: the method, or any other function that blocks.

@@ -1,14 +1,13 @@
-"""Avro through the registry: serializers and deserializers for whole frames.
+"""Avro serializers and deserializers for registry frames.
 
     serialize = AvroSerializer(client, schema)
     frame = serialize({"id": 7}, topic="orders")
     value = AvroDeserializer(client)(frame)
 
 Both fit confluent-kafka's `SerializingProducer` and `DeserializingConsumer` as `value.serializer`, `key.serializer` and
-so on, and both may be shared between threads. None stands for no record at all, a tombstone, both ways.
+so on, and threads may share them. None is a tombstone, both ways.
 
-Rules of this file: it joins `serdes.core` with what `compile_encoder` and `compile_decoder` made; no bytes of Avro
-here.
+Rules of this file: it joins `serdes.core` with `compile_encoder` and `compile_decoder`, and handles no bytes of Avro.
 """
 
 import functools
@@ -43,14 +42,22 @@ __all__ = [
 
 
 class AvroSerializer(Serializer):
-    """Turns values into frames, and sees to it that the registry knows their schema.
+    """A serializer of Avro values, which registers or looks up their schema.
+
+    Call it as `Serializer.__call__` says.
 
     Args:
         client: the registry.
-        schema: the schema of the values; one with references as a `Schema`; None where a setting such as
-            `use.latest.version` says which one of the registry it is.
-        to_dict: turns an object of yours into what the schema describes; called with the object and the context.
-        conf: settings under the names that Confluent's clients use, see `serdes.configuration`.
+        schema: the schema of the values, a `Schema` if it has references; None if a setting such as
+            `use.latest.version` chooses one of the registry.
+        to_dict: a function from your object and the context to a value of the schema.
+        conf: settings under the names of Confluent's clients, see `serdes.configuration`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed, or neither `schema` nor a setting chooses a schema.
+        SchemaError: If the schema cannot be used.
+        RegistryError: If the registry does not know a reference of the schema.
     """
 
     format = AVRO
@@ -100,16 +107,24 @@ class AvroSerializer(Serializer):
 
 
 class AvroDeserializer(Deserializer):
-    """Turns frames into values, whatever schema of the registry they were written with.
+    """A deserializer of Avro frames, whatever registered schema they were written with (schema evolution).
+
+    Call it as `Deserializer.__call__` says.
 
     Args:
         client: the registry.
-        reader_schema: the schema of the values wanted; without it each value has the shape it was written in.
-        from_dict: turns what the schema describes into an object of yours; called with the value and the context.
-        conf: settings under the names that Confluent's clients use, see `serdes.configuration`.
+        reader_schema: the schema of the values wanted; without it each value has the shape of its writer schema.
+        from_dict: a function from the value and the context to your object.
+        conf: settings under the names of Confluent's clients, see `serdes.configuration`.
         limits: bounds for hostile payloads.
-        numeric_times: see `compile_decoder`.
-        tagged_unions: see `compile_decoder`.
+        numeric_times: leave dates, times and timestamps numbers, see `compile_decoder`.
+        tagged_unions: return union values as `Branch`, see `compile_decoder`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed.
+        SchemaError: If the reader schema cannot be used.
+        RegistryError: If the registry does not know a reference of the reader schema.
     """
 
     format = AVRO

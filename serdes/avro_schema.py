@@ -1,8 +1,8 @@
 """Avro schema texts as a graph of nodes with every name resolved.
 
-What a registry holds must be readable, so this reading is lenient where the wire does not care: names may come before
-their definition, a logical type that does not fit its type is ignored, defaults are kept unread, comments are skipped.
-Whether a schema is a *good* one is for `compat` and the registry to say.
+What a registry holds must be readable, so the parser is lenient where the wire does not depend on it: names may come
+before their definition, a logical type that does not fit its type is ignored, defaults are not parsed, comments are
+skipped. `compat` and the registry decide whether a schema is valid.
 
 Rules of this file: text in, nodes out; nothing about bytes or values. Nodes compare by identity and may form cycles,
 always through a record.
@@ -37,10 +37,10 @@ __all__ = [
 ]
 
 MAX_NESTING = 120
-"""How deep types may stand inside each other in a schema text."""
+"""How deep types may nest in a schema text."""
 
 MISSING: Any = object()
-"""The default of a field that has none; None is the default null."""
+"""The default of a field without a default; None is the default null."""
 
 
 class Kind(StrEnum):
@@ -58,7 +58,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Logical:
-    """A logical type that fits the type it stands on."""
+    """A logical type that fits its underlying type; precision and scale are those of a decimal."""
 
     name: str
     precision: int = 0
@@ -75,7 +75,7 @@ class Primitive:
 
 @dataclass(eq=False, slots=True)
 class Named:
-    """What record, enum and fixed have in common."""
+    """The common part of record, enum and fixed."""
 
     name: str
     aliases: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class Named:
 
 @dataclass(eq=False, slots=True)
 class Fixed(Named):
-    """So many bytes."""
+    """A fixed number of bytes."""
 
     size: int = 0
     logical: Logical | None = None
@@ -96,7 +96,7 @@ class Fixed(Named):
 
 @dataclass(eq=False, slots=True)
 class Enum(Named):
-    """One of some symbols."""
+    """An enum."""
 
     symbols: tuple[str, ...] = ()
     default: str | None = None
@@ -104,7 +104,7 @@ class Enum(Named):
 
 @dataclass(eq=False, slots=True)
 class Field:
-    """A field of a record; the default is JSON as written, the tags are its `confluent:tags`."""
+    """A field of a record; the default is the JSON value of the text, the tags are its `confluent:tags`."""
 
     name: str
     type: "Node"
@@ -115,28 +115,28 @@ class Field:
 
 @dataclass(eq=False, slots=True)
 class Record(Named):
-    """Fields one after the other."""
+    """A record."""
 
     fields: list[Field] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
 class Array:
-    """Any number of items."""
+    """An array."""
 
     items: "Node"
 
 
 @dataclass(eq=False, slots=True)
 class Map:
-    """Any number of values by string."""
+    """A map with string keys."""
 
     values: "Node"
 
 
 @dataclass(eq=False, slots=True)
 class Union:
-    """One of several types."""
+    """A union of types."""
 
     branches: tuple["Node", ...]
 
@@ -159,11 +159,20 @@ _LOGICAL_BASES: dict[str, frozenset[Kind]] = {
 _PRIMITIVES = frozenset(Kind)
 _UUID_SIZE = 16
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\\?\Z))|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)', re.DOTALL)
-"""A string, kept, or a comment. What is left open ends with the text, so that no part of it is looked at twice."""
+"""A string (kept) or a comment; an unclosed one ends with the text, so that nothing is scanned twice."""
 
 
 def parse(text: str, references: Sequence[str] = ()) -> Node:
-    """Read a schema text; `references` are the texts of the schemas whose names it uses without defining them."""
+    """Parse a schema text into its root node.
+
+    Args:
+        text: the schema, as JSON; comments are allowed.
+        references: the texts of the schemas that define the names it uses but does not define.
+
+    Raises:
+        SchemaError: If the text is not JSON, is nested too deeply, lacks a part or uses an undefined name.
+        TypeError: If the text is not a str.
+    """
     try:
         return _Parser(_load(text), [_load(one) for one in references]).root
     except RecursionError:
@@ -171,7 +180,7 @@ def parse(text: str, references: Sequence[str] = ()) -> Node:
 
 
 def describe(node: Node) -> str:
-    """What a person calls this type."""
+    """Return the name of a type for error messages, such as `record shop.Order`."""
     match node:
         case Primitive(logical=Logical(name=name)):
             return f"{node.kind} ({name})"
@@ -186,7 +195,11 @@ def describe(node: Node) -> str:
 
 
 def node_of(schema: str | Node) -> Node:
-    """Return a schema as parsed."""
+    """Return a schema as a node; parse it if it is a text.
+
+    Raises:
+        SchemaError: If the text cannot be used.
+    """
     return schema if isinstance(schema, Node) else parse(schema)
 
 
@@ -203,7 +216,7 @@ def _load(text: str) -> Any:
 
 
 class _Parser:
-    """Two walks over a text and its references: the first finds the named types, the second builds with them."""
+    """A parser in two passes over a text and its references: the first declares the named types, the second builds."""
 
     def __init__(self, tree: Any, references: Sequence[Any] = ()) -> None:
         self._named: dict[str, Record | Enum | Fixed] = {}
@@ -236,7 +249,7 @@ class _Parser:
         namespace = full.rpartition(".")[0]
         aliases = tuple(_full_name(alias, namespace) for alias in _aliases(tree))
         self._shells[id(tree)] = shell(full, aliases)
-        self._named.setdefault(full, self._shells[id(tree)])  # equal definitions may be repeated
+        self._named.setdefault(full, self._shells[id(tree)])  # texts may repeat equal definitions
         return namespace
 
     def _build(self, tree: Any, namespace: str) -> Node:
@@ -319,7 +332,7 @@ _SHELLS: dict[str, type[Record | Enum | Fixed]] = {
 
 
 def _inner_types(tree: dict[str, Any]) -> list[Any]:
-    """The types written inside this one, in the order of the text."""
+    """Return the types written directly inside this one, in the order of the text."""
     kind = tree.get("type")
     match kind:
         case "record" | "error":
@@ -375,5 +388,5 @@ def _decimal(tree: dict[str, Any]) -> Logical | None:
 
 
 def _whole(number: Any) -> int:
-    """The number if it is a whole one, else one that is never valid."""
+    """Return the number if it is an integer, else -1, which is never valid."""
     return number if isinstance(number, int) and not isinstance(number, bool) else -1

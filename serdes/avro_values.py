@@ -2,14 +2,14 @@
 
     date              datetime.date               decimal              decimal.Decimal, exact
     time-*            datetime.time               uuid                 uuid.UUID
-    timestamp-*       datetime, aware, UTC        timestamp-nanos      int: Python's clock ends at microseconds
-    local-timestamp-* datetime, naive             everything else      what the underlying type gives
+    timestamp-*       datetime, aware, UTC        timestamp-nanos      int: Python has microseconds only
+    local-timestamp-* datetime, naive             everything else      the value of the underlying type
 
-A reader schema may name another unit or scale than the writer schema: the value keeps its meaning, so a
-`timestamp-millis` read as `timestamp-micros` is the same instant, and a decimal is moved to the reader's scale.
+If the reader schema has another unit or scale than the writer schema, the value keeps its meaning: a `timestamp-millis`
+read as `timestamp-micros` is the same instant, and a decimal is rescaled to the reader's scale.
 
-Rules of this file: values only, no bytes of the stream. A conversion raises ValueError or OverflowError for what Python
-cannot hold, or DecodeError when there is more to say.
+Rules of this file: values only, no bytes of the payload. A conversion raises ValueError or OverflowError for what
+Python cannot represent, or DecodeError when there is more to say.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ __all__ = ["Branch", "Convert", "Shape", "converter", "default_value", "is_tagge
 Convert = Callable[[Any], Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LOCAL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local timestamps have no zone
+_LOCAL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local timestamps have no time zone
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _DAY_MICROS = 86_400_000_000
 _EXACT = Context(prec=100_000)
@@ -52,7 +52,7 @@ _PER_SECOND = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 
 
 class Branch(NamedTuple):
-    """A value of a union together with the position of its type in the reader's union."""
+    """A value of a union with the position of its type in the reader's union."""
 
     position: int
     value: Any
@@ -60,7 +60,7 @@ class Branch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Choices of the caller about the values that come out.
+    """The caller's choices about decoded values.
 
     Attributes:
         numeric_times: dates, times and timestamps stay numbers, in the unit of the reader schema.
@@ -72,13 +72,13 @@ class Shape:
 
 
 def is_tagged(union: Union, shape: Shape) -> bool:
-    """Whether values of this union come as a `Branch`."""
+    """Return whether values of this union come as a `Branch`."""
     types = [one for one in union.branches if not (isinstance(one, Primitive) and one.kind is Kind.NULL)]
     return shape.tagged_unions and len(types) > 1
 
 
 def promotion(writer: Kind, reader: Kind) -> Convert | None:
-    """What turns a number of the writer's kind into one of the reader's; None where Python sees no difference."""
+    """Return the conversion of a promoted number; None if Python's value is the same."""
     if writer in (Kind.INT, Kind.LONG) and reader in (Kind.FLOAT, Kind.DOUBLE):
         return _single if reader is Kind.FLOAT else float
     return None
@@ -90,7 +90,13 @@ def _single(number: int) -> float:
 
 
 def converter(writer: Logical | None, reader: Logical | None, shape: Shape) -> Convert | None:
-    """What turns the underlying value into the reader's; None when it is that already."""
+    """Return the conversion from the underlying value to the reader's value; None if they are the same.
+
+    Args:
+        writer: the writer's logical type.
+        reader: the reader's logical type.
+        shape: the caller's choices.
+    """
     if reader is None:
         return None
     if reader.name == "decimal":
@@ -112,7 +118,7 @@ def _rescale(writer: Logical | None, reader: Logical) -> Convert | None:
 
 
 def rescaling(writer: Logical | None, reader: Logical | None) -> tuple[int, int]:
-    """What a number of the writer's unit is multiplied and then divided by to be one of the reader's unit."""
+    """Return (factor, divisor) that turn a number in the writer's time unit into the reader's unit."""
     if writer is None or reader is None or "-" not in writer.name or "-" not in reader.name:
         return 1, 1
     (kind, _, unit), (read_kind, _, read_unit) = writer.name.rpartition("-"), reader.name.rpartition("-")
@@ -183,7 +189,7 @@ def _decimal(reader: Logical, writer: Logical) -> Convert:
 
     def convert(raw: bytes) -> Decimal:
         unscaled = int.from_bytes(raw, "big", signed=True)
-        if unscaled.bit_length() <= most_bits:  # a hostile length must not reach the arithmetic
+        if unscaled.bit_length() <= most_bits:  # keeps numbers of hostile length out of the arithmetic
             unscaled, rest = divmod(unscaled * up, down)
             if rest:
                 raise ValueError(f"a decimal has more than {reader.scale} digits after the point")
@@ -195,12 +201,22 @@ def _decimal(reader: Logical, writer: Logical) -> Convert:
 
 
 def default_value(node: Node, written: Any, shape: Shape) -> Any:
-    """The Python value of a default as JSON wrote it; ValueError when it is not a value of the type."""
+    """Return the Python value of a default in JSON form.
+
+    Args:
+        node: the type of the field.
+        written: the default as the schema text has it.
+        shape: the caller's choices.
+
+    Raises:
+        ValueError: If it is not a value of the type, or holds more than 10 000 values.
+        OverflowError: If Python cannot represent it.
+    """
     return _Defaults(shape).value(node, written)
 
 
 class _Defaults:
-    """Reads one default; counts as it goes, since defaults inside defaults can multiply."""
+    """Converts one default, within a budget: defaults inside defaults can multiply."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape

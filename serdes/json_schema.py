@@ -1,13 +1,13 @@
-"""JSON through the registry: values as UTF-8 text, validated against a JSON Schema.
+"""JSON Schema serializers and deserializers: values as UTF-8 JSON text, validated against a JSON Schema.
 
     serialize = JsonSerializer(client, schema)
     frame = serialize({"id": 7}, topic="orders")
     value = JsonDeserializer(client)(frame)
 
-Values may be what JSON knows, dataclasses, and models of pydantic, attrs and msgspec, at any depth. Needs the extra
+Values may be plain JSON values, dataclasses, and models of pydantic, attrs and msgspec, at any depth. Needs the extra
 `json`.
 
-Rules of this file: it joins `serdes.core` with `serdes.json_text` and `serdes.json_validator`, and finds references.
+Rules of this file: it joins `serdes.core` with `serdes.json_text` and `serdes.json_validator`, and loads references.
 """
 
 import json
@@ -38,18 +38,25 @@ Validate = Callable[[Any], None]
 _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 _DIALECTS = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
 _BASE = "http://registry.invalid/"
-"""Gives relative references something to be relative to; `.invalid` is no name of any host, and nothing is fetched."""
+"""The base of relative references; no host is named `.invalid`, and nothing is fetched."""
 
 
 class JsonSerializer(Serializer):
-    """Turns values into frames, and sees to it that the registry knows their schema.
+    """A serializer of JSON values, which registers or looks up their JSON Schema.
+
+    Call it as `Serializer.__call__` says.
 
     Args:
         client: the registry.
-        schema: the JSON Schema of the values; one with references as a `Schema`; None where a setting such as
-            `use.latest.version` says which one of the registry it is.
-        to_dict: turns an object of yours into what JSON knows; called with the object and the context.
-        conf: settings under the names that Confluent's clients use, see `serdes.configuration`.
+        schema: the JSON Schema of the values, a `Schema` if it has references; None if a setting such as
+            `use.latest.version` chooses one of the registry.
+        to_dict: a function from your object and the context to a JSON value.
+        conf: settings under the names of Confluent's clients, see `serdes.configuration`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed, or neither `schema` nor a setting chooses a schema.
+        SchemaError: If the schema is not JSON.
     """
 
     format = JSON
@@ -109,13 +116,22 @@ class JsonSerializer(Serializer):
 
 
 class JsonDeserializer(Deserializer):
-    """Turns frames into values.
+    """A deserializer of JSON frames, which validates the values.
+
+    Call it as `Deserializer.__call__` says.
 
     Args:
         client: the registry.
-        reader_schema: the JSON Schema that values must satisfy; without it the one that they were written with.
-        from_dict: turns a value into an object of yours, such as `lambda value, _: Order.model_validate(value)`.
-        conf: settings under the names that Confluent's clients use, see `serdes.configuration`.
+        reader_schema: the JSON Schema that values must satisfy; without it the schema that they were written with.
+        from_dict: a function from the value and the context to your object, such as `lambda value, _:
+            Order.model_validate(value)`.
+        conf: settings under the names of Confluent's clients, see `serdes.configuration`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed.
+        SchemaError: If the reader schema cannot be used.
+        RegistryError: If the registry does not know a reference of the reader schema.
     """
 
     format = JSON
@@ -166,11 +182,11 @@ def _title(document: Any) -> str | None:
 
 
 def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "JsonValues":
-    """The values of a schema, as rules see them."""
+    """Return the values of a schema as rules see them."""
     from serdes.rules.json_schema import JsonValues
 
     documents = _documents(client, schema, subject)
-    own = documents[_BASE].get("id") if isinstance(documents[_BASE], dict) else None  # `id` is draft 4's, and not known
+    own = documents[_BASE].get("id") if isinstance(documents[_BASE], dict) else None  # not known: draft 4's `id`
     resources = documents | ({urljoin(_BASE, own): documents[_BASE]} if isinstance(own, str) else {})
     return JsonValues(
         documents,
@@ -181,13 +197,24 @@ def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "Jso
 
 
 def validator_of(client: RegistryClient, schema: Schema, subject: str | None = None) -> Validator:
-    """A function that raises DecodeError for a value that a schema does not allow."""
+    """Return a validator, which raises DecodeError for a value that a schema does not allow.
+
+    Args:
+        client: the registry, for the schema's references.
+        schema: the JSON Schema.
+        subject: the subject of the schema; references without a context belong to its context.
+
+    Raises:
+        SchemaError: If the schema or a reference cannot be used.
+        RegistryError: If the registry does not know a reference.
+        RegistryUnavailable: If the registry gives no usable answer after all retries.
+    """
     (_, document), *others = _documents(client, schema, subject).items()
     return compiled(document, dict(others), _BASE)
 
 
 def _documents(client: RegistryClient, schema: Schema, subject: str | None) -> dict[str, Any]:
-    """A schema and what it refers to, by the URIs by which `$ref`s find them; the schema comes first."""
+    """Return a schema and what it refers to, by the URIs that its `$ref`s resolve to; the schema comes first."""
     document = _document(schema.text)
     resources: dict[str, Any] = {}
     _place(document, schema, _BASE, resolve(client, schema, subject), resources)
@@ -196,9 +223,9 @@ def _documents(client: RegistryClient, schema: Schema, subject: str | None) -> d
 
 
 def _place(document: Any, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]) -> None:
-    """Put what a schema refers to under the URIs by which its `$ref`s find it."""
+    """Add what a schema refers to under the URIs that its `$ref`s resolve to."""
     own = document.get("$id", document.get("id")) if isinstance(document, dict) else None
-    bases = {uri, urljoin(uri, own) if isinstance(own, str) else uri}  # validators differ on which one counts
+    bases = {uri, urljoin(uri, own) if isinstance(own, str) else uri}  # validators differ on the base URI
     for reference in schema.references:
         target = named[reference.name]
         for place in {urljoin(base, reference.name) for base in bases} - resources.keys():
@@ -209,7 +236,7 @@ def _place(document: Any, schema: Schema, uri: str, named: Mapping[str, Schema],
 
 
 def _document(text: str) -> Any:
-    """A schema text as JSON; a dialect that is not said, or not known, is draft 7, as in the registry."""
+    """Parse a schema text; a missing or unknown dialect is draft 7, as in the registry."""
     try:
         orjson.loads(text)  # bounds the depth
         document = json.loads(text)

@@ -1,4 +1,4 @@
-"""Protobuf through the registry: generated messages out, and in with or without generated classes.
+"""Protobuf serializers and deserializers, with or without generated classes when reading.
 
     serialize = ProtobufSerializer(client, Order)
     frame = serialize(Order(id=7), topic="orders")
@@ -7,7 +7,7 @@
 
 Needs the extra `protobuf`.
 
-Rules of this file: bytes are protobuf's business, descriptors are `serdes.protobuf_files`'.
+Rules of this file: the protobuf library handles bytes, `serdes.protobuf_files` descriptors.
 """
 
 import copy
@@ -49,12 +49,18 @@ __all__ = ["ProtobufDeserializer", "ProtobufSerializer", "dict_of"]
 
 
 class ProtobufSerializer(Serializer):
-    """Turns messages of one type into frames, and sees to it that the registry knows their file and its imports.
+    """A serializer of messages of one type, which registers or looks up their file and its imports.
+
+    Call it as `Serializer.__call__` says.
 
     Args:
         client: the registry.
         message_type: the class of the messages.
-        conf: settings under the names that Confluent's clients use, see `serdes.configuration`.
+        conf: settings under the names of Confluent's clients, see `serdes.configuration`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed.
     """
 
     format = PROTOBUF
@@ -67,9 +73,9 @@ class ProtobufSerializer(Serializer):
         _check_class(message_type)
         self._given = (client, message_type, conf)
         self._type = message_type
-        self._message: Any = message_type.DESCRIPTOR  # types-protobuf gives two types for it
-        self._serialize: Any = message_type.SerializeToString  # of the class: fields of that name hide it in messages
-        self._initialization_errors: Any = getattr(message_type, "FindInitializationErrors")  # noqa: B009 - has no type
+        self._message: Any = message_type.DESCRIPTOR  # types-protobuf declares two types
+        self._serialize: Any = message_type.SerializeToString  # the class's: a field of that name hides the method
+        self._initialization_errors: Any = getattr(message_type, "FindInitializationErrors")  # noqa: B009 - untyped
         self._reference_subject = self._conf["reference.subject.name.strategy"]
 
     def __reduce__(self) -> tuple[type["ProtobufSerializer"], tuple[Any, ...]]:
@@ -82,7 +88,7 @@ class ProtobufSerializer(Serializer):
         return self._registered(self._message.file, context, {})
 
     def _registered(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Schema:
-        """The schema of a file, each of its imports registered, or looked up, once under a subject of its own."""
+        """Return the schema of a file; register or look up each of its imports once, under a subject of its own."""
         references = []
         for one in file.dependencies:
             if self._conf["skip.known.types"] and is_known(one.name):
@@ -115,7 +121,7 @@ class ProtobufSerializer(Serializer):
             path = indexes_of(self._message)
             if len(path) == 1:
                 return self._encode, path
-            # The id may be that of a text in which entries of maps are no messages and are not counted.
+            # The id may be that of a text whose message indexes do not count map entries.
             schema = self._client.get_schema(schema_id, subject=subject)
         file = link(schema, resolve(self._client, schema, subject))
         try:
@@ -127,7 +133,7 @@ class ProtobufSerializer(Serializer):
         return self._closed(registered), indexes_of(registered)
 
     def _closed(self, registered: Descriptor) -> Encode:
-        """What writes messages for a schema that may lack some of their fields."""
+        """Return the encoder for a schema that may lack some fields of the messages."""
         if not lacks_fields(registered, self._message):
             return self._encode
         kind = GetMessageClass(registered)
@@ -164,15 +170,21 @@ class ProtobufSerializer(Serializer):
 
 
 class ProtobufDeserializer(Deserializer):
-    """Turns frames into messages.
+    """A deserializer of Protobuf frames.
+
+    Call it as `Deserializer.__call__` says.
 
     Args:
         client: the registry.
-        message_type: the class of the messages wanted; without it each is of the type that its schema in the registry
-            describes, made when the schema is met.
-        from_dict: turns a message, or dict, into an object of yours; called with it and the context.
-        conf: settings under the names that Confluent's clients use, see `serdes.configuration`.
-        as_dict: hand out dicts, as protobuf's JSON has them but for names, which are those of the schema.
+        message_type: the class of the messages wanted; without it the classes are made from the schemas in the
+            registry.
+        from_dict: a function from the message, or dict, and the context to your object.
+        conf: settings under the names of Confluent's clients, see `serdes.configuration`.
+        as_dict: return dicts in protobuf's JSON mapping, with field names as in the schema.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed.
     """
 
     format = PROTOBUF
@@ -211,7 +223,7 @@ class ProtobufDeserializer(Deserializer):
         return _decoder(wanted, as_dict=self._as_dict)
 
     def _file(self, schema: Schema, subject: str | None) -> FileDescriptor:
-        """A schema linked or refused, once for all paths: one that leads nowhere may be in every frame of a topic."""
+        """Return the linked schema; cached for all message paths, since every frame of a topic may have a bad one."""
         found = self._files.get((schema.bare, subject), lambda: self._linked(schema, subject))
         if isinstance(found, SchemaError):
             raise copy.copy(found)
@@ -253,7 +265,7 @@ def _check_class(given: Any) -> None:
 
 
 def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
-    """The message of a file that another version of it, or a class, has by the same name."""
+    """Return the message of the same name in a file."""
     path = wanted.full_name.removeprefix(f"{wanted.file.package}." if wanted.file.package else "").split(".")
     found: Descriptor | None = file.message_types_by_name.get(path[0])
     for name in path[1:]:
@@ -277,10 +289,14 @@ def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
 
 
 def dict_of(message: Message) -> dict[str, Any]:
-    """A message as protobuf's JSON has it, but for names; DecodeError where that has no such value."""
+    """Return a message as a dict in protobuf's JSON mapping, with field names as in the schema.
+
+    Raises:
+        DecodeError: If JSON has no value for a part of the message, such as a timestamp out of range.
+    """
     try:
         return to_json(message)
-    except (JsonError, ParseError, ValueError, TypeError, RecursionError, AttributeError):  # their texts hold the value
+    except (JsonError, ParseError, ValueError, TypeError, RecursionError, AttributeError):  # they quote the value
         name = type(message).DESCRIPTOR.full_name
         detail = f"JSON has no value for something in the {name}, such as a time out of range"
         raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None

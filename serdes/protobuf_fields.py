@@ -1,8 +1,8 @@
-"""Fields of messages that an older schema of the registry lacks.
+"""Finds fields of messages that the registry's schema lacks.
 
-The bytes of a message carry such fields, but readers with that schema do not find them.
+The bytes of a message have such fields, but readers with that schema do not see them.
 
-Rules of this file: descriptors and messages; no bytes. Methods are the class's: fields may hide them.
+Rules of this file: descriptors and messages; no bytes. It calls methods of the class, since fields may hide them.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ __all__ = ["lacks_fields", "refuse_unknown"]
 
 
 def lacks_fields(registered: Descriptor, local: Descriptor) -> bool:
-    """Whether a message, or one inside it, has fields that the registry's version of it lacks."""
+    """Return whether a message type, or one inside it, has fields that the registry's version lacks."""
     seen: set[tuple[str, str]] = set()
     pairs = [(registered, local)]
     while pairs:
@@ -35,7 +35,16 @@ def lacks_fields(registered: Descriptor, local: Descriptor) -> bool:
 
 
 def refuse_unknown(message: Message, registered: Descriptor, path: str = "") -> None:
-    """Raise EncodeError for the first field set in a message that the registry's version of it lacks."""
+    """Raise EncodeError for the first field set in a message that the registry's version lacks.
+
+    Args:
+        message: the message.
+        registered: its type in the registry's schema.
+        path: the path of the message in the record.
+
+    Raises:
+        EncodeError: If there is such a field; the path is that of the field.
+    """
     for field, value in type(message).ListFields(message):
         if field.is_extension:
             continue
@@ -49,7 +58,7 @@ def refuse_unknown(message: Message, registered: Descriptor, path: str = "") -> 
 
 
 def _messages(field: FieldDescriptor, value: Any, known: Descriptor) -> Iterator[tuple[str, Message, Descriptor]]:
-    """The messages in the value of a field, what each adds to the path, and the registry's version of it."""
+    """Yield the messages in a field's value, the path part of each, and its type in the registry."""
     kind = field.message_type
     if kind is None:
         return

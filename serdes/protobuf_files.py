@@ -1,9 +1,9 @@
 """Protobuf schema texts as linked descriptors.
 
-Texts come as `.proto` source or as a descriptor in base64; `compat` reads both, and the descriptor pool of protobuf
-links them. Whatever is not found there is an error, never fetched.
+A text is `.proto` source or a base64 descriptor. `compat` parses both, and protobuf's descriptor pool links them. A
+missing import is an error; nothing is fetched.
 
-Rules of this file: texts in, descriptors out; nothing about payloads and nothing of the registry.
+Rules of this file: texts in, descriptors out; no payloads and no registry.
 """
 
 import base64
@@ -29,7 +29,15 @@ _KNOWN = ("google/protobuf/", "google/type/", "confluent/")
 
 
 def link(schema: Schema, references: Mapping[str, Schema]) -> FileDescriptor:
-    """The descriptor of a schema, linked with its references (what is referred to comes first) and well-known files."""
+    """Return the descriptor of a schema, linked with its references and the well-known files.
+
+    Args:
+        schema: the schema.
+        references: the schemas that it refers to, in order of dependency, by import path.
+
+    Raises:
+        SchemaError: If a text cannot be parsed or linked.
+    """
     try:
         pool = _Pool(schema, references)
         linked: FileDescriptor = pool.add(_ROOT)
@@ -39,7 +47,7 @@ def link(schema: Schema, references: Mapping[str, Schema]) -> FileDescriptor:
 
 
 class _Pool:
-    """A pool, and the files that may still go into it."""
+    """A descriptor pool, and the files that may be added to it."""
 
     def __init__(self, schema: Schema, references: Mapping[str, Schema]) -> None:
         self._pool = DescriptorPool()
@@ -55,7 +63,7 @@ class _Pool:
         self._files[name] = file_to_descriptor(parsed.file, parsed.names)
 
     def add(self, name: str) -> Any:
-        """Add a file after all that it imports; an import that leads nowhere may be one that nothing is used of."""
+        """Add a file after its imports; a missing import is dropped, and linking fails only if the file uses it."""
         file = self._files.get(name) or _builtin(name)
         self._added.add(name)
         imports = []
@@ -76,7 +84,7 @@ class _Pool:
         return self._pool.FindFileByName(name)
 
     def _unasked(self) -> list[str]:
-        """References that are not imported: the registry finds types in them all the same."""
+        """Add the references that no file imports, and return them; the registry finds types in them too."""
         names = [name for name in self._files if name not in self._added]
         for name in names:
             if name not in self._added:
@@ -89,14 +97,14 @@ def _builtin(name: str) -> FileDescriptorProto:
 
 
 def _drop_options(file: FileDescriptorProto) -> None:
-    """Forget options of files and services, which mean nothing to a payload and may not link."""
+    """Drop options, services and extensions, which do not affect payloads and may not link."""
     file.ClearField("options")
     file.ClearField("service")
     file.ClearField("extension")
 
 
 def _name_entries(message: DescriptorProto) -> None:
-    """Name the entries of maps as protoc does: other readers of descriptors insist on it."""
+    """Name the map entries as protoc does, since other readers of descriptors require that."""
     for nested in message.nested_type:
         _name_entries(nested)
         if not nested.options.map_entry:
@@ -110,7 +118,7 @@ def _name_entries(message: DescriptorProto) -> None:
 
 
 def _part_json_names(message: DescriptorProto) -> None:
-    """Give fields of which two would have one name in JSON (`a_b`, `aB`) those of the schema."""
+    """Use the schema's field names in JSON where two JSON names would collide (`a_b`, `aB`)."""
     for nested in message.nested_type:
         _part_json_names(nested)
     names = [_json_name(field.name) for field in message.field]
@@ -125,10 +133,17 @@ def _json_name(name: str) -> str:
 
 
 def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
-    """The message at a path of indexes.
+    """Return the message at a path of message indexes.
 
-    The entries of maps count where the schema spells them out, as one made from a descriptor does; those of `map<…>`
-    come behind all messages that the text has, and so do not move them.
+    Map entries count where the schema spells them out as messages, as a text made from a descriptor does. Entries of
+    `map<…>` come after all messages of the text and shift no index.
+
+    Args:
+        file: the linked schema.
+        indexes: the index of the message at each level, outermost first.
+
+    Raises:
+        NoMessage: If the path leads to no message.
     """
     messages = list(file.message_types_by_name.values())
     found: Descriptor | None = None
@@ -143,7 +158,7 @@ def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
 
 
 def indexes_of(message: Descriptor) -> tuple[int, ...]:
-    """The path to a message in its file."""
+    """Return the message indexes of a message in its file, outermost first."""
     path = []
     while message.containing_type is not None:
         outer = message.containing_type
@@ -154,12 +169,12 @@ def indexes_of(message: Descriptor) -> tuple[int, ...]:
 
 
 def text_of(file: FileDescriptor) -> str:
-    """A descriptor as Confluent's Python serializer registers it."""
+    """Return a descriptor as base64 text, the form in which Confluent's Python serializer registers it."""
     return base64.b64encode(file.serialized_pb).decode()
 
 
 def imports_of(file: FileDescriptor) -> dict[str, Schema]:
-    """All files that a file imports, directly or not, but for those that need no reference; imports come first."""
+    """Return all direct and indirect imports of a file in order of dependency, except the well-known files."""
     found: dict[str, Schema] = {}
     _add_imports(file, found)
     return found
@@ -173,5 +188,5 @@ def _add_imports(file: FileDescriptor, found: dict[str, Schema]) -> None:
 
 
 def is_known(name: str) -> bool:
-    """Whether a file may be imported without a reference."""
+    """Return whether a file may be imported without a reference, such as those of google/protobuf."""
     return name.startswith(_KNOWN)

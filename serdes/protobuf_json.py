@@ -1,9 +1,10 @@
-"""Messages as protobuf's JSON has them but for names, which are those of the schema; and back.
+"""Messages to and from protobuf's JSON mapping, with field names as in the schema.
 
-The library calls what fields of the same names hide (`message.ListFields()`, `message.DESCRIPTOR`). A message with such
-fields, at any depth, goes through a stand-in, in which fields are named by their numbers, and in JSON as in the schema.
+The library calls methods that fields of the same name hide (`message.ListFields()`, `message.DESCRIPTOR`). A message
+with such a field, at any depth, is copied into a stand-in class, whose fields are named by their numbers and whose JSON
+names are those of the schema.
 
-Rules of this file: the library's errors pass.
+Rules of this file: errors of the library pass through.
 """
 
 import functools
@@ -23,12 +24,12 @@ _TAKEN = frozenset(dir(Empty))
 
 
 class _Types:
-    """Finds what may stand in an Any: a type of the message's own pool, or one of the program."""
+    """Finds the message type inside an Any: in the message's own pool, or among those of the program."""
 
     def __init__(self, own: Any) -> None:
         self._own = own
 
-    def FindMessageTypeByName(self, name: str) -> Any:  # noqa: N802 - as a pool has it
+    def FindMessageTypeByName(self, name: str) -> Any:  # noqa: N802 - the name of a pool's method
         try:
             return self._own.FindMessageTypeByName(name)
         except KeyError:
@@ -36,7 +37,11 @@ class _Types:
 
 
 def to_json(message: Message) -> dict[str, Any]:
-    """A message as JSON."""
+    """Return a message as a JSON value.
+
+    Raises:
+        json_format.Error: If JSON has no value for a part of the message; also built-in errors of the library.
+    """
     kind: Any = type(message)
     types, stand_in = _about(kind.DESCRIPTOR)
     if stand_in is None:
@@ -45,7 +50,11 @@ def to_json(message: Message) -> dict[str, Any]:
 
 
 def from_json(kind: type[Message], value: Any) -> Message:
-    """A message of a class, of JSON."""
+    """Return a message of a class from a JSON value.
+
+    Raises:
+        json_format.ParseError: If the value does not fit the message; also built-in errors of the library.
+    """
     types, stand_in = _about(kind.DESCRIPTOR)
     made = ParseDict(value, (stand_in or kind)(), descriptor_pool=types)
     return made if stand_in is None else kind.FromString(stand_in.SerializePartialToString(made))
@@ -53,7 +62,7 @@ def from_json(kind: type[Message], value: Any) -> Message:
 
 @functools.lru_cache(maxsize=1000)
 def _about(message: Any) -> tuple[Any, Any]:
-    """The types that an Any in it may be of, and the class that stands in for it, if that is needed."""
+    """Return the types that an Any in the message may hold, and the stand-in class if one is needed."""
     types = _Types(message.file.pool)
     if not any(field.name in _TAKEN for one in _reachable(message) for field in one.fields):
         return types, None
@@ -82,7 +91,7 @@ def _copy(file: FileDescriptor, pool: DescriptorPool, copied: set[str]) -> None:
         _copy(one, pool, copied)
     proto = FileDescriptorProto()
     file.CopyToProto(proto)
-    if not file.name.startswith("google/protobuf/"):  # whose fields the library knows by name
+    if not file.name.startswith("google/protobuf/"):  # the library uses their field names
         for message in proto.message_type:
             _rename(message)
     pool.AddSerializedFile(proto.SerializeToString())
