@@ -1,10 +1,10 @@
-"""Which branch of a union a Python value is meant for.
+"""Chooses the branch of a union for a Python value.
 
-A value may say so itself: `("name", value)` names a record, enum or fixed, or, where the union has no array that the
-tuple may be meant for, a primitive type; a mapping may carry its record's name under `-type`; and what a decoder tagged
-as `Branch` goes where it came from. Otherwise the branch that fits best is taken, the first among equals: an int goes
-to `int` before `long` before `double`, a float to `double` before `float`, a datetime to a timestamp, a mapping to the
-record with the most of its keys.
+A value may name its branch: `("name", value)` names a record, enum or fixed, and, in a union without arrays, a
+primitive type. A mapping may have its record's name under `-type`. A `Branch` from a decoder goes to the branch that it
+came from. Otherwise the branch that fits best wins, the first among equals: an int goes to `int` before `long` before
+`double`, a float to `double` before `float`, a datetime to a timestamp, a mapping to the record with the most of its
+keys.
 
 Rules of this file: it looks at values and never writes bytes.
 """
@@ -24,14 +24,14 @@ from serdes.errors import EncodeError, did_you_mean, expected
 __all__ = ["Explain", "chooser", "fit", "takes_null"]
 
 Explain = Callable[[Node, Any], EncodeError | None]
-"""Says why a value does not fit a type, with the path inside the value."""
+"""Returns the error of a value that does not fit a type, with the path inside the value; None if it fits."""
 
 _DEEPEST_LOOK = 20
 _IN_BRANCH = "(in the branch"
 _BYTES = (bytes, bytearray, memoryview)
 _INT, _LONG = 2**31, 2**63
 
-# How well a value fits, from not at all upwards.
+# How well a value fits, from not at all to exactly.
 _NO, _ROUNDED, _WIDER, _WIDE, _RIGHT, _EXACT = range(6)
 
 _LOGICAL_TYPES: dict[str, type] = {
@@ -48,15 +48,20 @@ _LOGICAL_TYPES: dict[str, type] = {
 
 
 def takes_null(node: Node) -> bool:
-    """Whether None is a value of this type."""
+    """Return whether None is a value of this type."""
     branches = node.branches if isinstance(node, Union) else (node,)
     return any(isinstance(one, Primitive) and one.kind is Kind.NULL for one in branches)
 
 
 def chooser(union: Union, explain: Explain | None = None) -> Callable[[Any], tuple[int, Any]]:
-    """Return a function from a value to the position of its branch and the value itself without any hint.
+    """Return a function from a value to the position of its branch and the value without its branch name.
 
-    A value that fits no branch raises EncodeError; `explain` says what is wrong with it in the branch it is most like.
+    Args:
+        union: the union.
+        explain: says what is wrong with a value in the branch that it resembles most.
+
+    Returns:
+        The function; it raises EncodeError for a value that fits no branch.
     """
     branches = union.branches
     names = {
@@ -85,7 +90,7 @@ def chooser(union: Union, explain: Explain | None = None) -> Callable[[Any], tup
 
 
 def _misfit(union: Union, names: Mapping[str, int], value: Any, explain: Explain | None) -> EncodeError:
-    """The error for a value that no branch takes."""
+    """Return the error for a value that fits no branch."""
     stated = _stated(union, value)
     if stated is not None and stated not in names:
         return EncodeError(f"expected {_listed(union)}, got the name {stated[:40]!r}{did_you_mean(stated, names)}")
@@ -98,7 +103,7 @@ def _misfit(union: Union, names: Mapping[str, int], value: Any, explain: Explain
 
 
 def _stated(union: Union, value: Any) -> str | None:
-    """The name of the branch that a value says it is meant for."""
+    """Return the branch name that a value carries."""
     stated = value.get(TYPE_MARK) if isinstance(value, Mapping) else None
     if type(value) is tuple and len(value) == 2 and not any(isinstance(one, Array) for one in union.branches):
         stated = value[0]
@@ -111,7 +116,7 @@ def _listed(union: Union) -> str:
 
 
 def _likeness(node: Node, value: Any) -> int:
-    """How much a value is like those of a type, though it does not fit."""
+    """Return how much a value that does not fit a type resembles its values."""
     match node:
         case Record() if isinstance(value, Mapping):
             stated = value.get(TYPE_MARK) in (node.name, node.simple_name)
@@ -133,7 +138,7 @@ def _likeness(node: Node, value: Any) -> int:
 
 
 def fit(node: Node, value: Any, depth: int = 0) -> int:
-    """How well a value fits a type; 0 is not at all."""
+    """Return how well a value fits a type; 0 is not at all."""
     if depth > _DEEPEST_LOOK:
         return _RIGHT
     match node:
@@ -161,7 +166,7 @@ def _fit_all(node: Node, values: Any, depth: int) -> int:
 
 
 def _fit_record(record: Record, value: Mapping[str, Any], depth: int) -> int:
-    """The more of the value's keys are fields, the better."""
+    """Return the fit of a mapping: the more of its keys are fields, the better."""
     stated = value.get(TYPE_MARK)
     if stated is not None and stated not in (record.name, record.simple_name):
         return _NO
@@ -177,9 +182,10 @@ def _fit_record(record: Record, value: Mapping[str, Any], depth: int) -> int:
 
 
 def _fit_logical(node: Primitive | Fixed, value: Any) -> int:
-    """How well a value fits a logical type; one of its Python type that cannot be stored fits better than nothing.
+    """Return how well a value fits a logical type.
 
-    So it is refused with the reason, and not written as another type.
+    A value of its Python type that cannot be stored fits a little, so that the encoder rejects it with the reason
+    instead of writing it as another type.
     """
     wanted = _LOGICAL_TYPES.get(node.logical.name) if node.logical is not None else None
     if wanted is None or not isinstance(value, (wanted, str)):

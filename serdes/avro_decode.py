@@ -1,11 +1,10 @@
-"""Compiling decoders for the payloads of registry frames.
+"""Compiles Avro decoders for the payloads of registry frames.
 
     decode = compile_decoder(writer, reader)
     value = decode(payload)
 
-A decoder is made once for a pair of schemas and then only runs; it is safe to share between threads. Every payload
-gives either a value of the reader schema or a `DecodeError`: nothing in the bytes makes it crash, hang or take memory
-out of proportion.
+A decoder is compiled once for a pair of schemas; threads may share it. Every payload gives either a value of the reader
+schema or a `DecodeError`: no payload makes it crash, hang or take memory out of proportion.
 
 Rules of this file: it joins plan, source and runtime, and holds the limits.
 """
@@ -29,11 +28,11 @@ Decoder = Callable[[bytes], Any]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a payload may ask for beyond what its own length bounds.
+    """Bounds for what the length of a payload does not bound.
 
     Attributes:
-        max_depth: how many records of a recursive type may stand inside each other.
-        max_weightless: how many values that take no bytes, such as items of an array of nulls, one payload may hold.
+        max_depth: how deep records of a recursive type may nest.
+        max_weightless: how many values that take no bytes, such as nulls in an array, a payload may hold.
     """
 
     max_depth: int = 200
@@ -51,21 +50,21 @@ def compile_decoder(
     numeric_times: bool = False,
     tagged_unions: bool = False,
 ) -> Decoder:
-    """A function from the payload of a frame to a value.
+    """Return a function from the payload of a frame to a value; it raises `DecodeError`.
+
+    A top-level `bytes` is read without a length, as every registry client writes it.
 
     Args:
-        writer: the schema with which the payload was written, as text or as `parse` read it, which one with references
-            must be.
+        writer: the schema with which the payload was written, as text or parsed; one with references must be parsed.
         reader: the schema of the value wanted, in either form; without it the value has the writer's shape.
         limits: bounds for hostile payloads.
         numeric_times: leave dates, times and timestamps numbers, in the reader's unit.
-        tagged_unions: hand out the values of unions of several types besides null as `Branch(position, value)`.
-
-    A top-level `bytes` is taken without a length, as every registry client writes it.
+        tagged_unions: return the values of unions of several types besides null as `Branch(position, value)`.
 
     Raises:
-        SchemaError: a schema text cannot be used. Schemas that do not fit each other are no such case: the decoder then
+        SchemaError: If a schema text cannot be used. Schemas that do not match are not an error here: the decoder
             raises `DecodeError` with the reason `resolution` for the payloads concerned.
+        TypeError: If a schema is neither a text nor a node.
     """
     try:
         shape = Shape(numeric_times=numeric_times, tagged_unions=tagged_unions)
@@ -91,6 +90,6 @@ def _guarded(namespace: dict[str, Any], paths: dict[int, tuple[Part, ...]], limi
             try:
                 raise located from None
             finally:
-                located = None  # an error that holds its own frame would keep the payload until the collector comes
+                located = None  # break the cycle of error and frame, which would keep the payload until a collection
 
     return decode

@@ -1,14 +1,14 @@
-"""Compiling encoders for the payloads of registry frames.
+"""Compiles Avro encoders for the payloads of registry frames.
 
     encode = compile_encoder(schema)
     payload = encode(value)
 
-Like decoders, encoders are source written for one schema (see `serdes.avro_source`). A value that does not fit the
-schema raises `EncodeError` with the path of the field, and never writes something else in silence: no float becomes an
-int, no int of 40 bits goes out as an `int`.
+Like decoders, encoders are Python source for one schema (see `serdes.avro_source`). A value that does not fit the
+schema raises `EncodeError` with the path of the field and is never written as something else: no float becomes an int,
+and no int of 40 bits is written as an `int`.
 
-Rules of this file: source from nodes. What the source calls is in `serdes.avro_raw`, the choice of a union's branch in
-`serdes.avro_choice`.
+Rules of this file: source from nodes. `serdes.avro_raw` has the functions that the source calls, `serdes.avro_choice`
+chooses union branches.
 """
 
 import struct
@@ -32,17 +32,18 @@ _PACK = {Kind.FLOAT: struct.Struct("<f").pack, Kind.DOUBLE: struct.Struct("<d").
 
 
 def compile_encoder(schema: str | Node, *, drop_unknown: bool = False) -> Encoder:
-    """Return a function from a value to the payload of a frame.
+    """Return a function from a value to the payload of a frame; it raises `EncodeError`.
 
-    A missing key of a record takes the field's default, or null where the field allows it. A key that is no field is
-    refused. A top-level `bytes` is written without a length, as every registry client does.
+    A missing key of a record takes the field's default, or null if the field allows it. A key that is not a field is an
+    error. A top-level `bytes` is written without a length, as every registry client does.
 
     Args:
-        schema: the schema; one with references as `parse` read it.
-        drop_unknown: leave out keys that are no fields.
+        schema: the schema, as text or parsed; one with references must be parsed.
+        drop_unknown: drop keys that are not fields instead.
 
     Raises:
-        SchemaError: the schema text cannot be used.
+        SchemaError: If the schema text cannot be used, or its types nest too deeply.
+        TypeError: If the schema is neither a text nor a node.
     """
     try:
         return _compiled(node_of(schema), {}, drop_unknown=drop_unknown)
@@ -51,7 +52,7 @@ def compile_encoder(schema: str | Node, *, drop_unknown: bool = False) -> Encode
 
 
 def _compiled(node: Node, branches: dict[int, Encoder], *, drop_unknown: bool) -> Encoder:
-    """The encoder of a type; `branches` keeps those of branches that were tried to explain an error."""
+    """Return the encoder of a type; `branches` caches encoders of union branches, which explain errors."""
     writer = _EncoderWriter(branches, drop_unknown=drop_unknown)
     writer.write(node)
     return _guarded(compile_listing(writer.listing, "avro encoder", NAMES), writer.listing)
@@ -63,7 +64,7 @@ def _guarded(namespace: dict[str, Any], listing: Listing) -> Encoder:
     def encode(value: Any) -> bytes:
         try:
             payload: bytes = write(value)
-        except Exception as error:  # noqa: BLE001 - values are objects of others, which may raise anything
+        except Exception as error:  # noqa: BLE001 - a caller's objects may raise anything
             cause = None if isinstance(error, EncodeError) else error
             raise _located(error, namespace, listing) from cause
         return payload
@@ -72,7 +73,7 @@ def _guarded(namespace: dict[str, Any], listing: Listing) -> Encoder:
 
 
 def _located(error: Exception, namespace: Mapping[str, Any], listing: Listing) -> EncodeError:
-    """The error with the path of the value that failed."""
+    """Return the error with the path of the value that failed."""
     path, frame = place(error.__traceback__, namespace, listing.paths)
     if frame is not None and isinstance(error, LookupError | TypeError):
         explain = listing.explain.get(frame.f_lineno)
@@ -120,7 +121,7 @@ class _EncoderWriter(SourceWriter):
             self._write_here(pending, "value")
 
     def _find_shared(self, node: Node, seen: set[int]) -> None:
-        """Note the records that are met more than once; a record that holds itself is."""
+        """Collect the records that are used more than once, which includes recursive ones."""
         match node:
             case Record():
                 if id(node) in seen:
@@ -233,7 +234,7 @@ class _EncoderWriter(SourceWriter):
         self.cases("u", positions, lambda u: self._write(node.branches[u], name), otherwise="pass")
 
     def _chooser(self, union: Union) -> Callable[[Any], tuple[int, Any]]:
-        """What chooses a branch; a branch that nearly fits is tried, to say what is wrong."""
+        """Return the function that chooses a branch; to explain an error it tries the nearest branch."""
         encoders, drop_unknown = self._branches, self._drop_unknown
 
         def explain(branch: Node, value: Any) -> EncodeError | None:
@@ -248,7 +249,7 @@ class _EncoderWriter(SourceWriter):
         return chooser(union, explain)
 
     def _write_nullable(self, node: Union, name: str, counter: str = "") -> bool:
-        """Write null or the one other type, for which no choice is needed; `counter` goes down if there is no value."""
+        """Write null or the one other type, without a choice; a missing value decrements `counter`."""
         nulls = [takes_null(branch) for branch in node.branches]
         if len(nulls) != 2 or sum(nulls) != 1:
             return False
@@ -268,7 +269,7 @@ class _EncoderWriter(SourceWriter):
         return True
 
     def _write_record(self, node: Record, name: str) -> None:
-        """Write each field; what is in the value beside them shows in the number of its keys."""
+        """Write each field; a different number of keys reveals keys that are not fields."""
         self.line(f"if {name}.__class__ is not dict: {name} = mapping({name})")
         counts, names, left_out = not self._drop_unknown, _names(node), ""
         if counts and any(_default(one) is not MISSING for one in node.fields):
@@ -297,7 +298,7 @@ class _EncoderWriter(SourceWriter):
 
 
 def _names(record: Record) -> dict[str, str]:
-    """The names by which a field may be meant, and its own."""
+    """Return the field that each field name or alias may mean."""
     aliases = {alias: one.name for one in record.fields for alias in one.aliases}
     return aliases | {one.name: one.name for one in record.fields}
 
@@ -307,7 +308,7 @@ def _lack(record: str, name: str, names: Mapping[str, str]) -> Explain:
 
 
 def _default(one: Field) -> Any:
-    """What stands in for a missing key: the default, else null where it is allowed."""
+    """Return the value for a missing key: the default, else null if the type allows it."""
     if one.default is not MISSING:
         try:
             return default_value(one.type, one.default, Shape())
@@ -317,7 +318,7 @@ def _default(one: Field) -> Any:
 
 
 def _item_of(items: str, item: str) -> Part:
-    """The index of the item that failed, by identity: equal items fail alike, so the first is as good."""
+    """Return a path part: the index of the failed item, by identity; equal items fail alike, so the first will do."""
 
     def tell(known: Mapping[str, Any]) -> str:
         index = next((index for index, one in enumerate(known[items]) if one is known.get(item)), "")

@@ -1,14 +1,14 @@
-"""How to read a payload of the writer schema as a value of the reader schema, decided once per pair of schemas.
+"""How to decode a payload of the writer schema as a value of the reader schema (Avro schema resolution).
 
-A plan is a tree shaped like the writer schema: each node says what to take from the bytes and what becomes of it. All
-of Avro's schema resolution happens here: fields by name and alias, what is skipped, defaults, promotions, union
-branches, enum symbols. What cannot be resolved becomes a `Fail` at its place, since the data may never go there: a
-union branch that the reader lacks is an error only in a record that has it.
+A plan is made once per pair of schemas and is a tree shaped like the writer schema: each node says what to read from
+the bytes and how to convert it. All of schema resolution happens here: fields by name and alias, skipped fields,
+defaults, promotions, union branches, enum symbols. Types that cannot be resolved become a `Fail` at their place, since
+the data may never reach it: a union branch that the reader lacks is an error only in a record that uses it.
 
-Where the specification leaves freedom, what the registry calls compatible must decode: record, enum and fixed are
-matched by name without namespace, or by the reader's aliases; outside a union the names of records do not matter.
+Where the Avro specification leaves freedom, data that the registry calls compatible must decode: record, enum and fixed
+match by name without namespace, or by the reader's aliases; outside a union, names of records do not matter.
 
-Rules of this file: pure data from pure data. Records may refer to themselves; a plan has a cycle where a schema has.
+Rules of this file: pure data from pure data. A plan has a cycle where the schema has one.
 """
 
 from dataclasses import dataclass, field
@@ -50,12 +50,12 @@ __all__ = [
 
 MAX_PLAN_NODES = 200_000
 MAX_WEIGHTLESS_VALUES = 1000
-"""How many values a type may hold that takes no bytes: records of records of nulls multiply."""
+"""The most values in a type that takes no bytes: nested records of nulls multiply."""
 
 
 @dataclass(eq=False, slots=True)
 class Scalar:
-    """A primitive as the writer wrote it, then converted; `written` is the writer's logical type."""
+    """A primitive of the writer's kind and its conversion; `written` is the writer's logical type."""
 
     kind: Kind
     convert: Convert | None = None
@@ -64,7 +64,7 @@ class Scalar:
 
 @dataclass(eq=False, slots=True)
 class Bytes:
-    """So many bytes, then converted."""
+    """A fixed number of bytes and their conversion."""
 
     size: int
     convert: Convert | None = None
@@ -73,7 +73,7 @@ class Bytes:
 
 @dataclass(eq=False, slots=True)
 class Rest:
-    """All bytes that are left, then converted: a top-level `bytes` is framed without a length."""
+    """All bytes that are left and their conversion: a top-level `bytes` is framed without a length."""
 
     convert: Convert | None = None
     written: Logical | None = None
@@ -81,7 +81,7 @@ class Rest:
 
 @dataclass(eq=False, slots=True)
 class Symbols:
-    """An index into the writer's symbols; the reader's symbol for each, None where it has none."""
+    """An enum: the writer's symbols, and the reader's symbol for each, None where it has none."""
 
     written: tuple[str, ...]
     read: tuple[str | None, ...]
@@ -91,8 +91,8 @@ class Symbols:
 class Items:
     """An array.
 
-    `weightless` counts the values inside an item that takes no bytes, so that the bytes left do not bound how many
-    items there are; it is 0 for items that do take some.
+    `weightless` is the number of values in an item that takes no bytes, where the bytes left do not bound the number of
+    items; it is 0 for items that take bytes.
     """
 
     item: "Plan"
@@ -108,14 +108,14 @@ class Entries:
 
 @dataclass(eq=False, slots=True)
 class Branches:
-    """A union of the writer: one plan for each of its branches."""
+    """A union of the writer, with one plan for each branch."""
 
     plans: tuple["Plan", ...]
 
 
 @dataclass(eq=False, slots=True)
 class Tag:
-    """A value that is handed out together with its place in the reader's union."""
+    """A value of a reader's union, returned with the position of its branch."""
 
     position: int
     value: "Plan"
@@ -123,7 +123,7 @@ class Tag:
 
 @dataclass(eq=False, slots=True)
 class Fail:
-    """What cannot be resolved, and why."""
+    """A type that cannot be resolved; `message` says why."""
 
     message: str
 
@@ -132,8 +132,8 @@ class Fail:
 class Step:
     """A field in the writer's order.
 
-    `target` is the reader's field, None for one that is skipped; `again` reads the bytes of the step before once more,
-    for a second field of the reader that has the writer's field as an alias.
+    `target` is the reader's field, None for a skipped one; `again` reads the bytes of the previous step a second time,
+    for another field of the reader with the writer's field as alias.
     """
 
     name: str
@@ -163,11 +163,20 @@ _PROMOTIONS: dict[Kind, tuple[Kind, ...]] = {
     Kind.BYTES: (Kind.STRING,),
 }
 _READ_AS_TEXT = {(Kind.BYTES, Kind.STRING): Kind.STRING, (Kind.STRING, Kind.BYTES): Kind.BYTES}
-"""Bytes and strings are the same on the wire: what is read is what the reader wants."""
+"""Bytes and strings are the same on the wire, so they are read as the reader's kind."""
 
 
 def plan(writer: Node, reader: Node | None, shape: Shape) -> Plan:
-    """The plan for a payload of one frame; without a reader schema the value has the writer's shape."""
+    """Return the plan for the payload of a frame.
+
+    Args:
+        writer: the schema with which the payload was written.
+        reader: the schema of the value wanted; None is the writer's.
+        shape: the caller's choices.
+
+    Raises:
+        SchemaError: If the schemas are too large to resolve, or a type takes no bytes and holds too many values.
+    """
     whole = _Resolver(shape).resolve(writer, writer if reader is None else reader)
     if isinstance(writer, Primitive) and writer.kind is Kind.BYTES:
         return _raw(whole)
@@ -186,7 +195,7 @@ def _raw(whole: Plan) -> Plan:
 
 
 class _Resolver:
-    """One pair of schemas; a pair of records is resolved once, however often it is met."""
+    """Resolves one pair of schemas; it resolves each pair of records once."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
@@ -239,7 +248,7 @@ class _Resolver:
         return value if is_null or not is_tagged(reader, self._shape) else Tag(index, value)
 
     def _choose(self, writer: Node, reader: Union) -> int | None:
-        """The reader's branch for a type of the writer: the same type first, then one that it can be promoted to."""
+        """Return the reader's branch for a writer's type: the same type first, then a promotion."""
         same = [index for index, branch in enumerate(reader.branches) if _same_type(writer, branch)]
         if isinstance(writer, Record | Enum | Fixed):
             return self._choose_named(writer, reader, same)
@@ -283,7 +292,7 @@ class _Resolver:
         return known
 
     def _match(self, writer: Record, reader: Record) -> Fields | Fail:
-        """The fields that take part, before any of their types is looked at, so that a record can hold itself."""
+        """Match the fields by name before their types are resolved, so that a record may contain itself."""
         self._weight(writer)
         sources = _sources(writer, reader)
         found = Fields(targets=tuple(one.name for one in reader.fields))
@@ -314,7 +323,7 @@ class _Resolver:
                 found.steps.append(Step(one.name, self.resolve(one.type, target.type), target.name, again))
 
     def _weight(self, node: Node) -> int:
-        """How many values a type holds that takes no bytes; 0 when it takes some, as a record inside itself would."""
+        """Return the number of values in a type that takes no bytes; 0 if it takes some, or contains itself."""
         match node:
             case Primitive(kind=Kind.NULL) | Fixed(size=0):
                 return 1
@@ -330,9 +339,9 @@ class _Resolver:
 
 
 def _sources(writer: Record, reader: Record) -> dict[str, str]:
-    """Which field of the writer feeds each field of the reader: the one of the same name, else one of its aliases.
+    """Return the writer's field for each field of the reader: by name, else by alias.
 
-    A field that only has an alias in common with one already taken keeps its default, and shares when it has none.
+    A field whose only matching alias is taken keeps its default; without a default it shares the writer's field.
     """
     written = {one.name for one in writer.fields}
     sources = {one.name: one.name for one in reader.fields if one.name in written}
@@ -352,7 +361,7 @@ def _same_type(writer: Node, reader: Node) -> bool:
 
 
 def _same_name(writer: Record | Enum | Fixed, reader: Record | Enum | Fixed) -> bool:
-    """Whether the names agree without namespaces; the reader's aliases are names too."""
+    """Return whether names agree without namespaces; the reader's aliases count too."""
     names = {reader.simple_name, *(alias.rpartition(".")[2] for alias in reader.aliases)}
     return writer.simple_name in names
 
@@ -362,7 +371,7 @@ def _mismatch(writer: Node, reader: Node) -> Fail:
 
 
 def _fails(candidate: Plan, seen: set[int]) -> bool:
-    """Whether no value at all can come out of a plan."""
+    """Return whether a plan cannot give any value."""
     if id(candidate) in seen:
         return False
     seen.add(id(candidate))

@@ -1,4 +1,4 @@
-"""A reader schema cut down to the columns asked for, and written out again.
+"""Projects a reader schema to some columns, and writes schemas as text.
 
 Rules of this file: nodes in, nodes or text out; no registry.
 """
@@ -12,11 +12,20 @@ from serdes.avro_schema import MISSING, Array, Enum, Field, Fixed, Logical, Map,
 __all__ = ["SchemaWriter", "project", "write"]
 
 _NOT_CHECKED = frozenset({"uuid"})
-"""Logical types that columns show as their underlying type: there is none for them, so checking buys nothing."""
+"""Logical types without a column type: columns show the underlying type, so checks gain nothing."""
 
 
 def project(schema: Node, columns: Sequence[str]) -> Node:
-    """The record with some of its fields only, in the order asked for; the rest will be skipped, not decoded."""
+    """Return a record schema with some of its fields; the others will be skipped, not decoded.
+
+    Args:
+        schema: the reader schema, a record.
+        columns: field names, in the wanted order.
+
+    Raises:
+        TypeError: If `columns` is not a list of names.
+        ValueError: If the schema is not a record, a name is unknown or there are no names.
+    """
     if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
         raise TypeError(f"columns is a list of field names, not {columns!r}")
     if not isinstance(schema, Record):
@@ -30,18 +39,18 @@ def project(schema: Node, columns: Sequence[str]) -> Node:
 
 
 def write(schema: Node) -> str:
-    """A schema text that reads as the same schema."""
+    """Return a schema text that parses to the same schema."""
     return json.dumps(SchemaWriter().tree(schema))
 
 
 class SchemaWriter:
-    """Writes each named type out where it is met first, and by its name from then on."""
+    """Writes schemas as JSON: each named type in full where it comes first, later by name."""
 
     def __init__(self) -> None:
         self._written: set[str] = set()
 
     def tree(self, node: Node) -> Any:
-        """What stands for a node in the text."""
+        """Return the JSON value of a node."""
         match node:
             case Primitive():
                 logical = _logical(node.logical)
@@ -74,7 +83,7 @@ class SchemaWriter:
 
 
 def _reference(name: str) -> str:
-    """A full name; the leading dot says so of one that has no namespace."""
+    """Return a full name; a leading dot marks one without a namespace."""
     return name if "." in name else f".{name}"
 
 

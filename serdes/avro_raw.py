@@ -1,10 +1,10 @@
-"""Python values as what the underlying Avro type takes: the way back from `serdes.avro_values`.
+"""Python values to values of the underlying Avro type: the reverse of `serdes.avro_values`.
 
-One rule for dates, times, timestamps, decimals and UUIDs: a value is taken if it says exactly what is stored. That is
-the Python type, its text (ISO 8601, or the digits of a decimal), or the stored number or bytes. A timestamp needs a
-time zone and a local one must have none; nothing is rounded or cut off.
+One rule for dates, times, timestamps, decimals and UUIDs: a value must say exactly what is stored. It is the Python
+type, its text (ISO 8601, or the digits of a decimal), or the stored number or bytes. A timestamp needs a time zone and
+a local timestamp must have none; nothing is rounded or truncated.
 
-Rules of this file: each function takes the right thing quickly and says plainly what is wrong with anything else.
+Rules of this file: each function handles the right type quickly and words the error for all others.
 """
 
 import operator
@@ -30,7 +30,7 @@ from serdes.errors import (
 __all__ = ["NAMES", "TYPE_MARK", "lack", "lowering"]
 
 TYPE_MARK = "-type"
-"""The key under which a mapping may carry the name of its record; it is no field."""
+"""The key of a mapping for the name of its record; it is not a field."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -61,7 +61,7 @@ def _real(value: Any) -> float:
 
 
 def _boolean(value: Any) -> bool:
-    """NumPy has a class of its own for truth."""
+    """Return a boolean; NumPy's class counts."""
     if type(value).__name__ not in ("bool", "bool_"):
         _wrong("a boolean", value)
     return bool(value)
@@ -100,7 +100,7 @@ def _out_of_range(number: int, bits: int) -> NoReturn:
 
 
 def _symbol(value: Any, indexes: Mapping[str, int]) -> int:
-    """The index of a symbol that is a text of another class, such as a member of a StrEnum."""
+    """Return the index of a symbol in a subclass of str, such as a member of a StrEnum."""
     index = indexes.get(str.__str__(value)) if isinstance(value, str) else None
     if index is None:
         raise unknown_symbol(value, indexes)
@@ -112,9 +112,9 @@ def _bad_size(value: bytes, size: int) -> NoReturn:
 
 
 def _unknown(value: Mapping[Any, Any], names: Mapping[str, str], records: tuple[str, ...]) -> None:
-    """Refuse the keys of a value that are no fields, and the name of another record.
+    """Raise EncodeError for keys that are not fields, and for the name of another record.
 
-    `names` leads from fields and aliases to fields; `records` are the names by which the record may be called.
+    `names` maps fields and aliases to fields; `records` has the names that mean this record.
     """
     for key in value:
         if key in names and names[key] != key:
@@ -126,7 +126,7 @@ def _unknown(value: Mapping[Any, Any], names: Mapping[str, str], records: tuple[
 
 
 def lack(value: Mapping[Any, Any], name: str, names: Mapping[str, str]) -> EncodeError:
-    """Explain why a field has no value: a key that is no field may be it, misspelled."""
+    """Return the error for a field without a value; a key that is not a field may be its misspelling."""
     for key in value:
         if names.get(key, name) == name and key != name and (key in names or did_you_mean(key, [name])):
             return unknown_field(key, [name])
@@ -134,7 +134,7 @@ def lack(value: Mapping[Any, Any], name: str, names: Mapping[str, str]) -> Encod
 
 
 def _number(out: bytearray, number: int) -> None:
-    """A number that takes more than one byte."""
+    """Append a varint of more than one byte."""
     append = out.append
     while number > 127:
         append(number & 127 | 128)
@@ -158,11 +158,11 @@ NAMES: dict[str, Any] = {
     "MISSING": MISSING,
     "number": _number,
 }
-"""What generated source refers to by these names."""
+"""The names that generated source uses."""
 
 
 def lowering(logical: Logical | None, size: int | None = None) -> Callable[[Any], Any] | None:
-    """What turns a value of a logical type into its underlying value; `size` is that of a fixed."""
+    """Return the conversion from a logical type to its underlying value; `size` is that of a fixed."""
     if logical is None:
         return None
     if logical.name == "decimal":
@@ -173,7 +173,7 @@ def lowering(logical: Logical | None, size: int | None = None) -> Callable[[Any]
 
 
 def _is_stored(value: Any) -> bool:
-    """Whether a value is the stored number."""
+    """Return whether a value is the stored number."""
     return hasattr(value, "__index__") and not isinstance(value, bool)
 
 
@@ -209,7 +209,7 @@ def _too_fine(step: int) -> EncodeError:
 
 
 def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
-    """A timestamp is an instant, for which a time zone is needed; a local one is what a clock on the wall shows."""
+    """Return the conversion of a timestamp, which needs a time zone, or a local one, which must have none."""
     step = unit // _MICRO
     wanted = f"a datetime {'without' if local else 'with'} a time zone"
     epoch = _EPOCH.replace(tzinfo=None) if local else _EPOCH
@@ -232,7 +232,7 @@ def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
 
 
 def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], Any], what: str) -> Any:
-    """The value that a text says; the library alone would also take shorter forms and cut digits off."""
+    """Parse a text; the pattern rejects the short forms and extra digits that the library would take."""
     if pattern.fullmatch(text):
         try:
             return parse(text)
@@ -253,7 +253,7 @@ _TIMES: dict[str, Callable[[Any], Any]] = {
 
 
 def _uuid_text(value: Any) -> Any:
-    """A text is looked at, for nobody could read the record if it were no UUID."""
+    """Return the text of a UUID; readers could not decode a text that is not one."""
     if isinstance(value, str):
         try:
             UUID(value)
@@ -289,14 +289,14 @@ def _decimal(logical: Logical, size: int | None) -> Callable[[Any], Any]:
 
 
 def _unscaled(value: Decimal, precision: int, scale: int) -> int:
-    """The value as a whole number of its last digit; looked at digit by digit, as an exponent may be anything."""
+    """Return the integer behind a decimal; it reads the digits, since the exponent may be huge."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise EncodeError("expected a finite decimal, got NaN or an infinity")
     if not any(digits):
         return 0
     kept = len(digits)
-    while digits[kept - 1] == 0:  # zeros at the end say nothing about the value
+    while digits[kept - 1] == 0:  # trailing zeros do not change the value
         kept -= 1
     exponent += len(digits) - kept
     if exponent < -scale:

@@ -1,10 +1,10 @@
-"""What the source of a decoder calls, and how an exception out of it becomes a `DecodeError` with its place.
+"""The functions that a decoder's source calls, and the mapping of its exceptions to `DecodeError`.
 
-The generated code lets Python notice the common damage: an index past the end of the payload is a truncated one. Only
-what Python would accept is checked, by calls to the functions here; they raise, so the good case never enters them,
-numbers of several bytes apart.
+The generated code lets Python find common damage: an index past the end of the payload means truncation. Checks that
+Python would not make call the functions here, which raise; the good case calls only the one for numbers of several
+bytes.
 
-Rules of this file: no schema, no plan; functions stay as small as their callers are hot.
+Rules of this file: no schema, no plan; short functions, since the callers are hot.
 """
 
 import struct
@@ -21,7 +21,7 @@ _MAX_LONG = 0xFFFFFFFFFFFFFFFF
 
 
 def _long_more(buf: bytes, i: int, number: int) -> tuple[int, int]:
-    """The rest of a number whose first byte says that there is more; two bytes are by far the most common."""
+    """Read the rest of a varint; two bytes are by far the most common."""
     byte = buf[i]
     if byte < 128:
         return number & 0x7F | byte << 7, i + 1
@@ -54,7 +54,7 @@ def _int_more(buf: bytes, i: int, number: int) -> tuple[int, int]:
 
 
 def _sized_block(buf: bytes, i: int, count: int) -> tuple[int, int]:
-    """The count of a block that states its length, and the place after that length."""
+    """Return the count of a block that states its length, and the offset after that length."""
     byte = buf[i]
     i += 1
     if byte > 127:
@@ -97,7 +97,7 @@ def _too_deep() -> NoReturn:
 
 
 def _spend(idle: list[int], count: int) -> None:
-    """Take from the allowance of values that take no bytes."""
+    """Subtract from the budget of values that take no bytes."""
     idle[0] -= count
     if idle[0] < 0:
         raise DecodeError(DecodeReason.LIMIT, "too many items that take no bytes")
@@ -127,7 +127,7 @@ NAMES: Mapping[str, Any] = {
     "unresolved": _unresolved,
     "no_symbol": _no_symbol,
 }
-"""What generated source refers to by these names."""
+"""The names that generated source uses."""
 
 _REASONS: tuple[tuple[type[Exception], DecodeReason], ...] = (
     (IndexError, DecodeReason.TRUNCATED),
@@ -138,13 +138,13 @@ _REASONS: tuple[tuple[type[Exception], DecodeReason], ...] = (
     (ValueError, DecodeReason.OUT_OF_RANGE),
     (ArithmeticError, DecodeReason.OUT_OF_RANGE),
 )
-"""What Python's own exceptions mean in a decoder, the more special first."""
+"""What Python's own exceptions mean in a decoder, the most specific first."""
 
 _SELF_EXPLAINING = frozenset({DecodeReason.TRUNCATED, DecodeReason.INVALID_UTF8})
 
 
 def locate(error: Exception, namespace: Mapping[str, Any], paths: Mapping[int, tuple[Part, ...]]) -> DecodeError | None:
-    """The error with its path and offset, read off the lines that the traceback runs through; None for a defect."""
+    """Return the DecodeError for an exception, with path and offset from its traceback; None for a bug."""
     if isinstance(error, DecodeError):
         found = DecodeError(error.reason, error.detail)
     else:

@@ -1,17 +1,17 @@
-"""A plan as Python source: a straight line of statements for one pair of schemas.
+"""A decoding plan as Python source: straight-line code for one pair of schemas.
 
-Per record there is no look at the schema, no call for a field and no object but the values themselves: that is what
-makes it quicker than a general decoder in C that fetches each piece by a Python call. Names from schemas appear in the
-source only as string literals (`repr`), everything else as a constant handed in beside it, so no text of a schema is
+The code does not look at the schema per record, makes no call per field and creates no object but the values. This
+makes it faster than a general decoder in C that fetches each piece by a Python call. Names from schemas appear in the
+source only as string literals (`repr`); everything else is a constant passed in next to it, so no text of a schema is
 ever code.
 
 The variables of the code are
 
     buf, i, end   the payload, the position in it, its length
-    room          how many records of a recursive type may still stand inside each other
-    idle          how many values that take no bytes may still come, in a list so that all functions share it
+    room          how many more records of a recursive type may nest
+    idle          how many more values that take no bytes may come; a list, so that all functions share it
 
-Rules of this file: it writes text and runs nothing. What the source calls is in `serdes.avro_runtime`.
+Rules of this file: it writes text and runs nothing. `serdes.avro_runtime` has the functions that the source calls.
 """
 
 import itertools
@@ -26,20 +26,20 @@ from serdes.avro_values import Branch, Convert
 __all__ = ["write_decoder"]
 
 _DEEPEST_BLOCK = 12
-"""Beyond so many indents a type gets a function of its own: Python bounds nested blocks at 20."""
+"""Deeper types get functions of their own: Python allows 20 nested blocks."""
 
 _WIDTH = {Kind.FLOAT: 4, Kind.DOUBLE: 8}
 
 
 def write_decoder(plan: Plan) -> Listing:
-    """The source of `decode(buf, room, idle)` for a plan."""
+    """Return the source of `decode(buf, room, idle)` for a plan."""
     writer = _DecoderWriter()
     writer.write(plan)
     return writer.listing
 
 
 class _DecoderWriter(SourceWriter):
-    """Writes functions until none is asked for any more."""
+    """Writes the entry function, then the functions that it calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class _DecoderWriter(SourceWriter):
             self.line(f"if {into} is None: no_symbol({self.constant(plan.written)}[b >> 1])")
 
     def _blocks(self, weightless: int, each: Callable[[], None]) -> None:
-        """The blocks of an array or a map; a negative count is followed by the block's length, which is not needed."""
+        """Write the loop over the blocks of an array or map; the length after a negative count is not used."""
         count = self.variable()
         with self.block("while True:"):
             self._varint()
@@ -215,7 +215,7 @@ class _DecoderWriter(SourceWriter):
         self.line(f"{into} = {{{', '.join(values)}}}")
 
     def _literal(self, value: Any) -> str:
-        """A default: containers are written out, so that each record gets its own."""
+        """Return the source of a default; containers are written out, so that each record gets its own."""
         match value:
             case Branch():
                 return f"{self.constant(Branch)}({value.position}, {self._literal(value.value)})"
@@ -234,7 +234,7 @@ class _DecoderWriter(SourceWriter):
             self._skip_here(plan)
 
     def _skip_here(self, plan: Plan) -> None:
-        """Pass over a value; what its bytes mean is not looked at, only where they end."""
+        """Skip a value; only its length matters."""
         match plan:
             case Scalar():
                 self._skip_scalar(plan.kind)
@@ -277,7 +277,7 @@ class _DecoderWriter(SourceWriter):
 
 
 def _number_of(items: str) -> Part:
-    """How many items were done when it failed is the index of the one that did."""
+    """Return a path part: the number of finished items is the index of the item that failed."""
 
     def tell(known: Mapping[str, Any]) -> str:
         return f"[{len(known[items])}]"

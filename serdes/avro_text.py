@@ -1,7 +1,7 @@
-"""Python source that knows which field of a schema each of its lines is about.
+"""Python source in which each line knows the path of the schema field that it handles.
 
-A failure in compiled code is placed by its traceback: every line of the source has a path, and the local variables of
-the frame say which item of an array or key of a map it was. The good case pays nothing for it.
+The traceback of a failure in compiled code gives its place: every line of the source has a path, and the local
+variables of the frame give the index of the array item or the key of the map. The good case pays nothing.
 
 Rules of this file: text and tracebacks; nothing about Avro.
 """
@@ -15,10 +15,10 @@ from typing import Any
 __all__ = ["Explain", "Listing", "Part", "SourceWriter", "compile_listing", "place", "shorten"]
 
 Part = str | Callable[[Mapping[str, Any]], str]
-"""A piece of a path: as it is, or told by the local variables of the frame that failed."""
+"""A part of a path: fixed, or computed from the local variables of the frame that failed."""
 
 Explain = Callable[[Mapping[str, Any]], Exception]
-"""Makes a better error of the local variables of the frame that failed."""
+"""Makes a better error from the local variables of the frame that failed."""
 
 _LONGEST_PATH = 100
 _LONGEST_CHAIN = 8
@@ -26,7 +26,7 @@ _LONGEST_CHAIN = 8
 
 @dataclass(slots=True)
 class Listing:
-    """Source lines and what they refer to by name; by line (from 1) the path it is about, and what explains errors."""
+    """Source lines, the constants they use, and by line number (from 1) the path and the error explainer."""
 
     lines: list[str] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Listing:
 
 
 class SourceWriter:
-    """Writes lines, with indents, fresh variables and constants."""
+    """A writer of source lines, with indents, fresh variables and constants."""
 
     def __init__(self) -> None:
         self.listing = Listing()
@@ -44,7 +44,7 @@ class SourceWriter:
         self._variables = 0
 
     def line(self, text: str, explain: Explain | None = None) -> None:
-        """Add a line at the present indent and path."""
+        """Add a line at the current indent and path."""
         self.listing.lines.append("    " * self.indent + text)
         self.listing.paths[len(self.listing.lines)] = self._path
         if explain is not None:
@@ -62,19 +62,19 @@ class SourceWriter:
         self.indent = 1
 
     def variable(self) -> str:
-        """A name that nothing has yet."""
+        """Return an unused variable name."""
         self._variables += 1
         return f"v{self._variables}"
 
     def constant(self, value: Any) -> str:
-        """The name under which the source refers to a value."""
+        """Return the name of a constant for a value."""
         name = f"k{len(self.listing.constants)}"
         self.listing.constants[name] = value
         return name
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Lines inside a statement."""
+        """Indent the lines written inside the `with`, under a statement."""
         self.line(head)
         self.indent += 1
         before = len(self.listing.lines)
@@ -84,7 +84,7 @@ class SourceWriter:
         self.indent -= 1
 
     def cases(self, name: str, values: range, write: Callable[[int], None], *, otherwise: str) -> None:
-        """Lines for each value of a variable, found by halving: a long chain of `elif` is more than Python compiles."""
+        """Write one case per value as a binary search: Python does not compile long chains of `elif`."""
         if len(values) > _LONGEST_CHAIN:
             half = len(values) // 2
             with self.block(f"if {name} < {values[half]}:"):
@@ -99,7 +99,7 @@ class SourceWriter:
 
     @contextmanager
     def inside(self, part: Part) -> Iterator[None]:
-        """Lines about a part of the value."""
+        """Extend the path for the lines written inside the `with`."""
         outer = self._path
         self._path = (*outer, part)
         yield
@@ -107,7 +107,7 @@ class SourceWriter:
 
 
 def compile_listing(listing: Listing, name: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Run the source once, which defines its functions; answers the namespace that holds them."""
+    """Execute the source, which defines its functions, and return its namespace."""
     namespace: dict[str, Any] = {**names, **listing.constants}
     exec(compile("\n".join(listing.lines), f"<{name}>", "exec"), namespace)  # noqa: S102 - names are quoted by the writers
     return namespace
@@ -116,7 +116,7 @@ def compile_listing(listing: Listing, name: str, names: Mapping[str, Any]) -> di
 def place(
     traceback: TracebackType | None, namespace: Mapping[str, Any], paths: Mapping[int, tuple[Part, ...]]
 ) -> tuple[str, FrameType | None]:
-    """The path of a failure inside compiled code, and the innermost frame of that code."""
+    """Return the path of a failure inside compiled code, and the innermost frame of that code."""
     parts: list[str] = []
     innermost = None
     while traceback is not None:
@@ -130,6 +130,6 @@ def place(
 
 
 def shorten(path: str) -> str:
-    """Leave out the middle of a long path."""
+    """Shorten a long path in the middle."""
     half = _LONGEST_PATH // 2
     return path if len(path) <= _LONGEST_PATH else f"{path[:half]}…{path[-half:]}"

@@ -1,11 +1,11 @@
-"""What is wrong with a value that a JSON Schema does not allow: a sentence, the rule, and the path.
+"""Words the errors of values that a JSON Schema rejects: a sentence, the rule, and the path.
 
     expected an integer, got a string (rule properties/lines/items/properties/qty/type)    lines[3].qty
 
-Of `oneOf` and `anyOf` the branch is explained that the value is most like.
+For `oneOf` and `anyOf` it explains the branch that the value resembles most.
 
-Rules of this file: errors of the validator in, sentences out; what they quote comes from the schema, never from the
-value, apart from the names of properties.
+Rules of this file: errors of the validator in, sentences out; they quote the schema, and of the value only the names of
+properties.
 """
 
 import json
@@ -22,7 +22,7 @@ __all__ = ["explain", "path_of"]
 Documents = Mapping[str, Any]
 """A schema and what it refers to, by URI."""
 Sentence = Callable[[Any, Documents], tuple[str, str]]
-"""Words an error: what is wrong, and what the path has beyond the place of the error."""
+"""Returns the sentence for an error, and the path from the error's place to the value at fault."""
 
 _NAME = re.compile(r"[\w-]+")
 _LONGEST_QUOTE = 40
@@ -54,11 +54,16 @@ _STEPS: Mapping[str, tuple[str | None, int]] = {
     "unevaluatedItems": (_ITEM, 1),
     **dict.fromkeys(("allOf", "oneOf", "anyOf", "dependentSchemas", "dependencies"), (None, 2)),
 }
-"""What a keyword leads to, and how many steps of the way through the schema it takes."""
+"""The path part that a keyword adds, and how many steps of the schema path it takes."""
 
 
 def explain(error: Any, documents: Documents) -> tuple[str, str]:
-    """Return what an error of the validator says, with its rule, and the path of the value at fault."""
+    """Return the sentence for a validation error, with its rule, and the path of the value at fault.
+
+    Args:
+        error: an error of jsonschema-rs.
+        documents: the schema and what it refers to, by URI.
+    """
     found, branch = _nearest(error, 0)
     sentence: Sentence = _SENTENCES.get(found.kind.name, _fixed("the schema does not allow it"))
     detail, part = _marks(error, found) or sentence(found, documents)
@@ -67,7 +72,7 @@ def explain(error: Any, documents: Documents) -> tuple[str, str]:
 
 
 def path_of(error: Any) -> str:
-    """The path of the value that an error is about, as the schema describes it."""
+    """Return the path of the value that a validation error is about."""
     styles, way = [], list(error.evaluation_path)
     while way:
         style, steps = _STEPS.get(way[0], (None, 1)) if isinstance(way[0], str) else (None, 1)
@@ -84,7 +89,7 @@ def _part(one: Any, style: str | None) -> str:
 
 
 def _nearest(error: Any, depth: int) -> tuple[Any, str]:
-    """The error of the branch that the value is most like, and a word about it; else the error itself."""
+    """Return the error in the nearest branch with a note on it; without branches the error itself."""
     context = error.kind.context if error.kind.name in ("oneOf", "anyOf") and depth < _DEEPEST else []
     branches = [found for found in context if not _is_of_another_type(found, error)]
     if not branches or not all(context):
@@ -99,17 +104,17 @@ def _is_of_another_type(found: list[Any], error: Any) -> bool:
 
 
 def _distance(found: list[Any]) -> tuple[int, int]:
-    """A constant that differs tells that another branch is meant."""
+    """Return how far a value is from a branch; a wrong constant suggests that another branch is meant."""
     return sum(one.kind.name in ("const", "enum") for one in found), len(found)
 
 
 def _importance(error: Any) -> int:
-    """Rank errors: a constant marks the branch, and an unknown property may be a missing one, misspelled."""
+    """Rank errors: a constant identifies the branch, and an unknown property may be a misspelled one."""
     return {"const": 0, "additionalProperties": 1}.get(error.kind.name, 2)
 
 
 def _marks(error: Any, found: Any) -> tuple[str, str] | None:
-    """The constants that mark the branches of a union, where the value has none of them."""
+    """Return the sentence for a value that has none of the constants that identify the branches."""
     if error is found or found.kind.name != "const" or not isinstance(found.instance, str):
         return None
     others = [one for branch in error.kind.context for one in branch if one.kind.name == "const"]
@@ -144,7 +149,7 @@ def _type(error: Any, _: Documents) -> tuple[str, str]:
 
 
 def _branch(error: Any, _: Documents) -> tuple[str, str]:
-    """All branches want another type, or several take the value."""
+    """Word an error of `oneOf` or `anyOf`: all branches want another type, or several accept the value."""
     if not all(error.kind.context):
         return "expected a value that fits one branch of oneOf, got one that fits several", ""
     found = [one for branch in error.kind.context for one in branch if one.kind.name == "type"]
@@ -167,7 +172,7 @@ def _additional(error: Any, documents: Documents) -> tuple[str, str]:
 
 
 def _properties(error: Any, documents: Documents) -> Mapping[str, Any]:
-    """The properties of the schema whose keyword an error is about."""
+    """Return the properties of the schema whose keyword an error is about."""
     uri, _, pointer = str(error.absolute_keyword_location or "").partition("#")
     found = documents.get(uri)
     for step in unquote(pointer).split("/")[1:-1]:

@@ -1,9 +1,9 @@
-"""Values as JSON text and back.
+"""Values to JSON text and back.
 
-A datetime needs a time zone and becomes the text of an instant; dates and times of day become text too. NaN, integers
-beyond 64 bits and decimals are refused, with their path.
+A datetime needs a time zone and is written as ISO 8601 text, as dates and times of day are. NaN, integers of more than
+64 bits and decimals are errors with a path.
 
-Rules of this file: no schema; the depth of what is read is bounded by orjson.
+Rules of this file: no schema; orjson bounds the depth of parsed text.
 """
 
 import dataclasses
@@ -33,16 +33,20 @@ __all__ = ["dump", "load"]
 
 _DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(128)).ljust(256)
 _LONG_INTEGER = b"0" * 19
-"""So many digits may be more than 64 bits hold; looked for this way, since a pattern takes thirty times as long."""
+"""An integer of so many digits may exceed 64 bits; a pattern search would take thirty times as long."""
 _TIMES = (date, time)
 _INTEGERS = range(-(2**63), 2**64)
 
 
 def load(payload: bytes) -> Any:
-    """A payload as a value; DecodeError where it is none."""
+    """Parse a payload.
+
+    Raises:
+        DecodeError: If the payload is not JSON or is nested too deeply.
+    """
     try:
         value = orjson.loads(payload)
-        # orjson makes floats of integers beyond 64 bits; the depth is known to be harmless by now
+        # orjson turns integers beyond 64 bits into floats; it has bounded the depth for json.loads
         return json.loads(payload) if _LONG_INTEGER in payload.translate(_DIGITS) else value
     except (ValueError, RecursionError) as error:
         reason = DecodeReason.LIMIT if isinstance(error, RecursionError) else DecodeReason.MALFORMED
@@ -51,10 +55,14 @@ def load(payload: bytes) -> Any:
 
 
 def dump(value: Any) -> bytes:
-    """Return a value as JSON; EncodeError says what JSON cannot hold, and where."""
+    """Return a value as UTF-8 JSON text.
+
+    Raises:
+        EncodeError: If JSON cannot represent a part of the value; the path says which.
+    """
     try:
         payload = orjson.dumps(value, default=_plain, option=orjson.OPT_PASSTHROUGH_DATETIME)
-        if b"null" in payload:  # which is what orjson makes of NaN
+        if b"null" in payload:  # orjson writes NaN as null
             _check(value, "")
     except (TypeError, ValueError, RecursionError) as error:
         raise _unwritable(value, error) from error.__cause__
@@ -62,7 +70,7 @@ def dump(value: Any) -> bytes:
 
 
 def _unwritable(value: Any, error: Exception) -> EncodeError:
-    """The error for a value that JSON cannot hold, with the path of the part at fault."""
+    """Return the error for a value that JSON cannot represent, with the path of the part at fault."""
     try:
         _check(value, "")
     except EncodeError as found:
@@ -73,7 +81,7 @@ def _unwritable(value: Any, error: Exception) -> EncodeError:
 
 
 def _check(value: Any, path: str) -> None:
-    """Raise EncodeError for the first part of a value that JSON cannot hold."""
+    """Raise EncodeError for the first part of a value that JSON cannot represent."""
     if isinstance(value, float) and not math.isfinite(value):
         raise EncodeError("expected a finite number, got NaN or an infinity", path=path)
     if isinstance(value, int) and value not in _INTEGERS:
@@ -97,7 +105,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _inside(value: Any, path: str) -> Iterable[tuple[str, Any]]:
-    """The parts of a value, with what each adds to the path."""
+    """Return the parts of a value, with the path part of each."""
     if value is None or isinstance(value, str | int | float | UUID | Enum):
         return ()
     if isinstance(value, dict):
@@ -113,7 +121,7 @@ def _inside(value: Any, path: str) -> Iterable[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what orjson knows for what it does not: times, and models of pydantic, msgspec and attrs."""
+    """Convert a value that orjson does not know: times, and models of pydantic, msgspec and attrs."""
     kind = type(value)
     if isinstance(value, _TIMES):
         if isinstance(value, datetime):

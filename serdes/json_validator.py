@@ -1,7 +1,7 @@
-"""Holding values against a JSON Schema.
+"""Validates values against a JSON Schema.
 
-Rules of this file: what the validator sees has been parsed by orjson, whose depth is bounded, since the validator's
-is not; it fetches nothing, whatever a schema says.
+Rules of this file: orjson, which bounds the depth, has parsed the values, since the validator does not bound it; the
+validator fetches nothing, whatever a schema says.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,14 +17,14 @@ __all__ = ["Validator", "compiled"]
 
 _LONGEST_MESSAGE = 300
 _MOST_EXPLAINED = 10_000
-"""Ways through the branches of a schema; where there may be more, an error does not say which one went wrong."""
+"""The most paths through a schema's branches for which an error names the path that failed."""
 _MOST_ROUNDS = 10
-"""Properties that the schema lacks are dropped level by level where one hides the next."""
+"""How often unknown properties are dropped: those of one level may hide those of the next."""
 _UNKNOWN = ("additionalProperties", "unevaluatedProperties")
 
 
 class Validator:
-    """Refuses values that a schema does not allow, and says why."""
+    """A callable that raises DecodeError for values that a schema does not allow."""
 
     def __init__(self, validator: Any, documents: Mapping[str, Any]) -> None:
         self._validator = validator
@@ -33,7 +33,11 @@ class Validator:
         self._branches = _most_branches(list(documents.values()))
 
     def __call__(self, value: Any) -> None:
-        """Raise DecodeError for a value that the schema does not allow."""
+        """Validate a value.
+
+        Raises:
+            DecodeError: If the schema does not allow the value; it has the rule and the path.
+        """
         if self.is_valid(value):
             return
         if self._has_many_ways(value):
@@ -43,11 +47,15 @@ class Validator:
         except jsonschema_rs.ValidationError as error:
             detail, path = explain(error, self._documents)
             raise DecodeError(DecodeReason.INVALID_VALUE, detail, path=path) from None
-        except ValueError:  # the validator's error would hold a value nested too deeply for that
+        except ValueError:  # the value is nested too deeply for the validator's error
             raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, deep inside") from None
 
     def drop_unknown(self, value: Any) -> bool:
-        """Take out of a value the properties that a closed schema lacks; return whether there were any."""
+        """Remove the properties that a closed schema lacks from a value, in place.
+
+        Returns:
+            Whether there were any.
+        """
         dropped = False
         for _ in range(_MOST_ROUNDS):
             if self.is_valid(value) or self._has_many_ways(value):
@@ -65,12 +73,21 @@ class Validator:
         return dropped
 
     def _has_many_ways(self, value: Any) -> bool:
-        """Whether the validator would try too many branches to explain what is wrong."""
+        """Return whether the validator would try too many branches to explain the error."""
         return self._branches > 1 and self._branches ** _depth(value) > _MOST_EXPLAINED
 
 
 def compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validator:
-    """Return what holds values against a document, which may refer to resources by their URIs."""
+    """Return the validator of a document.
+
+    Args:
+        document: the parsed schema.
+        resources: the documents that it may refer to, by URI.
+        base: the URI of the document.
+
+    Raises:
+        SchemaError: If the schema cannot be used.
+    """
     try:
         registry = jsonschema_rs.Registry(list(resources.items()), draft=jsonschema_rs.Draft7) if resources else None
         validator = jsonschema_rs.validator_for(document, registry=registry, base_uri=base or None, offline=True)
@@ -83,7 +100,7 @@ def compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validato
 
 
 def _most_branches(documents: list[Any]) -> int:
-    """The most branches that a schema offers in one place, if it has a `$ref` by which they may come again below."""
+    """Return the most branches that a schema has in one place, or 1 if no `$ref` can make them nest."""
     most, refers, rest = 1, False, documents
     while rest:
         below: list[Any] = []
