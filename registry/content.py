@@ -55,14 +55,19 @@ def version_with(
 def _version_with(
     state: State, subject: Subject, request: SchemaRequest, default: Level, normalize: bool, include_deleted: bool
 ) -> Found | None:
-    """Look a schema up under the contract of the request, and then under the one that it would be registered with."""
+    """Look a schema up under the contract of the request, and then under the one that it would be registered with.
+
+    There is no second look-up where no version is live, as in the reference.
+    """
     if not request.text.strip():
         return None
     candidate = parsed(state, subject, request, normalize=normalize)
-    found = find(state, subject, candidate, include_deleted=include_deleted)
-    merged = merged_contract(request, state.latest(subject), config_in_force(state, subject, default))
-    if found or merged == candidate.contract:
+    found, latest = find(state, subject, candidate, include_deleted=include_deleted), state.latest(subject)
+    if found or latest is None:
         return found
+    merged = merged_contract(request, latest, config_in_force(state, subject, default))
+    if merged == candidate.contract:
+        return None
     return find(state, subject, candidate.under(merged), include_deleted=include_deleted)
 
 

@@ -3,20 +3,17 @@
 import unicodedata
 
 from registry import errors
-from storage.records import DEFAULT_CONTEXT, Subject, context_of
+from storage.records import DEFAULT_CONTEXT, Subject, context_of, qualified
 
 __all__ = ["GLOBAL_SCOPE", "context_of", "is_scope_name", "scope", "subject_name", "writable_scope", "writable_subject"]
 
 GLOBAL_SCOPE = ":.__GLOBAL:"
-_DEFAULT_PREFIX = f":{DEFAULT_CONTEXT}:"
 _RESERVED = ("__GLOBAL", "__EMPTY", "*")
 
 
 def subject_name(text: str) -> Subject:
     """Return a subject in its shortest form: `:.:x` is `x`, and `:.c`, a context without its closing colon, `:.c:`."""
-    if text.startswith(":.") and ":" not in text[2:]:
-        text += ":"
-    return Subject(text.removeprefix(_DEFAULT_PREFIX))
+    return Subject(qualified(text, DEFAULT_CONTEXT))
 
 
 def writable_subject(text: str) -> Subject:

@@ -274,8 +274,11 @@ def context_of(subject: str) -> str:
 def qualified(subject: str, context: str) -> str:
     """Qualify a subject that is named in a context.
 
-    An unqualified subject belongs to that context, and `:.:s` to the default context.
+    An unqualified subject belongs to that context, and `:.:s` to the default context. `:.c`, a context without its closing
+    colon, is `:.c:`.
     """
+    if subject.startswith(":.") and ":" not in subject[2:]:
+        subject += ":"
     if subject.startswith(":.:"):
         return subject.removeprefix(":.:")
     plain = context == DEFAULT_CONTEXT or context_of(subject) != DEFAULT_CONTEXT

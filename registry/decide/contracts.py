@@ -5,6 +5,7 @@ below its overrides. The metadata property `confluent:version` says which versio
 version updates it, and look-ups that do not name it ignore it.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 _VERSION = "confluent:version"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _LAYERS = ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")
 
 _Object = Mapping[str, Any] | None
@@ -113,10 +115,14 @@ def agrees(contract: Contract, entry: SchemaVersion) -> bool:
     value, asked = entry.schema.value, property_of(contract.metadata, _VERSION)
     if contract == Contract(value.metadata, value.rule_set):
         return True
-    if asked is not None and asked != str(entry.version):
+    if asked is not None and _number(asked) != entry.version:
         return False
     ours, theirs = _unversioned(contract.metadata), _unversioned(value.metadata)
     return _digest(ours, contract.rule_set) == _digest(theirs, value.rule_set)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def _unversioned(metadata: _Object) -> _Object:

@@ -63,10 +63,11 @@ def _deletion(
     if not permanent and not live:
         raise errors.subject_soft_deleted(subject)
     _check_writable(state, subject)
-    check_unreferenced(state, versions if permanent else live, permanent=permanent, within=subject)
-    if permanent:
-        if live:
+    for entry in versions if permanent else live:
+        check_unreferenced(state, [entry], permanent=permanent, within=subject)
+        if permanent and not entry.deleted:
             raise errors.subject_not_soft_deleted(subject)
+    if permanent:
         return Decision([entry.version for entry in versions], list(hard_delete(state, subject, versions)))
     return Decision([entry.version for entry in live], [encode(DeleteSubjectKey(subject), versions[-1].version)])
 

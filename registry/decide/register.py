@@ -115,7 +115,8 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
         # Take another registry's schema as it is: do not normalize it or apply the rules for new schemas.
         as_given = parse_request(state, subject, request, strict=False, normalize=False, new=False)
         check_not_owned(state, subject, as_given.references)
-        return _imported(state, subject, as_given, request)
+        found = _under_id(state, subject, request.schema_id, as_given) if request.version == 0 else None
+        return _placed_before(found) if found else _imported(state, subject, as_given, request)
     return _registered(state, subject, request, rules, config, sought)
 
 
@@ -180,15 +181,15 @@ def _standing(state: State, subject: Subject, request: SchemaRequest, rules: Rul
     except errors.RegistryError:
         candidate = parsed(state, subject, request, normalize=rules.normalize)
     if request.version == 0:
-        found = _under_id(state, subject, request.schema_id, candidate) if request.schema_id is not None else None
+        found = _under_id(state, subject, request.schema_id, candidate)
         return found or find(state, subject, candidate, include_deleted=False)
     latest = state.latest(subject) if request.version == -1 else None
     return Found(latest, identical=False) if latest and equal_version(state, candidate, [latest]) else None
 
 
-def _under_id(state: State, subject: Subject, schema_id: int, candidate: Candidate) -> Found | None:
+def _under_id(state: State, subject: Subject, schema_id: int | None, candidate: Candidate) -> Found | None:
     """Return the newest live version that holds a schema under an id; imports may store a schema under several ids."""
-    held = state.schema(context_of(subject), schema_id)
+    held = None if schema_id is None else state.schema(context_of(subject), schema_id)
     if held is None or not _is_same(held.schema, candidate):
         return None
     live = reversed(state.versions(subject, include_deleted=False))

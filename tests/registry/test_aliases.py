@@ -30,7 +30,7 @@ def state_with(**aliases):
     ("name", "home", "target", "expected"),
     [("x", ".", "y", "y"), ("x", ".", ":.c:y", ":.c:y"), (":.c:x", ".", "y", "y"), (":.c:x", ".c", "y", ":.c:y"),
      (":.c:x", ".c", ":.:y", "y"), (":.c:x", ".c", ":.d:y", ":.d:y"), ("x", ".", "", "x"), ("x", ".", None, "x"),
-     ("x", ".", "x", "x"), (":.c:x", ".", "x", "x")],
+     ("x", ".", "x", "x"), (":.c:x", ".", "x", "x"), ("x", ".", ":.c", ":.c:"), ("x", ".c", ":.c", ":.c:")],
 )  # fmt: skip
 def test_target_of_an_alias(name, home, target, expected):
     """A plain target is of the default context, below `/contexts/{ctx}/` of that one; a blank target is no alias."""

@@ -247,6 +247,7 @@ TEXTS = {
 NAMED = [
     pytest.param(0, {VERSION: "1"}, 1, id="the first version"),
     pytest.param(1, {VERSION: "2"}, 2, id="the second version"),
+    pytest.param(1, {VERSION: "02"}, 2, id="the second version, written otherwise"),
     pytest.param(0, {VERSION: "2"}, None, id="another version's text"),
     pytest.param(0, {VERSION: "3"}, None, id="a version that does not exist"),
     pytest.param(0, {VERSION: "x"}, None, id="no number"),
@@ -312,3 +313,25 @@ def test_registration_under_defaults_takes_a_new_version_each_time(api):
     api.placed("s", INT, version=1)
 
     assert [2, 3] == [api.placed("s", INT)[1] for _ in range(2)]
+
+
+def test_look_up_of_a_deleted_version_takes_no_defaults(api):
+    """Where no version is live, a look-up adds nothing to the request: only the metadata stored finds the version."""
+    api.put("/config/s", {"defaultMetadata": ME})
+    api.placed("s", INT)
+    asked = {"schema": INT}
+    assert 1 == api.post("/subjects/s?deleted=true", asked)[1]["version"]
+
+    api.delete("/subjects/s")
+
+    assert 40403 == code(api.post("/subjects/s?deleted=true", asked))
+    assert 1 == api.post("/subjects/s?deleted=true", {**asked, "metadata": ME})[1]["version"]
+
+
+@pytest.mark.parametrize("config", [{}, {"defaultMetadata": ME}, {"overrideMetadata": ME}])
+def test_import_of_what_stands_makes_no_version(api, config):
+    """An import that is repeated finds its version, whatever the configuration would add to a registration."""
+    api.put("/config/s", config)
+    api.put("/mode/s", {"mode": "IMPORT"})
+
+    assert [(7, 1), (7, 1)] == [api.placed("s", INT, id=7) for _ in range(2)]

@@ -68,3 +68,15 @@ def test_referenced_before_live(api):
 
     for path in ("/subjects/inner?permanent=true", "/subjects/inner/versions/1?permanent=true"):
         assert 42206 == api.delete(path)[1]["error_code"]
+
+
+def test_versions_of_a_subject_are_checked_in_turn(api):
+    """The oldest version that stands in the way of a deletion for good says why: here a live one, then references."""
+    api.put("/config/inner", {"compatibility": "NONE"})
+    api.placed("inner", '"int"')
+    api.placed("inner", '{"type":"record","name":"I","fields":[]}')
+    api.placed("o", '"I"', references=[{"name": "I", "subject": "inner", "version": 2}])
+
+    assert 40405 == api.delete("/subjects/inner?permanent=true")[1]["error_code"]
+    api.delete("/subjects/inner/versions/1")
+    assert 42206 == api.delete("/subjects/inner?permanent=true")[1]["error_code"]

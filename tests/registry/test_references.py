@@ -252,3 +252,14 @@ def test_a_look_up_may_refer_to_what_is_soft_deleted(api):
     assert 40401 == code(api.post("/subjects/none", body))
     assert 42201 == code(api.post("/subjects/none/versions", body))
     assert 42201 == code(api.post("/subjects/none", {"schema": OUTER, "references": [to("missing")]}))
+
+
+def test_reference_to_the_empty_subject_of_a_context(api):
+    """`:.c` names the empty subject of a context, in references as in paths; the reference stays as it was written."""
+    api.placed(":.c", '{"type":"record","name":"I","fields":[]}')
+    references = [{"name": "I", "subject": ":.c", "version": 1}]
+    api.placed("o", '"I"', references=references)
+
+    assert references == api.get("/subjects/o/versions/1")[1]["references"]
+    assert [1] == api.get("/subjects/:.c/versions/1/referencedby")[1]
+    assert 42206 == api.delete("/subjects/:.c")[1]["error_code"]
