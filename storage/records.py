@@ -274,8 +274,8 @@ def context_of(subject: str) -> str:
 def qualified(subject: str, context: str) -> str:
     """Qualify a subject that is named in a context.
 
-    An unqualified subject belongs to that context, and `:.:s` to the default context. `:.c`, a context without its closing
-    colon, is `:.c:`.
+    An unqualified subject belongs to that context, and `:.:s` to the default context. `:.c`, a context without its
+    closing colon, is `:.c:`.
     """
     if subject.startswith(":.") and ":" not in subject[2:]:
         subject += ":"
