@@ -240,6 +240,23 @@ _OF_A_KIND: Final[Mapping[str, tuple[str, str]]] = {
         "{previous} allowed every multiple of {old}. Use {old} or a number that divides it.",
         "{previous} accepts multiples of {old} only. Use {old} or a multiple of it.",
     ),
+    "REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": (
+        (
+            "What {previous} wrote may lack it, or have any value there. Give it an empty schema, or make it optional "
+            "and choose the compatibility policy LENIENT."
+        ),
+        "{previous} requires it. Keep it.",
+    ),
+    "ITEM_ADDED_TO_OPEN_CONTENT_MODEL": (
+        (
+            "The array of {previous} is open, so it may have any value there. Close the array (additionalItems: false) "
+            "before adding to it, or give the new item an empty schema."
+        ),
+        (
+            "The array of the new schema is open, so it may have a value there that {previous} does not accept. Keep "
+            "the item, or close the array (additionalItems: false)."
+        ),
+    ),
 }
 
 

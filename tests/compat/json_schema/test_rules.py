@@ -97,6 +97,35 @@ def test_message_and_explanation():
     assert all(word in explain(finding) for word in ("#/minLength", "MIN_LENGTH_INCREASED", "Set it to 1 or lower"))
 
 
+_STRING = {"type": "string"}
+_TUPLE = {"items": [_STRING]}
+_REQUIRED = {"properties": {"a": _STRING}, "required": ["a"]}
+_ACCEPTED = [
+    pytest.param(_REQUIRED, {}, "LENIENT", {"properties": {"a": _STRING}}, Policy.LENIENT, id="optional and LENIENT"),
+    pytest.param(
+        _REQUIRED, {}, "an empty schema", {**_REQUIRED, "properties": {"a": {}}}, Policy.STRICT, id="any value"
+    ),
+    pytest.param(
+        {"items": [_STRING] * 2}, _TUPLE, "an empty schema", {"items": [_STRING, {}]}, Policy.STRICT, id="any item"
+    ),
+]
+
+
+@pytest.mark.parametrize(("new", "old", "advice", "followed", "policy"), _ACCEPTED)
+def test_advice_on_open_models_holds(new, old, advice, followed, policy):
+    """What the advice on an addition to an open model names is accepted, and LENIENT alone is not the advice."""
+    model = old or {"properties": {}}
+    strict, lenient = (
+        check(parse(json.dumps(new), strict=True), parse(json.dumps(model), strict=True), policy=one)
+        for one in (Policy.STRICT, Policy.LENIENT)
+    )
+
+    assert [finding.kind for finding in strict] == [finding.kind for finding in lenient] != []
+    assert advice in explain(strict[0])
+    assert "or choose the compatibility policy LENIENT" not in explain(strict[0])
+    assert [] == _kinds(json.dumps(followed), json.dumps(model), policy=policy)
+
+
 def test_work_is_bounded():
     """A check that would take too much work ends with a finding that says so."""
     many = json.dumps({"oneOf": [{"type": "string", "title": str(number)} for number in range(100)]})
