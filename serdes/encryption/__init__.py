@@ -1,4 +1,5 @@
-"""Encryption of fields and payloads by rules: a data key for each subject, wrapped by a key that a KMS holds.
+"""Client-side field level encryption (CSFLE): a data key for each subject, wrapped by a key in a KMS.
 
-Needs the extra `encryption`, and a registry with the DEK registry's routes.
+Rules of the types ENCRYPT and ENCRYPT_PAYLOAD encrypt fields and payloads. Needs the extra `encryption`, and a registry
+with the routes of the DEK registry.
 """

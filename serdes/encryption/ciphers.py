@@ -1,10 +1,10 @@
-"""The ciphers of data keys, and the form of their material: pure, bytes in and bytes out.
+"""The ciphers of data keys, and the encoding of key material: bytes in, bytes out.
 
-The material of a key is what Tink writes for it, a protobuf message of one field that holds the key (its version, 0, is
-left out); a ciphertext is what Tink writes without a prefix: for GCM nonce, text and tag, for SIV the synthetic nonce
-and the text. No associated data is given, which for SIV is one empty component (RFC 5297).
+Key material is what Tink writes for a key: a protobuf message with the key as its only field (the version, 0, is left
+out). A ciphertext is what Tink writes without a prefix: nonce, text and tag for GCM, synthetic nonce and text for SIV.
+There is no associated data, which is one empty component for SIV (RFC 5297).
 
-Rules of this file: no error shows a byte of what it is about.
+Rules of this file: no error shows a byte of its input.
 """
 
 import os
@@ -23,32 +23,44 @@ _NO_DATA = [b""]
 
 
 class CipherError(ValueError):
-    """Bytes that are no ciphertext of this key, or a key that is none."""
+    """The bytes are not a ciphertext of this key, or a key cannot be used."""
 
 
 class Cipher(Protocol):
-    """One key."""
+    """A cipher with one key."""
 
     def encrypt(self, plain: bytes) -> bytes:
-        """The ciphertext."""
+        """Return the ciphertext."""
 
     def decrypt(self, ciphertext: bytes) -> bytes:
-        """The plaintext; CipherError if another key wrote it, or it was changed."""
+        """Return the plaintext.
+
+        Raises:
+            CipherError: If another key wrote the ciphertext, or it was changed.
+        """
 
 
 class Gcm:
-    """AES-GCM with a random nonce in front: the same text never looks the same."""
+    """AES-GCM with a random nonce in front: equal plaintexts give different ciphertexts.
+
+    Args:
+        key: 16 or 32 bytes.
+    """
 
     def __init__(self, key: bytes) -> None:
         self._aes = AESGCM(key)
 
     def encrypt(self, plain: bytes) -> bytes:
-        """Nonce, text, tag."""
+        """Return nonce, text and tag."""
         nonce = os.urandom(_NONCE)
         return nonce + self._aes.encrypt(nonce, plain, None)
 
     def decrypt(self, ciphertext: bytes) -> bytes:
-        """The plaintext, or CipherError."""
+        """Return the plaintext.
+
+        Raises:
+            CipherError: If another key wrote the ciphertext, or it was changed.
+        """
         if len(ciphertext) < _NONCE + _TAG:
             raise CipherError("it is too short to be a ciphertext")
         try:
@@ -58,17 +70,25 @@ class Gcm:
 
 
 class Siv:
-    """AES-SIV, deterministic: the same text looks the same under the same key, and so can be looked for."""
+    """AES-SIV, deterministic: equal plaintexts give equal ciphertexts under one key, so they can be searched for.
+
+    Args:
+        key: 64 bytes.
+    """
 
     def __init__(self, key: bytes) -> None:
         self._aes = AESSIV(key)
 
     def encrypt(self, plain: bytes) -> bytes:
-        """Synthetic nonce, text."""
+        """Return synthetic nonce and text."""
         return self._aes.encrypt(plain, _NO_DATA)
 
     def decrypt(self, ciphertext: bytes) -> bytes:
-        """The plaintext, or CipherError."""
+        """Return the plaintext.
+
+        Raises:
+            CipherError: If another key wrote the ciphertext, or it was changed.
+        """
         if len(ciphertext) < _TAG:
             raise CipherError("it is too short to be a ciphertext")
         try:
@@ -79,7 +99,7 @@ class Siv:
 
 @dataclass(frozen=True, slots=True)
 class _Algorithm:
-    front: bytes  # the protobuf tag of the key's field, and its length
+    front: bytes  # the protobuf tag of the key's field and its length
     length: int
     cipher: Callable[[bytes], Cipher]
 
@@ -89,17 +109,29 @@ ALGORITHMS: Mapping[str, _Algorithm] = {
     "AES256_GCM": _Algorithm(b"\x1a\x20", 32, Gcm),
     "AES256_SIV": _Algorithm(b"\x12\x40", 64, Siv),  # AesSivKey: key_value is field 2
 }
-"""The names of `encrypt.dek.algorithm`."""
+"""The values of `encrypt.dek.algorithm`."""
 
 
 def new_material(algorithm: str) -> bytes:
-    """The material of a new random key."""
+    """Return the material of a new random key.
+
+    Args:
+        algorithm: a key of `ALGORITHMS`.
+    """
     kind = ALGORITHMS[algorithm]
     return kind.front + os.urandom(kind.length)
 
 
 def cipher_of(algorithm: str, material: bytes) -> Cipher:
-    """The key in some material; CipherError if that is not of this algorithm."""
+    """Return the cipher for some key material.
+
+    Args:
+        algorithm: a key of `ALGORITHMS`.
+        material: the key as Tink writes it.
+
+    Raises:
+        CipherError: If the material is not a key of this algorithm.
+    """
     kind = ALGORITHMS[algorithm]
     key = material.removeprefix(kind.front)
     if not material.startswith(kind.front) or len(key) != kind.length:

@@ -1,6 +1,6 @@
-"""The routes of the DEK registry as Python calls: key encryption keys (KEK) by name, data keys (DEK) by subject.
+"""A client of the DEK registry: key encryption keys (KEK) by name, data encryption keys (DEK) by subject.
 
-Rules of this file: one request for a call, nothing is remembered; a key that is not there is None.
+Rules of this file: each call sends one request and caches nothing; an unknown key is None.
 """
 
 import base64
@@ -14,27 +14,27 @@ from serdes.errors import RegistryError
 __all__ = ["LATEST", "Dek", "DekRegistry", "Kek"]
 
 LATEST = -1
-"""The version that stands for the newest."""
+"""The version number of the newest version."""
 
 T = TypeVar("T")
 
 _UNKNOWN_KEY = 40470
 _HIGHEST_VERSION = 2**31 - 1
 _LATEST_TS = 2**53
-_LONGEST_KEY = 64 * 1024  # the wrapped keys of clouds have some hundred bytes
+_LONGEST_KEY = 64 * 1024  # cloud KMSs wrap a key into some hundred bytes
 _KEKS = "/dek-registry/v1/keks"
 
 
 @dataclass(frozen=True, slots=True)
 class Kek:
-    """A key encryption key: where it is, not what it is.
+    """A key encryption key: its place in a KMS, not the key itself.
 
     Attributes:
-        name: in its context.
-        kms_type: which KMS holds it.
+        name: the name, unique in a context.
+        kms_type: the type of the KMS that holds it.
         kms_key_id: its id there.
-        properties: of the KMS, as the registry has them.
-        shared: whether the registry may use it, and makes the data keys.
+        properties: settings of the KMS, from the registry.
+        shared: whether the registry may use the key and makes the data keys.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Kek:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "Kek":
-        """Read an answer."""
+        """Parse an answer."""
         properties = {str(name): str(value) for name, value in (answer.get("kmsProps") or {}).items()}
         return cls(
             str(answer["name"]),
@@ -58,13 +58,13 @@ class Kek:
 
 @dataclass(frozen=True, slots=True)
 class Dek:
-    """A data key of a subject.
+    """A version of a subject's data encryption key.
 
     Attributes:
         version: from 1.
-        algorithm: which cipher it is for.
-        wrapped: the key as its KEK encrypted it.
-        material: the key itself, where the registry may use the KEK.
+        algorithm: the cipher that it is for.
+        wrapped: the key, encrypted with its KEK.
+        material: the plain key, if the registry may use the KEK.
         created_at: Unix time in seconds.
     """
 
@@ -76,7 +76,7 @@ class Dek:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "Dek":
-        """Read an answer."""
+        """Parse an answer."""
         return cls(
             _number(answer["version"], 1, _HIGHEST_VERSION),
             str(answer.get("algorithm") or "AES256_GCM"),
@@ -87,28 +87,69 @@ class Dek:
 
 
 class DekRegistry:
-    """The DEK registry of a registry, by way of its client."""
+    """The DEK routes of a registry.
+
+    All methods raise `RegistryError` if the registry rejects a request for another reason than the one described, and
+    `RegistryUnavailable` if it gives no usable answer after all retries.
+
+    Args:
+        client: the registry.
+    """
 
     def __init__(self, client: RegistryClient) -> None:
         self._client = client
 
     def find_kek(self, name: str, subject: str) -> Kek | None:
-        """The KEK of a name, in the context of a subject."""
+        """Return the KEK with a name in the context of a subject; None if it is unknown.
+
+        Raises:
+            RegistryError: If the registry rejects the request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
         return self._found(Kek.from_answer, f"{_KEKS}/{segment(name)}", _context(subject))
 
     def add_kek(self, kek: Kek, subject: str) -> Kek | None:
-        """Add a KEK; None if there is one by now."""
+        """Add a KEK in the context of a subject; return None if it exists.
+
+        Raises:
+            RegistryError: If the registry rejects the request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
         query = _context(subject)
         body = {"name": kek.name, "kmsType": kek.kms_type, "kmsKeyId": kek.kms_key_id, "shared": kek.shared}
         return self._added(Kek.from_answer, _KEKS, query, body)
 
     def find_dek(self, kek: str, subject: str, algorithm: str, version: int, *, deleted: bool) -> Dek | None:
-        """A version of a subject's data key, or the newest; `deleted` finds soft-deleted ones too."""
+        """Return a version of a subject's data key; None if it is unknown.
+
+        Args:
+            kek: the name of the KEK.
+            subject: the subject.
+            algorithm: the cipher.
+            version: the version, or `LATEST`.
+            deleted: whether to find soft-deleted versions too.
+
+        Raises:
+            RegistryError: If the registry rejects the request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
         query = {"algorithm": algorithm, "deleted": "true" if deleted else "false"}
         return self._found(Dek.from_answer, f"{_KEKS}/{segment(kek)}/deks/{segment(subject)}/versions/{version}", query)
 
     def add_dek(self, kek: str, subject: str, algorithm: str, version: int, wrapped: bytes | None) -> Dek | None:
-        """Add a version of a data key; without a wrapped key the registry makes one. None if it is there by now."""
+        """Add a version of a subject's data key; return None if it exists.
+
+        Args:
+            kek: the name of the KEK.
+            subject: the subject.
+            algorithm: the cipher.
+            version: the version.
+            wrapped: the wrapped key; None lets the registry make one, with a shared KEK.
+
+        Raises:
+            RegistryError: If the registry rejects the request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
         body: dict[str, Any] = {"subject": subject, "version": version, "algorithm": algorithm}
         if wrapped is not None:
             body["encryptedKeyMaterial"] = base64.b64encode(wrapped).decode()
@@ -118,7 +159,7 @@ class DekRegistry:
         except RegistryError as error:
             if error.status != 405:
                 raise
-            return self._added(Dek.from_answer, path, {}, body)  # a registry older than that route
+            return self._added(Dek.from_answer, path, {}, body)  # an older registry without that route
 
     def _found(self, read: Callable[[Any], T], path: str, query: dict[str, str]) -> T | None:
         try:

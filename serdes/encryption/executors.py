@@ -1,9 +1,9 @@
-"""The rule types ENCRYPT, for tagged fields, and ENCRYPT_PAYLOAD, for whole payloads.
+"""The executors of the CSFLE rule types ENCRYPT, for tagged fields, and ENCRYPT_PAYLOAD, for whole payloads.
 
-A string becomes the base64 of its ciphertext, bytes become the ciphertext. Where data keys rotate, a ciphertext has a
-zero byte and its key's version (4 bytes, big-endian) in front.
+A string becomes the base64 text of its ciphertext, bytes become the ciphertext. With key rotation a ciphertext begins
+with a zero byte and the version of its key (4 bytes, big-endian).
 
-Rules of this file: what fails is a RuleError that names the field and shows neither its value nor what was made of it.
+Rules of this file: every failure is a RuleError that names the field and shows neither its value nor its ciphertext.
 """
 
 import base64
@@ -26,13 +26,13 @@ _MODES = ("WRITE", "READ")
 
 
 class _WithKeys:
-    """An executor and the keys it works with.
+    """An executor with a key ring.
 
     Args:
-        client: of the registry.
-        settings: of the executor; see `serdes.encryption.keys.KeyRing`.
-        drivers: KMS type → driver.
-        clock: Unix time in seconds.
+        client: the registry.
+        settings: the executor's; see `serdes.encryption.keys.KeyRing`.
+        drivers: the drivers by KMS type.
+        clock: returns Unix time in seconds.
     """
 
     def __init__(
@@ -47,10 +47,21 @@ class _WithKeys:
 
 
 class FieldEncryption(_WithKeys):
-    """ENCRYPT: encrypts the strings and bytes that a rule selects when written, and decrypts them when read."""
+    """ENCRYPT: encrypts the string and bytes fields that a rule selects when writing, and decrypts them when reading.
+
+    Args:
+        client: the registry.
+        settings: the executor's; see `serdes.encryption.keys.KeyRing`.
+        drivers: the drivers by KMS type.
+        clock: returns Unix time in seconds.
+    """
 
     def field_transform(self, context: RuleContext) -> FieldTransform:
-        """What encrypts or decrypts the fields of one record."""
+        """Return the function that encrypts or decrypts the fields of one record; it raises RuleError.
+
+        Raises:
+            RuleError: If the rule is not a TRANSFORM, has a bad parameter, or the record has no subject.
+        """
         convert = _converter(self._keys, context)
 
         def transform(field: FieldContext, value: Any) -> Any:
@@ -58,7 +69,7 @@ class FieldEncryption(_WithKeys):
                 return None
             kinds = _KINDS.get(field.type_name)
             if kinds is None and context.mode == "READ":
-                return value  # it cannot have been encrypted
+                return value  # a field of this type is never encrypted
             if kinds is None or not isinstance(value, kinds):
                 raise _error(context, f"{field.full_name} is {field.type_name}: encrypted are strings and bytes alone")
             try:
@@ -70,10 +81,22 @@ class FieldEncryption(_WithKeys):
 
 
 class PayloadEncryption(_WithKeys):
-    """ENCRYPT_PAYLOAD: the same for the bytes of a whole record."""
+    """ENCRYPT_PAYLOAD: encrypts and decrypts the payloads of whole records.
+
+    Args:
+        client: the registry.
+        settings: the executor's; see `serdes.encryption.keys.KeyRing`.
+        drivers: the drivers by KMS type.
+        clock: returns Unix time in seconds.
+    """
 
     def transform(self, context: RuleContext, message: Any) -> Any:
-        """The payload, encrypted or decrypted."""
+        """Return the payload, encrypted or decrypted.
+
+        Raises:
+            RuleError: If the rule is not a TRANSFORM, has a bad parameter, or the payload cannot be encrypted or
+                decrypted.
+        """
         convert = _converter(self._keys, context)
         if not isinstance(message, bytes):
             raise _error(context, "a payload is encrypted in the encoding phase, where it is bytes")
@@ -87,7 +110,7 @@ _KINDS: Mapping[str, Any] = {"STRING": (str,), "BYTES": (bytes, bytearray, memor
 
 
 def _converter(keys: KeyRing, context: RuleContext) -> Callable[[Any], Any]:
-    """What one rule does to a str or to bytes."""
+    """Return the function that encrypts or decrypts a str or bytes by one rule."""
     if context.rule.kind != "TRANSFORM" or context.mode not in _MODES:
         raise _error(context, "encryption is a TRANSFORM, in the modes WRITE, READ and WRITEREAD")
     if not context.subject:

@@ -1,10 +1,10 @@
-"""Which key a record is encrypted with: the terms of a rule, the registry's answers, and the keys unwrapped so far.
+"""Finds the data key for a record: the rule's parameters, the registry's answers, and a cache of unwrapped keys.
 
-A rule without `encrypt.dek.expiry.days` has one data key, version 1. With it the newest version is used until it is
-that old; then a new one is added, by whoever is first.
+A rule without `encrypt.dek.expiry.days` has one data key, version 1. With it, the newest version is used until it
+reaches that age; then the first client to notice adds a new version.
 
-Rules of this file: however many threads miss a key, one asks; what the registry does not know is believed for a while,
-or a topic of damaged records would become as many requests.
+Rules of this file: one thread asks for all that miss a key; unknown keys are cached for a while, so that a topic of
+damaged records does not cause one request per record.
 """
 
 import time
@@ -24,14 +24,14 @@ __all__ = ["Key", "KeyRing", "Terms"]
 
 _DAY = 24 * 60 * 60.0
 _PAUSE = 60.0
-"""Seconds until a rotation that failed is tried again; the old key is used meanwhile, as by Confluent's clients."""
+"""Seconds until a failed rotation is retried; the old key is used meanwhile, as in Confluent's clients."""
 
 _ALTERNATES = "encrypt.alternate.kms.key.ids"
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a rule says of its keys."""
+    """A rule's parameters for its keys."""
 
     kek: str
     kms_type: str | None
@@ -41,7 +41,11 @@ class Terms:
 
     @classmethod
     def of(cls, context: RuleContext) -> "Terms":
-        """Read the parameters of a rule; CipherError says which is missing or wrong."""
+        """Parse the parameters of a rule.
+
+        Raises:
+            CipherError: If a parameter is missing or not allowed.
+        """
         kek = context.parameter("encrypt.kek.name")
         if not kek:
             raise CipherError("the rule has no parameter encrypt.kek.name")
@@ -57,7 +61,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A version of a data key, unwrapped."""
+    """An unwrapped version of a data key."""
 
     version: int
     cipher: Cipher
@@ -75,13 +79,13 @@ class _Missing:
 
 
 class KeyRing:
-    """The keys that one executor uses; safe to share between threads.
+    """The keys of one executor, safe to share between threads.
 
     Args:
-        client: of the registry.
-        settings: of the executor: `encrypt.alternate.kms.key.ids`, and what the KMS takes.
-        drivers: KMS type → driver.
-        clock: Unix time in seconds; the age of keys is told by it.
+        client: the registry.
+        settings: the executor's: `encrypt.alternate.kms.key.ids`, and the settings of the KMS.
+        drivers: the drivers by KMS type.
+        clock: returns Unix time in seconds, for the age of keys.
     """
 
     def __init__(
@@ -95,20 +99,42 @@ class KeyRing:
         self._missing_ttl = client.settings.missing_ttl
         capacity = client.settings.cache_size
         self._keks: SharedCache[tuple[str, str], Kek | _Missing] = SharedCache(capacity)
-        self._own_keks: SharedCache[tuple[str, str], Kek] = SharedCache(capacity)  # who writes never takes "missing"
+        self._own_keks: SharedCache[tuple[str, str], Kek] = SharedCache(capacity)  # a writer never uses a cached miss
         self._kms: SharedCache[Kek, Kms] = SharedCache(capacity)
         self._current: SharedCache[tuple[Terms, str], _Current] = SharedCache(capacity)
         self._stored: SharedCache[tuple[str, str, str, int], Dek | _Missing] = SharedCache(capacity)
         self._opened: SharedCache[tuple[Kek, str, str, int], Key] = SharedCache(capacity)
 
     def writing(self, terms: Terms, subject: str) -> Key:
-        """The key to encrypt with, made if there is none."""
+        """Return the key to encrypt with; add one if there is none.
+
+        Args:
+            terms: the rule's parameters.
+            subject: the subject of the record.
+
+        Raises:
+            CipherError: If there is no key and none can be added, the KMS fails, or rule and registry disagree on the
+                KEK.
+            RegistryError: If the registry rejects a request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
         return self._current.get(
             (terms, subject), lambda: self._renewed(terms, subject), is_fresh=lambda one: self._clock() <= one.until
         ).key
 
     def reading(self, terms: Terms, subject: str, version: int) -> Key:
-        """The key of a version, soft-deleted ones included; CipherError if there is none."""
+        """Return a version of the key to decrypt with, soft-deleted versions included.
+
+        Args:
+            terms: the rule's parameters.
+            subject: the subject of the record.
+            version: the version of the data key.
+
+        Raises:
+            CipherError: If there is no such key, the KMS fails, or rule and registry disagree on the KEK.
+            RegistryError: If the registry rejects a request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
         kek = self._keks.get(
             (context_of(subject), terms.kek),
             lambda: self._registry.find_kek(terms.kek, subject) or self._missing(),
@@ -141,7 +167,7 @@ class KeyRing:
                 dek = self._add(kek, terms, subject, dek.version + 1)
             except (RegistryError, RegistryUnavailable, CipherError):
                 return _Current(self._open(kek, dek, terms, subject), self._clock() + _PAUSE)
-        until = max(dek.created_at + life, self._clock() + _PAUSE)  # clocks may differ
+        until = max(dek.created_at + life, self._clock() + _PAUSE)  # the clocks of clients and registry may differ
         return _Current(self._open(kek, dek, terms, subject), until)
 
     def _found_or_added(self, terms: Terms, subject: str) -> Kek:
@@ -164,7 +190,7 @@ class KeyRing:
         return self._registry.find_dek(terms.kek, subject, terms.algorithm, version, deleted=False)
 
     def _add(self, kek: Kek, terms: Terms, subject: str, version: int) -> Dek:
-        """A version that was not there; who comes second takes what the first one added."""
+        """Add a version; if another client was first, use its key."""
         wrapped = None
         if not kek.shared:
             wrapped = self._service(kek).wrap(self._key_ids(kek)[0], new_material(terms.algorithm))
@@ -220,7 +246,7 @@ class KeyRing:
 
 
 def _agreed(kek: Kek, terms: Terms) -> Kek:
-    """The KEK, if it is the one that the rule means."""
+    """Return the KEK if its KMS type and key id are those of the rule; else raise CipherError."""
     for what, ours, theirs in (("type", terms.kms_type, kek.kms_type), ("key id", terms.kms_key_id, kek.kms_key_id)):
         if ours is not None and ours != theirs:
             raise CipherError(f"{terms.kek} has the KMS {what} {theirs} in the registry, and {ours} in the rule")

@@ -1,13 +1,13 @@
-"""Key management services: what wraps data keys, and the table of those that are there.
+"""Key management services (KMS), which wrap data keys, and the table of drivers.
 
-A driver `(settings, properties) -> Kms` is called once for each KEK. `settings` are those of the executor, which are
-the user's; `properties` are those of the KEK, which the registry hands out: an address may come from them, no secret.
-Another KMS is another row:
+A driver `(settings, properties) -> Kms` is called once for each KEK. `settings` are the executor's, from the user;
+`properties` are the KEK's, from the registry: an address may come from them, a secret may not. To add a KMS, add a
+driver:
 
     conf={"rule.executors": {"ENCRYPT": lambda client, settings: FieldEncryption(
         client, settings, drivers={**DRIVERS, "my-kms": MyKms})}}
 
-Rules of this file: a KMS sees data keys only, never data; what it cannot do is a CipherError without a secret in it.
+Rules of this file: a KMS sees data keys only, never data; its failures are CipherErrors without secrets.
 """
 
 import os
@@ -23,25 +23,36 @@ __all__ = ["DRIVERS", "Kms", "KmsDriver", "LocalKms"]
 
 
 class Kms(Protocol):
-    """Holds keys that never leave it."""
+    """A service whose keys never leave it."""
 
     def wrap(self, key_id: str, material: bytes) -> bytes:
-        """Encrypt a data key by the key with this id."""
+        """Encrypt a data key with the key that has this id.
+
+        Raises:
+            CipherError: If the service cannot do it.
+        """
 
     def unwrap(self, key_id: str, wrapped: bytes) -> bytes:
-        """The data key again; CipherError if it cannot be."""
+        """Decrypt a data key.
+
+        Raises:
+            CipherError: If the key with this id did not wrap it, or the service cannot decrypt it.
+        """
 
 
 KmsDriver = Callable[[Mapping[str, Any], Mapping[str, str]], Kms]
 
 
 class LocalKms:
-    """One key made of a secret that all clients share; key ids do not matter. For tests and small settings.
+    """A key derived from a secret that all clients share; it ignores key ids. For tests and small deployments.
 
     Args:
-        settings: `secret`, or else the environment variable LOCAL_SECRET; `old.secrets`, or else LOCAL_OLD_SECRETS,
-            with commas between them: they unwrap what was wrapped before the secret was changed.
-        properties: not looked at.
+        settings: `secret`, else the environment variable LOCAL_SECRET; `old.secrets`, else LOCAL_OLD_SECRETS, separated
+            by commas, which unwrap keys from before the secret was changed.
+        properties: not used.
+
+    Raises:
+        CipherError: If there is no secret.
     """
 
     def __init__(self, settings: Mapping[str, Any], properties: Mapping[str, str]) -> None:  # noqa: ARG002 - as drivers are
@@ -55,11 +66,15 @@ class LocalKms:
         self._keys = [_local_key(one) for one in (secret, *filter(None, str(old).split(",")))]
 
     def wrap(self, key_id: str, material: bytes) -> bytes:  # noqa: ARG002 - there is one key
-        """By the secret of now."""
+        """Encrypt a data key with the current secret."""
         return self._keys[0].encrypt(material)
 
     def unwrap(self, key_id: str, wrapped: bytes) -> bytes:  # noqa: ARG002 - there is one key
-        """By the secret of now or an old one."""
+        """Decrypt a data key with the current secret or an old one.
+
+        Raises:
+            CipherError: If no secret fits.
+        """
         for key in self._keys:
             try:
                 return key.decrypt(wrapped)
@@ -73,4 +88,4 @@ def _local_key(secret: str) -> Gcm:
 
 
 DRIVERS: Mapping[str, KmsDriver] = {"local-kms": LocalKms}
-"""`encrypt.kms.type` → driver."""
+"""The drivers by `encrypt.kms.type`."""

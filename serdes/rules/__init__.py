@@ -1,1 +1,1 @@
-"""Data contracts: the rules that a schema carries, run over records. Needs the extra `rules`."""
+"""Data contracts: runs the rules of a schema over records. Needs the extra `rules`."""

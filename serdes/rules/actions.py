@@ -1,6 +1,6 @@
-"""What happens after a rule: nothing, an error, or a copy of the record among the dead letters and an error.
+"""The actions after a rule: NONE does nothing, ERROR raises, DLQ sends the record to a dead-letter topic and raises.
 
-Rules of this file: a dead letter carries no value that the schema's rules would have encrypted.
+Rules of this file: a dead letter has no value that the schema's rules would have encrypted.
 """
 
 import json
@@ -18,11 +18,11 @@ __all__ = ["ACTIONS", "NAME_HEADER", "header"]
 
 _PREFIX = "__rule."
 NAME_HEADER = _PREFIX + "name"
-"""The header that says which rule a dead letter failed."""
+"""The header of a dead letter with the name of the rule that failed."""
 
 
 def header(headers: Any, name: str) -> str | None:
-    """A header as text, the last one of a name; None if it is not there or no text."""
+    """Return the last header with a name as text; None if it is missing or not text."""
     if not headers:
         return None
     found = None
@@ -43,7 +43,7 @@ def _error(conf: Mapping[str, Any], context: RuleContext, value: Any, error: Exc
 
 
 def _dead_letter(conf: Mapping[str, Any], context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
-    """Send the record as it was handed over to the topic of the rule, the metadata or the conf; then fail."""
+    """Send the original record to the dead-letter topic of the rule, the metadata or the conf, then raise."""
     topic, producer = context.parameter("dlq.topic") or conf["dlq.topic"], conf["dlq.producer"]
     if not topic or producer is None:
         raise RuleError("the record cannot go to the dead letters: there is no dlq.topic or no dlq.producer") from error
@@ -69,7 +69,7 @@ ACTIONS: Mapping[str, Callable[[Mapping[str, Any], RuleContext, Any, Exception |
     "ERROR": _error,
     "DLQ": _dead_letter,
 }
-"""The actions that are known without being given; the first argument is the conf."""
+"""The built-in actions by name; the first argument is the conf."""
 
 
 def _headers(context: RuleContext, error: Exception | None) -> list[tuple[str, bytes | None]]:
@@ -93,7 +93,7 @@ def _header(value: Any) -> bytes | None:
 
 
 def _bytes(value: Any, redact: Callable[[Any], Any] | None) -> bytes | None:
-    """What was read as it came; what was to be written as JSON, simple values as Kafka's own serializers do."""
+    """Return the bytes of an original key or value: as read, or as JSON; simple values as Kafka's serializers do."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, bytearray | memoryview):

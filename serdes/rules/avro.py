@@ -1,9 +1,9 @@
-"""Avro values, as rules see them: their fields, their JSON, their way from one schema to another.
+"""Avro values as rules see them: their fields, their JSON, and conversions between schemas.
 
-JSON has an Avro value by its underlying type: dates, times and timestamps are numbers in the unit of the schema, bytes
-a string of one character for each, a decimal a string of its digits, a uuid a string.
+In JSON an Avro value has its underlying type: dates, times and timestamps are numbers in the unit of the schema, bytes
+are a string with one character per byte, a decimal is a string of its digits, a uuid a string.
 
-Rules of this file: what is in the schema counts; a value that does not fit it is left for the encoder to refuse.
+Rules of this file: the schema decides; a value that does not fit it is left for the encoder to reject.
 """
 
 import functools
@@ -43,7 +43,7 @@ class AvroValues:
         self._everywhere = _Walk(Fields(None, Rule(name="", type="")), tries=True)
 
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
-        """What goes through the fields that a rule selects; `loosely` also through branches that do not fit a value."""
+        """Return the visitor of the fields that a rule selects; `loosely` also visits branches that do not fit."""
         walk = _Walk(Fields(self._metadata, rule), loosely=loosely)
 
         def visit(transform: FieldTransform, value: Any) -> Any:
@@ -57,15 +57,15 @@ class AvroValues:
         return visit
 
     def plain(self, value: Any) -> Any:
-        """A value as it is: rules convert what they need."""
+        """Return the value unchanged: rules convert what they need."""
         return value
 
     def lower(self, value: Any) -> Any:
-        """A value as JSON."""
+        """Return a value as JSON."""
         return self._everywhere(self._node, None, None, value, lambda node, _, __, inner: _lowered(node, inner))
 
     def lift(self, value: Any) -> Any:
-        """What a rule made, as a value of the schema where it can be one."""
+        """Convert the result of a rule to a value of the schema, as far as it fits."""
         return self._everywhere(self._node, None, None, value, lambda node, _, __, inner: self._lifted(node, inner))
 
     def _lifted(self, node: Node, value: Any) -> Any:
@@ -97,10 +97,10 @@ class AvroValues:
 
 
 class _Walk:
-    """Goes through a value along its schema and makes a new one.
+    """Walks through a value along its schema and builds a new one.
 
-    What is no value of any type of a union stays, unless it `tries`: then what a type makes of it may be one; or goes
-    `loosely`: then through all types.
+    A value that fits no branch of a union does not change, with two exceptions: with `tries` the first branch wins
+    whose result fits, and with `loosely` all branches run.
     """
 
     def __init__(self, fields: Fields, *, tries: bool = False, loosely: bool = False) -> None:
@@ -194,7 +194,7 @@ def _lifted_text(logical: Logical, value: Any) -> Any:
 
 
 class AvroShapes:
-    """How Avro values go from one schema to another; `node` reads a schema with its references."""
+    """Conversions of Avro values between schemas; `node` parses a schema with its references."""
 
     def __init__(
         self, node: Callable[[Schema], Node], written: Schema, wanted: Node | None, options: Mapping[str, Any]
@@ -205,24 +205,24 @@ class AvroShapes:
         self._options = options
 
     def values(self, schema: Schema) -> AvroValues:
-        """The values of a schema, as rules see them."""
+        """Return the values of a schema as rules see them."""
         return AvroValues(self._node(schema), schema.metadata, numeric_times=self._options["numeric_times"])
 
     def decoder(self, shape: Schema) -> Decoder:
-        """What reads payloads as values of a schema."""
+        """Return the decoder of payloads to values of a schema."""
         reader = None if shape.bare == self._written.bare else self._node(shape)
         return compile_decoder(self._node(self._written), reader, **self._options)
 
     first = decoder
 
     def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
-        """What takes a value that a migration made to another schema; it raises DecodeError."""
+        """Return the conversion of a migration's result to another schema; it raises DecodeError."""
         return self._converted(self._node(have), self._node(want))
 
     adopted = between
 
     def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:
-        """What takes a value of a schema to the reader schema of the caller."""
+        """Return the conversion of a value of a schema to the caller's reader schema; None without one."""
         return None if self._wanted is None else self._converted(self._node(shape), self._wanted)
 
     def _converted(self, have: Node, want: Node) -> Callable[[Any], Any]:

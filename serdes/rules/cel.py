@@ -1,18 +1,18 @@
-"""Rules in CEL, the Common Expression Language: over whole values, or over fields.
+"""CEL rules (Common Expression Language): over whole values, or over fields.
 
     CEL        message                                          the value
     CEL_FIELD  value, fullName, name, typeName, tags, message   a field of a primitive type, and the record around it
 
-Both have `now`. In front of an expression may stand a guard and a semicolon: where the guard is false a condition holds
-and a transform leaves the value as it is. Strings may be asked isEmail, isHostname, isIpv4, isIpv6, isUri, isUriRef and
-isUuid, as for every client; CEL's own extensions for strings and numbers are there too.
+Both have `now`. A guard and a semicolon may precede an expression: where the guard is false, a condition holds and a
+transform leaves the value unchanged. Strings have isEmail, isHostname, isIpv4, isIpv6, isUri, isUriRef and isUuid, as
+in every client, and CEL's own extensions for strings and numbers.
 
-Timestamps are CEL's, dates are days since 1970, times of day durations, decimals and UUIDs strings. Protobuf messages
-are messages.
+Timestamps are CEL's, dates are days since 1970, times of day are durations, decimals and UUIDs strings. Protobuf
+messages are messages.
 
-The library is Google's, over their C++ implementation, which bounds the depth of an expression, the rounds of its
-macros and the time of its patterns. What it does not bound is the depth of a value, so that is done here, and memory,
-which `serdes.rules.cel_cost` bounds.
+The library is Google's, over their C++ implementation. It bounds the depth of an expression, the rounds of its macros
+and the time of its patterns. It does not bound the depth of a value, so this file does, nor memory, so
+`serdes.rules.cel_cost` does.
 
 Rules of this file: one compiled expression for each text; values in and out.
 """
@@ -44,7 +44,7 @@ __all__ = ["CelExecutor", "CelFieldExecutor"]
 MAX_EXPRESSION = 16 * 1024
 """Characters of an expression."""
 MAX_DEPTH = 200
-"""How deep values may stand inside each other."""
+"""How deep values may nest."""
 
 _PRIMITIVES = frozenset({"INT", "LONG", "FLOAT", "DOUBLE", "BOOLEAN", "NULL", "STRING", "BYTES"})
 _LITERAL = r'"""(?:[^\\]|\\.)*?"""|' + r"'''(?:[^\\]|\\.)*?'''|" + r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
@@ -70,24 +70,38 @@ _FIELD: _Variables = {
 
 
 class CelExecutor:
-    """Runs CEL over whole values."""
+    """Runs CEL over whole values.
+
+    Args:
+        client: the registry; not used.
+        settings: not used.
+    """
 
     def __init__(self, client: RegistryClient, settings: Mapping[str, Any]) -> None:  # noqa: ARG002 - an interface
         self._programs = _Programs(_MESSAGE)
 
     def transform(self, context: RuleContext, message: Any) -> Any:
-        """The new value; for a condition whether it holds."""
+        """Return the new value or, for a condition, whether it holds.
+
+        Raises:
+            RuleError: If the expression is invalid, fails or exceeds a bound.
+        """
         return self._programs.result(context, message, message, {})
 
 
 class CelFieldExecutor:
-    """Runs CEL over fields of primitive types."""
+    """Runs CEL over fields of primitive types.
+
+    Args:
+        client: the registry; not used.
+        settings: not used.
+    """
 
     def __init__(self, client: RegistryClient, settings: Mapping[str, Any]) -> None:  # noqa: ARG002 - an interface
         self._programs = _Programs(_FIELD)
 
     def field_transform(self, context: RuleContext) -> FieldTransform:
-        """What to call with each field of one record."""
+        """Return the function to call with each field of one record; it raises RuleError."""
         asks = context.rule.kind == "CONDITION"
 
         def one(field: FieldContext, value: Any) -> Any:
@@ -111,7 +125,7 @@ class _Program(NamedTuple):
 
 
 class _Programs:
-    """Compiled expressions over certain variables."""
+    """Compiled expressions over some variables."""
 
     def __init__(self, variables: _Variables) -> None:
         self._variables = variables
@@ -174,7 +188,7 @@ def _evaluated(program: _Program, data: Mapping[str, Any]) -> Any:
 
 
 def _reason(error: Any) -> str:
-    """What is known not to quote the record, else the kind of error alone."""
+    """Return the parts of an error that cannot quote the record, else the kind of error alone."""
     text = str(error)
     safe = _QUOTABLE.search(text)
     return (safe.group() if safe is not None else text.partition(":")[0])[:_LONGEST_REASON]
@@ -182,7 +196,7 @@ def _reason(error: Any) -> str:
 
 def _timestamp(value: datetime) -> Timestamp:
     made = Timestamp()
-    made.FromDatetime(value)  # a datetime without a zone counts as UTC
+    made.FromDatetime(value)  # a datetime without a time zone counts as UTC
     return made
 
 
@@ -198,7 +212,7 @@ def _time_of_day(value: time) -> Duration:
 
 
 def _text(value: str) -> str | StringValue:
-    """The library ends strings at their first zero, but not those inside messages."""
+    """Return a string for the library, which ends strings at their first zero, except those in messages."""
     return StringValue(value=value) if "\0" in value else value
 
 
@@ -212,7 +226,7 @@ _INTO: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     ((bool, float, Message), lambda value: value),
     (str, _text),
     (int, _whole),
-    ((bytes, bytearray, memoryview), bytearray),  # the library ends bytes at their first zero
+    ((bytes, bytearray, memoryview), bytearray),  # the library cuts bytes at their first zero
     (datetime, _timestamp),
     (date, lambda value: value.toordinal() - _EPOCH_ORDINAL),
     (time, _time_of_day),
@@ -225,7 +239,7 @@ _AS_IT_IS = frozenset({type(None), bool, float})
 
 
 def _to_cel(value: Any, depth: int = 0) -> Any:
-    """A value as the library takes it. It breaks on values that stand too deep inside each other."""
+    """Convert a value for the library, which breaks on values that nest too deeply."""
     if type(value) in _AS_IT_IS:
         return value
     if depth > MAX_DEPTH:
@@ -236,7 +250,7 @@ def _to_cel(value: Any, depth: int = 0) -> Any:
         if isinstance(value, kind):
             return convert(value)
     if isinstance(value, tuple) and len(value) == 2 and (isinstance(value, Branch) or isinstance(value[0], str)):
-        return _to_cel(value[1], depth + 1)  # a branch of a union, and a value for it
+        return _to_cel(value[1], depth + 1)  # a branch of a union and its value
     if isinstance(value, Sequence):
         return [_to_cel(one, depth + 1) for one in value]
     if hasattr(value, "__index__"):

@@ -1,14 +1,14 @@
-"""What memory a CEL expression may take over a value: an upper bound, of the expression's tree and the value's sizes.
+"""The memory that a CEL expression may take over a value: an upper bound from its tree and the value's sizes.
 
-CEL bounds depth and rounds, but not size: `message.replace('a', message)` squares a text, and ten nested
-`[x].map(a, a + a)` make a thousand of one. Each part of an expression has a `Size`; calls that make something new add
-what they make to what has been spent. What an expression spends over any value of a size is known when it is compiled;
-only over larger ones it is looked at record by record.
+CEL bounds depth and rounds, but not size: `message.replace('a', message)` squares a text, and ten nested `[x].map(a, a
++ a)` turn one item into a thousand. Each part of an expression has a `Size`; calls that create a value add its size to
+the total. The total for values up to some size is computed when the expression is compiled; only for larger values it
+is computed per record.
 
-The rounds of a macro are taken together. What a round spends, f(item), is never less than proportional to its item, so
-over all rounds it is no more than f(all items as one) + (rounds - 1) * f(nothing).
+All rounds of a macro are computed together. The cost of a round, f(item), is at least proportional to its item, so all
+rounds cost no more than f(all items as one) + (rounds - 1) * f(nothing).
 
-Rules of this file: too much is told rather than too little; nothing is evaluated.
+Rules of this file: the bound may be too high, never too low; nothing is evaluated.
 """
 
 import bisect
@@ -27,14 +27,14 @@ from serdes.protobuf_files import link
 __all__ = ["MAX_BYTES", "MAX_MACROS", "Cost"]
 
 MAX_BYTES = 256 * 1024 * 1024
-"""What an expression may spend over one record."""
+"""The most bytes that an expression may take over one record."""
 MAX_ROUNDS = 10_000
-"""Rounds of all macros of an expression together; the library stops there."""
+"""The most rounds of all macros of an expression; the library stops there."""
 MAX_MACROS = 8
-"""How deep macros may stand in each other; each level doubles the time to tell what they spend."""
+"""How deep macros may nest; each level doubles the time to compute their cost."""
 
 _NODE = 32
-"""Bytes that any value takes beside its text."""
+"""Bytes of any value besides its text."""
 _TREE = """syntax = "proto3";
 message Any { string type_url = 1; Checked value = 2; }
 message Checked { Expr expr = 4; }
@@ -48,11 +48,11 @@ message List { repeated Expr parts = 1; }
 message Struct { message Entry { Expr key = 3; Expr value = 4; } repeated Entry entries = 2; }
 message Fold { string item = 1; Expr range = 2; string sum = 3; Expr begin = 4; Expr step = 6; Expr result = 7; }
 """
-"""cel/expr/checked.proto and syntax.proto, as much of them as counts here, under names of our own."""
+"""The parts of cel/expr/checked.proto and syntax.proto that count here, under our own names."""
 
 
 class Size(NamedTuple):
-    """How large a value may be: bytes of its longest text, items of its largest list or map, bytes of all of it."""
+    """Upper bounds: bytes of the longest text, items of the largest list or map, bytes of the whole value."""
 
     text: int = 0
     items: int = 0
@@ -60,7 +60,7 @@ class Size(NamedTuple):
 
 
 class _Known:
-    """A value that is there, in the record."""
+    """A value of the record."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -85,7 +85,7 @@ _Scope = Mapping[str, _Found]
 _SCALAR = Size()
 _SMALL = frozenset({int, float, bool, type(None)})
 _SCALES = [0, *(2**power for power in range(10, 27))]
-"""Sizes of values that are tried when an expression is compiled, in bytes."""
+"""The sizes in bytes for which the cost is computed when an expression is compiled."""
 
 
 def _measured(value: Any) -> Size:
@@ -106,7 +106,7 @@ def _measured(value: Any) -> Size:
 
 
 def _weight(value: Any) -> int:
-    """No less than the bytes of all of a value, told quickly: most values are small."""
+    """Return an upper bound of a value's bytes, quickly: most values are small."""
     kind = type(value)
     if kind is str:
         return _NODE + 4 * len(value)
@@ -118,7 +118,7 @@ def _weight(value: Any) -> int:
 
 
 def _together(parts: Sequence[Size]) -> Size:
-    """A list or map of parts."""
+    """Return the size of a list or map of parts."""
     text = max((one.text for one in parts), default=0)
     items = max((one.items for one in parts), default=0)
     return Size(text, max(items, len(parts)), _NODE + sum(one.whole for one in parts))
@@ -163,9 +163,9 @@ _GROWING: Mapping[str, Callable[[Sequence[Size]], Size]] = {
     "string": lambda parts: _text(3 * parts[0].text + 64),
     "bytes": lambda parts: _text(parts[0].text),
 }
-"""Functions that make something of another size than their arguments; of the others none is larger than its largest."""
+"""Functions whose result may be larger than their largest argument."""
 _PICKING = frozenset({"_[_]", "_?_:_", "dyn"})
-"""They hand on what is there already."""
+"""Functions that return one of their arguments or a part of it."""
 _SCALARS = frozenset(
     (
         *("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "_&&_", "_||_", "!_", "@in", "@not_strictly_false"),
@@ -177,7 +177,7 @@ _SCALARS = frozenset(
 
 
 _Tree = tuple[Any, ...]
-"""A part of an expression: its kind, and what that has."""
+"""A part of an expression: its kind, and the fields of that kind."""
 
 
 def _tree(expr: Any, macros: int = 0) -> _Tree:
@@ -207,7 +207,7 @@ def _tree(expr: Any, macros: int = 0) -> _Tree:
 
 
 class _Spending:
-    """One way through a tree, with what was spent on it."""
+    """One walk through a tree, with the bytes spent on it."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -259,7 +259,7 @@ class _Spending:
         return self.size(result, {**scope, total: summed}, rounds)
 
     def round(self, step: _Tree, scope: _Scope, total: str, rounds: int) -> Size:
-        """What a round adds; what is appended to the list that a macro makes is no sum of texts."""
+        """Return the size that a round adds; an item appended to a macro's list does not add up texts."""
         match step:
             case "call", "_?_:_", [condition, ("call", "_+_", _) as appended, *_]:
                 self.size(condition, scope, rounds)
@@ -270,14 +270,14 @@ class _Spending:
 
 
 class Cost:
-    """What an expression spends.
+    """The memory that an expression may take.
 
     Args:
         serialized: the compiled expression, as the library serializes it.
-        variables: the names of what it is given.
+        variables: the names of its variables.
 
     Raises:
-        RuleError: macros stand too deep in each other.
+        RuleError: If macros nest too deeply.
     """
 
     def __init__(self, serialized: bytes, variables: Sequence[str]) -> None:
@@ -292,7 +292,14 @@ class Cost:
         self._never = fitting == len(_SCALES)
 
     def check(self, data: Mapping[str, Any]) -> None:
-        """Raise RuleError if it may take more than `MAX_BYTES` over some values."""
+        """Check that an expression takes at most `MAX_BYTES` over some values.
+
+        Args:
+            data: the values by variable.
+
+        Raises:
+            RuleError: If it may take more.
+        """
         if self._never or sum(map(_weight, data.values())) <= self._harmless:
             return
         if self._spent({name: _Known(value) for name, value in data.items()}) > MAX_BYTES:

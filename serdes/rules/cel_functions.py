@@ -1,4 +1,4 @@
-"""Functions that every client of the registry adds to CEL: what a string looks like."""
+"""The functions on strings that every client of the registry adds to CEL."""
 
 import ipaddress
 import re
@@ -66,4 +66,4 @@ FUNCTIONS = [
         ("isUuid", _reads(UUID)),
     )
 ]
-"""Members of strings."""
+"""Member functions of strings."""

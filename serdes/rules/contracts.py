@@ -1,12 +1,12 @@
-"""What a schema's rules make of writing and reading its records, decided once for each schema and topic.
+"""Applies a schema's rules to writing and reading, prepared once for each schema and topic.
 
-Reading runs the domain rules of the schema whose shape the value has: the latest one where that is asked for, else the
-one it was written with. Only then the value goes on into the shape that the caller wants, if that is another one.
+Reading runs the domain rules of the schema that the value has by then: the latest one if the caller asked for it, else
+the writer's. Only after that the value is converted to the shape that the caller wants.
 
     payload → encoding rules → decoder ┬────────────────────────────────┬→ domain rules → wanted shape
                                        └ migration → … → shape of latest ┘
 
-Rules of this file: the order of things; formats say how values go from one schema to another.
+Rules of this file: the order of things; the formats convert values between schemas.
 """
 
 from collections.abc import Callable
@@ -28,37 +28,47 @@ Change = Callable[[Any], Any]
 
 
 class Shapes(Protocol):
-    """What a format knows of values and schemas, for one kind of record."""
+    """A format's conversions between the schemas of one kind of record."""
 
     def values(self, schema: Schema) -> Values:
-        """The values of a schema, as rules see them."""
+        """Return the values of a schema as rules see them."""
 
     def decoder(self, shape: Schema) -> Decode:
-        """What reads payloads as values of a schema."""
+        """Return the decoder of payloads to values of a schema."""
 
     def first(self, shape: Schema) -> Decode:
-        """What reads payloads as values for the first migration, which starts from a schema."""
+        """Return the decoder of payloads to values for the first migration, which starts from a schema."""
 
     def between(self, have: Schema, want: Schema) -> Change:
-        """What takes a value from what one migration made to what the next one takes."""
+        """Return the conversion from the result of one migration to the input of the next."""
 
     def adopted(self, have: Schema, want: Schema) -> Change:
-        """What takes a value from what the last migration made to one of the latest schema."""
+        """Return the conversion from the result of the last migration to a value of the latest schema."""
 
     def wanted(self, shape: Schema) -> Change | None:
-        """What takes a value of a schema to what the caller wants, if that is something else."""
+        """Return the conversion of a value of a schema to what the caller wants; None if it is the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """The rules of the schema that records are written with."""
+    """The rules for writing with one schema."""
 
     values: Values
     domain: tuple[Step, ...]
     encoding: tuple[Step, ...]
 
     def payload(self, value: Any, record: RecordContext, encode: Encode) -> bytes:
-        """The payload of a value."""
+        """Return the payload of a value.
+
+        Args:
+            value: the value, of any of the caller's classes.
+            record: the topic, field and headers of the record.
+            encode: the format's encoder.
+
+        Raises:
+            RuleError: If a rule fails.
+            EncodeError: If the value does not fit the schema.
+        """
         value = original = self.values.plain(value)
         value = run(self.domain, value, record, original)
         payload: bytes = run(self.encoding, encode(value), record, original)
@@ -66,7 +76,17 @@ class Writing:
 
 
 def writing_of(runner: Runner, schema: Schema, subject: str, values: Callable[[], Values]) -> Writing | None:
-    """The rules for writing with a schema; None if it has none."""
+    """Return the rules for writing with a schema; None if there are none.
+
+    Args:
+        runner: prepares the rules.
+        schema: the schema, with its rule set.
+        subject: the subject of the records.
+        values: returns the values of the schema as rules see them.
+
+    Raises:
+        RuleError: If the library of an executor is not installed.
+    """
     if schema.rule_set is None or not schema.rule_set.concerns("WRITE"):
         return None
     found = values()
@@ -77,7 +97,7 @@ def writing_of(runner: Runner, schema: Schema, subject: str, values: Callable[[]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What becomes of payloads written with one schema."""
+    """The steps for payloads written with one schema."""
 
     encoding: tuple[Step, ...]
     decode: Decode
@@ -88,14 +108,24 @@ class Reading:
 
     @property
     def plain(self) -> Decode | None:
-        """What does the same where no rules run."""
+        """The decoder alone, if no rules run; else None."""
         if self.encoding or self.migrations or self.domain:
             return None
         decode, finish = self.decode, self.finish
         return decode if finish is None else lambda payload: finish(decode(payload))
 
     def value(self, payload: bytes, record: RecordContext, original: bytes) -> Any:
-        """The value in a payload."""
+        """Return the value in a payload.
+
+        Args:
+            payload: the payload of the frame.
+            record: the topic, field and headers of the record.
+            original: the record as it came, for dead letters.
+
+        Raises:
+            RuleError: If a rule fails.
+            DecodeError: If the payload does not decode, or the result of the rules does not fit the schema.
+        """
         value = self.decode(run(self.encoding, payload, record, original))
         for change, steps in self.migrations:
             value = run(steps, value if change is None else change(value), record, original)
@@ -113,7 +143,22 @@ def reading_of(
     latest: RegisteredSchema | None,
     shapes: Shapes,
 ) -> Reading:
-    """What becomes of payloads written with a schema, with the rules that are on the way."""
+    """Return the steps for payloads written with a schema.
+
+    Args:
+        runner: prepares the rules.
+        client: the registry, for the versions between the two schemas.
+        subject: the subject of the records.
+        written: the schema with which they were written.
+        latest: the schema to migrate to; None if the caller did not ask for one.
+        shapes: the format's conversions.
+
+    Raises:
+        RuleError: If the library of an executor is not installed.
+        SchemaError: If a schema cannot be used.
+        RegistryError: If the registry rejects a request, such as for a version that is gone.
+        RegistryUnavailable: If the registry gives no usable answer after all retries.
+    """
     shape = written if latest is None else latest.schema
     chain = [] if latest is None else _chain(runner, client, subject, written, latest, shapes)
     migrations: list[tuple[Change | None, tuple[Step, ...]]] = []
@@ -135,7 +180,7 @@ def reading_of(
 def _chain(
     runner: Runner, client: RegistryClient, subject: str, written: Schema, latest: RegisteredSchema, shapes: Shapes
 ) -> list[tuple[Schema, Schema, tuple[Step, ...]]]:
-    """The migrations from the schema of a record to the one wanted, each from one version to the next."""
+    """Return the migrations from the writer's schema to the wanted one, each from one version to the next."""
     if written == latest.schema:
         return []
     begin, end = client.lookup(subject, written, deleted=True).version or 0, latest.version or 0
@@ -144,7 +189,7 @@ def _chain(
     ends = {begin: written, end: latest.schema}
     versions = [one for one in client.get_versions(subject, deleted=True) if low < one < high]
     line = [ends.get(one) or client.get_version(subject, one, deleted=True).schema for one in (low, *versions, high)]
-    pairs = list(pairwise(line))  # (older, newer), and the newer one has the rules
+    pairs = list(pairwise(line))  # (older, newer): the newer one has the rules
     chain = [
         (older, newer) if mode == "UPGRADE" else (newer, older)
         for older, newer in (pairs if mode == "UPGRADE" else reversed(pairs))

@@ -1,7 +1,7 @@
-"""What carries rules out: the interface of executors and actions, and the table of those that are there.
+"""The interface of rule executors and actions, and the table of built-in executors.
 
-An executor is made once for a serializer or deserializer, by a factory `(client, settings) -> executor`, and is called
-from any of its threads. `settings` are those under `rule.executors.…` in the conf that concern it.
+A factory `(client, settings) -> executor` makes an executor once for a serializer or deserializer; any thread may call
+it. `settings` are the executor's settings under `rule.executors.…` in the conf.
 
     class Upper:                                        # a field executor
         def field_transform(self, context):
@@ -9,7 +9,7 @@ from any of its threads. `settings` are those under `rule.executors.…` in the 
 
     AvroSerializer(client, schema, conf={"rule.executors": {"UPPER": lambda client, settings: Upper()}})
 
-Rules of this file: names and shapes; nothing runs here.
+Rules of this file: names and interfaces; nothing runs here.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,21 +39,21 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """One rule, and the record over which it runs.
+    """A rule and the record that it runs over.
 
     Attributes:
         rule: the rule.
         phase: `migrationRules`, `domainRules` or `encodingRules`.
-        mode: what is being done: WRITE, READ, UPGRADE or DOWNGRADE.
+        mode: the current operation: WRITE, READ, UPGRADE or DOWNGRADE.
         subject: the subject of the record.
-        topic: where the record goes to or came from.
-        is_key: whether it is the record's key.
-        source: in a migration the schema that the value has; else None.
-        target: the schema that the value has or gets: in a migration the one after it.
-        headers: of the record, as the caller's context has them.
-        original_key: the key as it was handed over, if that is known.
-        original_value: the value as it was handed over: to be written as it is, to be read as bytes.
-        redact: gives a value to be written without what the rules of the schema encrypt, as JSON.
+        topic: the topic of the record.
+        is_key: whether the value is the record's key.
+        source: in a migration, the schema that the value has; else None.
+        target: the schema that the value has or gets; in a migration, the schema after it.
+        headers: the record headers, as the caller's context has them.
+        original_key: the key as the caller passed it, if known.
+        original_value: the value as the caller passed it: an object when writing, bytes when reading.
+        redact: turns a value that is to be written into JSON without what the schema's rules encrypt.
     """
 
     rule: Rule
@@ -70,7 +70,7 @@ class RuleContext:
     redact: Callable[[Any], Any] = _same
 
     def parameter(self, name: str) -> str | None:
-        """A parameter of the rule, or else a property of the target's metadata."""
+        """Return a parameter of the rule, else the property of that name in the target's metadata, else None."""
         found = self.rule.params.get(name)
         if found is None and self.target.metadata is not None:
             found = self.target.metadata.properties.get(name)
@@ -79,13 +79,13 @@ class RuleContext:
 
 @dataclass(frozen=True, slots=True)
 class FieldContext:
-    """The field that a value stands in.
+    """The field of a value.
 
     Attributes:
-        full_name: `<record>.<field>`, the record by its full name; in JSON the path, as `$.lines.price`.
-        name: the last part of it.
+        full_name: `<record>.<field>` with the record's full name; in JSON the path, such as `$.lines.price`.
+        name: the last part of the full name.
         type_name: RECORD, ENUM, ARRAY, MAP, COMBINED, FIXED, STRING, BYTES, INT, LONG, FLOAT, DOUBLE, BOOLEAN or NULL.
-        tags: those of the schema, and those that the metadata gives it.
+        tags: the field's tags, from the schema and from its metadata.
         message: the record, object or message that the field belongs to.
     """
 
@@ -97,35 +97,35 @@ class FieldContext:
 
 
 FieldTransform = Callable[[FieldContext, Any], Any]
-"""The new value of a field; for a CONDITION whether it holds."""
+"""Returns the new value of a field or, for a CONDITION, whether it holds."""
 
 
 class MessageExecutor(Protocol):
-    """Runs rules over whole values; in the encoding phase over payloads: bytes in, bytes out.
+    """An executor for whole values and, in the encoding phase, for payloads: bytes in, bytes out.
 
-    One with an attribute `takes_json` that is true gets values as JSON, whatever their format.
+    With an attribute `takes_json` that is true it gets values as JSON, whatever their format.
     """
 
     def transform(self, context: RuleContext, message: Any) -> Any:
-        """The new value; for a CONDITION whether it holds."""
+        """Return the new value or, for a CONDITION, whether it holds; raise an exception if the rule fails."""
 
 
 class FieldExecutor(Protocol):
-    """Runs rules over the fields that they select by tags: all primitive fields if a rule has none."""
+    """An executor for the fields that a rule selects by tags; a rule without tags selects all primitive fields."""
 
     def field_transform(self, context: RuleContext) -> FieldTransform:
-        """What to call with each field of one record."""
+        """Return the function to call with each field of one record."""
 
 
 Executor = MessageExecutor | FieldExecutor
 ExecutorFactory = Callable[[RegistryClient, Mapping[str, Any]], Executor]
 
 Action = Callable[[RuleContext, Any, Exception | None], None]
-"""What happens after a rule: called with the value so far, and the error if the rule failed. It may raise."""
+"""Runs after a rule, with the value so far and, if the rule failed, the error; it may raise."""
 
 
 def _at(module: str, name: str) -> ExecutorFactory:
-    """A factory that is imported when it is needed, since what it stands on is an extra."""
+    """Return a factory that is imported on first use, since it needs an extra."""
 
     def make(client: RegistryClient, settings: Mapping[str, Any]) -> Executor:
         factory: ExecutorFactory = getattr(import_module(module), name)
@@ -141,4 +141,4 @@ EXECUTORS: Mapping[str, ExecutorFactory] = {
     "ENCRYPT": _at("serdes.encryption.executors", "FieldEncryption"),
     "ENCRYPT_PAYLOAD": _at("serdes.encryption.executors", "PayloadEncryption"),
 }
-"""The types of rules that are known without being given."""
+"""The built-in executors by rule type; ENCRYPT and ENCRYPT_PAYLOAD are client-side encryption (CSFLE)."""

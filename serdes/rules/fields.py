@@ -1,4 +1,4 @@
-r"""Which fields a rule is for: their tags in the schema, and those that the metadata gives them by wildcards.
+r"""Selects the fields of a rule by their tags: those in the schema, and those that the metadata adds by wildcards.
 
     *   any characters of one name      **  any characters, also across the dots between names
     ?   one character of a name         \*  the character itself
@@ -21,28 +21,28 @@ _TOKEN = re.compile(r"\*\*(?:\.\*)?|\*|\?|\\.|.", re.DOTALL)
 _STARS = ("*", "**")
 
 Visit = Callable[[FieldTransform, Any], Any]
-"""Calls a transform with each selected field of a value, and returns the value that it makes; the value stays."""
+"""Calls a transform with each selected field of a value and returns the new value; the old one does not change."""
 
 
 class Values(Protocol):
-    """The values of one schema, as rules see them."""
+    """The values of one schema as rules see them."""
 
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
-        """What goes through the fields that a rule selects; `loosely` also through branches that do not fit a value."""
+        """Return the visitor of the fields that a rule selects; `loosely` also visits branches that do not fit."""
 
     def plain(self, value: Any) -> Any:
-        """A value as the first rule gets it, of whatever classes it is made."""
+        """Return a value as the first rule gets it, whatever its classes."""
 
     def lower(self, value: Any) -> Any:
-        """A value as JSON; what is JSON already passes."""
+        """Return a value as JSON; JSON does not change."""
 
     def lift(self, value: Any) -> Any:
-        """What a rule made, as a value; what is one already passes."""
+        """Convert the result of a rule to a value of the schema; such a value does not change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A field of a schema: its names, its tags, and whether a rule is for it."""
+    """A field of a schema: its names, its tags, and whether a rule selects it."""
 
     full_name: str
     name: str
@@ -50,12 +50,12 @@ class Place:
     selected: bool
 
     def context(self, type_name: str, message: Any) -> FieldContext:
-        """The same with what is known of a value."""
+        """Return the field's context for a value."""
         return FieldContext(self.full_name, self.name, type_name, self.tags, message)
 
 
 class Fields:
-    """The places of a schema that a rule is for."""
+    """The fields of a schema, with their tags and whether a rule selects them."""
 
     def __init__(self, metadata: Metadata | None, rule: Rule) -> None:
         self._given = () if metadata is None else tuple(metadata.tags.items())
@@ -63,7 +63,7 @@ class Fields:
         self._places: dict[str, Place] = {}
 
     def place(self, full_name: str, name: str, inline: frozenset[str]) -> Place:
-        """The field of a name, with the tags that it carries in the schema."""
+        """Return a field by its full name; `inline` are its tags in the schema."""
         place = self._places.get(full_name)
         if place is None:
             tags = inline.union(*(tags for pattern, tags in self._given if matches(pattern, full_name)))
@@ -73,9 +73,12 @@ class Fields:
 
 
 def matches(pattern: str, full_name: str) -> bool:
-    """Whether a path of the metadata's tags means a field; in time proportional to the two, whatever they are."""
+    """Return whether a path of the metadata's tags matches a field.
+
+    The time is proportional to the lengths of the two: the pattern runs as an automaton on bits.
+    """
     size, literal, one, within, across = _compiled(pattern)
-    inside = 1  # bit n: the name so far is what the first n tokens of the pattern mean
+    inside = 1  # bit n: the first n tokens of the pattern match the name so far
     inside |= (inside & (within | across)) << 1
     for character in full_name:
         in_name = character != "."
@@ -88,12 +91,12 @@ def matches(pattern: str, full_name: str) -> bool:
 
 @functools.lru_cache(maxsize=1000)
 def _compiled(pattern: str) -> tuple[int, dict[str, int], int, int, int]:
-    """How many tokens, and as bits which of them are each character, `?`, `*` and `**`."""
+    """Return the number of tokens and, as bits, the positions of each character, of `?`, `*` and `**`."""
     tokens: list[str] = []
     for part in _TOKEN.findall(pattern):
         kind = "**" if part == "**.*" else part
         if kind in _STARS and tokens and tokens[-1] in _STARS:
-            tokens[-1] = max(tokens[-1], kind)  # two of them mean what the wider one means
+            tokens[-1] = max(tokens[-1], kind)  # two in a row mean the wider one
         else:
             tokens.append(kind)
     literal: dict[str, int] = {}

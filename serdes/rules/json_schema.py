@@ -1,10 +1,10 @@
-"""JSON values, as rules see them: their fields along a JSON Schema.
+"""JSON values as rules see them: their fields along a JSON Schema.
 
-A field is a property that a schema describes under `properties`; its full name is the way to it, `$.lines.price`, and
-the items of an array are the array's field. Of `oneOf` the first branch is followed that allows the value, of `anyOf`
-each, of `allOf` all; `$ref` is followed inside the schema and into its references.
+A field is a property under `properties` of a schema; its full name is the path to it, such as `$.lines.price`, and the
+items of an array belong to the array's field. Of `oneOf` the first branch that allows the value is followed, of `anyOf`
+every one that allows it, of `allOf` all; `$ref` is followed inside the schema and into its references.
 
-Rules of this file: what cannot be followed is an error, since a rule that should have run would not.
+Rules of this file: a reference that cannot be followed is an error, since a rule would silently not run.
 """
 
 import functools
@@ -52,9 +52,10 @@ class JsonValues:
 
     Args:
         documents: the schema and what it refers to, by URI; the schema comes first.
-        validator: makes what raises DecodeError for a value that the schema at a URI with a fragment does not allow.
-        plain: makes JSON of what JSON's encoder takes.
-        metadata: of the schema.
+        validator: returns a function that raises DecodeError for a value that the schema at a URI with a fragment does
+            not allow.
+        plain: converts what the JSON encoder accepts to plain JSON.
+        metadata: the metadata of the schema.
     """
 
     def __init__(
@@ -70,21 +71,21 @@ class JsonValues:
         self.plain = plain
 
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
-        """What goes through the fields that a rule selects; `loosely` also through branches that do not fit a value."""
+        """Return the visitor of the fields that a rule selects; `loosely` also visits branches that do not fit."""
         walk = _Walk(self._documents, None if loosely else self._validator, Fields(self._metadata, rule))
         return walk.value
 
     def lower(self, value: Any) -> Any:
-        """A value as JSON, which it is."""
+        """Return the value unchanged: it is JSON."""
         return value
 
     def lift(self, value: Any) -> Any:
-        """What a rule made, which is JSON too."""
+        """Return the result of a rule unchanged: it is JSON."""
         return value
 
 
 class _At:
-    """A place in a document."""
+    """A position in a document."""
 
     __slots__ = ("pointer", "tree", "uri")
 
@@ -102,7 +103,7 @@ class _At:
 
 
 class _Walk:
-    """Goes through a value along its schema and makes a new one."""
+    """Walks through a value along its schema and builds a new one."""
 
     def __init__(
         self, documents: Mapping[str, Any], validator: Callable[[str], Validate] | None, fields: Fields
@@ -113,7 +114,7 @@ class _Walk:
         self._root = next(iter(documents))
 
     def value(self, transform: FieldTransform, value: Any) -> Any:
-        """Call a transform with each field that is selected."""
+        """Call a transform with each selected field."""
         begin = _At(self._root, "", self._documents[self._root])
         return self._at(begin, "$", None, None, value, _Counted(transform), 0)
 
@@ -162,7 +163,7 @@ class _Walk:
         return made + ([go(others, value=item) for item in left] if others is not None else left)
 
     def _branches(self, at: _At, value: Any) -> list[_At]:
-        """The schemas beside this one that describe the value too."""
+        """Return the schemas next to this one that describe the value too."""
         found = [at.down("allOf", index) for index in range(len(_list(at.tree, "allOf")))]
         for key in ("oneOf", "anyOf"):
             allowed = (at.down(key, index) for index in range(len(_list(at.tree, key))))
@@ -200,7 +201,7 @@ class _Walk:
 
 
 class _Counted:
-    """A transform for one record, and the steps on the way: branches that all fit double them at each level."""
+    """A transform for one record with a budget of steps: branches that all fit double the steps at each level."""
 
     __slots__ = ("_steps", "_transform")
 
@@ -239,7 +240,7 @@ def _type_name(tree: Mapping[str, Any], value: Any) -> str:
 
 
 class JsonShapes:
-    """JSON is what it is: values do not change from one schema to another, and the last one validates them."""
+    """Conversions of JSON values between schemas: values do not change, and the last schema validates them."""
 
     def __init__(
         self, load: Decode, values: Callable[[Schema], Values], validator: Callable[[Schema], Validate | None]
@@ -249,19 +250,19 @@ class JsonShapes:
         self._validator = validator
 
     def decoder(self, shape: Schema) -> Decode:  # noqa: ARG002 - an interface
-        """What reads payloads."""
+        """Return the parser of payloads."""
         return self._load
 
     first = decoder
 
     def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:  # noqa: ARG002 - an interface
-        """What takes a value from one schema to another: nothing to do."""
+        """Return the identity function."""
         return lambda value: value
 
     adopted = between
 
     def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:
-        """What refuses a value that the schema does not allow."""
+        """Return the validation against a schema; None if validation is off."""
         validate = self._validator(shape)
         if validate is None:
             return None

@@ -1,7 +1,7 @@
-"""Rules in JSONata, over whole values as JSON: what migrations are mostly written in.
+"""JSONata rules over whole values as JSON, the usual language of migrations.
 
-Bounded are the length of an expression, the depth and time of its evaluation, and the size of each text and list that
-comes up in it; its patterns are RE2's, which take time in proportion to the text.
+Bounds: the length of an expression, the depth and time of its evaluation, and the size of each text and list in it.
+Patterns are RE2's, whose time is linear in the text.
 
 Rules of this file: JSON in, JSON out.
 """
@@ -25,20 +25,20 @@ __all__ = ["JsonataExecutor"]
 MAX_EXPRESSION = 64 * 1024
 """Characters of an expression."""
 MAX_DEPTH = 200
-"""How deep functions may call each other, and results stand inside each other."""
+"""The depth of function calls and of results."""
 MAX_SIZE = 4 * 1024 * 1024
 """Characters of a text, items of a list, values of a result."""
 TIMEOUT = 1.0
-"""Seconds of the computing thread's own time, however busy the machine is; another number by `timeout.sec`."""
+"""CPU seconds of the evaluating thread; the setting `timeout.sec` changes it."""
 _CACHED = 200
 _TEXTS = 16
-"""How many characters of texts count as one value of a result."""
+"""How many characters of text count as one value of a result."""
 _COPIED = 256
-"""How many characters are copied in the time that one takes to make."""
+"""How many characters are copied in the time that it takes to make one."""
 
 
 def _library() -> Any:
-    """The library; to import it raises the recursion limit of the whole process, in which others count on theirs."""
+    """Import the library and restore the recursion limit of the process, which the import raises."""
     limit = sys.getrecursionlimit()
     try:
         return import_module("jsonata")
@@ -50,18 +50,27 @@ jsonata = _library()
 
 
 class JsonataExecutor:
-    """Runs JSONata over whole values."""
+    """Runs JSONata over whole values.
+
+    Args:
+        client: the registry; not used.
+        settings: `timeout.sec`, CPU seconds of an evaluation.
+    """
 
     takes_json = True
 
     def __init__(self, client: RegistryClient, settings: Mapping[str, Any]) -> None:  # noqa: ARG002 - an interface
         self._timeout = float(settings.get("timeout.sec", TIMEOUT))
-        self._local = threading.local()  # an expression of the library keeps its state while it runs
+        self._local = threading.local()  # a running expression of the library keeps state in itself
 
     def transform(self, context: RuleContext, message: Any) -> Any:
-        """What the expression makes of the value."""
+        """Return the result of the expression over a value.
+
+        Raises:
+            RuleError: If the expression is invalid, fails or exceeds a bound.
+        """
         expression = self._compiled(context.rule.expr or "")
-        jsonata.Jsonata.CURRENT.jsonata = expression  # functions such as $eval ask for it
+        jsonata.Jsonata.CURRENT.jsonata = expression  # functions such as $eval read it
         bounds = expression.create_frame()
         guard = _Guard(self._timeout)
         bounds.set_evaluate_entry_callback(guard.enter)
@@ -74,7 +83,7 @@ class JsonataExecutor:
             raise
         except RecursionError:
             raise RuleError("the expression or the value is nested too deeply") from None
-        except Exception as error:  # noqa: BLE001 - the library raises many kinds
+        except Exception as error:  # noqa: BLE001 - the library raises many types
             raise RuleError(f"the expression cannot be evaluated: {_kind(error)}") from None
 
     def _compiled(self, text: str) -> Any:
@@ -90,7 +99,7 @@ class JsonataExecutor:
 
 
 class _Guard:
-    """Looks at each step of an evaluation."""
+    """Checks depth, time and sizes at each step of an evaluation."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
@@ -124,7 +133,7 @@ def _compiled(text: str) -> Any:
 
 
 def _bounded(result: Any) -> Any:
-    """The result, if whoever walks through it comes to an end: parts of it may be one and the same."""
+    """Return the result if walking through it ends within the bounds: parts of it may be shared."""
     level, seen = [result], 0
     for _ in range(MAX_DEPTH):
         level = list(islice((inner for one in level for inner in _inside(one)), MAX_SIZE - seen + 1))
@@ -142,7 +151,7 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def _kind(error: Exception) -> str:
-    """The library's code for it: its words may quote the record."""
+    """Return the library's error code, since its message may quote the record."""
     return str(getattr(error, "error", None) or type(error).__name__)
 
 
@@ -157,7 +166,7 @@ _PLAIN = jsonata.functions.Functions
 
 
 class _Bounded:
-    """The library's functions that multiply, or go through all of a value, in one step: they look before they begin."""
+    """The library's functions that multiply a value, or walk through all of it, in one step; they check sizes first."""
 
     @staticmethod
     def pad(text: Any, width: Any, filling: Any) -> Any:
@@ -171,7 +180,7 @@ class _Bounded:
             count = len(text) + 1
             if isinstance(pattern, str):
                 count = text.count(pattern)
-                _check_size(count * len(text) // _COPIED)  # what is left of the text is copied for each match
+                _check_size(count * len(text) // _COPIED)  # each match copies the rest of the text
             elif count * size > MAX_SIZE:
                 count = sum(1 for _ in pattern.finditer(text))
             _check_size(len(text) + min(count, limit or count) * size)
@@ -211,7 +220,7 @@ _FUNCTIONS = {
         ("distinct", "<x:x>"),
     )
 }
-"""With the signatures of the library, which say where the context stands in for an argument."""
+"""With the library's signatures, which say where the context replaces a missing argument."""
 
 
 def _check_size(size: float) -> None:

@@ -1,9 +1,9 @@
-"""Protobuf messages, as rules see them: their fields by number, their JSON, their way from one schema to another.
+"""Protobuf messages as rules see them: their fields by number, their JSON, and conversions between schemas.
 
-Full name and tags of a field are those of the schema in the registry, where a class may call the field otherwise. JSON
-is protobuf's, with the names of the schema.
+A field has the full name and tags of the schema in the registry, even if a class names the field differently. JSON is
+protobuf's JSON mapping, with the names of the schema.
 
-Rules of this file: a message that was handed over stays as it is. Methods are the class's: fields may hide them.
+Rules of this file: the caller's message never changes. It calls methods of the class, since fields may hide them.
 """
 
 import base64
@@ -48,11 +48,15 @@ _TYPE_NAMES = {
 }
 _TIMESTAMP = "google.protobuf.Timestamp"
 _FOREIGN = ("google.protobuf.", "google.type.", "confluent.type.")
-"""Messages that are values: what stands in them is no field of the schema."""
+"""Messages that count as values: rules do not visit their fields."""
 
 
 def inline_tags(schema: Schema, references: Mapping[str, Schema]) -> Tags:
-    """The tags that a schema and its references carry, by the full names of fields."""
+    """Return the tags in a schema and its references, by the full names of fields.
+
+    Raises:
+        SchemaParseError: If a text cannot be parsed; of `compat`.
+    """
     found: dict[str, frozenset[str]] = {}
     resolved = [ResolvedReference(name, one.text) for name, one in references.items()]
     for text, before in [
@@ -68,7 +72,7 @@ def inline_tags(schema: Schema, references: Mapping[str, Schema]) -> Tags:
 
 
 class ProtobufValues:
-    """The messages of a type of a schema, in a class that may be another one."""
+    """The messages of a schema's type, in a class that may be another one."""
 
     def __init__(self, described: Descriptor, kind: type[Message], tags: Tags, metadata: Metadata | None) -> None:
         self._described = described
@@ -77,7 +81,7 @@ class ProtobufValues:
         self._metadata = metadata
 
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:  # noqa: ARG002 - messages fit
-        """What goes through the fields that a rule selects."""
+        """Return the visitor of the fields that a rule selects."""
         fields = Fields(self._metadata, rule)
 
         def visit(transform: FieldTransform, value: Any) -> Any:
@@ -91,15 +95,19 @@ class ProtobufValues:
         return visit
 
     def plain(self, value: Any) -> Any:
-        """A message as it is."""
+        """Return the message unchanged."""
         return value
 
     def lower(self, value: Any) -> Any:
-        """A message as JSON."""
+        """Return a message as JSON."""
         return to_json(value) if isinstance(value, Message) else value
 
     def lift(self, value: Any) -> Any:
-        """What a rule made, as a message of the class; what it leaves out is not set."""
+        """Convert the result of a rule to a message of the class; fields that it leaves out are not set.
+
+        Raises:
+            RuleError: If the result does not fit the class.
+        """
         return message_of(self._kind, value)
 
     def _message(self, message: Any, described: Any, fields: Fields, transform: FieldTransform) -> None:
@@ -138,7 +146,7 @@ class ProtobufValues:
     def _map(
         self, message: Any, field: Any, known: Any, place: Place, fields: Fields, transform: FieldTransform
     ) -> None:
-        """Scalars in maps are offered under the type MAP, as every client does, so that few rules take them."""
+        """Visit a map; scalar values get the type MAP, as in every client, so that few rules take them."""
         entries = getattr(message, field.name)
         inner = field.message_type.fields_by_name["value"]
         if inner.type == _F.TYPE_MESSAGE:
@@ -150,7 +158,7 @@ class ProtobufValues:
                 entries[key] = transform(place.context("MAP", message), entries[key])
 
     def _foreign(self, message: Any, field: Any, place: Place, transform: FieldTransform) -> None:
-        """Of the messages that are values a timestamp is one that rules know."""
+        """Visit a message that counts as a value; rules know only timestamps."""
         if field.message_type.full_name != _TIMESTAMP or field.is_repeated or not place.selected:
             return
         stamp = getattr(message, field.name)
@@ -160,10 +168,10 @@ class ProtobufValues:
 
 
 def message_of(kind: type[Message], value: Any) -> Message:
-    """A message of a class, of a message of another one or of JSON.
+    """Convert a message of another class, or JSON, to a message of a class.
 
     Raises:
-        RuleError: it has a field that the class does not have, or a value that the field does not take.
+        RuleError: If it has a field that the class lacks, or a value that the field does not take.
     """
     if isinstance(value, kind):
         return value
@@ -176,7 +184,7 @@ def message_of(kind: type[Message], value: Any) -> Message:
 
 
 def _moved(old: type[Message], new: type[Message], value: Any) -> Message:
-    """What migrations made, from the class of one schema to that of another."""
+    """Convert the result of migrations from the class of one schema to that of another."""
     try:
         return new.FromString(old.SerializeToString(message_of(old, value)))
     except (RuleError, ParseError) as error:
@@ -210,12 +218,12 @@ def _is_map(field: Any) -> bool:
 
 
 class ProtobufShapes:
-    """How messages go from one schema to another.
+    """Conversions of messages between schemas.
 
     Args:
-        described: gives the type in a schema that is meant by the one in the frame.
-        tags: gives the inline tags of a schema.
-        parsed: makes a decoder of a class.
+        described: returns the message type in a schema that corresponds to the one in the frame.
+        tags: returns the inline tags of a schema.
+        parsed: returns the decoder of a class.
         message_type: the class that the caller wants, if any.
         as_dict: whether the caller wants dicts.
     """
@@ -239,33 +247,37 @@ class ProtobufShapes:
         return GetMessageClass(self._described(schema))
 
     def values(self, schema: Schema) -> ProtobufValues:
-        """The values of a schema, as rules see them."""
+        """Return the values of a schema as rules see them.
+
+        Raises:
+            SchemaError: If the schema's message has another name than the caller's class.
+        """
         described = self._described(schema)
         if self._type is not None and self._type.DESCRIPTOR.name != described.name:
             raise SchemaError(f"it is a {described.full_name}, not a {self._type.DESCRIPTOR.full_name}")
         return ProtobufValues(described, self._type or self._kind(schema), self._tags(schema), schema.metadata)
 
     def decoder(self, shape: Schema) -> Decode:
-        """What reads payloads as messages of a schema, or of the class wanted."""
+        """Return the decoder of payloads to messages of a schema, or of the caller's class."""
         return self._parsed(self._type or self._kind(shape))
 
     def first(self, shape: Schema) -> Decode:
-        """What reads payloads as JSON, for migrations."""
+        """Return the decoder of payloads to JSON, for migrations."""
         parse_payload = self._parsed(self._kind(shape))
         return lambda payload: dict_of(parse_payload(payload))
 
     def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
-        """What takes JSON of one schema to JSON of another."""
+        """Return the conversion of JSON of one schema to JSON of another."""
         old, new = self._kind(have), self._kind(want)
         return lambda value: dict_of(_moved(old, new, value))
 
     def adopted(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
-        """What takes JSON of one schema to a message of another, or of the class wanted."""
+        """Return the conversion of JSON of one schema to a message of another, or of the caller's class."""
         old, new = self._kind(have), self._type or self._kind(want)
         return lambda value: _moved(old, new, value)
 
     def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:  # noqa: ARG002 - an interface
-        """What makes dicts of messages, if that is wanted."""
+        """Return the conversion of messages to dicts, if the caller wants dicts."""
         if not self._as_dict:
             return None
         return dict_of

@@ -1,13 +1,13 @@
-"""Running the rules of a schema over records.
+"""Runs the rules of a schema over records.
 
-What can be decided once for a schema is: which rules run, in which order, by which executor, over which fields. A
-schema of which none run costs nothing.
+The choice of rules, their order, executors and fields is made once for a schema, so a schema without rules to run costs
+nothing.
 
     WRITE    domain rules in order, then the encoder, then encoding rules in order, over the payload
-    READ     encoding rules backwards, then the decoder, then domain rules backwards
-    UPGRADE  migration rules of the newer of two versions, in order; DOWNGRADE the same, backwards
+    READ     encoding rules in reverse, then the decoder, then domain rules in reverse
+    UPGRADE  migration rules of the newer of two versions, in order; DOWNGRADE the same, in reverse
 
-Rules of this file: the order and the outcome of rules; what they do is their executors' business.
+Rules of this file: the order and the outcome of rules; executors do the work.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -44,7 +44,7 @@ _LONGEST_DETAIL = 300
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rule that is to run, with all that is known of it before there is a record."""
+    """A rule to run, with all that is known before there is a record."""
 
     context: RuleContext
     apply: Callable[[RuleContext, Any], Any]
@@ -54,7 +54,7 @@ class Step:
 
 
 def has_rules(rule_set: RuleSet | None, phase: str, mode: str) -> bool:
-    """Whether a rule set has rules of a phase for what is being done."""
+    """Return whether a rule set has rules for a phase and a mode, disabled ones included."""
     return any(rule.mode in _MODES[mode] for rule in _rules(rule_set, phase))
 
 
@@ -69,7 +69,7 @@ def _rules(rule_set: RuleSet | None, phase: str) -> tuple[Rule, ...]:
 
 
 class Runner:
-    """Makes steps of rules, with the executors, actions and settings of one serializer or deserializer."""
+    """Prepares rules with the executors, actions and settings of one serializer or deserializer."""
 
     def __init__(self, client: RegistryClient, conf: Mapping[str, Any]) -> None:
         self._client = client
@@ -89,10 +89,18 @@ class Runner:
         values: Values | None = None,
         source: Schema | None = None,
     ) -> tuple[Step, ...]:
-        """The rules that run in a phase, in the order in which they do.
+        """Return the rules that run in a phase, in the order in which they run.
+
+        Args:
+            phase: `MIGRATION`, `DOMAIN` or `ENCODING`.
+            mode: WRITE, READ, UPGRADE or DOWNGRADE.
+            subject: the subject of the record.
+            target: the schema that the value has or gets.
+            values: the values of the schema; None for payloads.
+            source: in a migration, the schema that the value has.
 
         Raises:
-            RuleError: an executor's library is not installed.
+            RuleError: If the library of an executor is not installed.
         """
         rule_set = source.rule_set if mode == "DOWNGRADE" and source is not None else target.rule_set
         wanted = [one for one in _rules(rule_set, phase) if one.mode in _MODES[mode]]
@@ -132,7 +140,7 @@ class Runner:
         return self._actions.get(name) or partial(_unknown_action, name)
 
     def _applied(self, rule: Rule, phase: str, values: Values | None) -> Callable[[RuleContext, Any], Any]:
-        """What runs one rule over a value: the new value, or for a condition whether it holds."""
+        """Return a function that runs one rule over a value: the new value or, for a condition, whether it holds."""
         executor = self._executor(rule)
         if executor is None:
             return partial(_unknown_type, rule.type)
@@ -153,7 +161,7 @@ class Runner:
         return self._executors.get((kind, own), lambda: self._factories[kind](self._client, self._settings(rule)))
 
     def _places(self, rule: Rule) -> tuple[str, str, str]:
-        """Where the conf speaks of a rule, the weakest first."""
+        """Return the parts of setting names that may mean a rule, weakest first."""
         return "_default_", f"_{rule.type.upper()}_", rule.name
 
     def _settings(self, rule: Rule) -> dict[str, Any]:
@@ -173,7 +181,7 @@ class Runner:
 
 
 def _without_repetitions(steps: Iterable[Step]) -> list[Step]:
-    """Of transforms of one type over fields of the same tags the first counts, as for every client."""
+    """Keep the first of several transforms of one type, mode and tags over fields, as every client does."""
     seen: set[tuple[str, str, frozenset[str]]] = set()
     kept = []
     for step in steps:
@@ -188,7 +196,7 @@ def _without_repetitions(steps: Iterable[Step]) -> list[Step]:
 
 
 def _direction(rule: Rule, mode: str, actions: str | None) -> str:
-    """Of `there,back` the one that is meant."""
+    """Return the action for the mode out of `write,read` or `upgrade,downgrade`."""
     if not actions or rule.mode not in ("WRITEREAD", "UPDOWN") or "," not in actions:
         return (actions or "").strip()
     there, _, back = actions.partition(",")
@@ -217,7 +225,7 @@ def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleCon
 
 
 def _redacted(conf: Mapping[str, Any], rule_set: RuleSet | None, values: Values | None, value: Any) -> Any:
-    """A value without what the rule set hides, even where it fits no schema; the marker alone where it hides all."""
+    """Return a value without what the rules encrypt, even if it fits no schema; if they encrypt all, the marker."""
     hiding = {one.strip().upper() for one in conf["dlq.redact.rule.types"].split(",")}
     if any(rule.type.upper() in hiding for rule in _rules(rule_set, ENCODING)):
         return _MARKER
@@ -258,10 +266,17 @@ def _meaning(rule: Rule) -> str:
 
 
 def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: Any) -> Any:
-    """The value after all rules; `original` is what the caller handed over.
+    """Run rules over a value and return the result.
+
+    Args:
+        steps: the rules, in order.
+        value: the value, or the payload.
+        record: the topic, field and headers of the record.
+        original: what the caller passed, for dead letters.
 
     Raises:
-        RuleError: a rule failed, and its action is no other one.
+        RuleError: If a rule fails and its action is ERROR or DLQ.
+        SerdeError: If an action raises another error of this package.
     """
     if not steps:
         return value
@@ -272,7 +287,7 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
     for step in steps:
         known = step.context
         if replayed is not None and replayed == known.rule.name and not _hides(known):
-            continue  # it came from the dead letters of this very rule
+            continue  # the record is a dead letter of this rule, sent again
         context = RuleContext(
             known.rule,
             known.phase,
@@ -289,7 +304,7 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
         )
         try:
             value = _outcome(step, context, value)
-        except Exception as error:  # noqa: BLE001 - executors and expressions are others' code
+        except Exception as error:  # noqa: BLE001 - executors and expressions are a user's code
             _act(step.on_failure, context, value, _told(error, context))
         else:
             _act(step.on_success, context, value, None)
@@ -297,7 +312,7 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
 
 
 def _hides(context: RuleContext) -> bool:
-    """Whether without the rule plaintext would be written; a header, which others may have set, cannot ask for that."""
+    """Return whether skipping the rule would write plaintext; a header, which anyone may set, must not do that."""
     return context.mode == "WRITE" and context.rule.type.upper() in _ENCRYPTION
 
 
@@ -313,7 +328,7 @@ def _outcome(step: Step, context: RuleContext, value: Any) -> Any:
 
 
 def _told(error: Exception, context: RuleContext) -> RuleError:
-    """The error with the names of all concerned; what a library says may quote the record, so that it only follows."""
+    """Return the error with rule, subject and topic; a library's error, which may quote the record, is its cause."""
     detail = error.detail if isinstance(error, RuleError) else f"the rule failed with {type(error).__name__}"
     if isinstance(error, SerdeError) and not isinstance(error, RuleError):
         detail = f"the rule failed: {error}"
