@@ -1,4 +1,4 @@
-"""Batches of registry frames to Arrow and back, for pandas, polars, DuckDB and Spark alike.
+"""Batch decoder and encoder: registry frames to Arrow and back, for pandas, polars, DuckDB and Spark.
 
     batch = decode_batch(frames, reader_schema, writer_schemas=client)
     frames = encode_batch(batch, writer_schema, schema_id=7)

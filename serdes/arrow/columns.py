@@ -1,6 +1,6 @@
-"""The memory behind columns while they are written, and the Arrow arrays that it becomes.
+"""The memory of columns while compiled code fills them, and the Arrow arrays made of it.
 
-Rules of this file: bytes and counts; what the values mean is not looked at.
+Rules of this file: bytes and counts; it does not interpret values.
 """
 
 from collections.abc import Mapping
@@ -16,23 +16,23 @@ from serdes.arrow.memory import PADDING
 __all__ = ["ColumnTooLarge", "Columns"]
 
 MAX_OFFSET = 2**31 - 1
-"""Arrow's lists, strings and binaries count in 32 bits."""
+"""Arrow's list, string and binary types have 32-bit offsets."""
 
 _FIRST_BYTES = 16
 _WITH_OFFSETS = (Storage.BINARY, Storage.LIST)
 
 
 class ColumnTooLarge(OverflowError):
-    """A column of one batch passes 2 GiB or 2^31 items: decode fewer frames at once."""
+    """A column of one batch exceeds 2 GiB or 2^31 items: decode fewer frames at once."""
 
 
 class Columns:
-    """One batch under way. `table` is what compiled code writes by, see `output.py`.
+    """The columns of one batch. Compiled code writes through `table`, see `output.py`.
 
     Args:
-        root: the columns.
-        rows: how many there will be.
-        expected: by a column's number how many items or bytes to have room for; there is always more to be had.
+        root: the root of the columns.
+        rows: the number of rows.
+        expected: by column number, how many items or bytes to allocate at first; `grow` allocates more.
     """
 
     def __init__(self, root: Column, rows: int, expected: Mapping[int, int] | None = None) -> None:
@@ -48,7 +48,12 @@ class Columns:
         self._make_room(root, max(rows, 1))
 
     def grow(self, address: int, need: int, *, in_bytes: bool) -> None:
-        """Make room for so many items of a list, or bytes of values, and as many again.
+        """Make room for `need` items of a list, or bytes of values, and as many again.
+
+        Args:
+            address: the address of the column's row in `table`.
+            need: the number of items or bytes.
+            in_bytes: whether `need` counts bytes.
 
         Raises:
             ColumnTooLarge: Arrow cannot count so many.
@@ -63,7 +68,7 @@ class Columns:
         make(column, min(2 * need, MAX_OFFSET))
 
     def _make_room(self, column: Column, count: int) -> None:
-        """Room for so many values of a column, and of all that share its index."""
+        """Allocate memory for this many values of a column, and of all columns that share its index."""
         if column.nullable or column is self._root:
             self._make(column, output.VALID, count)
         if column.storage == Storage.STRUCT:
@@ -98,7 +103,7 @@ class Columns:
         self.table[column.number, entry] = memory.address
 
     def sizes(self) -> dict[int, int]:
-        """How many items or bytes each column has that has its own number of them."""
+        """Return by column number the number of items or bytes, for the columns that count their own."""
         found: dict[int, int] = {}
         self._count(self._root, self.rows, found)
         return found
@@ -110,13 +115,13 @@ class Columns:
             self._count(child, count, found)
 
     def _end(self, column: Column, count: int) -> int:
-        """Where the last of so many values of a column with offsets ends."""
+        """Return the end offset of the last of `count` values."""
         return int(np.frombuffer(self._memory[column.number, output.VALUES], np.int32, 1, 4 * count)[0])
 
     def array(self, column: Column) -> pa.Array:
-        """The array of the root, or of a child of it, null where the root is; its values are not copied.
+        """Return the array of the root, or of one of its children (null where the root is), without copying values.
 
-        Further below a column that is not nullable has no nulls: what stands under a null struct there are zeros.
+        Deeper down, a column that is not nullable has no nulls: it holds zeros under a null struct.
         """
         told = column if column.nullable else self._root
         return self._array(column, self.rows, self._validity(told, self.rows))

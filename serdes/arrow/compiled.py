@@ -1,11 +1,11 @@
-"""The machine's entry points, compiled at their first call and kept on disk for the next process.
+"""The entry points of the two VMs, compiled at the first call and cached on disk for the next process.
 
-Numba looks only at the file of a function to tell whether what it kept is still right. The functions here are made with
-a fingerprint of all sources of the machine among their constants, so that a change in any of them compiles anew.
+Numba validates a cached function by the file of that function only. The functions here have a fingerprint of all
+compiled sources among their constants, so a change in any of these files causes a cache miss.
 
-Compiling takes seconds. What it makes is kept beside the package or in the user's cache directory, unless
-NUMBA_CACHE_DIR names another one; where neither can be written to, or the package lies in a zip as Spark ships it, in a
-folder of the user's own under the temporary directory.
+Compiling takes seconds. The cache is next to the package or in the user's cache directory, unless NUMBA_CACHE_DIR names
+another place. If neither is writable, or the package is in a zip as Spark ships it, the cache is in a folder of this
+user under the temporary directory.
 """
 
 import hashlib
@@ -47,23 +47,23 @@ _FINGERPRINT = _fingerprint()
 
 
 def _kept(function: Callable[..., Any]) -> Any:
-    """The compiled function, kept in the first place that takes it."""
+    """Return the compiled function, cached in the first writable place."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     for place in (lambda: Path(__file__), _own_place):
         file = place()
         if file is None or not file.exists():
             continue
-        # Numba keeps code beside the file that a function says it comes from.
+        # Numba stores the cache next to the file that a function claims to come from.
         function.__code__ = function.__code__.replace(co_filename=str(file))
         try:
             return numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # it cannot be written to
+        except RuntimeError:  # the place is not writable
             continue
     return numba.njit(**options)(function)
 
 
 def _own_place() -> Path | None:
-    """A file in a folder that nobody else may write to: what is kept there will be run."""
+    """Return a file in a folder where no other user may write, since its cached code is executed, or else None."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"strata-numba-{user}"
     try:
@@ -79,7 +79,7 @@ def _own_place() -> Path | None:
 
 
 _decode, _write = machine.run, writer.run
-"""Globals, since Numba compares the constants of a function by value: these would differ in each process."""
+"""Globals, because Numba compares constants of functions by value, and functions differ in each process."""
 
 
 def _make_run(fingerprint: int) -> Any:

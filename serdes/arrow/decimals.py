@@ -1,6 +1,6 @@
-"""Decimals from big-endian bytes into Arrow's 16 or 32 little-endian ones, moved to the reader's scale.
+"""Decimals: from big-endian bytes to Arrow's 16 or 32 little-endian bytes, at the reader's scale.
 
-Rules of this file: compiled code only. A value is never rounded: one that does not fit fails.
+Rules of this file: compiled code only. A value is never rounded: if it does not fit, the row fails.
 """
 
 import numpy as np
@@ -18,9 +18,10 @@ _BOUNDS = np.array([10**digits for digits in range(_QUICK + 1)], np.int64)
 
 @inlined
 def decimal(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
-    """The operands: size (-1 with its length before it, -2 all that is left), precision, most bits, up, down, bound.
+    """Read a decimal into a column. Operands: size, precision, maximum bits, up, down, bound.
 
-    A number of up to eight bytes that keeps its scale is read by one load, where there are eight bytes to load.
+    Size is -1 if a length comes first, and -2 for all bytes left. A number of up to eight bytes that keeps its scale is
+    read by one load, if eight bytes may be read.
     """
     size, i = _extent(get(pc, 2), i, end, state)
     if i < 0:
@@ -50,7 +51,7 @@ def _extent(size: int, i: int, end: int, state: int) -> tuple[int, int]:
 
 @compiled
 def _any(pc: int, c: int, n: int, i: int, size: int, state: int) -> int:
-    """A number of any size, in any scale."""
+    """Read a number of any size and scale."""
     after = i + size
     sign = 255 if size > 0 and load_8(i) > 127 else 0
     while size > 1 and load_8(i) == sign and load_8(i + 1) >> 7 == sign & 1:
@@ -70,7 +71,7 @@ def _any(pc: int, c: int, n: int, i: int, size: int, state: int) -> int:
 
 @compiled
 def _short(address: int, width: int, i: int, size: int, sign: int, precision: int) -> bool:
-    """A number of at most eight bytes."""
+    """Store a number of at most eight bytes; return whether it fits."""
     number = -1 if sign else 0
     for at in range(size):
         number = (number << 8) | load_8(i + at)
@@ -85,7 +86,7 @@ def _short(address: int, width: int, i: int, size: int, sign: int, precision: in
 
 @compiled
 def _long(address: int, width: int, limbs: int, sign: int, bound: int) -> bool:
-    """The amount in `limbs` with its sign, when it is below the bound."""
+    """Store the amount in `limbs` with its sign; return whether it is below the bound."""
     for limb in range(8, LIMB_COUNT):
         if get(limbs, limb) != 0:
             return False

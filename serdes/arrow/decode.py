@@ -1,11 +1,11 @@
-"""Batches of registry frames as Arrow.
+"""The batch decoder: registry frames to Arrow.
 
     batch = decode_batch(frames, reader_schema, writer_schemas=client)
 
-The frames may be written with any schemas of the registry, mixed in any order. A frame that is damaged, or cannot be
-read with the reader schema, is a row of nulls with its reason in the column `error`; its neighbours are not touched.
+The frames may have any writer schemas of the registry, in any order. A frame that is damaged, or cannot be read with
+the reader schema, becomes a row of nulls with its reason in the column `error`; other rows are not affected.
 
-Rules of this file: it brings frames, programs and memory to the machine, and tells what came of it.
+Rules of this file: it passes frames, programs and memory to the decoding VM, and reports the results.
 """
 
 import secrets
@@ -32,7 +32,7 @@ from serdes.framing import HEADER_SIZE, join, split
 __all__ = ["BatchDecoder", "Decoded", "Frames", "Refusal", "decode_batch"]
 
 Frames: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes | None]
-"""Frames as an Arrow column of binary values, which is not copied, or one by one; None is no frame."""
+"""Frames as an Arrow column of binary values, which is not copied, or one by one; None is a null frame."""
 
 _REASONS = {
     numbers.TRUNCATED: DecodeReason.TRUNCATED,
@@ -51,9 +51,10 @@ class Refusal:
     """Why a frame has no value.
 
     Attributes:
-        reason: a short reason, of few, fit for counting; what does not resolve names the types too.
-        schema_id: the id in the frame; None when there is none.
-        position: the byte of the payload near which reading stopped; None when its bytes are not at fault.
+        reason: a short reason. There are few distinct ones, so they can be counted; a schema resolution failure also
+            names the types.
+        schema_id: the id in the frame; None if it cannot be read.
+        position: the byte offset in the payload near which reading stopped; None if the bytes are not at fault.
     """
 
     reason: str
@@ -63,7 +64,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a batch of frames became: `columns` under way to arrays, and refusals by row."""
+    """A decoded batch: the columns, from which arrays are made, and the refusals by row."""
 
     columns: Columns
     refusals: dict[int, Refusal]
@@ -71,7 +72,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Frames as the machine takes them, see `state.py`; `keep` is what the addresses point into."""
+    """Frames in the form that the VM takes, see `state.py`; `keep` holds the memory that the addresses point into."""
 
     address: int
     size: int
@@ -83,19 +84,20 @@ class _Source:
 
 
 class BatchDecoder:
-    """Decodes batches into one reader schema; programs are kept, threads may share it.
+    """Decodes batches into one reader schema. It caches programs; threads may share it.
 
     Args:
-        reader_schema: the schema text of the rows wanted.
-        writer_schemas: where a schema id leads: a client, a mapping, or a function that raises LookupError.
+        reader_schema: the text of the reader schema.
+        writer_schemas: the source of writer schemas: a client, a mapping by schema id, or a function that raises
+            LookupError for an unknown id.
         columns: the fields of the reader schema to decode, in this order; the others are skipped. None means all.
         limits: bounds for hostile payloads.
-        style: whose types the columns have.
+        style: whether columns have Arrow's or Spark's types.
 
     Raises:
-        SchemaError: the reader schema is no Avro schema.
-        UnsupportedSchema: Arrow has no type for a part of it; the error says where.
-        ValueError: `columns` are not fields of it.
+        SchemaError: the reader schema is not a valid Avro schema.
+        UnsupportedSchema: Arrow has no type for a part of the schema; the error names the field.
+        ValueError: `columns` are not fields of the schema.
     """
 
     def __init__(
@@ -117,14 +119,20 @@ class BatchDecoder:
         self._met: tuple[int, dict[int, int]] | None = None
 
     def decode(self, frames: Frames) -> pa.RecordBatch:
-        """One row for each frame: a column for each field, or the column `value`, and then the column `error`.
+        """Return a record batch with one row for each frame.
 
-        `error` is struct<reason: string, schema_id: int32, position: int32>, null where the frame was decoded.
+        Args:
+            frames: the frames, in the registry's wire format.
+
+        Returns:
+            A column for each field of a record, or else the column `value`; and the column `error`, a struct<reason:
+            string, schema_id: int32, position: int32> that is null if the frame was decoded.
 
         Raises:
-            SerdeError: the registry did not answer, which is no frame's fault.
-            ColumnTooLarge: a column passes what Arrow counts in 32 bits.
-            ValueError: a field of the reader schema is called `error` itself.
+            SerdeError: the registry did not answer, so no frame is at fault.
+            ColumnTooLarge: a column exceeds what Arrow counts in 32 bits.
+            TypeError: the frames are an Arrow column that is not binary.
+            ValueError: a field of the reader schema is called `error`.
         """
         decoded = self.rows(frames)
         root = self._root
@@ -138,7 +146,16 @@ class BatchDecoder:
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
     def rows(self, frames: Frames) -> Decoded:
-        """The same, before it is a batch."""
+        """Return the decoded rows, before they become a record batch.
+
+        Args:
+            frames: the frames, in the registry's wire format.
+
+        Raises:
+            SerdeError: the registry did not answer, so no frame is at fault.
+            ColumnTooLarge: a column exceeds what Arrow counts in 32 bits.
+            TypeError: the frames are an Arrow column that is not binary.
+        """
         array = _binary(frames)
         source = _source(array)
         job = _Job(self, Columns(self._root, len(array), self._expected(source)), len(array))
@@ -148,7 +165,7 @@ class BatchDecoder:
         return Decoded(job.columns, job.refusals(array))
 
     def _expected(self, source: _Source) -> dict[int, int]:
-        """How much room its columns need, by what the last batch took, and at most what its frames have bytes."""
+        """Estimate the room for columns from the last batch, at most the bytes of the frames."""
         if self._met is None:
             return {}
         rows, sizes = self._met
@@ -156,13 +173,13 @@ class BatchDecoder:
         return {number: min(taken * source.last // rows * 9 // 8 + 64, size) for number, taken in sizes.items()}
 
     def array(self, decoded: Decoded) -> pa.Array:
-        """The rows as one array, of structs when the reader schema is a record."""
+        """Return decoded rows as one array, of structs if the reader schema is a record."""
         return decoded.columns.array(self._root)
 
     def explain(self, frame: bytes) -> DecodeError | FrameError | SchemaError | None:
-        """What the deserializer of `serdes.avro` says of a frame that was met; None when it takes it.
+        """Return the full error of the deserializer of `serdes.avro` for a frame; None if it decodes the frame.
 
-        A DecodeError names the path of the field.
+        A DecodeError has the path of the field. The schema id of the frame must have been decoded before.
         """
         try:
             schema_id, payload = split(frame)
@@ -177,7 +194,7 @@ class BatchDecoder:
 
 
 class _Job:
-    """One batch on its way through the operations."""
+    """The decoding of one batch."""
 
     def __init__(self, decoder: BatchDecoder, columns: Columns, rows: int) -> None:
         self.columns = columns
@@ -203,7 +220,7 @@ class _Job:
             self._state[entry] = number
 
     def decode(self, source: _Source, first: int, own: tuple[Snapshot, int] | None = None) -> None:
-        """Decode rows from the first to the source's last; with `own`, by that program whatever their ids."""
+        """Decode rows from `first` to the source's last; with `own`, use that program for all schema ids."""
         state = self._state
         snapshot = self._programs.begin() if own is None else own[0]
         row = first
@@ -249,7 +266,7 @@ class _Job:
         return answer
 
     def _rewrite(self, source: _Source, row: int) -> None:
-        """A map with a key twice, of which the last value counts: the row goes by way of the deserializer."""
+        """Decode a row that has a map with duplicate keys, of which the last value counts, through the deserializer."""
         frame: bytes = source.keep[row - source.base].as_py()
         schema_id, payload = split(frame)
         try:
@@ -269,7 +286,7 @@ class _Job:
             self._reasons[refused - 1, 2] = schema_id
 
     def refusals(self, frames: pa.Array) -> dict[int, Refusal]:
-        """The rows without a value, and why."""
+        """Return the rows without a value, and why."""
         notes = self._reasons[: self._state[at.REFUSALS]].tolist()
         found = {note[0]: self._refusal(frames, *note) for note in notes}
         return {**found, **self._others}
@@ -287,7 +304,7 @@ class _Job:
 
 
 def _frame_fault(frame: bytes) -> str:
-    """What is wrong with a header, in the words of `serdes.framing`."""
+    """Return what is wrong with a frame's header, with the reason of `serdes.framing`."""
     try:
         split(frame)
     except FrameError as error:
@@ -303,7 +320,28 @@ def decode_batch(
     columns: Sequence[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> pa.RecordBatch:
-    """Decode one batch; for many, make a `BatchDecoder`, which keeps what it has learned. See there."""
+    """Decode one batch of registry frames; for several batches use a `BatchDecoder`, which caches what it learns.
+
+    Args:
+        frames: the frames, in the registry's wire format; None is a null frame.
+        reader_schema: the text of the reader schema.
+        writer_schemas: the source of writer schemas: a client, a mapping by schema id, or a function that raises
+            LookupError for an unknown id.
+        columns: the fields of the reader schema to decode, in this order; the others are skipped. None means all.
+        limits: bounds for hostile payloads.
+
+    Returns:
+        One row for each frame: a column for each field of a record, or else the column `value`; and the column `error`,
+        a struct<reason: string, schema_id: int32, position: int32> that is null if the frame was decoded.
+
+    Raises:
+        SchemaError: the reader schema is not a valid Avro schema.
+        UnsupportedSchema: Arrow has no type for a part of the schema; the error names the field.
+        SerdeError: the registry did not answer, so no frame is at fault.
+        ColumnTooLarge: a column exceeds what Arrow counts in 32 bits.
+        TypeError: the frames are an Arrow column that is not binary.
+        ValueError: `columns` are not fields of the schema, or one of its fields is called `error`.
+    """
     return BatchDecoder(reader_schema, writer_schemas, columns=columns, limits=limits).decode(frames)
 
 
@@ -318,7 +356,7 @@ def _binary(frames: Frames) -> pa.Array:
 
 
 def _source(array: pa.Array) -> _Source:
-    """Where an array's values lie."""
+    """Return where an array's values are in memory."""
     _, offsets, data = array.buffers()
     width = np.int32 if pa.types.is_binary(array.type) else np.int64
     counts = np.zeros(1, np.int64)

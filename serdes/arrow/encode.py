@@ -1,11 +1,12 @@
-"""Arrow as registry frames: the way back of `decode.py`.
+"""The batch encoder: Arrow to registry frames, the inverse of `decode.py`.
 
     frames = encode_batch(batch, writer_schema, schema_id=7)
 
-Columns are those that a reader schema has in `layout.py`; others are cast to them where nothing is lost. A value that
-does not fit raises `EncodeError` with row and field; nothing is bent until it fits.
+The columns have the types that `layout.py` gives to the writer schema; other types are cast if nothing is lost. A value
+that does not fit raises `EncodeError` with row and field; values are never changed to fit.
 
-Rules of this file: it writes programs for `writer.py`, and brings it columns and memory.
+Rules of this file: it compiles writer schemas to bytecode for the encoding VM (`writer.py`), and passes it columns and
+memory.
 """
 
 from collections.abc import Callable
@@ -43,12 +44,12 @@ class BatchEncoder:
 
     Args:
         writer_schema: the schema text to write with, as the registry has it.
-        prefix: what stands before each payload.
-        drop_unknown: leave out columns and struct fields that the schema lacks, which are refused otherwise.
+        prefix: the bytes before each payload.
+        drop_unknown: whether to ignore columns and struct fields that the schema lacks, instead of raising an error.
 
     Raises:
-        SchemaError: the writer schema is no Avro schema.
-        UnsupportedSchema: Arrow has no type for a part of it.
+        SchemaError: the writer schema is not a valid Avro schema.
+        UnsupportedSchema: Arrow has no type for a part of the schema.
     """
 
     def __init__(self, writer_schema: str, *, prefix: bytes = b"", drop_unknown: bool = False) -> None:
@@ -61,11 +62,19 @@ class BatchEncoder:
 
     @property
     def columns(self) -> Column:
-        """What is written: the fields of the writer schema as Arrow has them."""
+        """Return the columns to encode: the writer schema in Arrow's types."""
         return self._root
 
     def encode(self, batch: pa.RecordBatch | pa.Table | pa.Array) -> pa.Array:
-        """One frame for each row, see `encode_batch`."""
+        """Return one frame for each row, as a large_binary array.
+
+        Args:
+            batch: a record batch or table whose columns are the fields of a record, found by name; or an array of
+                values.
+
+        Raises:
+            EncodeError: a column or value does not fit; the error has the field as `path` and, for a value, the row.
+        """
         array = _rows(batch, self._node)
         return _run(self._program, Feed(self._root, array, drop_unknown=self._drop_unknown), len(array), self._prefix)
 
@@ -77,20 +86,21 @@ def encode_batch(
     schema_id: int | None,
     drop_unknown: bool = False,
 ) -> pa.Array:
-    """One frame for each row; for many batches make a `BatchEncoder`.
+    """Encode one batch as registry frames; for several batches use a `BatchEncoder`.
 
     Args:
         batch: a record batch or table whose columns are the fields of a record, found by name; or an array of values.
         writer_schema: the schema text to write with, as the registry has it.
-        schema_id: its schema id. None writes payloads alone, for records whose header `__value_schema_id` tells the
-            schema.
-        drop_unknown: leave out columns and struct fields that the schema lacks, which are refused otherwise.
+        schema_id: the schema id of `writer_schema`. None writes payloads alone, for records whose header
+            `__value_schema_id` names the schema.
+        drop_unknown: whether to ignore columns and struct fields that the schema lacks, instead of raising an error.
 
     Returns:
-        A large_binary array.
+        A large_binary array with one frame for each row.
 
     Raises:
-        EncodeError: a value does not fit; the error names the row and, as `path`, the field.
+        EncodeError: a column or value does not fit; the error has the field as `path` and, for a value, the row.
+        SchemaError: the writer schema is not a valid Avro schema.
         UnsupportedSchema: Arrow has no type for a part of the writer schema.
     """
     prefix = b"" if schema_id is None else join(schema_id, b"")
@@ -98,7 +108,7 @@ def encode_batch(
 
 
 def _rows(batch: pa.RecordBatch | pa.Table | pa.Array, node: Node) -> pa.Array:
-    """The batch as one array of what the schema describes."""
+    """Return the batch as one array of the schema's values."""
     if isinstance(batch, pa.Array | pa.ChunkedArray):
         return batch.combine_chunks() if isinstance(batch, pa.ChunkedArray) else batch
     if isinstance(batch, pa.Table):
@@ -155,7 +165,7 @@ def _extent(out: Any, used: int) -> tuple[int, int, int]:
 
 @dataclass(slots=True)
 class _Program:
-    """Instructions for one writer schema, and the field that each is about."""
+    """The bytecode for one writer schema, and the path of the field that each instruction is about."""
 
     rows: list[list[int]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -165,7 +175,7 @@ class _Program:
     _path: str = ""
 
     def write(self, node: Node, root: Column) -> None:
-        """The whole program; a top-level `bytes` is framed without a length."""
+        """Write the whole program; a top-level `bytes` has no length."""
         if isinstance(node, Primitive) and node.kind is Kind.BYTES:
             self._bytes(node, root, bare=1)
         else:
@@ -276,5 +286,5 @@ class _Program:
 
 
 def _rank(node: Node) -> int:
-    """Of two numbers that are one column, the one that holds both."""
+    """Rank two number types that share a column, so that the type that holds both comes last."""
     return int(isinstance(node, Primitive) and node.kind in (Kind.LONG, Kind.DOUBLE))

@@ -1,6 +1,6 @@
-"""Arrow arrays as compiled code reads them: cast to the types of a layout, then a table of addresses.
+"""Arrow arrays as input of the encoding VM: cast to the types of a layout, then put into a table of addresses.
 
-Rules of this file: a cast never loses anything; what does not fit raises `EncodeError` with the row.
+Rules of this file: a cast never loses anything; a value that does not fit raises `EncodeError` with the row.
 """
 
 from dataclasses import dataclass
@@ -29,24 +29,24 @@ _TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an array stands: its path, and how its values lie in the lists around it."""
+    """The place of an array in the batch: its path, and the offsets of the lists around it."""
 
     path: str = ""
     lists: tuple[Any, ...] = ()
 
     def row(self, index: int) -> int:
-        """The row of a value."""
+        """Return the row of a value."""
         for offsets in reversed(self.lists):
             index = int(np.searchsorted(offsets, index, side="right")) - 1
         return index
 
     def inside(self, part: str, *offsets: Any) -> "_Place":
-        """A part of it."""
+        """Return the place of a part of the array."""
         return _Place(f"{self.path}{part}".lstrip("."), (*self.lists, *offsets))
 
 
 class Feed:
-    """The columns of a layout filled from an array; `table` is what `writer.py` reads."""
+    """The columns of a layout, filled from an array; `writer.py` reads `table`."""
 
     def __init__(self, root: Column, array: pa.Array, *, drop_unknown: bool = False) -> None:
         self._drop_unknown = drop_unknown
@@ -132,7 +132,7 @@ class Feed:
 
 
 def _cast(array: pa.Array, column: Column, place: _Place) -> pa.Array:
-    """The array in the column's type; the row of the first value that does not fit is found by halving."""
+    """Return the array in the column's type; on failure, bisect to find the first row that does not fit."""
     if array.type == column.arrow:
         return array
     other = EncodeError(f"expected a column of {column.arrow}, got {array.type}", path=place.path)
@@ -152,12 +152,12 @@ def _cast(array: pa.Array, column: Column, place: _Place) -> pa.Array:
             last = middle
         else:
             first = middle
-    # Arrow's own message has the value in it, which is nothing to count by and has no place in a log.
+    # Arrow's message contains the value, which must not get into logs and makes errors hard to count.
     raise EncodeError(f"a value does not fit {column.arrow}", path=place.path, row=place.row(first))
 
 
 def _bends(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether Arrow casts without a word what is not the same: texts to numbers and back, 5 to true, 0.1 to a float."""
+    """Return whether Arrow's cast would silently change values: texts and numbers, 5 to true, 0.1 to a float."""
     kind = given.value_type if pa.types.is_dictionary(given) else given
     if pa.types.is_null(kind):
         return False

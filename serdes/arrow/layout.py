@@ -1,4 +1,4 @@
-"""What a reader schema is in Arrow: a tree of columns, numbered from the root down.
+"""The Arrow types of an Avro schema: a tree of columns, numbered from the root down.
 
     null                    null                   date                 date32
     boolean, int, long      bool, int32, int64     time-millis, micros  time32[ms], time64[us]
@@ -8,8 +8,8 @@
     array, map, record      list, map, struct      union with null      the rest, nullable
     int|long, float|double  int64, float64         any other union      struct<member0, member1, …>, one of them set
 
-`Style.SPARK` is the same with the types that Spark has: instants in microseconds, times of day and nanoseconds as
-numbers. A uuid is text as it was written and is not checked.
+`Style.SPARK` differs in the types that Spark lacks: timestamps are in microseconds, times of day and nanosecond
+timestamps are integers. A uuid is the text as written; it is not validated.
 
 Rules of this file: schema nodes in, columns out; no bytes and no plan.
 """
@@ -25,17 +25,17 @@ from serdes.errors import SchemaError
 __all__ = ["ANY_SPAN", "ERROR_TYPE", "Column", "Span", "Storage", "Style", "UnsupportedSchema", "layout"]
 
 MAX_COLUMNS = 10_000
-"""Records inside records multiply: so many columns are more than any table has."""
+"""Records nested in records multiply; no table has this many columns."""
 MAX_PRECISION = 76
-"""Of Arrow's decimals."""
+"""The maximum precision of Arrow's decimals."""
 ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("position", pa.int32())])
-"""The column `error` beside decoded columns; encoding leaves it out."""
+"""The type of the column `error` next to decoded columns; encoding ignores that column."""
 
 _I32, _I64 = 2**31, 2**63
 
 
 class UnsupportedSchema(SchemaError):
-    """The reader schema has no Arrow type; `path` is the place."""
+    """The schema has no Arrow type; `path` names the field."""
 
     def __init__(self, path: str, why: str, way_out: str) -> None:
         place = f"at {path}" if path else "as a whole"
@@ -51,7 +51,7 @@ class Style(Choice):
 
 
 class Storage:
-    """How the values of a column lie in memory."""
+    """How the values of a column are stored in memory."""
 
     NULLS = 0
     FIXED = 1
@@ -62,7 +62,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which numbers of the reader's unit a column takes, and what each is multiplied by."""
+    """The numbers, in the schema's unit, that a column accepts, and the factor to the column's unit."""
 
     low: int
     high: int
@@ -75,15 +75,15 @@ class Column:
 
     Attributes:
         storage: one of `Storage`.
-        arrow: its type.
+        arrow: the Arrow type.
         nullable: whether the schema allows null.
-        name: in the struct around it.
-        children: of a list its items, of a map keys and values, of a struct its members.
-        width: bytes of a value, for FIXED.
-        span: for a number that stands for something else.
+        name: the name in the enclosing struct.
+        children: the items of a list, the keys and values of a map, the members of a struct.
+        width: bytes per value, for FIXED.
+        span: the accepted numbers, for dates and times.
         members: for a union of several types, the child for each position in the union.
-        symbols: of an enum.
-        number: its place among all columns; a subtree has consecutive numbers.
+        symbols: the symbols of an enum.
+        number: the position among all columns; the columns of a subtree have consecutive numbers.
         size: how many columns the subtree has.
     """
 
@@ -100,19 +100,23 @@ class Column:
     size: int = 1
 
     def subtree(self) -> list["Column"]:
-        """The column and all below it, in the order of their numbers."""
+        """Return the column and all below it, in the order of their numbers."""
         return [self, *(one for child in self.children for one in child.subtree())]
 
     def field(self) -> pa.Field:
-        """The column as a field of the struct around it."""
+        """Return the column as a field of the enclosing struct."""
         return pa.field(self.name, self.arrow, self.nullable)
 
 
 def layout(schema: Node, style: Style = Style.ARROW) -> Column:
-    """The columns of a reader schema.
+    """Return the columns of a schema.
+
+    Args:
+        schema: the parsed schema.
+        style: whether columns have Arrow's or Spark's types.
 
     Raises:
-        UnsupportedSchema: Arrow has no type for a part of it, which the error names.
+        UnsupportedSchema: Arrow has no type for a part of the schema; the error names the field.
     """
     root = _Walk(style).column(schema, "")
     for number, one in enumerate(root.subtree()):
@@ -120,7 +124,7 @@ def layout(schema: Node, style: Style = Style.ARROW) -> Column:
     return root
 
 
-# What Python's clock holds, as the deserializer does: year 1 to year 9999.
+# The range of Python's datetime, which the deserializer has too: year 1 to year 9999.
 _DAYS = Span(-719_162, 2_932_896)
 _MILLIS = Span(-62_135_596_800_000, 253_402_300_799_999)
 _MICROS = Span(-62_135_596_800_000_000, 253_402_300_799_999_999)
@@ -161,11 +165,11 @@ _WIDER: dict[frozenset[Kind], Kind] = {
     frozenset({Kind.INT, Kind.LONG}): Kind.LONG,
     frozenset({Kind.FLOAT, Kind.DOUBLE}): Kind.DOUBLE,
 }
-"""Unions of two numbers that are one column."""
+"""Unions of two number types that become one column."""
 
 
 class _Walk:
-    """One walk over a schema; it knows which records it stands in and how many columns it has made."""
+    """A walk over a schema; it knows which records it is inside of and how many columns it has made."""
 
     def __init__(self, style: Style) -> None:
         self._times = _TIMES[style]
@@ -229,7 +233,7 @@ class _Walk:
         return _struct(children)
 
     def _union(self, node: Union, path: str) -> Column:
-        """Null apart; what is left is one type, one wider number, or one member for each."""
+        """Return the column of a union without null: one type, the wider number type, or one member for each."""
         others = [(index, one) for index, one in enumerate(node.branches) if not is_null(one)]
         nullable = len(others) < len(node.branches)
         kinds = frozenset(one.kind for _, one in others if isinstance(one, Primitive))
@@ -254,7 +258,7 @@ class _Walk:
 
 
 def is_null(node: Node) -> bool:
-    """Whether this is the type null."""
+    """Return whether a schema is the type null."""
     return isinstance(node, Primitive) and node.kind is Kind.NULL
 
 

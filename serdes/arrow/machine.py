@@ -1,17 +1,18 @@
-"""The machine that runs programs over frames: one compiled function for all schemas, since a schema is its data.
+"""The decoding VM: one compiled function runs bytecode programs over frames, so new schemas need no compilation.
 
-A program is rows of code, each an operation, a column, and operands (`program.py` writes them). The machine decodes
-row after row until all are done or it needs something that only Python can give: more memory for a column, the program
-for a schema id, a frame written anew. It says which, and is called again for the same row.
+A program is a table of instructions, each an operation, a column and operands (`program.py` writes them). The VM
+decodes row after row until all are done or it needs something from Python: more memory for a column, the program of a
+schema id, or a frame rewritten by the deserializer. It returns what it needs and is called again for the same row.
 
-A row that is damaged leaves nothing behind but a null, which is written over what it had; reason and place are noted.
+A damaged row becomes a null, which overwrites what was decoded of it; the VM notes reason and place.
 
-Everything is reached through addresses, which `state` holds: compiled code would count references to arrays at every
-call. `pc` is the address of an instruction, `c` that of a column and `n` an index in it (see `output.py`), `i` the
-address of the next byte, `end` the one behind the last. `sp` is the end of a stack: a loop has two entries on it, the
-index outside and how many items are left of its block.
+The VM accesses everything by the addresses in `state`, because compiled code would count references to arrays at every
+call. `pc` is the address of an instruction, `c` of a column, `n` an index in the column (see `output.py`), `i` the
+address of the next byte, `end` the address after the last. `sp` is the end of a stack; a loop has two entries on it,
+the index outside and how many items are left in its block.
 
-What every value passes is put into one function, and what is rare is called: a call costs as much as a value.
+Code that every value runs is inlined into one function, and rare code is called, because a call costs as much as a
+value.
 
 Rules of this file: compiled code only; it raises nothing.
 """
@@ -119,7 +120,7 @@ _NO_ID = 1 << 40
 
 @compiled
 def run(state: int) -> int:
-    """Decode rows from ROW to LAST of the state; answers why it stopped, with ROW at the row in question."""
+    """Decode rows from ROW to LAST of the state; return why the VM stopped, with ROW set to the row where it did."""
     columns, offsets, present = get(state, COLUMNS), get(state, OFFSETS), get(state, PRESENT)
     frames, base, last = get(state, FRAMES), get(state, BASE), get(state, LAST)
     known, start = _NO_ID, 0
@@ -150,7 +151,7 @@ def run(state: int) -> int:
 
 @compiled
 def note(state: int, row: int, i: int, end: int, status: int) -> None:
-    """Say why a row has no value: the row, failure, schema id or -1, place, and a number that tells more."""
+    """Note why a row has no value: row, failure, schema id or -1, place, and a number with details."""
     reason = get(state, REASONS) + 8 * NOTE * get(state, REFUSALS)
     put(state, REFUSALS, get(state, REFUSALS) + 1)
     put(reason, 0, row)
@@ -162,7 +163,7 @@ def note(state: int, row: int, i: int, end: int, status: int) -> None:
 
 @compiled
 def entry(i: int, end: int, state: int) -> tuple[int, int]:
-    """Look at a frame's header: a failure or 0, and the program's address; WHO of the state is the schema id."""
+    """Read a frame's header; return a failure or 0, and the program's address. Set WHO to the schema id."""
     put(state, WHO, -1)
     put(state, PLACE, i + 5)
     if end - i < 5:
@@ -190,7 +191,7 @@ def entry(i: int, end: int, state: int) -> tuple[int, int]:
 
 @inlined
 def execute(pc: int, n: int, i: int, end: int, state: int) -> int:  # noqa: C901 - the table of operations
-    """Run a program over one payload into the columns' row `n`: 0, or the failure as a negative number."""
+    """Run a program over one payload into row `n` of the columns; return 0, or the failure as a negative number."""
     columns, sp = get(state, COLUMNS), get(state, STACK)
     put(state, DEPTH_LEFT, get(state, MAX_DEPTH))
     put(state, IDLE_LEFT, get(state, MAX_IDLE))
@@ -251,7 +252,7 @@ def execute(pc: int, n: int, i: int, end: int, state: int) -> int:  # noqa: C901
 
 @inlined
 def branch(pc: int, i: int, end: int, state: int) -> tuple[int, int]:
-    """A union: the instruction before those of the branch."""
+    """Read the index of a union; return the address of the instruction before those of its branch."""
     index, i = int_at(state, i, end)
     if i < 0:
         return pc, i
@@ -262,7 +263,7 @@ def branch(pc: int, i: int, end: int, state: int) -> tuple[int, int]:
 
 @inlined
 def option(pc: int, c: int, n: int, i: int, end: int, state: int) -> tuple[int, int]:
-    """A union of null, whose index is given, and a value, whose instructions follow and are passed over for a null."""
+    """Read the index of a union of null and one type; for null, skip the instructions of the value."""
     index, i = int_at(state, i, end)
     if i < 0:
         return pc, i
@@ -277,7 +278,7 @@ def option(pc: int, c: int, n: int, i: int, end: int, state: int) -> tuple[int, 
 
 @inlined
 def begun(pc: int, c: int, n: int, i: int, sp: int, state: int) -> tuple[int, int, int, int]:
-    """The beginning of a loop, whose NEXT comes next."""
+    """Begin a loop; its NEXT instruction runs next."""
     if sp + 16 > get(state, STACK) + get(state, STACK_SIZE):
         return pc, n, fail(state, i, LIMIT), sp
     put(sp, 0, n)
@@ -289,7 +290,7 @@ def begun(pc: int, c: int, n: int, i: int, sp: int, state: int) -> tuple[int, in
 
 @inlined
 def following(pc: int, c: int, n: int, i: int, end: int, sp: int, state: int) -> tuple[int, int, int, int]:
-    """The next item of an array or map, whose instructions begin at a distance, or its end."""
+    """Go to the next item of an array or map, or end the loop."""
     left = get(sp, -1)
     if left == 0:
         left, i = block(get(pc, 3), i, end, state)
@@ -313,7 +314,7 @@ def following(pc: int, c: int, n: int, i: int, end: int, sp: int, state: int) ->
 
 @inlined
 def block(weight: int, i: int, end: int, state: int) -> tuple[int, int]:
-    """The count of a block, mostly of one byte."""
+    """Read the count of a block, which usually has one byte."""
     if i < end and weight == 0:
         count = load_8(i)
         if count & 129 == 0 and count >> 1 < end - i:
@@ -323,7 +324,7 @@ def block(weight: int, i: int, end: int, state: int) -> tuple[int, int]:
 
 @compiled
 def any_block(weight: int, i: int, end: int, state: int) -> tuple[int, int]:
-    """The count of a block; an item that takes no bytes has a weight, and an allowance for it."""
+    """Read the count of a block; items without bytes have a weight, which counts against a limit."""
     count, i = long_at(state, i, end)
     if i < 0 or count == 0:
         return 0, i
@@ -335,7 +336,7 @@ def any_block(weight: int, i: int, end: int, state: int) -> tuple[int, int]:
         if size & 1:
             return 0, fail(state, i, NEGATIVE_LENGTH)
         i = after
-        count = -count  # the least of all numbers stays negative, which is too many too
+        count = -count  # -(-2**63) stays negative, and is rejected below
     if weight == 0:
         return (0, fail(state, i, TRUNCATED)) if count < 0 or count > end - i else (count, i)
     idle = get(state, IDLE_LEFT)
@@ -347,7 +348,7 @@ def any_block(weight: int, i: int, end: int, state: int) -> tuple[int, int]:
 
 @compiled
 def jump(op: int, pc: int, c: int, n: int, i: int, sp: int, state: int) -> tuple[int, int, int, int]:
-    """What is rarer than a branch: lists that are defaults, calls, reading again."""
+    """Run rare control flow: lists in defaults, calls, reading bytes again."""
     if op == CLOSE:
         end_list(c, get(sp, -1), n)
         return pc, get(sp, -1), i, sp - 8

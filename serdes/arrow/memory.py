@@ -1,7 +1,7 @@
-"""Loads and stores at addresses, for compiled code that owns its bounds checks.
+"""Loads and stores at addresses, for compiled code that does its own bounds checks.
 
 Rules of this file: nothing is checked here, so nothing outside this package may use it. Little-endian machines only,
-which is every one that Arrow's own buffers are native to.
+like Arrow's own buffers.
 """
 
 from collections.abc import Callable
@@ -35,19 +35,19 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Their own annotations speak of what they make in Python; here it only matters what they are in compiled code.
+# Numba's annotations describe Python objects; here only the types in compiled code matter.
 _njit: Any = numba.njit
 _intrinsic: Callable[[Callable[..., Any]], Any] = intrinsic
 
 
 def compiled(function: F) -> F:
-    """Compile a helper of the machine; it becomes part of whatever calls it."""
+    """Compile a helper of the VMs; it becomes part of its callers."""
     made: F = _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return made
 
 
 def inlined(function: F) -> F:
-    """The same, put into whatever calls it: what every value passes, where a call would cost as much as the value."""
+    """Compile a helper inline: for code that every value runs, where a call would cost as much as the value."""
     made: F = _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)(function)
     return made
 
@@ -94,7 +94,7 @@ store_f64: Callable[[int, float], None] = _storer(_F64, types.float64, "")
 
 @_intrinsic
 def _get(typing_context: Any, address: Any, entry: Any) -> Any:
-    """An entry of a table of numbers."""
+    """Load an entry of a table of numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(_entry(builder, *arguments), align=8)
@@ -104,7 +104,7 @@ def _get(typing_context: Any, address: Any, entry: Any) -> Any:
 
 @_intrinsic
 def _put(typing_context: Any, address: Any, entry: Any, number: Any) -> Any:
-    """Set an entry of a table of numbers."""
+    """Store an entry of a table of numbers."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.store(arguments[2], _entry(builder, *arguments[:2]), align=8)
@@ -123,7 +123,7 @@ put: Callable[[int, int, int], None] = _put
 
 @_intrinsic
 def _trailing_zeros(typing_context: Any, number: Any) -> Any:
-    """How many of the lowest bits are 0; of 0 it is 64."""
+    """Count the lowest bits that are 0; 64 for the number 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
@@ -133,7 +133,7 @@ def _trailing_zeros(typing_context: Any, number: Any) -> Any:
 
 @_intrinsic
 def _swapped(typing_context: Any, number: Any) -> Any:
-    """The eight bytes in the other order."""
+    """Reverse the eight bytes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bswap(arguments[0])
@@ -147,12 +147,12 @@ swapped: Callable[[int], int] = _swapped
 _HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
 
 PADDING = 16
-"""What `copy_short` reads and writes, however little it is asked for."""
+"""How many bytes `copy_short` reads and writes, whatever size it is given."""
 
 
 @inlined
 def copy_short(source: int, target: int, size: int) -> int:
-    """Copy up to 16 bytes, of 16 that may be read and written; answers whether any of those asked for is above 127."""
+    """Copy up to 16 bytes; return whether any of them is above 127. All 16 bytes must be readable and writable."""
     low, high = load_64(source), load_64(source + 8)
     store_64(target, low)
     store_64(target + 8, high)
@@ -164,7 +164,7 @@ def copy_short(source: int, target: int, size: int) -> int:
 
 @compiled
 def copy(source: int, target: int, size: int) -> int:
-    """Copy bytes; answers whether any of them is above 127."""
+    """Copy bytes; return whether any of them is above 127."""
     seen = 0
     at = 0
     if size >= 8:
@@ -173,7 +173,7 @@ def copy(source: int, target: int, size: int) -> int:
             store_64(target + at, word)
             seen |= word
             at += 8
-        word = load_64(source + size - 8)  # what is left, with bytes once more that are there already
+        word = load_64(source + size - 8)  # the rest, overlapping bytes that are already copied
         store_64(target + size - 8, word)
         return (seen | word) & _HIGH_BITS
     while at < size:

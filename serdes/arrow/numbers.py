@@ -1,8 +1,8 @@
-"""Reading and writing of Avro's numbers and texts, in compiled code.
+"""Avro's numbers and texts in compiled code.
 
-A reader takes the address `i` of the next byte and the address `end` behind the last one, and answers the address
-behind what it read; a negative one says that it failed, by `fail`. Values are 64-bit patterns in an int64 throughout:
-compiled code that mixes signed and unsigned goes by way of floats.
+A reader takes the address `i` of the next byte and the address `end` after the last one, and returns the address after
+what it read, or a negative status from `fail`. All values are 64-bit patterns in an int64, because compiled code that
+mixes signed and unsigned integers would convert them to floats.
 
 Rules of this file: no columns and no programs.
 """
@@ -42,14 +42,14 @@ _HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
 
 @inlined
 def fail(state: int, i: int, status: int) -> int:
-    """Note the place; the answer is the failure."""
+    """Store where reading failed; return the failure."""
     put(state, PLACE, i)
     return -status
 
 
 @inlined
 def long_at(state: int, i: int, end: int) -> tuple[int, int]:
-    """A number of at most 64 bits, not yet signed."""
+    """Read a varint of at most 64 bits, still in zigzag form."""
     if i < end:
         first = load_8(i)
         if first < 128:
@@ -62,7 +62,7 @@ def long_at(state: int, i: int, end: int) -> tuple[int, int]:
 
 @inlined
 def int_at(state: int, i: int, end: int) -> tuple[int, int]:
-    """A number of at most 32 bits, not yet signed."""
+    """Read a varint of at most 32 bits, still in zigzag form."""
     if i < end:
         first = load_8(i)
         if first < 128:
@@ -78,9 +78,10 @@ _NEVER = 1 << 62
 
 @inlined
 def quick(i: int, limit: int) -> tuple[int, int]:
-    """The bytes and the value of a number of up to eight bytes, all at once, where eight bytes can be read.
+    """Return size and value of a varint of up to eight bytes, by one load, if eight bytes can be read.
 
-    Where it goes on behind them, or there are fewer, it has more bytes than anything: the slow way tells what is wrong.
+    If the varint is longer, or fewer bytes can be read, the size is larger than any payload, and the caller falls back
+    to the slow function, which finds what is wrong.
     """
     if i + 8 > limit:
         return _NEVER, 0
@@ -97,7 +98,7 @@ def quick(i: int, limit: int) -> tuple[int, int]:
 
 @compiled
 def slow_long_at(state: int, i: int, end: int) -> tuple[int, int]:
-    """Byte by byte."""
+    """Read a varint of at most 64 bits, byte by byte."""
     if i >= end:
         return 0, fail(state, i, TRUNCATED)
     number = load_8(i)
@@ -122,7 +123,7 @@ def slow_long_at(state: int, i: int, end: int) -> tuple[int, int]:
 
 @compiled
 def slow_int_at(state: int, i: int, end: int) -> tuple[int, int]:
-    """Byte by byte."""
+    """Read a varint of at most 32 bits, byte by byte."""
     if i >= end:
         return 0, fail(state, i, TRUNCATED)
     number = load_8(i)
@@ -147,13 +148,13 @@ def slow_int_at(state: int, i: int, end: int) -> tuple[int, int]:
 
 @inlined
 def signed(number: int) -> int:
-    """Undo the zigzag."""
+    """Decode zigzag."""
     return ((number >> 1) & _POSITIVE) ^ -(number & 1)
 
 
 @inlined
 def extent(state: int, i: int, end: int) -> tuple[int, int]:
-    """A length and where its bytes begin; there are so many."""
+    """Read a length; return it with the address of its bytes, all of which are there."""
     number, i = long_at(state, i, end)
     if i < 0:
         return 0, i
@@ -167,7 +168,7 @@ def extent(state: int, i: int, end: int) -> tuple[int, int]:
 
 @compiled
 def is_text(i: int, end: int) -> bool:
-    """Whether the bytes are UTF-8, as strictly as Python takes it."""
+    """Return whether the bytes are UTF-8, as strictly as Python decodes it."""
     while i < end:
         first = load_8(i)
         i += 1
@@ -204,9 +205,9 @@ _POWERS = np.array([10**power for power in range(_STEP + 1)], np.int64)
 
 @compiled
 def shifted(limbs: int, i: int, size: int, up: int, down: int) -> bool:
-    """Make `limbs` the amount of the big-endian number at `i` times 10^up / 10^down; False when it does not divide.
+    """Set `limbs` to the magnitude of the big-endian number at `i` times 10^up / 10^down; return whether it divides.
 
-    Limbs have 32 bits, the lowest first; there are enough for 64 bytes, and for what the decimals of Arrow hold.
+    Limbs have 32 bits, the lowest first; there are enough for 64 bytes, and for Arrow's decimals.
     """
     for limb in range(LIMB_COUNT):
         put(limbs, limb, 0)

@@ -1,14 +1,13 @@
-"""Columns as compiled code fills them: memory that a table of addresses describes.
+"""Columns as compiled code fills them: memory described by a table of addresses.
 
-A column is the address of its row in a table, with the entries named here; rows are in the order of numbers. A value
-is addressed by its column and its index `n`: a struct's children share its index, the items of a list have their own.
-How many values there are is kept nowhere but in offsets, so that a row that is taken back, or run again in larger
-memory, is simply written over.
+A column is the address of its row in the table, whose entries are named here; rows are in the order of column numbers.
+A value is addressed by its column and its index `n`: a struct's children share its index, the items of a list have
+their own. Only the offsets count values, so a row that is undone, or run again in larger memory, is simply overwritten.
 
-There is room for all rows. Items of lists, and bytes, may find none: then `state` notes who needs how much, the memory
-is made larger, and the row run again.
+There is room for all rows. For items of lists, and for bytes, there may not be enough: then `state` holds the column
+and its need, Python enlarges the memory, and the VM runs the row again.
 
-Rules of this file: no bytes of Avro.
+Rules of this file: no Avro bytes.
 """
 
 import numpy as np
@@ -51,23 +50,26 @@ __all__ = [
 VALUES, VALID, DATA, DATA_CAP, CAP, KIND, WIDTH, STOP = range(8)
 ENTRIES = 8
 COLUMN = 8 * ENTRIES
-"""Bytes from one column to the next. VALID is 0 where no value can be null. DATA has `memory.PADDING` bytes more than
-DATA_CAP. CAP is how many items of a list there is room for. STOP is a distance too, to the end of the subtree."""
+"""Bytes from one column to the next.
+
+VALID is 0 if no value can be null. DATA has `memory.PADDING` bytes more than DATA_CAP. CAP is how many items of a list
+there is room for. STOP is the distance to the end of the subtree, in bytes.
+"""
 
 NULLS, FIXED, BINARY, LIST, STRUCT = range(5)
 
 
 @inlined
 def mark(c: int, n: int) -> None:
-    """Say that a value of a column with nulls is there."""
+    """Mark a value of a nullable column as not null."""
     store_8(get(c, VALID) + n, 1)
 
 
 @inlined
 def append_bytes(state: int, c: int, n: int, source: int, size: int, limit: int) -> int:
-    """A value of a BINARY column: 0 when it was full, else 1, or 2 when a byte is above 127.
+    """Append a value to a BINARY column: return 0 if the column is full, 2 if a byte is above 127, else 1.
 
-    Up to the limit may be read, if not believed.
+    Bytes up to `limit` may be read, even after the value's end.
     """
     offset = get(c, VALUES) + 4 * n
     used = load_i32(offset)
@@ -82,7 +84,7 @@ def append_bytes(state: int, c: int, n: int, source: int, size: int, limit: int)
 
 @compiled
 def full(state: int, c: int, need: int, in_bytes: int) -> int:
-    """Note who needs how much."""
+    """Store which column needs how much."""
     put(state, WHO, c)
     put(state, NEED, need)
     put(state, NEEDS_BYTES, in_bytes)
@@ -91,13 +93,13 @@ def full(state: int, c: int, need: int, in_bytes: int) -> int:
 
 @inlined
 def begin_list(c: int, n: int) -> int:
-    """The index of the item before the first one of a list."""
+    """Return the index of the item before the first one of a list."""
     return load_i32(get(c, VALUES) + 4 * n) - 1
 
 
 @inlined
 def room_for_item(state: int, c: int, n: int) -> bool:
-    """Whether a list's items have room for that of index n."""
+    """Return whether there is room for the list item with index n."""
     if n < get(c, CAP):
         return True
     full(state, c, n + 1, 0)
@@ -106,13 +108,13 @@ def room_for_item(state: int, c: int, n: int) -> bool:
 
 @inlined
 def end_list(c: int, n: int, last: int) -> None:
-    """A list is complete with its last item's index."""
+    """Complete a list, given the index of its last item."""
     store_i32(get(c, VALUES) + 4 * (n + 1), last + 1)
 
 
 @compiled
 def append_null(c: int, n: int) -> None:
-    """A null, and one in all that a struct holds."""
+    """Append a null, and one to all columns of a struct."""
     j, stop = c, c + get(c, STOP)
     while j < stop:
         kind = get(j, KIND)
@@ -134,7 +136,7 @@ def append_null(c: int, n: int) -> None:
 
 @compiled
 def repeats(c: int, first: int, count: int, seed: int) -> bool:
-    """Whether two of so many values of a BINARY column from `first` on are equal."""
+    """Return whether `count` values of a BINARY column, from `first` on, contain duplicates."""
     if count < 2:
         return False
     if count <= 8:
@@ -161,7 +163,7 @@ def _equal(c: int, j: int, k: int) -> bool:
 
 @compiled
 def _repeats_many(c: int, first: int, count: int, seed: int) -> bool:
-    """By a hash table; the seed keeps who writes the keys from choosing their places."""
+    """Find duplicates by a hash table; the seed prevents the writer of the keys from forcing collisions."""
     slots = 16
     while slots < 2 * count:
         slots *= 2

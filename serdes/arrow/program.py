@@ -1,13 +1,13 @@
-"""Plans as programs of the machine.
+"""The bytecode compiler of the batch decoder: plans become programs of the decoding VM.
 
-All programs of a decoder lie one after the other in the same code, so that a batch may change from one writer schema
-to another with every row. Addresses are final when they are written; what a program refers to (bytes of symbols and
-defaults, sentences of refusals) is shared too.
+All programs of a decoder are stored one after the other in the same code, so that every row of a batch may have another
+writer schema. Addresses are final once written. Programs also share the data that they refer to (bytes of symbols and
+defaults, messages of refusals).
 
-A record that the plan reaches on several ways becomes a routine that is called, so that a program is never larger than
-its plan times the columns it is read into.
+A record that the plan reaches in several ways becomes a subroutine, so a program is never larger than its plan times
+the columns it is read into.
 
-Rules of this file: instructions from plans; nothing about bytes of a payload.
+Rules of this file: instructions from plans; no bytes of payloads.
 """
 
 from collections.abc import Callable
@@ -28,23 +28,23 @@ from serdes.errors import SchemaError
 __all__ = ["Code", "Compiler"]
 
 MAX_INSTRUCTIONS = 1_000_000
-"""Of one program: what plan and columns do not bound, such as defaults inside defaults."""
+"""The limit for one program: plan and columns do not bound everything, such as nested defaults."""
 MAX_DIGITS = 150
-"""Of a decimal while it is moved to another scale."""
+"""The limit for a decimal while its scale changes."""
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
 
 
 @dataclass(slots=True)
 class Code:
-    """What the programs of one decoder share.
+    """The data that the programs of one decoder share.
 
     Attributes:
         rows: instructions, each of `operations.WORDS` numbers.
-        table: targets of branches; places and lengths of symbols.
+        table: targets of branches; offsets and lengths of symbols.
         pool: bytes of symbols and defaults.
-        messages: sentences of refusals.
-        deepest: how much one routine puts on the stack at most.
+        messages: messages of refusals.
+        deepest: how many stack entries one routine uses at most.
     """
 
     rows: list[list[int]] = field(default_factory=list)
@@ -54,12 +54,12 @@ class Code:
     deepest: int = 0
 
     def keep(self, raw: bytes) -> int:
-        """Where these bytes are from now on."""
+        """Append bytes to the pool; return their offset."""
         self.pool += raw
         return len(self.pool) - len(raw)
 
     def say(self, message: str) -> int:
-        """The number of this sentence."""
+        """Append a message; return its number."""
         self.messages.append(message)
         return len(self.messages) - 1
 
@@ -77,7 +77,12 @@ class Compiler:
         self._left = MAX_INSTRUCTIONS
 
     def compile(self, plan: Plan, reader: Node, root: Column) -> int:
-        """The address of the program that reads payloads by this plan into these columns.
+        """Return the start of a program that reads payloads into columns.
+
+        Args:
+            plan: the schema resolution of writer and reader schema.
+            reader: the reader schema.
+            root: the columns of the reader schema.
 
         Raises:
             SchemaError: the program would be too large.
@@ -101,7 +106,7 @@ class Compiler:
         return row
 
     def _distance(self, first: int, target: int) -> int:
-        """What is added to the address of an instruction to get to the one before the target."""
+        """Return the difference between the address of an instruction and that of the one before the target."""
         return op.INSTRUCTION * (target - first - 1)
 
     def _routine(self, key: tuple[int, int], plan: Fields, reader: Record | None, column: Column | None) -> None:
@@ -123,7 +128,7 @@ class Compiler:
     # Reading
 
     def _read(self, plan: Plan, node: Node, column: Column, *, is_marked: bool = False) -> None:
-        """Write what reads a value; `is_marked` where the column is told already that it is no null."""
+        """Write the instructions for a value; `is_marked` if an instruction has already marked it as not null."""
         match plan, node:
             case Fail(), _:
                 self._emit(op.FAIL, column, self._code.say(plan.message))
@@ -152,7 +157,7 @@ class Compiler:
             self._emit(op.MARK, column)
 
     def _read_option(self, plan: Branches, node: Node, column: Column) -> None:
-        """A union of null and another type, in which a null is passed over."""
+        """Write a union of null and another type, in which a null skips the instructions of the value."""
         place = 0 if _is_null(plan.plans[0]) else 1
         first = len(self._rows)
         option = self._emit(op.OPTION, column, 0, 2 * place)
@@ -267,7 +272,7 @@ class Compiler:
     def _read_integer(self, plan: Scalar, node: Primitive | Fixed, column: Column) -> None:
         bits = 32 if plan.kind is Kind.INT else 64
         up, down = rescaling(plan.written, node.logical)
-        # A column of two kinds of integers has no unit of its own, but what is read into it has.
+        # A column that joins two integer types has no unit, but each type read into it has one.
         span = ANY_SPAN if column.span is None and (up, down) != (1, 1) else column.span
         if isinstance(node, Primitive) and node.kind in (Kind.FLOAT, Kind.DOUBLE):
             self._emit(op.REAL, column, bits, int(node.kind is Kind.FLOAT))
@@ -295,7 +300,7 @@ class Compiler:
     # Defaults
 
     def _put(self, value: Any, node: Node, column: Column) -> None:
-        """Append a default, which is a value as the deserializer would give it."""
+        """Write a default, given as a value of the deserializer."""
         match value, node:
             case None, _:
                 self._emit(op.NULL, column)

@@ -1,7 +1,7 @@
-"""The programs of one decoder: one for each schema id that it has met, made when it is met.
+"""The bytecode programs of one batch decoder: one for each schema id, compiled when the id is first met.
 
-Rules of this file: it looks schemas up and has them compiled; no frames. A batch under way holds a `Snapshot`, which
-never changes; what is learned makes a new one, so any number of threads may decode at once.
+Rules of this file: it looks schemas up and compiles them; no frames. A batch uses a `Snapshot`, which never changes;
+learning a schema makes a new one, so any number of threads can decode at once.
 """
 
 import threading
@@ -27,9 +27,9 @@ from serdes.references import resolve
 __all__ = ["Programs", "Snapshot", "WriterSchemas", "read_schema"]
 
 Writer = str | Schema | Node
-"""A writer schema; one with references is a node, as `parse` read it."""
+"""A writer schema; one with references is a node that `parse` returned."""
 WriterSchemas = RegistryClient | Mapping[int, Writer] | Callable[[int], Writer]
-"""Where writer schemas come from: the registry, a table, or a function that raises LookupError for an unknown id."""
+"""The source of writer schemas: the registry, a mapping, or a function that raises LookupError for an unknown id."""
 
 UNKNOWN = ("unknown schema id", "")
 
@@ -39,7 +39,7 @@ _UNKNOWN_SCHEMA = 40403
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that the machine needs of the programs known at one time; `starts` may be negative, see `machine.run`."""
+    """What the VM needs of all programs known at one time; a negative start is a refusal, see `state.py`."""
 
     code: Any
     table: Any
@@ -68,18 +68,18 @@ class Programs:
 
     @property
     def messages(self) -> list[str]:
-        """The sentences that instructions refer to by number."""
+        """The messages that instructions refer to by number."""
         return self._code.messages
 
     def refusal(self, number: int) -> tuple[str, str]:
-        """Reason and message of a refusal."""
+        """Return reason and message of a refusal."""
         return list(self._refusals)[number]
 
     def writer(self, schema_id: int) -> Node:
-        """The writer schema of an id that was learned.
+        """Return the writer schema of an id that was learned.
 
         Raises:
-            SchemaError: it cannot be used, and why.
+            SchemaError: the schema cannot be used; the error says why.
         """
         start = self._starts[schema_id]
         if start < 0:
@@ -88,7 +88,7 @@ class Programs:
         return self._writers[schema_id]
 
     def begin(self) -> Snapshot:
-        """What is known now; ids that the registry did not know are asked for again."""
+        """Return the current snapshot, without ids that the registry did not know, so that they are looked up again."""
         unknown = [schema_id for schema_id, start in self._starts.items() if start == -1]
         if unknown:
             with self._lock:
@@ -98,10 +98,10 @@ class Programs:
         return self._snapshot
 
     def learn(self, schema_id: int) -> Snapshot:
-        """The same with one schema id more.
+        """Return a snapshot with one more schema id.
 
         Raises:
-            SerdeError: the registry did not answer, or with anything but that it does not know the id.
+            SerdeError: the registry did not answer, or failed in another way than not knowing the id.
         """
         found: Writer | SchemaError | None
         try:
@@ -118,7 +118,7 @@ class Programs:
             return self._snapshot
 
     def learn_own(self) -> tuple[Snapshot, int]:
-        """A program for payloads that have the reader schema itself, and where it begins."""
+        """Return a snapshot with a program for payloads that have the reader schema, and the program's start."""
         with self._lock:
             start = Compiler(self._code).compile(
                 plan(self._reader, self._reader, self._shape), self._reader, self._root
@@ -159,7 +159,7 @@ class Programs:
         return Snapshot(self._rows, self._table, pool, ids, starts, 2 * code.deepest + 64)
 
     def _clear(self) -> None:
-        """Forget all programs, and keep the sentences: batches under way refer to them by number."""
+        """Forget all programs but keep the messages: batches that are being decoded refer to them by number."""
         self._starts: dict[int, int] = {}
         self._writers: dict[int, Node] = {}
         self._code = Code(messages=self._code.messages)
@@ -168,15 +168,19 @@ class Programs:
 
 
 def _extended(array: Any, rows: list[Any]) -> Any:
-    """The array with the rows that it lacks: what is written of a program never changes."""
+    """Return the array with the rows that it lacks; existing rows of a program never change."""
     return np.concatenate([array, np.array(rows[len(array) :], np.int64)]) if len(rows) > len(array) else array
 
 
 def read_schema(client: RegistryClient, schema: Schema) -> Schema | Node:
-    """An Avro schema of a registry with all that it refers to; one of another format as it is.
+    """Return an Avro schema of a registry parsed with all its references, or a schema of another format unchanged.
+
+    Args:
+        client: the client to read references with.
+        schema: the schema.
 
     Raises:
-        SchemaError: it cannot be used, or has too many references.
+        SchemaError: the schema cannot be used, or has too many references.
         SerdeError: the registry did not answer.
     """
     if schema.format != AVRO:
@@ -193,7 +197,7 @@ def _node(found: Writer | SchemaError) -> Node:
 
 
 def _finder(writers: WriterSchemas) -> Callable[[int], Writer]:
-    """A look-up that raises LookupError for an id that is not known, whatever stands behind it."""
+    """Return a look-up that raises LookupError for an unknown id, for any source of writer schemas."""
     fetch = _fetcher(writers)
 
     def find(schema_id: int) -> Writer:

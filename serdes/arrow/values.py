@@ -1,6 +1,6 @@
-"""The operations that read one value into a column, or skip one, see `machine.py`.
+"""The operations of the decoding VM that read one value into a column, or skip one; see `machine.py`.
 
-Rules of this file: compiled code only. An operation answers the address behind what it read, or a failure.
+Rules of this file: compiled code only. An operation returns the address after what it read, or a failure.
 """
 
 import numpy as np
@@ -53,7 +53,7 @@ __all__ = ["boolean", "copied", "int32", "int64", "int_as_long", "passed", "rare
 
 @inlined
 def string(c: int, n: int, i: int, end: int, state: int) -> int:
-    """A text with its length before it."""
+    """Read a string."""
     size, i = extent(state, i, end)
     if i < 0:
         return i
@@ -67,7 +67,7 @@ def string(c: int, n: int, i: int, end: int, state: int) -> int:
 
 @inlined
 def int64(c: int, n: int, i: int, end: int, state: int) -> int:
-    """A long."""
+    """Read a long."""
     number, i = long_at(state, i, end)
     if i > 0:
         store_64(get(c, VALUES) + 8 * n, signed(number))
@@ -76,7 +76,7 @@ def int64(c: int, n: int, i: int, end: int, state: int) -> int:
 
 @inlined
 def int_as_long(c: int, n: int, i: int, end: int, state: int) -> int:
-    """An int into 64 bits."""
+    """Read an int into 64 bits."""
     number, i = int_at(state, i, end)
     if i > 0:
         store_64(get(c, VALUES) + 8 * n, signed(number))
@@ -85,7 +85,7 @@ def int_as_long(c: int, n: int, i: int, end: int, state: int) -> int:
 
 @inlined
 def int32(c: int, n: int, i: int, end: int, state: int) -> int:
-    """An int."""
+    """Read an int."""
     number, i = int_at(state, i, end)
     if i > 0:
         store_i32(get(c, VALUES) + 4 * n, signed(number))
@@ -94,7 +94,7 @@ def int32(c: int, n: int, i: int, end: int, state: int) -> int:
 
 @inlined
 def copied(size: int, c: int, n: int, i: int, end: int, state: int) -> int:
-    """A float or double as it stands."""
+    """Copy a float or double."""
     if size > end - i:
         return fail(state, i, TRUNCATED)
     if size == 8:
@@ -106,7 +106,7 @@ def copied(size: int, c: int, n: int, i: int, end: int, state: int) -> int:
 
 @inlined
 def boolean(c: int, n: int, i: int, end: int, state: int) -> int:
-    """A byte that is 0 or 1."""
+    """Read a byte that is 0 or 1."""
     if i >= end:
         return fail(state, i, TRUNCATED)
     byte = load_8(i)
@@ -118,7 +118,7 @@ def boolean(c: int, n: int, i: int, end: int, state: int) -> int:
 
 @inlined
 def span(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
-    """A number that stands for something: between two bounds, divided and multiplied into the column's unit."""
+    """Read a date or time: check its bounds, then divide and multiply it into the column's unit."""
     number, i = int_at(state, i, end) if get(pc, 2) == 32 else long_at(state, i, end)
     if i < 0:
         return i
@@ -137,7 +137,7 @@ def span(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
 
 @inlined
 def symbol(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
-    """A symbol of an enum as the text that the reader has for it."""
+    """Read an enum index; append the reader's symbol."""
     index, i = int_at(state, i, end)
     if i < 0:
         return i
@@ -153,21 +153,21 @@ def symbol(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
 
 @inlined
 def passed(i: int, end: int, state: int) -> int:
-    """A length and so many bytes, which are not looked at."""
+    """Skip a length and that many bytes."""
     size, i = extent(state, i, end)
     return i if i < 0 else i + size
 
 
 @inlined
 def pooled(state: int, c: int, n: int, at: int, size: int) -> int:
-    """A value whose bytes the pool has; behind its last there are as many as are copied at least."""
+    """Append bytes of the pool, which is padded so that short copies stay inside it."""
     source = get(state, POOL) + at
     return append_bytes(state, c, n, source, size, source + size + 16)
 
 
 @compiled
 def rare(op: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
-    """The values that few schemas have."""
+    """Run an operation that few schemas need."""
     if op == SKIP_INDEX:
         index, i = int_at(state, i, end)
         return fail(state, i, INVALID_INDEX) if i > 0 and (index & 1 or index >= get(pc, 2)) else i
@@ -194,7 +194,7 @@ def rare(op: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
 
 @compiled
 def binary(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
-    """Bytes: with their length before them (-1), all that are left (-2), or a fixed number; perhaps a text."""
+    """Read bytes: after a length (-1), all that are left (-2), or a fixed number; check UTF-8 for a text."""
     size = get(pc, 2)
     if size == -1:
         size, i = extent(state, i, end)
@@ -214,7 +214,7 @@ def binary(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
 
 @compiled
 def real(op: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
-    """An int or long as a float (operand 1) or double, or a float as a double; the column may be wider."""
+    """Read an int or long as a float (operand 1) or double, or a float as a double; the column may be wider."""
     number = 0.0
     if op == WIDEN:
         if end - i < 4:

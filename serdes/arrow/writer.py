@@ -1,8 +1,8 @@
-"""The machine that writes payloads from columns: the way back of `machine.py`, in the same style.
+"""The encoding VM: runs bytecode that writes payloads from columns, the inverse of `machine.py`, in the same style.
 
 A value is addressed by its column and its index `x`; a struct's children share its index, an array's items have their
-own. `o` is the address of the next byte to write; a failure is negative. When the output is full the machine stops, is
-given more, and writes the row again.
+own. `o` is the address of the next byte to write; a failure is negative. If the output is full, the VM stops, gets more
+memory, and writes the row again.
 
 Rules of this file: compiled code only; it raises nothing.
 """
@@ -11,20 +11,20 @@ from serdes.arrow.memory import compiled, copy, get, load_8, load_64, load_i32, 
 
 __all__ = ["COLUMN", "DATA", "ENTRIES", "VALID", "VALUES", "WIDTH", "WORDS", "run"]
 
-# Entries of a column: the address of a byte for each value that says whether it is there (0 when all are), of the
-# values or offsets, of bytes; the width of a value. A column is the address of the first.
+# Entries of a column: the address of one byte per value that is 0 for null (0 if no value is null), of values or
+# offsets, of bytes; the width of a value. A column is the address of its first entry.
 VALID, VALUES, DATA, WIDTH = range(4)
 ENTRIES_OF_COLUMN = 4
 COLUMN = 8 * ENTRIES_OF_COLUMN
 
-# Entries of `state`
+# Entries of `state`.
 ROW, LAST, CODE, COLUMNS, TABLE, OUT, OUT_END, OUT_START, OFFSETS, STACK, HEADER, HEADER_SIZE, PLACE = range(13)
 ENTRIES = 13
 
 WORDS = 8
 INSTRUCTION = 8 * WORDS
 
-# Operations: code, column, operands
+# Operations. An instruction is an operation, a column and operands.
 NUMBER, COPY, BYTES, FIXED, DECIMAL, BOOLEAN, STRUCT, INDEX, SYMBOL, NULL = range(10)
 FLOW = 10
 NULLABLE, MEMBERS, LIST, NEXT, JUMP, END = range(10, 16)
@@ -36,7 +36,7 @@ FULL, IS_NULL, NOT_NULL, OUT_OF_RANGE, BAD_SIZE, NO_SYMBOL, NO_MEMBER, MANY_MEMB
 
 @compiled
 def run(state: int) -> int:
-    """Write rows from ROW to LAST; answers why it stopped. A failure is noted in PLACE: code and instruction."""
+    """Write rows from ROW to LAST; return why the VM stopped. For a failure, set PLACE to instruction and code."""
     out = get(state, OUT)
     for row in range(get(state, ROW), get(state, LAST)):
         put(state, ROW, row)
@@ -59,19 +59,19 @@ def run(state: int) -> int:
 
 @compiled
 def failed(state: int, pc: int, why: int) -> int:
-    """A failure and where: the instruction times 16."""
+    """Return a failure and its place: the instruction number times 16, plus the code, negative."""
     return -(((pc - get(state, CODE)) // INSTRUCTION) * 16 + why)
 
 
 @compiled
 def is_there(c: int, x: int) -> bool:
-    """Whether a value is not null."""
+    """Return whether a value is not null."""
     return get(c, VALID) == 0 or load_8(get(c, VALID) + x) != 0
 
 
 @compiled
 def write_long(number: int, o: int) -> int:
-    """A number as zigzag varint, of at most ten bytes."""
+    """Write a number as a zigzag varint of at most ten bytes."""
     number = (number << 1) ^ (number >> 63)
     while number & -128 != 0:
         store_8(o, number & 127 | 128)
@@ -83,7 +83,7 @@ def write_long(number: int, o: int) -> int:
 
 @compiled
 def execute(row: int, o: int, state: int) -> int:  # noqa: C901 - the table of operations
-    """Write one payload; the address behind it, or a failure."""
+    """Write one payload; return the address after it, or a failure."""
     pc, columns, sp, x = get(state, CODE), get(state, COLUMNS), get(state, STACK), row
     code, end = pc, get(state, OUT_END) - 16
     while True:
@@ -138,7 +138,7 @@ def execute(row: int, o: int, state: int) -> int:  # noqa: C901 - the table of o
 
 @compiled
 def member(pc: int, c: int, x: int, state: int) -> int:
-    """Which branch of a union a struct of members stands for: the address of its column, index and target."""
+    """Return the address of the table entry (column, index, target) of the union branch that is set."""
     table, count = get(state, TABLE) + 8 * get(pc, 3), get(pc, 2)
     if not is_there(c, x):
         return table + 24 * count if get(pc, 4) == 1 else failed(state, pc, IS_NULL)
@@ -153,7 +153,7 @@ def member(pc: int, c: int, x: int, state: int) -> int:
 
 @compiled
 def value(op: int, pc: int, c: int, x: int, o: int, state: int) -> int:
-    """Write one value; the address behind it, or a failure."""
+    """Write one value; return the address after it, or a failure."""
     if op == INDEX:
         return write_long(get(pc, 2), o)
     there = is_there(c, x)
@@ -182,7 +182,7 @@ def value(op: int, pc: int, c: int, x: int, o: int, state: int) -> int:
 
 @compiled
 def write_bytes(op: int, pc: int, c: int, x: int, o: int, state: int) -> int:
-    """Bytes or a text: with the length before them, as they are (operand 1), or of a fixed size (operand)."""
+    """Write bytes or a text: after their length, without it (operand 1), or of a fixed size (operand)."""
     start = load_i32(get(c, VALUES) + 4 * x)
     size = load_i32(get(c, VALUES) + 4 * (x + 1)) - start
     if size > get(state, OUT_END) - o - 16:
@@ -198,7 +198,7 @@ def write_bytes(op: int, pc: int, c: int, x: int, o: int, state: int) -> int:
 
 @compiled
 def decimal(pc: int, address: int, width: int, o: int, state: int) -> int:
-    """A little-endian number as few big-endian bytes as hold it, or as many as a fixed has; operands: size, bare."""
+    """Write a little-endian number as the fewest big-endian bytes, or as many as a fixed has. Operands: size, bare."""
     sign = 255 if load_8(address + width - 1) > 127 else 0
     size = width
     while size > 1 and load_8(address + size - 1) == sign and load_8(address + size - 2) >> 7 == sign & 1:
