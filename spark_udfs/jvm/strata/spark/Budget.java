@@ -1,6 +1,6 @@
 package strata.spark;
 
-/** How large a program may grow: types inside types multiply. */
+/** Limits the size of a program: types nested in types multiply. */
 final class Budget {
     private int left = Limits.NODES;
 

@@ -24,15 +24,16 @@ import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 
 /**
- * Avro's schema resolution, decided once for a writer schema and the reader schema.
+ * Avro's schema resolution, decided once for a writer schema and a reader schema.
  *
- * <p>The rules are those of {@code serdes.avro_plan}: fields by name and alias, what is skipped, defaults, promotions,
- * branches of unions, symbols of enums. Where the specification leaves freedom, what the registry calls compatible must
- * decode: record, enum and fixed are matched by name without namespace, or by the reader's aliases; outside a union the
- * names of records do not matter. What cannot be resolved fails in the records that have it, and in no other.
+ * <p>The rules are those of {@code serdes.avro_plan}: fields by name and alias, skipped fields, defaults, promotions,
+ * branches of unions, symbols of enums. Where the specification leaves a choice, schemas that the registry calls
+ * compatible must decode: record, enum and fixed are matched by name without namespace, or by the reader's aliases;
+ * outside a union the names of records do not matter. A type that cannot be resolved fails only the records that
+ * contain a value of it.
  */
 final class Compiler {
-    /** The driver's words for a default: its bytes in hexadecimal, or what is wrong with it. */
+    /** The properties in which the driver sends a default: its bytes in hexadecimal, or its error message. */
     static final String DEFAULT = "strata-default";
     static final String BAD_DEFAULT = "strata-bad-default";
 
@@ -48,7 +49,7 @@ final class Compiler {
 
     private Compiler() {}
 
-    /** The node that reads a whole payload; a top-level {@code bytes} is framed without a length. */
+    /** Return the node that reads a whole payload; a top-level {@code bytes} has no length. */
     static Node compile(Schema writer, Schema reader, DataType column) {
         Compiler compiler = new Compiler();
         boolean bare = writer.getType() == Schema.Type.BYTES;
@@ -116,7 +117,9 @@ final class Compiler {
         return new Containers.MemberNode(members, member, value.apply(inner));
     }
 
-    /** The reader's branch for a type of the writer: the same type first, then one that it can be promoted to. */
+    /**
+     * Return the reader's branch for a type of the writer: the same type first, then one that it can be promoted to.
+     */
     private int choose(Schema writer, Schema reader, DataType column) {
         List<Schema> branches = reader.getTypes();
         List<Integer> same = new ArrayList<>();
@@ -195,7 +198,7 @@ final class Compiler {
         Logical logical = Logical.of(reader);
         long rescale = Logical.rescale(Logical.of(writer), logical);
         boolean isInstant = column instanceof TimestampType || column instanceof TimestampNTZType;
-        // Spark counts microseconds.
+        // Spark's timestamps are in microseconds.
         long toMicros = isInstant && logical != null && logical.name().endsWith("-millis") ? 1_000 : 1;
         if (rescale != 1 || toMicros != 1) {
             return new Scalars.TimeNode(narrow, narrowOut, rescale, toMicros);
@@ -297,12 +300,14 @@ final class Compiler {
         return new Node.Default(itself(field.schema(), inner), encoded);
     }
 
-    /** A value of the reader schema, written with it: the position in a union is that of the branch. */
+    /**
+     * Return the node for a value written with the reader schema: a union's index selects the branch at that position.
+     */
     private Node itself(Schema schema, DataType column) {
         return new Itself().of(schema, column);
     }
 
-    /** Resolution of a schema with itself, in which a branch of a union stays what it is. */
+    /** Resolves a schema with itself: each branch of a union is read as that branch. */
     private final class Itself {
         Node of(Schema schema, DataType column) {
             budget.spend();
@@ -348,9 +353,10 @@ final class Compiler {
     // Names
 
     /**
-     * Which field of the writer feeds each field of the reader: the one of the same name, else one of its aliases.
+     * Return the writer's field for each field of the reader: the one with the same name, else with one of its aliases.
      *
-     * <p>A field that only has an alias in common with one already taken keeps its default, and shares when it has none.
+     * <p>If a writer's field is already used, a field that matches it only by alias takes its default, or shares the
+     * field if it has no default.
      */
     private static Map<String, String> sources(Schema writer, Schema reader) {
         Map<String, String> sources = new LinkedHashMap<>();
@@ -419,7 +425,7 @@ final class Compiler {
         };
     }
 
-    /** How many bytes a value of a type takes in an array of Spark's. */
+    /** Return the size in bytes of a value in one of Spark's arrays. */
     private static int width(DataType type) {
         if (type instanceof BooleanType) {
             return 1;

@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Values that hold others, but for {@link RecordNode}. */
+/** Values that contain others, except {@link RecordNode}. */
 final class Containers {
     private Containers() {}
 
@@ -42,7 +42,7 @@ final class Containers {
         }
     }
 
-    /** An array. Its length must be known before its first item is written, and nearly always the first block is all. */
+    /** An array. Spark needs its length before the first item; nearly always, the first block has all items. */
     static final class ArrayNode extends Node {
         final int width;
         final Node item;
@@ -65,7 +65,7 @@ final class Containers {
             readItems(in, out, start, count, 0, count);
             int more = count == 0 ? 0 : in.readCount(weightless);
             if (more > 0) {
-                // Several blocks: how many items they hold together tells a walk to their end.
+                // There are several blocks: pass over them to count their items.
                 int first = count;
                 for (int next = more; next > 0; next = in.readCount(weightless)) {
                     count = Math.addExact(count, next);
@@ -103,7 +103,7 @@ final class Containers {
             try {
                 for (; index < from + count; index++) {
                     if (in.tracing) {
-                        // What is wrong with an item is to be found before what comes after it.
+                        // Errors must be found in the order of the bytes, so read each item before what follows it.
                         item.read(in, out, start);
                         out.drop(start);
                     } else {
@@ -121,15 +121,15 @@ final class Containers {
         }
     }
 
-    /** A map: Spark wants all keys, then all values. */
+    /** A map. Spark needs all keys, then all values. */
     static final class MapNode extends Node {
-        /** Up to so many keys are held against each other one by one. */
+        /** Up to this many keys are compared with each other, without a hash table. */
         private static final int FEW = 24;
 
         final int width;
         final Node value;
         private final Skip skip;
-        /** Of each entry: where its key begins, how long it is, where its value begins. */
+        /** For each entry: the start of its key, the length of its key, the start of its value. */
         private int[] places = new int[3 * 8];
 
         MapNode(int width, Node value, Skip skip) {
@@ -151,7 +151,7 @@ final class Containers {
             for (int i = 0; i < count; i++) {
                 out.putItem(keys, items, 8, i, out.putText(in, places[3 * i], places[3 * i + 1], keys));
             }
-            // A map begins with the length of its keys.
+            // A map begins with the size of its keys.
             out.putWord(start, out.at - keys);
             writeValues(in, out, count);
             in.at = after;
@@ -160,7 +160,7 @@ final class Containers {
 
         private void writeValues(Cursor in, RowBuffer out, int count) {
             int[] mine = places;
-            // A map inside this one's values is another node; the same node is never inside itself.
+            // The values may contain maps, but those are other nodes, because a node is never inside itself.
             int values = out.beginArray(count, width);
             int items = RowBuffer.items(values, count);
             for (int i = 0; i < count; i++) {
@@ -192,7 +192,7 @@ final class Containers {
             int length = in.readLength();
             int start = in.take(length);
             if (in.tracing) {
-                // Else when it is copied; what is wrong first is asked only here.
+                // Without tracing, the copy of the key checks this; here errors must be found in order.
                 in.requireText(start, length);
             }
             places[place] = start;
@@ -205,14 +205,14 @@ final class Containers {
             }
         }
 
-        /** Read a value into nowhere: it must be one, though it is not kept. */
+        /** Read a value to validate it, and drop it. */
         private void discard(Cursor in, RowBuffer out) {
             int start = out.at;
             value.read(in, out, start);
             out.drop(start);
         }
 
-        /** Keep one entry of each key: the place of its first, the value of its last. */
+        /** Remove duplicate keys: keep the place of the first and the value of the last. */
         private int distinct(Cursor in, RowBuffer out, int count) {
             byte[] bytes = in.bytes;
             if (count <= FEW && !hasTwins(bytes, count)) {

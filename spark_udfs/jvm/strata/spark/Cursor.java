@@ -5,9 +5,9 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
 /**
- * A place in the bytes of one payload.
+ * A position in the bytes of one payload.
  *
- * <p>Every length is held against the bytes that are left before anything is done with it.
+ * <p>Every length is checked against the bytes that are left before it is used.
  */
 final class Cursor {
     private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
@@ -49,7 +49,7 @@ final class Cursor {
         return bytes[at++];
     }
 
-    /** A zigzag number of at most 32 bits. */
+    /** Read a zigzag varint of at most 32 bits. */
     int readInt() {
         int first = next();
         if (first >= 0) {
@@ -63,7 +63,7 @@ final class Cursor {
         return (raw >>> 1) ^ -(raw & 1);
     }
 
-    /** A zigzag number of at most 64 bits. */
+    /** Read a zigzag varint of at most 64 bits. */
     long readLong() {
         int first = next();
         if (first >= 0) {
@@ -72,22 +72,24 @@ final class Cursor {
         return zigzag(rest(first, 70));
     }
 
-    /** The next eight bytes, as they lie. */
+    /** Return the next eight bytes in their order. */
     static long word(byte[] bytes, int at) {
         return (long) LONGS.get(bytes, at);
     }
 
-    /** The same, with zeros for what is not there any more; at least eight bytes stand before {@code end}. */
+    /**
+     * Return the same, with zeros for the bytes from {@code end} on; at least eight bytes must come before {@code end}.
+     */
     static long wordBefore(byte[] bytes, int at, int end) {
         return at <= end - Long.BYTES ? word(bytes, at) : word(bytes, end - 8) >>> 8 * (8 - end + at);
     }
 
-    /** How many bytes the number takes with which a word begins; more than 8 when it does not end in it. */
+    /** Return the size of the varint at the start of a word; more than 8 if it does not end in the word. */
     static int width(long word) {
         return (Long.numberOfTrailingZeros(~word & CONTINUED) >>> 3) + 1;
     }
 
-    /** The zigzag number of so many bytes with which a word begins: its groups of seven bits, pushed together. */
+    /** Return the zigzag varint of this size at the start of a word, by joining its groups of seven bits. */
     static long number(long word, int width) {
         if (width == 1) {
             return zigzag(word & 0x7F);
@@ -134,7 +136,7 @@ final class Cursor {
         return Double.longBitsToDouble((long) LONGS.get(bytes, take(8)));
     }
 
-    /** Pass over so many bytes, and return where they begin. */
+    /** Skip this many bytes, and return where they begin. */
     int take(int size) {
         if (size > end - at) {
             throw Damage.truncated();
@@ -144,7 +146,7 @@ final class Cursor {
         return start;
     }
 
-    /** The length of bytes or of a string, which are all there. */
+    /** Read the length of bytes or a string; all of its bytes are there. */
     int readLength() {
         long length = readLong();
         if (length < 0) {
@@ -156,7 +158,7 @@ final class Cursor {
         return (int) length;
     }
 
-    /** An index below {@code count}. */
+    /** Read an index below {@code count}. */
     int readIndex(int count) {
         int index = readInt();
         if (index < 0 || index >= count) {
@@ -166,9 +168,9 @@ final class Cursor {
     }
 
     /**
-     * The number of items in the next block, 0 at the end.
+     * Read the number of items in the next block, 0 at the end.
      *
-     * @param weightless how many values without bytes an item holds; the bytes left bound the number of other items
+     * @param weightless how many values without bytes an item holds; if 0, the bytes left bound the number of items
      */
     int readCount(int weightless) {
         long count = readLong();
@@ -189,7 +191,7 @@ final class Cursor {
         return (int) count;
     }
 
-    /** Give back what {@link #readCount} took: the same items are about to be counted again. */
+    /** Return the state to give to {@link #rewind} when the same items are counted again. */
     int weightlessLeft() {
         return weightlessLeft;
     }
@@ -210,7 +212,7 @@ final class Cursor {
         recordsLeft++;
     }
 
-    /** Whether some bytes are UTF-8 as the standard has it: no surrogates, nothing longer than it need be. */
+    /** Check that bytes are valid UTF-8: no surrogates, no overlong sequences. */
     void requireText(int start, int length) {
         int i = start;
         int stop = start + length;

@@ -1,6 +1,8 @@
 package strata.spark;
 
-/** Why one payload is not a value of the reader schema: {@code reason} is short and fit for counting. */
+/**
+ * Why a payload is not a value of the reader schema. {@code reason} is short; there are few, so they can be counted.
+ */
 final class Damage extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -21,7 +23,7 @@ final class Damage extends RuntimeException {
     private String path = "";
 
     Damage(String reason, String detail) {
-        // Damaged records may come by the million: no stack trace, which would cost more than the decode.
+        // Millions of records may be damaged, so no stack trace: it would cost more than the decode.
         super(detail.isEmpty() ? reason : reason + ": " + detail, null, false, false);
         this.reason = reason;
         this.detail = detail;
@@ -31,7 +33,7 @@ final class Damage extends RuntimeException {
         return new Damage(TRUNCATED, "");
     }
 
-    /** The same, seen from a step further out. */
+    /** Prepend a part to the path of the place. */
     Damage within(String part) {
         if (path.length() < LONGEST_PATH) {
             path = part + path;
@@ -39,12 +41,15 @@ final class Damage extends RuntimeException {
         return this;
     }
 
-    /** The reason as dead letters tell it: which types do not fit is the same for all frames of a writer schema. */
+    /**
+     * Return the reason for dead letters, with the types for resolution: these are the same for all frames of a writer
+     * schema.
+     */
     String told() {
         return reason.equals(RESOLUTION) ? getMessage() : reason;
     }
 
-    /** The whole sentence, with the place in the record. */
+    /** Return the full message, with the place in the record. */
     String sentence(int offset) {
         String field = path.startsWith(".") ? path.substring(1) : path;
         return getMessage() + " (" + (field.isEmpty() ? "" : "at field " + field + ", ") + "near byte " + offset + ")";

@@ -12,10 +12,10 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Frames (magic byte, schema id or GUID, payload) in, values of the reader schema out.
+ * The decode function: frames (magic byte, schema id or GUID, payload) to values of the reader schema.
  *
- * <p>Spark calls {@code invoke} from generated code, with its own bytes and nothing boxed. A task has its own copy of
- * the function, so that its buffers need no lock; writer schemas are shared by the process.
+ * <p>Spark calls {@code invoke} from generated code, with its own bytes and without boxing. Each task has its own copy
+ * of the function, so its buffers need no lock; writer schemas are shared by the process.
  */
 public final class Decode implements ScalarFunction<Object> {
     private static final long serialVersionUID = 1L;
@@ -62,7 +62,7 @@ public final class Decode implements ScalarFunction<Object> {
         return "strata.decode." + Integer.toHexString(plan.hashCode()) + "." + Integer.toHexString(settings.hashCode());
     }
 
-    /** What a registry knows changes; and Spark copies a function that always answers the same below every filter. */
+    /** False, because the registry changes, and because Spark copies a deterministic function below every filter. */
     @Override
     public boolean isDeterministic() {
         return false;
@@ -73,22 +73,22 @@ public final class Decode implements ScalarFunction<Object> {
         return "strata_decode";
     }
 
-    /** A frame's value. */
+    /** Return the value of a frame. */
     public Object invoke(byte[] frame) {
         return decode(frame, null, null);
     }
 
-    /** A frame's value, and where the frame came from. */
+    /** Return the value of a frame; {@code origin} says where it came from. */
     public Object invoke(byte[] frame, InternalRow origin) {
         return decode(frame, null, origin);
     }
 
-    /** The value of a record with headers: its bytes, and what its header says of the schema. */
+    /** Return the value of a record with headers: its bytes, and the header that names its schema. */
     public Object invoke(InternalRow record) {
         return invoke(record, null);
     }
 
-    /** The same, and where the record came from. */
+    /** Return the value of a record with headers; {@code origin} says where it came from. */
     public Object invoke(InternalRow record, InternalRow origin) {
         return record == null
             ? decode(null, null, origin)
@@ -112,7 +112,7 @@ public final class Decode implements ScalarFunction<Object> {
             }
             return work.refused(frame, refusal);
         } catch (RegistryFailure failure) {
-            // An exception of our own the driver could not read: the jar is the session's, and not Spark's.
+            // The driver could not deserialize our own exception classes: the jar belongs to the session, not to Spark.
             throw new IllegalStateException(failure.getMessage());
         }
     }
@@ -126,7 +126,7 @@ public final class Decode implements ScalarFunction<Object> {
         return place.toString();
     }
 
-    /** What one task builds up: a program for each writer schema that it meets. */
+    /** The state of one task: a program for each writer schema that it meets. */
     private static final class Work {
         private final Plan.Mode mode;
         private final Schema reader;
@@ -137,7 +137,7 @@ public final class Decode implements ScalarFunction<Object> {
         private final Map<Object, Program> programs = new HashMap<>();
         private final Map<Object, Refusal> unusable = new HashMap<>();
         private final Opened opened = new Opened();
-        /** Those of the last few schemas, found without making a key. */
+        /** The programs of the last few schemas, found without allocating a key. */
         private final Program[] recent = new Program[RECENT];
 
         Work(Plan plan, RegistrySettings settings) {
@@ -165,7 +165,7 @@ public final class Decode implements ScalarFunction<Object> {
             return type instanceof StructType ? row.row().getStruct(0, members) : row.row().get(0, type);
         }
 
-        /** A null frame: a null value, and no error. */
+        /** Return the result for a null frame: a null value and no error. */
         Object nothing() {
             if (mode != Plan.Mode.DEADLETTER) {
                 return null;

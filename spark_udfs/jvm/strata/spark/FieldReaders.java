@@ -13,11 +13,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Classes of field readers, shared by all tasks of a process: records of the same make share a class, whatever their
- * schemas. Janino, by which Spark compiles its own queries, compiles them, in some ten milliseconds each.
+ * Cache of generated field readers, shared by all tasks of a process. Records of the same shape share a class, whatever
+ * their schemas. Janino, which Spark uses for its own generated code, compiles a class in some ten milliseconds.
  */
 final class FieldReaders {
-    /** After so many records a program is worth a class of its own. */
+    /** After this many records, a program gets a generated class. */
     static volatile int worthwhile = 1000;
 
     private static final Logger LOG = LoggerFactory.getLogger(FieldReaders.class);
@@ -32,14 +32,14 @@ final class FieldReaders {
         }
     };
 
-    /** Fields in the writer's order, of a row of so many. */
+    /** The key of the cache: fields in the writer's order, and the number of fields of the row. */
     private record Fields(List<FieldShape> shapes, int size) {}
 
     private FieldReaders() {}
 
     /**
-     * A reader of such fields of a row of so many; null where there is none, and they are read by their nodes: where
-     * several are read from the same bytes, and of very many.
+     * Return a reader of fields, or null if the nodes must read them: if several fields are read from the same bytes,
+     * or there are very many.
      */
     static FieldReader of(Step[] steps, int size) {
         boolean isShared = Arrays.stream(steps).anyMatch(Step::isShared);
@@ -56,7 +56,7 @@ final class FieldReaders {
         }
     }
 
-    /** Whether some source did not compile. */
+    /** Return whether any generated source did not compile. */
     static boolean haveFailed() {
         synchronized (CLASSES) {
             return CLASSES.containsValue(Optional.empty());
@@ -75,7 +75,7 @@ final class FieldReaders {
             compiler.setParentClassLoader(FieldReaders.class.getClassLoader());
             compiler.cook(source);
             byte[] bytes = compiler.getBytecodes().get(FieldSource.CLASS);
-            // Hidden, it is of this package, whose members it calls, and goes when nobody holds it any longer.
+            // A hidden class is in this package, whose members it calls, and is unloaded when nothing refers to it.
             return Optional.of(MethodHandles.lookup().defineHiddenClass(bytes, true).lookupClass());
         } catch (CompileException | InternalCompilerException | IllegalAccessException | LinkageError failed) {
             LOG.warn("frames are decoded without code of their own, which is slower: {}", failed.toString());

@@ -4,17 +4,18 @@ import java.util.EnumSet;
 import java.util.Set;
 
 /**
- * All that the source of {@link FieldSource} says of one field.
+ * Everything that the source of {@link FieldSource} depends on for one field.
  *
- * @param holds what the value is, or what is in it
- * @param shortcut how it is read, or how each item or value in it is; {@link Shortcut#NONE} if only its node can
- * @param nullByte the byte that says null, -1 if none does
- * @param slot of the row, -1 if nobody asked for it
+ * @param holds what the value is, or contains
+ * @param shortcut how to read the value, or each item or value in it; {@link Shortcut#NONE} if only the node can read
+ * it
+ * @param nullByte the index byte that means null, or -1
+ * @param slot the slot in the row, -1 for a skipped field
  */
 record FieldShape(Holds holds, Shortcut shortcut, int nullByte, int slot) {
     enum Holds { SCALAR, SYMBOL, ARRAY, MAP }
 
-    /** What items of arrays and values of maps may be: they fill a word. */
+    /** Types that items of arrays and values of maps may have: those that fill a word. */
     private static final Set<Shortcut.Kind> SIMPLE =
         EnumSet.of(Shortcut.Kind.NUMBER, Shortcut.Kind.FIXED, Shortcut.Kind.TEXT, Shortcut.Kind.DECIMAL);
 

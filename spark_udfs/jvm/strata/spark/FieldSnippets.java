@@ -3,10 +3,10 @@ package strata.spark;
 import java.util.Map;
 
 /**
- * The pieces that {@link FieldSource} puts together. In braces stands what is to be replaced.
+ * The code templates that {@link FieldSource} combines. Names in braces are replaced.
  *
- * <p>{@code from} and {@code next} run ahead of {@code at} and {@code to}, the places in the payload and in the row's
- * bytes: they are taken back where something turns out to be unusual.
+ * <p>{@code at} and {@code to} are the positions in the payload and in the row's bytes. {@code from} and {@code next}
+ * run ahead of them, and are dropped if the field turns out to be unusual.
  */
 final class FieldSnippets {
     static final String CLASS = """
@@ -27,7 +27,9 @@ final class FieldSnippets {
         }
         """;
 
-    /** Not private: of a private method Janino makes one that names the class, and a hidden class has no such name. */
+    /**
+     * Not private: for a private method Janino generates one that names the class, and a hidden class cannot be named.
+     */
     static final String METHOD = """
         final void {name}(Cursor in, RowBuffer out, int row) {
             byte[] bytes = in.bytes;
@@ -72,7 +74,7 @@ final class FieldSnippets {
         if (branch != {other}) break unusual;
         """;
 
-    /** One block of a few items, which fill words. */
+    /** One block of a few items that fill words. */
     private static final String COUNT = """
         if (from >= end) break unusual;
         int count = bytes[from++];
@@ -95,7 +97,7 @@ final class FieldSnippets {
         {put}RowBuffer.extent(array, next - array, row));
         """;
 
-    /** Keys and the places of values first, then values, as Spark has them. */
+    /** Keys and the positions of values first, then the values, in Spark's order. */
     static final String MAP = COUNT + """
         int keys = next + 8;
         next = keys + header + 8 * count;
@@ -128,11 +130,11 @@ final class FieldSnippets {
         {put}RowBuffer.extent(keys - 8, next - keys + 8, row));
         """;
 
-    /** Where a value goes: nowhere, or into an item. */
+    /** Where to put a value: nowhere, or into an item. */
     static final String IGNORE = "FieldReader.ignore(";
     static final String PUT_ITEM = "RowBuffer.put(made, place, ";
 
-    /** Under a condition, since the compiler refuses what plainly can never be reached. */
+    /** The condition hides from the compiler that the code after it is unreachable. */
     static final String OTHER = """
         if (true) break unusual;
         """;
@@ -166,7 +168,7 @@ final class FieldSnippets {
         {put}flag);
         """;
 
-    /** Of what begins with its length: that, if it is a byte, and all is there. */
+    /** Read a length of one byte, and check that all its bytes are there. */
     private static final String LENGTH = """
         if (from >= end) break unusual;
         int length = bytes[from++];
@@ -215,7 +217,7 @@ final class FieldSnippets {
 
     private FieldSnippets() {}
 
-    /** Of any kind but {@code OTHER}. */
+    /** Return the template of any kind but {@code OTHER}. */
     static String of(Shortcut.Kind kind) {
         return SCALARS.get(kind);
     }

@@ -3,19 +3,19 @@ package strata.spark;
 import java.util.List;
 
 /**
- * Java source of a {@link FieldReader}: of each field what it looks like nearly always, with all that its schema decides
- * written in as numbers. Whatever looks otherwise is left to the field's {@link Node}, which knows all that may be wrong.
+ * Writes the Java source of a {@link FieldReader}: the common form of each field, with the constants of its schema. Any
+ * other form is left to the field's {@link Node}, which detects all errors.
  *
- * <p>Nothing of a schema's text gets into the source. The pieces are those of {@link FieldSnippets}.
+ * <p>No text of a schema gets into the source. The templates are in {@link FieldSnippets}.
  */
 final class FieldSource {
     static final String CLASS = "strata.spark.MadeFieldReader";
 
-    /** Fields go into a method up to so many characters: what is called from a larger one the JVM does not inline. */
+    /** The maximum number of characters of fields in a method: the JVM does not inline calls in larger ones. */
     private static final int METHOD_SIZE = 7000;
-    /** So many items have a length of one byte, and their null bits are one word. */
+    /** The maximum of array items: the count has one byte, and the null bits one word. */
     private static final int MAX_ITEMS = 63;
-    /** So many keys are held against each other one by one. */
+    /** The maximum of map entries, whose keys are compared with each other. */
     private static final int MAX_ENTRIES = 16;
 
     private final List<FieldShape> fields;
@@ -30,7 +30,7 @@ final class FieldSource {
         this.size = size;
     }
 
-    /** The source for fields, in the writer's order, of a row of so many. */
+    /** Return the source for fields, in the writer's order, of a row with {@code size} fields. */
     static String write(List<FieldShape> fields, int size) {
         FieldSource source = new FieldSource(fields, size);
         StringBuilder body = new StringBuilder();
@@ -74,7 +74,7 @@ final class FieldSource {
             .replace("{i}", "" + i);
     }
 
-    /** Of the slot's word, from where the row begins. */
+    /** Return the position of the slot's word, counted from the start of the row. */
     private int place(FieldShape field) {
         return RowBuffer.nullBytes(size) + 8 * field.slot();
     }
@@ -127,7 +127,7 @@ final class FieldSource {
         return "out.putField(row, " + size + ", " + field.slot() + ", value{i}.read(in, out, row));";
     }
 
-    /** What the class keeps of a step. */
+    /** Add a member that the class takes from a step. */
     private void member(int i, String type, String name, String method) {
         members.append("private final %s %s%d;\n".formatted(type, name, i));
         constructor.append("%s%d = (%s) steps[%d].%s();\n".formatted(name, i, type, i, method));

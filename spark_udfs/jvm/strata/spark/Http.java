@@ -19,13 +19,13 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One GET in, one JSON value out.
+ * The HTTP client: one GET in, one JSON value out.
  *
- * <p>The addresses are tried in turn, with pauses that grow, until an answer comes that repeating would not change.
- * Redirects are not followed, so that credentials go only where the user sent them.
+ * <p>It tries the URLs in turn, with increasing pauses, until a response comes that a retry would not change. It does
+ * not follow redirects, so credentials go only where the user sent them.
  */
 final class Http {
-    /** An answer: whose, its status and its JSON. */
+    /** A response: the URL it came from, its status and its JSON. */
     record Answer(String base, int status, JsonNode body) {
         int errorCode() {
             return body.path("error_code").asInt(status);
@@ -37,7 +37,7 @@ final class Http {
                 + " (HTTP " + status + ", error code " + errorCode() + ")";
         }
 
-        /** In the words of serdes/transport.py. */
+        /** The same text as in serdes/transport.py. */
         private String hint() {
             if (errorCode() == 401) {
                 return ": are username and password, or the token, those of " + base + "?";
@@ -67,7 +67,7 @@ final class Http {
     }
 
     /**
-     * Ask until an answer comes that is no passing trouble.
+     * Retry until a response comes that is not a temporary failure.
      *
      * @throws RegistryFailure after the last attempt
      */
@@ -108,7 +108,10 @@ final class Http {
         return new Answer(base, status, parse(base, status, read(response.body())));
     }
 
-    /** The time-out of the request ends with the headers of the answer; its body has as long again. */
+    /**
+     * Read the body. The timeout of the request covers the headers of the response only; the body gets the same time
+     * again.
+     */
     private byte[] read(InputStream body) throws IOException {
         Executor later = CompletableFuture.delayedExecutor(settings.timeout().toMillis(), TimeUnit.MILLISECONDS);
         CompletableFuture<Void> watch = CompletableFuture.runAsync(() -> close(body), later);
@@ -162,7 +165,7 @@ final class Http {
         return "Basic " + Base64.getEncoder().encodeToString(pair.getBytes(StandardCharsets.UTF_8));
     }
 
-    /** Wait before a repetition; the other addresses are tried first, without waiting. */
+    /** Wait before a retry; the other URLs are tried first, without waiting. */
     private void pause(int attempt, int count) throws InterruptedException {
         if (attempt == 0 || attempt % count != 0) {
             return;

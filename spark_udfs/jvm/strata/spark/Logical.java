@@ -4,7 +4,7 @@ import java.util.Map;
 import org.apache.avro.Schema;
 
 /**
- * A logical type that fits the type it stands on; one that does not is ignored, as the specification has it.
+ * A logical type that fits its underlying type; one that does not is ignored, as the specification requires.
  *
  * @param name such as {@code timestamp-millis}
  */
@@ -25,7 +25,7 @@ record Logical(String name, int precision, int scale) {
         Map.of("millis", 1_000L, "micros", 1_000_000L, "nanos", 1_000_000_000L);
     private static final int UUID_SIZE = 16;
 
-    /** The logical type of a schema, null when it has none. */
+    /** Return the logical type of a schema, null if it has none. */
     static Logical of(Schema schema) {
         if (!(schema.getObjectProp("logicalType") instanceof String name)) {
             return null;
@@ -58,7 +58,10 @@ record Logical(String name, int precision, int scale) {
         return number == null ? missing : number instanceof Integer whole ? whole : -1;
     }
 
-    /** What brings a time of the writer to the unit of the reader: a factor, or if negative a divisor; 1 for neither. */
+    /**
+     * Return the conversion from the writer's to the reader's time unit: a factor, or a negative divisor; 1 for
+     * neither.
+     */
     static long rescale(Logical writer, Logical reader) {
         if (writer == null || reader == null || !writer.kind().equals(reader.kind())) {
             return 1;

@@ -3,8 +3,8 @@ package strata.spark;
 import java.util.Arrays;
 
 /**
- * One step of a program: takes a value of the writer schema from the bytes and makes of it, as the reader schema has it,
- * the word for a slot of Spark's row or array.
+ * One step of a program: reads a value of the writer schema from the bytes and converts it to the reader schema, as the
+ * word for a slot of Spark's row or array.
  *
  * <p>A program serves one thread.
  */
@@ -12,29 +12,29 @@ abstract class Node {
     /**
      * Read one value.
      *
-     * @param out takes what has no fixed size
-     * @param base where the row or array stands whose slot it is
+     * @param out receives a value without fixed size
+     * @param base where the row or array of the slot begins
      * @return the slot's word, or {@link RowBuffer#nothing}
-     * @throws Damage when the bytes are no such value
+     * @throws Damage if the bytes are not such a value
      */
     abstract long read(Cursor in, RowBuffer out, int base);
 
-    /** Whether no value at all can come out: then another branch of a union is the better choice. */
+    /** Return whether reading always fails: another branch of a union is then the better choice. */
     boolean failsAlways() {
         return false;
     }
 
-    /** How made code reads it, {@link Shortcut#NONE} if it is not so simple. */
+    /** Return how generated code reads the value, or {@link Shortcut#NONE} if it cannot. */
     Shortcut shortcut() {
         return Shortcut.NONE;
     }
 
-    /** The same for the items of an array, which are not always written as the fields of a row are. */
+    /** Return the node for the items of an array, which sometimes differ from the fields of a row. */
     Node asItem() {
         return this;
     }
 
-    /** What cannot be resolved, and why; only a record that has it is at fault. */
+    /** A type that cannot be resolved, and why; it fails only the records that contain a value of it. */
     static final class Fail extends Node {
         private final String message;
 
@@ -69,13 +69,13 @@ abstract class Node {
             this.branches = branches;
         }
 
-        /** The byte that says null, 0 or 2, if this is a union of null and one other type; else -1. */
+        /** Return the index byte that means null (0 or 2) in a union of null and one other type, else -1. */
         int nullByte() {
             boolean isOptional = branches.length == 2 && branches[0] instanceof Null != branches[1] instanceof Null;
             return !isOptional ? -1 : branches[0] instanceof Null ? 0 : 2;
         }
 
-        /** What is beside null. */
+        /** Return the branch that is not null. */
         Node other() {
             return branches[branches[0] instanceof Null ? 1 : 0];
         }
@@ -101,7 +101,7 @@ abstract class Node {
         }
     }
 
-    /** A field that the writer does not have: its default, as the driver has encoded it. */
+    /** A field that the writer lacks: its default, as the driver encoded it. */
     static final class Default extends Node {
         private final Node value;
         private final byte[] encoded;

@@ -6,16 +6,16 @@ import java.nio.ByteOrder;
 import java.util.UUID;
 
 /**
- * Which schema a record names, by id or GUID, and where its payload begins; filled anew for each record.
+ * The schema that a record names, by id or GUID, and where its payload begins; reused for each record.
  *
- * <p>The name stands before the payload, or in a header of the record, which then holds nothing else.
+ * <p>The name comes before the payload, or in a header of the record; then the record holds only the payload.
  */
 final class Opened {
     private static final VarHandle LONGS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.BIG_ENDIAN);
     private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.BIG_ENDIAN);
     private static final int BY_ID = 5;
     private static final int BY_GUID = 17;
-    // Version 3, then 0 or 5 for the compression, then a UUID of 16 bytes.
+    // The header of AWS Glue's registry: version 3, compression 0 or 5, a UUID of 16 bytes.
     private static final int GLUE = 3;
     private static final int GLUE_ZLIB = 5;
     private static final int GLUE_HEADER = 18;
@@ -26,10 +26,10 @@ final class Opened {
     private int start;
 
     /**
-     * Take a record apart.
+     * Parse a record.
      *
-     * @param header what the record's header says of the schema, null without one
-     * @throws Refusal when neither is a name of a schema
+     * @param header the header that names the schema, or null
+     * @throws Refusal if the name of the schema cannot be read
      */
     void open(byte[] frame, byte[] header) {
         int end = read(header == null ? frame : header);
@@ -69,17 +69,17 @@ final class Opened {
         return new Refusal(reason, null, reason);
     }
 
-    /** Where the payload begins. */
+    /** Return where the payload begins. */
     int start() {
         return start;
     }
 
-    /** The schema's id or GUID, as a key. */
+    /** Return the schema's id or GUID, as a key. */
     Object name() {
         return isGuid ? (Object) new UUID(high, low) : (Object) (int) low;
     }
 
-    /** Whether {@link #name} would be this one. */
+    /** Return whether {@link #name} would equal this one. */
     boolean isNamed(Object other) {
         return other instanceof Integer id
             ? !isGuid && low == id
@@ -87,7 +87,7 @@ final class Opened {
                 && low == guid.getLeastSignificantBits() && high == guid.getMostSignificantBits();
     }
 
-    /** A number of which the low bits differ from name to name. */
+    /** Return a hash whose low bits differ from name to name. */
     int mixed() {
         long all = low ^ high;
         return (int) (all ^ all >>> 32);

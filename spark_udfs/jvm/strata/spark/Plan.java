@@ -13,12 +13,12 @@ import org.apache.avro.Schema;
 import org.apache.spark.sql.types.DataType;
 
 /**
- * What the driver has decided about one decode; it travels as the name of the function.
+ * What the driver decided about one decode; it is sent as the name of the function.
  *
- * @param reader the reader schema's text, its defaults encoded
+ * @param reader the reader schema's text, with encoded defaults
  * @param type the column's type as JSON
- * @param mode what becomes of a frame that cannot be decoded
- * @param origin names of the columns that a FAILFAST error tells
+ * @param mode what a frame that cannot be decoded becomes
+ * @param origin names of the columns that a FAILFAST error shows
  */
 record Plan(String reader, String type, Mode mode, List<String> origin) implements Serializable {
     enum Mode { DEADLETTER, PERMISSIVE, FAILFAST }

@@ -4,9 +4,9 @@ import org.apache.avro.Schema;
 import org.apache.spark.sql.types.DataType;
 
 /**
- * Payloads of one writer schema as rows of one column, of the reader schema's type.
+ * Reads payloads of one writer schema into rows of one column, of the reader schema's type.
  *
- * <p>Not safe for several threads, and a row is good until the next one is read.
+ * <p>Not thread-safe. A row is valid until the next one is read.
  */
 final class Program {
     private final Object name;
@@ -31,7 +31,7 @@ final class Program {
     /**
      * Read a frame's payload into the row's first field.
      *
-     * @throws Refusal when the payload is damaged
+     * @throws Refusal if the payload is damaged
      */
     void read(byte[] frame, int start) {
         try {
@@ -51,7 +51,7 @@ final class Program {
         }
     }
 
-    /** Read again in the order of the bytes, for the first thing that is wrong and its place. */
+    /** Read again in the order of the bytes, to find the first error and its place. */
     private Refusal refuse(byte[] frame, int start, Damage first) {
         Damage found = first;
         try {

@@ -5,17 +5,17 @@ import java.util.stream.Stream;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructType;
 
-/** A record: what the bytes hold, then the defaults. */
+/** A record: the written fields, then the defaults. */
 final class RecordNode extends Node {
     private final int size;
     private final Step[] steps;
     private final Step[] defaults;
-    /** Slots of what has no fixed size, in the reader's order, if the writer's may be another one; else null. */
+    /** Slots without fixed size, in the reader's order; null if the writer's order is the same. */
     private final int[] mixed;
     private final boolean[] wide;
-    /** How many records were read by nodes. */
+    /** How many records the nodes have read. */
     private int count;
-    /** Reads what {@link #readSteps} reads, sooner; null as long as there is none. */
+    /** A faster equivalent of {@link #readSteps}; null until it is generated. */
     private FieldReader made;
 
     RecordNode(StructType column, Step[] steps, Step[] defaults) {
@@ -68,7 +68,7 @@ final class RecordNode extends Node {
         }
     }
 
-    /** Read one field, which stands where the one before began if it comes of the same bytes; return where it began. */
+    /** Read one field, from {@code before} if it shares the bytes of the previous step; return where it began. */
     private int readStep(Cursor in, RowBuffer out, int row, Step step, int before) {
         if (step.again()) {
             in.at = before;

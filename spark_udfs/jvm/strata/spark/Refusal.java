@@ -2,28 +2,26 @@ package strata.spark;
 
 import java.util.UUID;
 
-/** Why one frame has no value: short for counting, and in full. */
+/** Why one frame has no value: a short reason for counting, and the full message. */
 final class Refusal extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     final String reason;
     final Object schema;
 
-    /**
-     * @param schema the id or the GUID of the frame; null when it has none that can be read
-     */
+    /** @param schema the id or GUID in the frame, null if it cannot be read */
     Refusal(String reason, Object schema, String message) {
         super(message, null, false, false);
         this.reason = reason;
         this.schema = schema;
     }
 
-    /** The id of the frame, null for none and for a GUID. */
+    /** Return the schema id of the frame, or null if it has none or a GUID. */
     Integer schemaId() {
         return schema instanceof Integer id ? id : null;
     }
 
-    /** Which schema the frame names. */
+    /** Return which schema the frame names. */
     String place() {
         return named(schema);
     }

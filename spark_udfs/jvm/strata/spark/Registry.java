@@ -15,15 +15,16 @@ import java.util.concurrent.FutureTask;
 import org.apache.avro.Schema;
 
 /**
- * Writer schemas by id or GUID, shared by all tasks of a process: one request for an id, however many tasks ask at once.
+ * Cache of writer schemas by id or GUID, shared by all tasks of a process: one request for each id, however many tasks
+ * need it at once.
  *
- * <p>An id that the registry does not know is believed unknown for some seconds; a failure is not remembered at all.
+ * <p>That an id is unknown is cached for some seconds; a failure is not cached.
  */
 final class Registry {
     /**
      * What is known of an id.
      *
-     * @param schema null when frames with the id cannot be decoded
+     * @param schema null if frames with the id cannot be decoded
      * @param reason why not, short
      * @param message why not, in full
      * @param until nanoseconds on the clock after which to ask again; 0 for never
@@ -53,10 +54,10 @@ final class Registry {
     }
 
     /**
-     * The writer schema of an id or a GUID.
+     * Return the writer schema of an id or a GUID.
      *
      * @param name an Integer or a UUID
-     * @throws RegistryFailure when the registry does not answer, or not as a registry
+     * @throws RegistryFailure if the registry does not answer, or not as a registry
      */
     Writer schema(Object name) {
         FutureTask<Writer> mine = new FutureTask<>(() -> look(name));
@@ -109,12 +110,12 @@ final class Registry {
         } catch (RegistryFailure failure) {
             throw failure;
         } catch (RuntimeException | StackOverflowError unusable) {
-            // Whatever the parser says of a text that is no schema: it does so by many kinds of exception.
+            // The parser rejects invalid schema texts with many kinds of exceptions.
             return new Writer(null, "unusable writer schema", "unusable writer schema: " + unusable.getMessage(), 0);
         }
     }
 
-    /** The texts of a schema and of all that it refers to, what is needed first coming first. */
+    /** Collect the texts of a schema and its references; each comes after those it refers to itself. */
     private void read(List<String> texts, String asked, JsonNode schema, Set<String> seen, int depth) {
         for (JsonNode reference : schema.path("references")) {
             String subject = reference.path("subject").asText();

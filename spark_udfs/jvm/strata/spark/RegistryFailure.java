@@ -1,6 +1,6 @@
 package strata.spark;
 
-/** The registry did not answer, or not as a registry: no record is to blame, the task may run again. */
+/** The registry did not answer, or not as a registry: no record is at fault, and the task may run again. */
 public final class RegistryFailure extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

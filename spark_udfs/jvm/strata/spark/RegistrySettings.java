@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.function.UnaryOperator;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Where the registry is and how patiently to ask it: options of the catalog, and secrets. These never show in its text. */
+/** Where the registry is, and the client settings: options of the catalog, and secrets, which its text never shows. */
 record RegistrySettings(
     List<String> urls,
     String username,
@@ -24,7 +24,7 @@ record RegistrySettings(
     String keyFile)
     implements Serializable {
 
-    /** OAuth client credentials and what belongs to them, and the way through a proxy: without them nothing is reached. */
+    /** Settings of OAuth and of a proxy. This client does not support them, and would not reach the registry. */
     private static final List<String> PYTHON_ONLY = List.of(
         "proxy", "token_url", "client_id", "client_secret", "scope", "token_ca_file", "logical_cluster",
         "identity_pool");

@@ -9,24 +9,27 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * Spark's row format, written into bytes of our own: a row, and whatever is nested in it, one after the other.
+ * Spark's row format, written into our own bytes: a row followed by all values nested in it.
  *
- * <p>A row is a bit for each null field, then a word of eight bytes for each field; an array its count, the bits, then
- * items of 8, 4 or 1 byte; a map the length of its keys, an array of keys, an array of values. All is padded to words
- * with zeros. The word of something of no fixed size says where it lies, counted from the start of what holds it, and
- * how long it is. Spark's writers make the same bytes with calls that cost more than the small values they copy.
+ * <p>A row is a null bit for each field, then a word of eight bytes for each field. An array is its count, the null
+ * bits, then items of 8, 4 or 1 byte. A map is the size of its keys, an array of keys, an array of values. Everything
+ * is padded to words with zeros. The word of a value without fixed size holds its offset, counted from the start of its
+ * container, and its size. Spark's writers make the same bytes, with calls that cost more than the small values they
+ * copy.
  */
 final class RowBuffer {
     private static final VarHandle WORDS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.nativeOrder());
     private static final VarHandle TEXTS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.nativeOrder());
     static final boolean LITTLE = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN;
-    /** Up to so many bytes are copied by words: the call to copy more has its price. */
+    /** Up to this many bytes are copied by words, because a call to copy more has a fixed cost. */
     private static final int FEW = 64;
     private static final int MOST = Integer.MAX_VALUE - 15;
     private static final long HIGH_BITS = 0x8080808080808080L;
 
-    /** What {@link Node#read} returns for null, after {@link #nothing}; as a number it is as good as any other. */
+    /**
+     * What {@link Node#read} returns for null, after {@link #nothing}; an arbitrary number, which may also be a value.
+     */
     static final long NULL = 0x6E6F7468696E6721L;
 
     byte[] bytes = new byte[1024];
@@ -42,7 +45,7 @@ final class RowBuffer {
         this.row = new UnsafeRow(fields);
     }
 
-    /** Begin the row anew. */
+    /** Begin a new row. */
     void begin() {
         at = 0;
         isNothing = false;
@@ -53,20 +56,20 @@ final class RowBuffer {
         putField(0, fields, index, word);
     }
 
-    /** The row as Spark takes it, good until the next one begins. */
+    /** Return the row, valid until the next one begins. */
     UnsafeRow row() {
         row.pointTo(bytes, Platform.BYTE_ARRAY_OFFSET, at);
         return row;
     }
 
-    // What is nested
+    // Nested values
 
-    /** How many bytes the bits of so many fields or items take. */
+    /** Return how many bytes the null bits of this many fields or items take. */
     static int nullBytes(int count) {
         return (count + 63 >>> 6) << 3;
     }
 
-    /** Begin a row, of which every field is to be put; return where it stands. */
+    /** Begin a row, of which every field must be put; return where it begins. */
     int beginRow(int size) {
         int start = at;
         int nullBytes = nullBytes(size);
@@ -76,7 +79,7 @@ final class RowBuffer {
         return start;
     }
 
-    /** Begin an array, of which every item is to be put; return where it stands. */
+    /** Begin an array, of which every item must be put; return where it begins. */
     int beginArray(int count, int width) {
         int start = at;
         int nullBytes = nullBytes(count);
@@ -91,7 +94,7 @@ final class RowBuffer {
         return start;
     }
 
-    /** Begin an array of at most 64 items of eight bytes where there is room. */
+    /** Begin an array of at most 64 items of eight bytes, for which there is room. */
     static void putHeader(byte[] bytes, int start, int count) {
         WORDS.set(bytes, start, (long) count);
         if (count > 0) {
@@ -99,7 +102,7 @@ final class RowBuffer {
         }
     }
 
-    /** Whether two of the texts are the same in such an array that stands at {@code base}. */
+    /** Return whether an array of texts, which begins at {@code base}, has duplicates. */
     static boolean hasTwins(byte[] bytes, int base, int count) {
         int items = items(base, count);
         for (int i = 1; i < count; i++) {
@@ -120,7 +123,7 @@ final class RowBuffer {
         return length == (int) other && Arrays.equals(bytes, here, here + length, bytes, there, there + length);
     }
 
-    /** Leave a word free, for {@link #putWord}; return where it stands. */
+    /** Leave a word free for {@link #putWord}; return its position. */
     int skipWord() {
         reserve(8);
         at += 8;
@@ -135,21 +138,21 @@ final class RowBuffer {
         WORDS.set(bytes, place, word);
     }
 
-    /** What a slot says of something from {@code start} to here. */
+    /** Return the slot's word for a value from {@code start} to here. */
     long close(int start, int base) {
         return extent(start, at - start, base);
     }
 
-    /** What a slot says of something of such a size. */
+    /** Return the slot's word for a value of this size. */
     static long extent(int start, int size, int base) {
         return (long) (start - base) << 32 | size;
     }
 
     /**
-     * Bring what lies behind a row's words, up to here, into the order of its fields: so Spark has it, and it compares
-     * and hashes rows by their bytes.
+     * Sort the nested values of a row, which extend up to here, into the order of its fields. Spark compares and hashes
+     * rows by their bytes, and has the values in this order.
      *
-     * @param nested the fields of no fixed size
+     * @param nested the fields without fixed size
      * @param wide which of them are decimals that take two words whatever their length
      */
     void sort(int base, int size, int[] nested, boolean[] wide) {
@@ -184,7 +187,7 @@ final class RowBuffer {
         return true;
     }
 
-    /** Whether a slot's word is the value itself. */
+    /** Return whether a slot's word is the value itself. */
     static boolean isFixed(DataType type) {
         return UnsafeRow.isFixedLength(type);
     }
@@ -211,7 +214,7 @@ final class RowBuffer {
 
     // Slots
 
-    /** A field of a row that stands at {@code base}. */
+    /** Put a field of the row that begins at {@code base}. */
     void putField(int base, int size, int index, long word) {
         long kept = word;
         if (word == NULL && tookNothing()) {
@@ -221,12 +224,12 @@ final class RowBuffer {
         WORDS.set(bytes, base + nullBytes(size) + 8 * index, kept);
     }
 
-    /** Where the items begin of an array that stands at {@code base}. */
+    /** Return where the items begin of the array that begins at {@code base}. */
     static int items(int base, int count) {
         return base + 8 + nullBytes(count);
     }
 
-    /** An item of an array that stands at {@code base}. */
+    /** Put an item of the array that begins at {@code base}. */
     void putItem(int base, int items, int width, int index, long word) {
         long kept = word;
         if (word == NULL && tookNothing()) {
@@ -241,7 +244,7 @@ final class RowBuffer {
         }
     }
 
-    /** Null, for a field of a row whose slot is so far from where the row stands. */
+    /** Put a null in a row's field; {@code slot} is the distance of its slot from the start of the row. */
     void putNull(int base, int index, int slot) {
         setNull(base, index);
         WORDS.set(bytes, base + slot, 0L);
@@ -252,26 +255,26 @@ final class RowBuffer {
         WORDS.set(bytes, place, (long) WORDS.get(bytes, place) | 1L << index);
     }
 
-    /** Null, as a word. */
+    /** Return the word for null. */
     long nothing() {
         isNothing = true;
         return NULL;
     }
 
-    /** Whether the word {@link #NULL} that was just read stands for null. */
+    /** Return whether the word {@link #NULL} that was just read means null. */
     boolean tookNothing() {
         boolean was = isNothing;
         isNothing = false;
         return was;
     }
 
-    /** Give up what was read since {@code start}. */
+    /** Discard what was written since {@code start}. */
     void drop(int start) {
         isNothing = false;
         at = start;
     }
 
-    /** An int or the bits of a float, as the word of a slot. */
+    /** Return the word of a slot for an int or the bits of a float. */
     static long narrow(int number) {
         return LITTLE ? number & 0xFFFFFFFFL : (long) number << 32;
     }
@@ -282,7 +285,7 @@ final class RowBuffer {
 
     // Bytes and text
 
-    /** Copy bytes; return the word for a slot of what stands at {@code base}. */
+    /** Copy bytes; return the word for a slot of the container that begins at {@code base}. */
     long put(byte[] from, int start, int length, int base) {
         if (length <= FEW && from.length >= 8 && hasRoom(at, length)) {
             copy(from, start, length, bytes, at);
@@ -292,7 +295,7 @@ final class RowBuffer {
         return close(length, base, pad(length));
     }
 
-    /** Copy what {@code in} has just passed over, which must be UTF-8. */
+    /** Copy bytes that {@code in} has just passed, which must be UTF-8. */
     long putText(Cursor in, int start, int length, int base) {
         if (length > FEW || in.bytes.length < 8 || !hasRoom(at, length)) {
             in.requireText(start, length);
@@ -312,7 +315,7 @@ final class RowBuffer {
         return length + 7 & ~7;
     }
 
-    /** Whether so many bytes fit in at a place, and a word behind them. */
+    /** Return whether this many bytes, and a word after them, fit at a position. */
     boolean hasRoom(int place, int length) {
         return place + length + 8 <= bytes.length;
     }
@@ -326,7 +329,8 @@ final class RowBuffer {
     }
 
     /**
-     * Copy by words, and pad with zeros; the source has 8 bytes at least, and of the target up to 8 more are touched.
+     * Copy by words, and pad with zeros. The source must have at least 8 bytes; up to 8 more bytes of the target
+     * change.
      *
      * @return whether all of it is ASCII
      */

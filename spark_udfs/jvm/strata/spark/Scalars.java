@@ -4,7 +4,7 @@ import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** Values that hold no others. */
+/** Values that contain no others. */
 final class Scalars {
     private Scalars() {}
 
@@ -20,7 +20,7 @@ final class Scalars {
         }
     }
 
-    /** An int, or a date, or a time in milliseconds. */
+    /** An int, a date, or a time in milliseconds. */
     static final class IntNode extends Node {
         @Override
         long read(Cursor in, RowBuffer out, int base) {
@@ -33,7 +33,7 @@ final class Scalars {
         }
     }
 
-    /** A long; or an int read as one. */
+    /** A long, or an int read as one. */
     static final class LongNode extends Node {
         private final boolean narrow;
 
@@ -52,16 +52,16 @@ final class Scalars {
         }
     }
 
-    /** A time that moves from the writer's unit to that of the column; finer units are rounded down. */
+    /** A time that is converted from the writer's unit to the column's; finer units are rounded down. */
     static final class TimeNode extends Node {
         private final boolean narrow;
         private final boolean narrowOut;
         private final long[] factors;
 
         /**
-         * @param narrow the writer's type is int
-         * @param narrowOut the column is one of ints
-         * @param factors one after the other: a factor, or if negative a divisor
+         * @param narrow whether the writer's type is int
+         * @param narrowOut whether the column holds ints
+         * @param factors conversions in sequence: a factor, or a negative divisor
          */
         TimeNode(boolean narrow, boolean narrowOut, long... factors) {
             this.narrow = narrow;
@@ -101,7 +101,7 @@ final class Scalars {
         long read(Cursor in, RowBuffer out, int base) {
             float number = switch (from) {
                 case INT -> (float) (double) in.readInt();
-                // By way of double, as the other paths have it: twice rounded, and the same everywhere.
+                // Through double, as on the other paths: rounded twice, and the same everywhere.
                 case LONG -> (float) (double) in.readLong();
                 default -> in.readFloat();
             };
@@ -142,7 +142,7 @@ final class Scalars {
     /** The kinds of number that Avro writes. */
     enum Numbers { INT, LONG, FLOAT, DOUBLE }
 
-    /** How many bytes a value of bytes, string or fixed takes. */
+    /** Reads the size of a bytes, string or fixed value. */
     static final class Extent {
         static final int PREFIXED = -1;
         static final int REST = -2;
@@ -154,7 +154,7 @@ final class Scalars {
         }
     }
 
-    /** Bytes or fixed: so many, or as many as a length says, or all that are left. */
+    /** Bytes or fixed: of a fixed size, after a length, or all bytes that are left. */
     static final class BytesNode extends Node {
         private final int size;
 
@@ -223,7 +223,7 @@ final class Scalars {
             return Shortcut.symbol();
         }
 
-        /** Copy a symbol; return its length, or -1 if there is none, or no room. */
+        /** Copy a symbol; return its length, or -1 if there is no symbol or no room. */
         int copy(int index, byte[] to, int place) {
             if (index < 0 || index >= read.length || read[index] == null || place + lengths[index] + 8 > to.length) {
                 return -1;
@@ -233,7 +233,7 @@ final class Scalars {
         }
     }
 
-    /** A decimal over bytes or fixed, moved from the writer's scale to the reader's. */
+    /** A decimal over bytes or fixed, converted from the writer's scale to the reader's. */
     static final class DecimalNode extends Node {
         private static final int LONG_DIGITS = 18;
         private static final int WIDEST = 16;
@@ -268,7 +268,7 @@ final class Scalars {
                 return unscaled.longValue();
             }
             byte[] bytes = unscaled.toByteArray();
-            // A row keeps room for any number of the type, so that it can be changed in place.
+            // A row reserves room for any number of the type, so that it can be changed in place.
             byte[] kept = inRow ? Arrays.copyOf(bytes, WIDEST) : bytes;
             int at = out.at;
             out.put(kept, 0, kept.length, base);

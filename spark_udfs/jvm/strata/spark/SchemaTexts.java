@@ -17,10 +17,10 @@ import org.apache.avro.NameValidator;
 import org.apache.avro.Schema;
 
 /**
- * Schema texts as Avro's parser takes them.
+ * Rewrites schema texts for Avro's parser.
  *
- * <p>{@code .X} is the type X that has no namespace, wherever it is named. Avro's parser looks for a type of just that
- * spelling; it takes {@code X}, unless the namespace around has an X of its own, and it takes equal definitions.
+ * <p>{@code .X} is the type X without namespace, wherever it is used. Avro's parser looks for a type spelled exactly
+ * so. It accepts {@code X}, unless the enclosing namespace has its own X, and it accepts equal definitions.
  */
 final class SchemaTexts {
     private static final JsonMapper JSON = JsonMapper.builder().enable(JsonReadFeature.ALLOW_JAVA_COMMENTS).build();
@@ -32,7 +32,7 @@ final class SchemaTexts {
 
     private SchemaTexts() {}
 
-    /** The last of the texts, each of which may use the names of those before it. */
+    /** Parse the last of the texts; each may use the names of those before it. */
     static Schema parse(List<String> texts) {
         Schema.Parser parser = new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false);
         Schema last = null;
@@ -50,13 +50,13 @@ final class SchemaTexts {
                 trees.add(JSON.readTree(text));
             }
         } catch (JsonProcessingException noJson) {
-            return texts;  // Avro's parser says it better
+            return texts; // Avro's parser has the better message
         }
         trees.forEach(tree -> walk(tree, "", 0, true));
         return trees.stream().map(tree -> walk(tree, "", 0, false).toString()).toList();
     }
 
-    /** Declare the named types in a type, or rewrite the names that it uses. */
+    /** Declare the named types of a type, or rewrite the names that it uses. */
     private JsonNode walk(JsonNode type, String space, int depth, boolean declares) {
         if (depth > MAX_DEPTH) {
             throw new UnusableSchema("the types of the schema are nested too deeply");

@@ -6,24 +6,21 @@ import java.util.List;
 import java.util.Map;
 import org.apache.avro.Schema;
 
-/**
- * Passes over a value of the writer schema that nobody asked for: what its bytes mean is not looked at, only where they
- * end.
- */
+/** Skips a value of the writer schema that no column needs: finds where its bytes end without interpreting them. */
 abstract class Skip {
     abstract void pass(Cursor in);
 
-    /** How made code does it. */
+    /** Return how generated code skips the value. */
     Shortcut shortcut() {
         return Shortcut.NONE;
     }
 
-    /** The byte that says null, 0 or 2, of a union of null and one other type; -1 for any other value. */
+    /** Return the index byte that means null (0 or 2) in a union of null and one other type, else -1. */
     int nullByte() {
         return -1;
     }
 
-    /** Makes skips, one for each record however often it is met: a writer's record may hold itself. */
+    /** Makes skips: one for each record however often it is met, because a writer's record may contain itself. */
     static final class Maker {
         private final Map<Schema, RecordSkip> records = new IdentityHashMap<>();
         private final Map<Schema, Integer> weights = new IdentityHashMap<>();
@@ -72,7 +69,7 @@ abstract class Skip {
             return made;
         }
 
-        /** How many values a type holds that takes no bytes; 0 when it takes some, as a record inside itself would. */
+        /** Return how many values a type without bytes holds; 0 for a type with bytes, such as a recursive record. */
         int weight(Schema schema) {
             if (schema.getType() == Schema.Type.NULL
                 || (schema.getType() == Schema.Type.FIXED && schema.getFixedSize() == 0)) {
@@ -232,7 +229,7 @@ abstract class Skip {
             return !isOptional ? -1 : isNothing(0) ? 0 : 2;
         }
 
-        /** Of what is beside null. */
+        /** Return the shortcut of the branch that is not null. */
         @Override
         Shortcut shortcut() {
             return nullByte() < 0 ? Shortcut.NONE : branches[isNothing(0) ? 1 : 0].shortcut();

@@ -3,19 +3,19 @@ package strata.spark;
 /**
  * One field of a record, in the writer's order.
  *
- * @param name of the writer's field
+ * @param name the name of the writer's field
  * @param value null for a field that is skipped
  * @param skip null for a field that is read
- * @param slot of the reader's field, -1 for a field that is skipped
+ * @param slot the slot of the reader's field, -1 for a field that is skipped
  * @param isShared whether several fields of the reader are read from the same bytes
- * @param again whether it is not the first of them: the bytes of the step before are read once more
+ * @param again whether it is not the first of them: it reads the bytes of the step before again
  */
 record Step(String name, Node value, Skip skip, int slot, boolean isShared, boolean again) {
     static Step read(String name, Node value, int slot) {
         return new Step(name, value, null, slot, false, false);
     }
 
-    /** A field of the writer's that feeds several fields of the reader's. */
+    /** Return a step of a writer's field that feeds several fields of the reader. */
     static Step share(String name, Node value, int slot, boolean first) {
         return new Step(name, value, null, slot, true, !first);
     }
@@ -24,7 +24,7 @@ record Step(String name, Node value, Skip skip, int slot, boolean isShared, bool
         return new Step(name, null, skip, -1, false, false);
     }
 
-    /** The byte that says null, 0 or 2, of a union of null and one other type; -1 for any other value. */
+    /** Return the index byte that means null (0 or 2) in a union of null and one other type, else -1. */
     int nullByte() {
         if (value == null) {
             return skip.nullByte();
@@ -32,12 +32,12 @@ record Step(String name, Node value, Skip skip, int slot, boolean isShared, bool
         return value instanceof Node.Branches union ? union.nullByte() : -1;
     }
 
-    /** What is read beside null, or the value itself; null for a field that is skipped. */
+    /** Return the node of the branch that is not null, or of the value itself; null for a field that is skipped. */
     Node inner() {
         return value instanceof Node.Branches union && union.nullByte() >= 0 ? union.other() : value;
     }
 
-    /** Of what is beside null. */
+    /** Return the shortcut of the branch that is not null, or of the value itself. */
     Shortcut shortcut() {
         return value == null ? skip.shortcut() : inner().shortcut();
     }

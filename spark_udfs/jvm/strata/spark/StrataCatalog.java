@@ -15,12 +15,12 @@ import java.util.Arrays;
 import org.apache.spark.sql.types.DataTypes;
 
 /**
- * One registry as a catalog of functions, set up by {@code spark.sql.catalog.NAME} and its options.
+ * One registry as a catalog of functions, configured by {@code spark.sql.catalog.NAME} and its options.
  *
- * <p>A function's name holds the plan of one decode, which the driver has made.
+ * <p>A function's name holds the plan of one decode, which the driver made.
  */
 public final class StrataCatalog implements FunctionCatalog {
-    // A record with headers, as spark_udfs/headers.py makes it.
+    // The struct of a record with headers, see spark_udfs/headers.py.
     private static final StructType RECORD =
         new StructType().add("value", DataTypes.BinaryType).add("header", DataTypes.BinaryType);
 
@@ -33,7 +33,10 @@ public final class StrataCatalog implements FunctionCatalog {
         settings = RegistrySettings.of(options, this::secret);
     }
 
-    /** What `install` has set beside the options: those are among the properties of jobs, which Spark's event log shows. */
+    /**
+     * Return a secret, which `install` sets outside the options: options are properties of jobs, which the event log
+     * shows.
+     */
     private String secret(String option) {
         return SparkSession.active().conf().get("strata." + name + "." + option, null);
     }

@@ -19,7 +19,7 @@ import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/** TLS from PEM files: certificates to trust, an own certificate and its key (PKCS 8, not encrypted). */
+/** TLS from PEM files: certificates to trust, a client certificate and its key (PKCS 8, not encrypted). */
 final class Tls {
     private Tls() {}
 

@@ -1,6 +1,6 @@
 package strata.spark;
 
-/** A schema that no frame can be decoded with. */
+/** A writer schema with which no frame can be decoded. */
 final class UnusableSchema extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
