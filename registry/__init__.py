@@ -1,1 +1,1 @@
-"""The REST service and the command line: README.md beside this file tells how a request travels."""
+"""The REST service and the command line; README.md in this folder explains the path of a request."""

@@ -1,4 +1,4 @@
-"""`python -m registry` is the command `strata`."""
+"""Makes `python -m registry` the command `strata`."""
 
 from registry.cli import main
 

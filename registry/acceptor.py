@@ -1,7 +1,7 @@
-"""Accepts connections, no more than there is room for.
+"""Accepts connections up to a limit.
 
-The event loops' own servers accept whatever waits. When the process runs out of file descriptors, uvloop's server
-ends for good, and asyncio's pauses for everybody. Here a connection without room is closed at once.
+The servers of the event loops accept every waiting connection. When the process runs out of file descriptors, uvloop's
+server stops for good, and asyncio's pauses for all clients. This acceptor closes a connection above the limit at once.
 """
 
 import asyncio
@@ -15,15 +15,18 @@ __all__ = ["Acceptor", "room_for"]
 
 _AT_ONCE = 64
 _PAUSE_S = 0.1
-_SURPLUS = 16  # connections beyond the limit that are answered 503 before they are closed
-_OTHER_DESCRIPTORS = 96  # files, the event loop, connections to the log and to other nodes
+_SURPLUS = 16  # connections above the limit that get a 503 before they are closed
+_OTHER_DESCRIPTORS = 96  # for files, the event loop, and connections to the log and to other nodes
 _log = logging.getLogger("strata")
 
 
 def room_for(connections: int) -> int:
-    """Return how many connections the limit on file descriptors allows, at most as many as wanted.
+    """Return how many connections the file descriptor limit allows, at most the wanted number.
 
-    Raises the process's own limit as far as it may.
+    Raises the process's soft limit as far as the hard limit allows.
+
+    Args:
+        connections: the wanted number of connections.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _SURPLUS + _OTHER_DESCRIPTORS
@@ -39,14 +42,14 @@ def room_for(connections: int) -> int:
 
 
 class Acceptor:
-    """Accepts the connections of one listening socket, as `asyncio.Server` does.
+    """Accepts the connections of one listening socket, with the interface of `asyncio.Server`.
 
     Args:
         listener: the listening socket.
-        protocol: makes the protocol of a connection.
-        count: how many connections are open.
-        limit: how many may be; a few more are made so that they can be answered.
-        tls: the server's side of TLS.
+        protocol: returns the protocol for a new connection.
+        count: returns the number of open connections.
+        limit: the most open connections; a few more are accepted so that they get a 503.
+        tls: the server's TLS context, if any.
     """
 
     def __init__(
@@ -97,11 +100,11 @@ class Acceptor:
             connection.close()
 
     def close(self) -> None:
-        """Accept no more connections."""
+        """Stop accepting connections."""
         self._loop.remove_reader(self._listener)
         if self._retry is not None:
             self._retry.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait for the connections that are being made."""
+        """Wait until the connections being accepted are set up."""
         await asyncio.gather(*self._starting, return_exceptions=True)

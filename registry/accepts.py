@@ -1,4 +1,4 @@
-"""Content negotiation: which of our media types answers an `Accept` header. Pure."""
+"""Content negotiation: choose the media type of an answer from an `Accept` header. Pure."""
 
 from registry.wire import MEDIA_TYPES
 
@@ -8,10 +8,10 @@ TYPES = tuple(media_type.encode() for media_type in MEDIA_TYPES)
 
 
 def media_type_for(accept: bytes) -> bytes | None:
-    """Return the media type with the highest quality, ours first among equals; None when the client takes none.
+    """Return our media type with the highest quality, the most preferred among equals; None if none is accepted.
 
-    The most specific range that matches a type gives its quality. `*`, and a range such as `*/json`, match everything,
-    as they do in the reference.
+    The most specific matching range gives a type its quality. As in the reference, `*` and ranges such as `*/json`
+    match every type.
     """
     ranges = [_range(part) for part in accept.lower().split(b",")]
     quality, chosen = max(((_quality(known, ranges), known) for known in TYPES), key=lambda pair: pair[0])
@@ -33,7 +33,7 @@ def _quality(known: bytes, ranges: list[tuple[bytes, float]]) -> float:
 
 
 def _specificity(name: bytes, known: bytes) -> int:
-    """Return how closely a range matches a type, 0 when it does not."""
+    """Return how specifically a range matches a type, 0 if it does not match."""
     if name == known:
         return 3
     kind, _, subtype = name.partition(b"/")

@@ -1,7 +1,7 @@
-"""Aliases: a subject whose configuration names another one stands for that one, wherever a path names it.
+"""Aliases: if a subject's configuration names another subject, paths that name the first refer to the second.
 
-One hop only. A plain alias is a subject of the default context; below `/contexts/{ctx}/`, of that context.
-`/config/x` and `/mode/x` work on the name itself.
+An alias is followed once. A plain alias names a subject of the default context or, below `/contexts/{ctx}/`, of that
+context. `/config/x` and `/mode/x` always mean the name itself.
 """
 
 from registry.lookup import has_prefix
@@ -12,24 +12,24 @@ __all__ = ["PathSubject", "aliased", "aliased_for_deks", "aliases_of"]
 
 
 class PathSubject(str):
-    """A subject that a request names; `home` is the context of its prefix form, to which a plain alias belongs."""
+    """A subject named by a request; `home` is the context of its prefix form, to which a plain alias belongs."""
 
     home: str
 
     def __new__(cls, name: str, home: str = DEFAULT_CONTEXT) -> "PathSubject":
-        """Return the subject of this name."""
+        """Return a subject with its home context."""
         subject = super().__new__(cls, name)
         subject.home = home
         return subject
 
 
 def aliased(state: State, subject: str) -> Subject:
-    """Return the subject that a name stands for: its alias's target, or itself."""
+    """Return the subject that a name refers to: the target of its alias, or the subject itself."""
     return _target(state, subject, "alias")
 
 
 def aliased_for_deks(state: State, subject: str) -> Subject:
-    """Return the subject whose data encryption keys a name stands for: `aliasForDeks` wins over `alias`."""
+    """Return the subject whose data encryption keys a name refers to: `aliasForDeks` takes precedence over `alias`."""
     return _target(state, subject, "aliasForDeks", "alias")
 
 
@@ -44,7 +44,7 @@ def _target(state: State, subject: str, *fields: str) -> Subject:
 
 
 def aliases_of(state: State, prefix: str) -> dict[Subject, list[Subject]]:
-    """Return the names under a prefix that stand for other subjects, sorted, by subject."""
+    """Return the aliases under a prefix, as sorted lists by target."""
     found: dict[Subject, list[Subject]] = {}
     for name in state.configs:
         if name and has_prefix(name, prefix) and (target := aliased(state, name)) != name:

@@ -1,4 +1,4 @@
-"""Assembles the service: routes, the one place where errors become answers, the front."""
+"""Assembles the service: routes, the mapping of errors to responses, and the layers in front."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -66,12 +66,19 @@ _ROUTERS = (
 def create_app(
     log: Log, settings: Settings, *, cluster_id: str = "strata", draining: Callable[[], bool] = lambda: False
 ) -> Front:
-    """Return the ASGI app of one node over an open log; the log is closed when the app shuts down.
+    """Return the ASGI app of one node over an open log; shutting the app down closes the log.
 
-    Reads the whole log first: blocks. While `draining` the node says that it is not ready, and serves on.
+    Reads the whole log first, which blocks.
+
+    Args:
+        log: the log.
+        settings: the settings of the service.
+        cluster_id: the name of the log in `/v1/metadata/id`.
+        draining: returns whether the node is about to shut down; it then reports that it is not ready, and still
+            serves.
 
     Raises:
-        LogError: the log cannot be read.
+        LogError: if the log cannot be read.
     """
     writer = Writer(log, write_timeout_s=settings.write_timeout)
     writer.replay()
@@ -96,7 +103,8 @@ def create_app(
     )
     app.state.service = Service(writer, settings, cluster_id, health)
     for router in _ROUTERS:
-        # Not include_router: a router within the router is matched twice, which costs a quarter of the throughput.
+        # include_router would nest routers: each request is then matched twice, which costs a quarter of the
+        # throughput.
         app.router.routes.extend(router.routes)
     app.add_exception_handler(RegistryError, _refuse)
     app.add_exception_handler(HTTPException, _refuse_http)
@@ -123,7 +131,7 @@ async def _refuse(_request: Request, error: Any) -> Response:
 
 
 async def _fail(_request: Request, _error: Any) -> Response:
-    """Answer for what nobody expected; the front logs it."""
+    """Answer an unexpected exception with a 500; the front logs the exception."""
     return _body(errors.internal())
 
 
@@ -139,7 +147,7 @@ async def _refuse_http(request: Request, error: Any) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """The methods of every route that a path has."""
+    """Return the methods of all routes that match the request's path."""
     routes = (route for route in request.app.router.routes if isinstance(route, Route))
     found = {"OPTIONS"}.union(*(r.methods or () for r in routes if r.matches(request.scope)[0] is not Match.NONE))
     return sorted(found | ({"HEAD"} if "GET" in found else set()))

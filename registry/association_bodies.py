@@ -1,4 +1,4 @@
-"""The JSON of associations: models that parse bodies and describe the API, and builders of answer bodies."""
+"""The JSON of associations: models that parse bodies and describe the API, and functions that build answers."""
 
 from typing import Any
 from uuid import uuid4
@@ -36,7 +36,7 @@ ANY = "-"
 
 
 class WantedBody(Body):
-    """An association to make, change or (in a batch) delete."""
+    """An association to create, change or (in a batch) delete."""
 
     op: Word | None = Field(None, alias="opType", description="in a batch: CREATE, UPSERT or DELETE")
     subject: Word | None = None
@@ -48,7 +48,13 @@ class WantedBody(Body):
     cascade: Truth | None = Field(None, alias="cascadeLifecycle")
 
     def wanted(self, op: str, context: str, limits: Limits) -> Wanted:
-        """Return the change in the terms of the decisions."""
+        """Return the change that this body describes.
+
+        Args:
+            op: CREATE, UPSERT or DELETE.
+            context: the context of a plain subject.
+            limits: the limits for processing its schema.
+        """
         return Wanted(
             op,
             self.association_type or "value",
@@ -63,7 +69,7 @@ class WantedBody(Body):
 
 
 class ResourceBody(Body):
-    """A resource, and what is wanted of its associations."""
+    """A resource and the changes of its associations."""
 
     name: Word = Field("", alias="resourceName")
     namespace: Word = Field("", alias="resourceNamespace", description="the Kafka cluster's id")
@@ -74,20 +80,27 @@ class ResourceBody(Body):
     associations: list[WantedBody] | None = None
 
     def request(self, op: str | None, context: str, limits: Limits, *, dry_run: bool) -> AssociationRequest:
-        """Return the request in the terms of the decisions; without `op` each association says its own."""
+        """Return the association request that this body describes.
+
+        Args:
+            op: the operation of all changes; None if each association names its own.
+            context: the context of plain subjects.
+            limits: the limits for processing the schemas.
+            dry_run: whether to check only.
+        """
         resource = Resource(self.name, self.namespace, self.resource_id or "", self.resource_type or TOPIC)
         wanted = [body.wanted(op or body.op or "", context, limits) for body in self.associations or ()]
         return AssociationRequest(resource, wanted, dry_run=dry_run)
 
 
 class BatchBody(Body):
-    """Changes of the associations of some resources."""
+    """Changes of the associations of several resources."""
 
     requests: list[ResourceBody] | None = None
 
 
 class GetBody(Body):
-    """Which associations to list: those of a resource's id, or of its name in a namespace."""
+    """A query for associations, by resource id or by name and namespace."""
 
     name: Word | None = Field(None, alias="resourceName")
     namespace: Word | None = Field(None, alias="resourceNamespace", description="`-`: any")
@@ -98,7 +111,7 @@ class GetBody(Body):
 
 
 class GetBatchBody(Body):
-    """Lists of associations, by resource."""
+    """Queries for associations, one per resource."""
 
     requests: list[GetBody] | None = None
 
@@ -120,7 +133,7 @@ class AssociationAnswer(Answer):
 
 
 class AssociationInfoAnswer(Answer):
-    """An association of a resource, with a schema of the subject where one came with it or was asked for."""
+    """An association of a resource, with the schema that came with it or was asked for."""
 
     subject: str
     association_type: str = Field(alias="associationType")
@@ -140,20 +153,20 @@ class ResourceAnswer(Answer):
 
 
 class ResultAnswer(Answer):
-    """What one request of a batch came to."""
+    """The outcome of one request of a batch."""
 
     result: ResourceAnswer | None = None
     error: ErrorAnswer | None = None
 
 
 class BatchAnswer(Answer):
-    """What the requests of a batch came to, in their order."""
+    """The outcomes of a batch's requests, in order."""
 
     results: list[ResultAnswer]
 
 
 def associated(found: Association) -> dict[str, Any]:
-    """Return an association."""
+    """Return the JSON of an association."""
     key, value = found.key, found.value
     return {
         "subject": key.subject,
@@ -170,7 +183,7 @@ def associated(found: Association) -> dict[str, Any]:
 
 
 def resource_answer(settled: Settled) -> dict[str, Any]:
-    """Return what a resource's associations came to."""
+    """Return the JSON of a resource's associations after a change."""
     infos = []
     for placed in settled.placed:
         info = _info(placed.association)
@@ -181,7 +194,7 @@ def resource_answer(settled: Settled) -> dict[str, Any]:
 
 
 def batch_answer(outcomes: list[Settled | RegistryError]) -> dict[str, Any]:
-    """Return what the requests of a batch came to."""
+    """Return the JSON of a batch's outcomes."""
     return {
         "results": [
             {"error": {"error_code": outcome.code, "message": outcome.message}}
@@ -200,7 +213,16 @@ def select(
     offset: int = 0,
     limit: int = -1,
 ) -> list[Association]:
-    """Return the associations that pass some filters; a limit below 1 is none."""
+    """Return a page of the associations that match all filters.
+
+    Args:
+        found: the associations to filter.
+        resource_type: the resource type; empty means topic.
+        types: the association types; empty means all.
+        lifecycle: the lifecycle; None means both.
+        offset: how many matches to skip.
+        limit: the most matches to return; below 1 means all.
+    """
     chosen = [
         a
         for a in found
@@ -212,12 +234,18 @@ def select(
 
 
 def named(state: State, name: str, namespace: str) -> list[Association]:
-    """Return the associations of the resources of a name in a namespace; `-` stands for any name or namespace."""
+    """Return the associations of a resource name in a namespace; `-` stands for any name or namespace."""
     return state.associations.of_name(None if name == ANY else name, None if namespace == ANY else namespace)
 
 
 def found_answer(body: GetBody, state: State, *, include_schemas: bool) -> dict[str, Any]:
-    """Return the associations that one request of a batch asks for."""
+    """Return the JSON of the associations that a query selects.
+
+    Args:
+        body: the query.
+        state: the State to search.
+        include_schemas: whether to add the latest schema of each subject.
+    """
     if body.resource_id:
         held = state.associations.of_resource_id(body.resource_id)
     else:
@@ -257,6 +285,6 @@ def _info(found: Association) -> dict[str, Any]:
 
 
 def _lifecycle(value: AssociationValue) -> dict[str, Any]:
-    """The lifecycle, and `frozen` unless it is what the lifecycle implies for a STRONG association."""
+    """Return the lifecycle, and `frozen` unless it is True for a STRONG association, where that is the rule."""
     shown: dict[str, Any] = {"lifecycle": value.lifecycle}
     return shown if value.lifecycle == "STRONG" and value.frozen else shown | {"frozen": value.frozen}

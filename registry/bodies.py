@@ -1,6 +1,6 @@
-"""Bodies on their way in and out: how large they may be, and gzip.
+"""Request and response bodies: size limits and gzip.
 
-A request's body is bounded twice, as it comes and as it is unpacked: a few kilobytes of gzip can stand for gigabytes.
+A request body is limited both as received and as decompressed, because a few kilobytes of gzip can hold gigabytes.
 """
 
 import codecs
@@ -20,7 +20,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Any]
 
 GZIP = b"gzip"
-# Below this, an answer fits one packet anyway.
+# A smaller answer fits one packet anyway.
 _WORTH_PACKING = 1400
 _FAST = 5
 _GZIP_WINDOW = 31
@@ -28,11 +28,16 @@ _BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def limited(receive: Receive, limit: int) -> Receive:
-    """Pass a body on up to a limit, whatever its headers said.
+    """Return a `receive` that limits the size of a body, whatever the headers say.
 
-    Raises (when the body is asked for):
-        RegistryError: 413 when it grows past the limit.
-        ClientDisconnect: the client leaves before the body is complete: part of a body must not be acted upon.
+    Args:
+        receive: the ASGI callable to wrap.
+        limit: the largest body in bytes.
+
+    Raises:
+        RegistryError: from the returned callable, 413 if the body exceeds the limit.
+        ClientDisconnect: from the returned callable, if the client disconnects before the body is complete; no route
+            may act on part of a body.
     """
     seen, complete = 0, False
 
@@ -51,10 +56,15 @@ def limited(receive: Receive, limit: int) -> Receive:
 
 
 def unpacked(receive: Receive, limit: int) -> Receive:
-    """Unpack a gzip body, in one piece.
+    """Return a `receive` that decompresses a gzip body and passes it on in one piece.
 
-    Raises (when the body is asked for):
-        RegistryError: 413 when it unpacks to more than the limit, 400 when it is damaged.
+    Args:
+        receive: the ASGI callable to wrap.
+        limit: the largest decompressed body in bytes.
+
+    Raises:
+        RegistryError: from the returned callable, 413 if the decompressed body exceeds the limit; 400 if it is not
+            valid gzip.
     """
     given = False
 
@@ -76,7 +86,7 @@ def unpacked(receive: Receive, limit: int) -> Receive:
 
 
 def _unpack(data: bytes, limit: int) -> bytes:
-    """A gzip body may be several streams, one after the other."""
+    """Decompress a gzip body, which may consist of several members."""
     found = b""
     try:
         while data:
@@ -93,7 +103,7 @@ def _unpack(data: bytes, limit: int) -> bytes:
 
 
 def packed(body: bytes) -> bytes | None:
-    """Return a body as gzip, None when that is not worth it."""
+    """Return a body as gzip, or None if compression does not pay."""
     if len(body) < _WORTH_PACKING:
         return None
     smaller = gzip.compress(body, _FAST, mtime=0)
@@ -101,10 +111,10 @@ def packed(body: bytes) -> bytes | None:
 
 
 def as_utf8(body: bytes) -> bytes:
-    """Return a JSON body as UTF-8, from UTF-16 or UTF-32 where its first bytes say so, and without a byte order mark.
+    """Return a JSON body in UTF-8 without a byte order mark, from UTF-16 or UTF-32 if its first bytes show that.
 
     Raises:
-        RegistryError: 400 when it is not in the encoding that its first bytes say.
+        RegistryError: 400 if it is not valid in the encoding that its first bytes show.
     """
     if b"\0" not in body[:4] and not body.startswith(_BYTE_ORDER_MARKS):
         return body
@@ -116,7 +126,7 @@ def as_utf8(body: bytes) -> bytes:
 
 
 def takes_gzip(accept_encoding: bytes) -> bool:
-    """Tell whether a client takes gzip: by name, or by `*`, unless at quality 0."""
+    """Return whether an `Accept-Encoding` header allows gzip, by name or by `*`, with a quality above 0."""
     weights: dict[bytes, bool] = {}
     for part in accept_encoding.lower().split(b","):
         name, _, quality = part.partition(b";")

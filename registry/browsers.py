@@ -1,8 +1,9 @@
-"""Keeps web pages of other sites from using this registry through the browser of somebody who can reach it.
+"""Keeps web pages of other sites from using this registry through a browser that can reach it (CSRF, DNS rebinding).
 
-A page may send a write to any address without asking, as long as it needs no preflight request; the browser then names
-the page's site in `Origin` and `Sec-Fetch-Site`. A page may also point its own host name at 127.0.0.1 (DNS rebinding);
-the browser then sends that name as `Host`. Clients that are not browsers send neither header and a fitting `Host`.
+A page may send a write to any address without permission if the write needs no preflight request; the browser then
+names the page's site in `Origin` and `Sec-Fetch-Site`. A page may also point its own host name at 127.0.0.1 (DNS
+rebinding); the browser then sends that name as `Host`. Other clients send neither `Origin` nor `Sec-Fetch-Site`, and a
+valid `Host`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,11 +20,11 @@ _LONGEST_SHOWN = 200
 
 
 class BrowserGuard:
-    """Decides whether a request may come from where its headers say it comes from.
+    """Checks `Host`, `Origin` and `Sec-Fetch-Site` of requests.
 
     Args:
-        hosts: names that `Host` may hold, beside those of loopback; None: any.
-        origins: origins that may write, such as `https://ui.example.com`; `*`: any.
+        hosts: names that `Host` may have besides those of loopback; None allows any.
+        origins: origins that may write, such as `https://ui.example.com`; `*` allows any.
     """
 
     def __init__(self, hosts: Iterable[str] | None, origins: Iterable[str]) -> None:
@@ -32,14 +33,18 @@ class BrowserGuard:
         self._known: set[bytes] = set()
 
     def knows(self, host: bytes) -> bool:
-        """Whether a `Host` header is known to be admitted; `check` decides on others."""
+        """Return whether a `Host` header has passed `check` before, or any is allowed."""
         return host in self._known or self._hosts is None
 
     def check(self, method: str, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse a request for an unknown host, and a write from another site.
+        """Reject a request for an unknown host, and a write from another site.
+
+        Args:
+            method: the HTTP method.
+            headers: the request's headers by lower-case name.
 
         Raises:
-            RegistryError: 403; the message names the setting that would allow it.
+            RegistryError: 403; the message names the setting that would allow the request.
         """
         host = headers.get(b"host", b"")
         if not self.knows(host):
@@ -66,7 +71,7 @@ class BrowserGuard:
 
 
 def host_name(host: str) -> str:
-    """Return the name or address in a `Host` header or the authority of a URL, without its port."""
+    """Return the name or address in a `Host` header or a URL's authority, without its port."""
     name = host.strip().lower()
     if name.startswith("["):
         return name[1:].partition("]")[0]
@@ -74,7 +79,7 @@ def host_name(host: str) -> str:
 
 
 def is_loopback(name: str) -> bool:
-    """Whether a host name or address stands for this machine alone."""
+    """Return whether a host name or address is a loopback one."""
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:

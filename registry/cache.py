@@ -1,6 +1,7 @@
-"""A cache bounded by the size of what it holds, not only by how many things that are.
+"""A cache bounded by the size of its content instead of by the number of its entries.
 
-Schemas and answers come in any size up to the largest request body: a thousand of them are a megabyte, or a gigabyte.
+Schemas and answers are as large as the largest request body allows: a thousand of them may take a megabyte or a
+gigabyte.
 """
 
 import threading
@@ -15,7 +16,11 @@ _T = TypeVar("_T")
 
 
 class Cache(Generic[_KeyT, _T]):
-    """Keeps what was used last; whoever puts something in says how many bytes it takes. For several threads."""
+    """A thread-safe LRU cache; the caller states the size of each value.
+
+    Args:
+        most_bytes: the most bytes that all values may have together.
+    """
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
@@ -24,7 +29,7 @@ class Cache(Generic[_KeyT, _T]):
         self.size = 0
 
     def get(self, key: _KeyT) -> _T | None:
-        """Return what is kept under a key."""
+        """Return the value of a key; None on a cache miss."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
@@ -33,7 +38,7 @@ class Cache(Generic[_KeyT, _T]):
             return found[0]
 
     def put(self, key: _KeyT, value: _T, size: int) -> None:
-        """Keep a value; what is larger than the whole cache is not kept."""
+        """Store a value of `size` bytes, unless it is larger than the whole cache."""
         if size > self._most:
             return
         with self._lock:
@@ -44,7 +49,7 @@ class Cache(Generic[_KeyT, _T]):
                 self._drop(next(iter(self._kept)))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove every entry."""
         with self._lock:
             self._kept.clear()
             self.size = 0

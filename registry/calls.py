@@ -1,7 +1,7 @@
-"""HTTP calls to another node that can be broken off from another thread.
+"""HTTP calls to another node that another thread can abort.
 
-A blocking client waits for its answer, whatever becomes of the request that it is for. Closing the connection tells the
-other node that nobody waits any more.
+A blocking client waits for its answer, even if the request behind it is gone. Closing the connection tells the other
+node that no client waits any more.
 """
 
 import socket
@@ -18,7 +18,7 @@ _thread = threading.local()
 
 
 class Call:
-    """One request and its answer."""
+    """One request and its response, which `break_off` aborts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,10 +26,16 @@ class Call:
         self.broken_off = False
 
     def answer(self, pool: urllib3.PoolManager, method: str, url: str, **options: Any) -> urllib3.BaseHTTPResponse:
-        """Send the request over a pool of `pool_manager`, and return the answer.
+        """Send the request over a pool of `pool_manager`, and return the response.
+
+        Args:
+            pool: the pool.
+            method: the HTTP method.
+            url: the URL.
+            options: passed to `pool.request`.
 
         Raises:
-            urllib3.exceptions.HTTPError: there is none; `broken_off` says whether that was asked for.
+            urllib3.exceptions.HTTPError: if there is no response; `broken_off` tells whether the call was aborted.
         """
         _thread.call = self
         try:
@@ -37,10 +43,10 @@ class Call:
         finally:
             _thread.call = None
             with self._lock:
-                self._socket = None  # others use the connection from now on
+                self._socket = None  # other calls may use the connection now
 
     def break_off(self) -> None:
-        """Close the connection, or do not open one; an answer that has come already stays."""
+        """Close the connection, or keep it from being opened; a response that has arrived remains valid."""
         with self._lock:
             self.broken_off = True
             if self._socket is not None:
@@ -48,10 +54,10 @@ class Call:
                     self._socket.shutdown(socket.SHUT_RDWR)
 
     def begin(self, connection: socket.socket) -> None:
-        """Remember the connection, which can be closed from now on.
+        """Register the connection, so that `break_off` can close it.
 
         Raises:
-            urllib3.exceptions.HTTPError: the call was broken off before.
+            urllib3.exceptions.HTTPError: if the call was already aborted.
         """
         with self._lock:
             if self.broken_off:
@@ -60,7 +66,7 @@ class Call:
 
 
 def pool_manager(size: int) -> urllib3.PoolManager:
-    """Return a pool whose connections can be closed by the `Call` that uses them."""
+    """Return a pool whose connections the `Call` that uses them can close."""
     pools = urllib3.PoolManager(num_pools=4, maxsize=size, retries=False)
     pools.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
     return pools
@@ -68,7 +74,7 @@ def pool_manager(size: int) -> urllib3.PoolManager:
 
 class _Breakable(HTTPConnection):
     def request(self, *args: Any, **options: Any) -> None:
-        """Connect, and let the thread's call know the connection before anything is sent."""
+        """Connect, and register the connection with the thread's call before anything is sent."""
         call: Call | None = getattr(_thread, "call", None)
         if call is not None:
             if self.sock is None:

@@ -1,4 +1,4 @@
-"""The command line: `strata serve` and what stands beside it. Heavy imports wait until a command needs them."""
+"""The command line: `strata serve` and the other commands. Heavy imports wait until a command needs them."""
 
 import gc
 import os
@@ -20,13 +20,13 @@ __all__ = ["main"]
 @click.pass_context
 def main(context: click.Context) -> None:
     """Strata, a schema registry: versioned schemas, and the rules by which they evolve."""
-    if context.invoked_subcommand != serve.name:  # which says so in its log
+    if context.invoked_subcommand != serve.name:  # serve logs them
         for sentence in unknown_variables(os.environ):
             click.echo(f"strata: {sentence}", err=True)
 
 
 def _setting_options(command: Any) -> Any:
-    """Give a command one flag for each setting, described as the setting is."""
+    """Add an option for each setting to a command, with the setting's description."""
     from registry.settings import PREFIX, Settings
 
     for name, field in reversed(Settings.model_fields.items()):
@@ -50,7 +50,7 @@ def _metavar(kind: Any) -> str:
 
 
 class _ServeCommand(click.Command):
-    """Adds the flags of the settings when the command is used, not when the module is imported."""
+    """A command whose setting options are built on use instead of on import."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,11 +67,11 @@ class _ServeCommand(click.Command):
 @main.command(cls=_ServeCommand)
 @reporting
 def serve(**flags: Any) -> None:
-    """Serve the registry over a log, until SIGTERM or SIGINT.
+    """Serve the registry over a log until SIGTERM or SIGINT.
 
-    Every flag can also be given as the environment variable in round brackets; a flag wins over its variable.
+    Every flag can also be set by the environment variable in parentheses; a flag takes precedence over its variable.
     """
-    # Until the server runs nothing becomes garbage, and looking for it is a quarter of the time of the imports.
+    # Nothing becomes garbage before the server runs, and garbage collection takes a quarter of the import time.
     gc.disable()
     from registry.server import run
     from registry.settings import load_settings
@@ -80,7 +80,7 @@ def serve(**flags: Any) -> None:
 
 
 def _log_arguments(command: Any) -> Any:
-    """Name a log, and the settings of its client."""
+    """Add the log's URL and the option for its client's settings to a command."""
     config = click.option("--kafka-config", help="file with librdkafka settings for a Kafka log, one NAME=VALUE a line")
     return click.argument("log")(config(command))
 
@@ -90,9 +90,10 @@ def _log_arguments(command: Any) -> Any:
 @click.option("--dry-run", is_flag=True, help="say what would go, and drop nothing")
 @reporting
 def compact(log: str, kafka_config: str | None, dry_run: bool) -> None:
-    """Drop the superseded records of the SQL log LOG; nodes may go on serving it.
+    """Drop the superseded records of the SQL log LOG; nodes may keep serving it.
 
-    Offsets stay, no schema id is ever given again, and it is checked first that what is left adds up to the same.
+    Offsets do not change, and no schema id is ever given again. Before anything is dropped, the command checks that the
+    remaining records give the same result.
     """
     from registry.log_commands import compact_log
     from registry.settings import load_settings
@@ -106,7 +107,7 @@ def compact(log: str, kafka_config: str | None, dry_run: bool) -> None:
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="only the last N")
 @reporting
 def show_log(log: str, kafka_config: str | None, set_aside: bool, tail: int | None) -> None:
-    """List the records of LOG, one JSON object a line, without serving it."""
+    """List the records of LOG, one JSON object per line, without serving it."""
     from registry.log_commands import listed_lines
     from registry.settings import load_settings
 

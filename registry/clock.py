@@ -1,8 +1,8 @@
-"""The computing time of one request: one clock for all threads and attempts that work on it.
+"""The computing time of one request, shared by all threads and attempts that work on it.
 
-A write is decided once in a work thread, before its turn, for what that leaves in the caches (`schemas.py`). The turn,
-in which all other writes wait, goes on with the time that is left, and so does every attempt after a lost race. So no
-request holds up the others for longer than one request may compute.
+A write is first decided in a work thread, before its turn, to fill the caches (`schemas.py`). The turn, during which
+all other writes wait, has only the remaining time, and so has every attempt after a lost race. So no request delays the
+others longer than one request may compute.
 """
 
 import time
@@ -19,23 +19,28 @@ __all__ = ["Clock", "TimedDecide"]
 
 _T = TypeVar("_T")
 TimedDecide = Callable[[State, Limits], Decision[_T]]
-"""A decision that keeps to limits whose time is running."""
+"""A decision within limits whose clock is running."""
 
 
 class Clock(Generic[_T]):
-    """Runs one request's decision, as often as needed, within the seconds that the limits allow altogether."""
+    """Runs one request's decision, as often as needed, within the limits' total seconds.
+
+    Args:
+        decide: the decision.
+        limits: the limits of the request, with its seconds of thread time.
+    """
 
     def __init__(self, decide: TimedDecide[_T], limits: Limits) -> None:
         self._decide, self._limits = decide, limits
         self._left = limits.seconds
 
     def decide(self, state: State) -> Decision[_T]:
-        """Decide with the time that is left.
+        """Decide within the remaining time.
 
         Raises:
-            RegistryError: what the decision raises; `TooExpensive` when the time is over.
+            RegistryError: any error of the decision; `TooExpensive` if the time is used up.
         """
-        # The clock of a thread: what is left moves with the request from one thread to the next.
+        # Thread time, so the remaining time follows the request from one thread to the next.
         limits = replace(self._limits, ends=time.thread_time() + max(self._left, 0.0))
         try:
             return self._decide(state, limits)
@@ -43,10 +48,10 @@ class Clock(Generic[_T]):
             self._left = limits.ends - time.thread_time()
 
     def try_out(self, state: State) -> None:
-        """Decide for nothing but what it leaves in the caches; a refusal may have changed by the request's turn.
+        """Fill the caches by a dry run; ignore a rejection, since the State may change before the turn.
 
         Raises:
-            TooExpensive: the time is over: the request must not have a turn.
+            TooExpensive: if the time is used up, so that the request must not get a turn.
         """
         try:
             self.decide(state)

@@ -1,7 +1,7 @@
-"""Look-up by content: which version of a subject holds a schema.
+"""Look-up by content: find the version of a subject that holds a schema.
 
-A version holds it by identity (text, references, metadata and rules are the same), or by a weaker equality: the same
-schema in another spelling, references written out, or metadata that differs in `confluent:version` alone.
+A version holds a schema by identity (same text, references, metadata and rules), or by a weaker equality: the same
+schema spelled differently, references written out, or metadata that differs only in `confluent:version`.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ __all__ = ["Found", "equal_version", "find", "parsed", "version_with"]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A version that holds a schema; `identical`: by identity, so the answer repeats the request."""
+    """A version that holds a schema; if `identical`, by identity, so the answer repeats the request."""
 
     entry: SchemaVersion
     identical: bool
@@ -32,10 +32,20 @@ def version_with(
 ) -> Found:
     """Return the version of a subject that holds a schema.
 
-    If a plain subject does not hold it, the subjects of the same name in other contexts are tried.
+    If a plain subject does not hold it, the subjects of the same name in other contexts are searched.
+
+    Args:
+        state: the State to search.
+        subject: the subject.
+        request: the schema.
+        default: the level of subjects that have none.
+        normalize: whether to compare normalized texts.
+        include_deleted: whether to find soft-deleted versions.
 
     Raises:
-        RegistryError: 40401, 40403, 42201, for the subject itself.
+        RegistryError: 40401 if the subject does not exist; 40403 if no version holds the schema; 42201 if it is
+            invalid.
+        TooExpensive: if this takes too long.
     """
     if found := _version_with(state, subject, request, default, normalize, include_deleted):
         return found
@@ -55,9 +65,9 @@ def version_with(
 def _version_with(
     state: State, subject: Subject, request: SchemaRequest, default: Level, normalize: bool, include_deleted: bool
 ) -> Found | None:
-    """Look a schema up under the contract of the request, and then under the one that it would be registered with.
+    """Look a schema up under the request's contract, then under the contract that its registration would have.
 
-    There is no second look-up where no version is live, as in the reference.
+    As in the reference, there is no second look-up if no version is live.
     """
     if not request.text.strip():
         return None
@@ -72,17 +82,24 @@ def _version_with(
 
 
 def parsed(state: State, subject: Subject, request: SchemaRequest, *, normalize: bool) -> Candidate:
-    """Parse a schema to be looked up, which may be invalid as a new one: validation may have been less strict once.
+    """Parse a schema for a look-up, without the rules for new schemas: it may have been stored under looser ones.
+
+    Args:
+        state: the State that references are resolved in.
+        subject: the subject.
+        request: the schema.
+        normalize: whether to normalize the text, as the subject's settings may ask too.
 
     Raises:
-        RegistryError: 42201.
+        RegistryError: 42201 if it does not parse.
+        TooExpensive: if this takes too long.
     """
     normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
     return parse_request(state, subject, request.started(), strict=False, normalize=normalize, new=False)
 
 
 def find(state: State, subject: Subject, candidate: Candidate, *, include_deleted: bool) -> Found | None:
-    """Return the version of a subject that holds a schema: by identity, or else the newest equal one."""
+    """Return the version of a subject that holds a schema: by identity, else the newest equal one, if any."""
     known = state.id_of(context_of(subject), candidate.schema_type, candidate.digest)
     held = state.schema(context_of(subject), known) if known is not None else None
     if held and (entry := use_of(state, subject, held)) and (include_deleted or not entry.deleted):
@@ -92,7 +109,7 @@ def find(state: State, subject: Subject, candidate: Candidate, *, include_delete
 
 
 def equal_version(state: State, candidate: Candidate, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
-    """Return the newest of some versions that holds a schema by the weaker equality."""
+    """Return the newest version that equals a schema by the weaker equality, if any; versions come oldest first."""
     equal = (
         entry
         for entry in reversed(versions)

@@ -1,9 +1,9 @@
-"""The prefix form of contexts: `/contexts/{ctx}/…` in front of any route is that route within the context.
+"""The prefix form of contexts: `/contexts/{ctx}/…` before any route applies the route within that context.
 
-Subjects get the context's prefix, lists its subject prefix, look-ups by id its `subject`, associations their
-`context`. A name that is qualified already stays as it is. Where an alias may stand for a subject, the parameter
-`pathContext` keeps the context, also when the request is forwarded: a plain alias belongs to it. Pure: a raw path and
-query string in, a raw path and query string out.
+Subjects get the context's prefix, lists get it as subject prefix, look-ups by id as `subject`, associations as
+`context`. Qualified names stay as they are. Where an alias may replace a subject, the parameter `pathContext` keeps the
+context, also in a forwarded request, because a plain alias belongs to it. Pure: a raw path and query string in, a raw
+path and query string out.
 """
 
 from urllib.parse import parse_qsl, quote, unquote, urlencode
@@ -20,10 +20,10 @@ _PREFIX = "/contexts/"
 def within_context(path: str, query: str) -> tuple[str, str]:
     """Return the path and query string that a request under `/contexts/{ctx}/` stands for.
 
-    Any other path comes back as it is.
+    Any other path is returned unchanged.
 
     Raises:
-        RegistryError: 400 for a context with a colon in its name.
+        RegistryError: 400 if the context's name holds a colon.
     """
     name, slash, rest = path.removeprefix(_PREFIX).partition("/")
     if not path.startswith(_PREFIX) or not slash:
@@ -55,10 +55,10 @@ def within_context(path: str, query: str) -> tuple[str, str]:
 
 
 def context_name(text: str) -> str:
-    """Return a context as it is stored, with its leading dot.
+    """Return a context's name as stored, with a leading dot.
 
     Raises:
-        RegistryError: 400 for a context with a colon in its name.
+        RegistryError: 400 if the name holds a colon.
     """
     name = text.strip(":") if text.startswith(":.") else text
     if ":" in name:
@@ -82,7 +82,7 @@ def _with_path_context(segments: list[str], query: str, prefix: str) -> str:
 
 
 def _with_parameter(query: str, name: str, prefix: str) -> str:
-    """Put the context's prefix before a parameter's value, or add the parameter."""
+    """Prefix a parameter's values with the context, or add the parameter."""
     pairs = parse_qsl(query, keep_blank_values=True)
     given = [value for key, value in pairs if key == name] or [""]
     values = [value if value.startswith((":.", ":*:")) else prefix + value for value in given]

@@ -1,7 +1,7 @@
-"""Which configuration and mode are in force for a subject: its own, its context's, the registry's, the default.
+"""The configuration and mode in force for a subject: its own, its context's, the registry's or the default.
 
-The order of inheritance is the reference's (docs/compatibility.md): a subject with a configuration of its own takes
-the level from it alone, and only some flags fall through to the registry-wide configuration.
+Inheritance follows the reference (docs/compatibility.md): a subject with its own configuration takes the level from
+that alone, and only some flags fall through to the registry-wide configuration.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ __all__ = [
 
 UNSUPPORTED_POLICY = "LOGICAL"  # the reference's third policy
 
-# Fields that a subject without a value of its own takes from the registry-wide configuration.
+# Fields that a subject without its own value takes from the registry-wide configuration.
 _FALL_THROUGH = (
     "normalize",
     "validateFields",
@@ -38,7 +38,7 @@ _FALL_THROUGH = (
 
 
 class Mode(StrEnum):
-    """What a scope allows."""
+    """The mode of a scope, which says which operations it allows."""
 
     READWRITE = "READWRITE"
     READONLY = "READONLY"
@@ -48,17 +48,23 @@ class Mode(StrEnum):
 
     @property
     def is_read_only(self) -> bool:
-        """Whether registrations, deletions and configuration changes are refused."""
+        """Whether registrations, deletions and configuration changes are rejected."""
         return self in (Mode.READONLY, Mode.READONLY_OVERRIDE)
 
     @property
     def is_import(self) -> bool:
-        """Whether the caller gives ids and versions."""
+        """Whether clients choose ids and versions."""
         return self in (Mode.IMPORT, Mode.FORWARD)
 
 
 def config_in_force(state: State, subject: Subject | None, default: Level) -> dict[str, Any]:
-    """Return the configuration that applies to a subject (or to the registry, for None), complete with a level."""
+    """Return the configuration in force, which always has a level.
+
+    Args:
+        state: the State.
+        subject: the subject; None for the registry as a whole.
+        default: the level if none is set.
+    """
     own = state.configs.get(subject) if subject else None
     wider = [config for scope in _wider_scopes(subject) if (config := state.configs.get(scope))]
     inherited = wider[0].fields if wider else {}
@@ -67,7 +73,7 @@ def config_in_force(state: State, subject: Subject | None, default: Level) -> di
 
 
 def level_in_force(state: State, subject: Subject, default: Level) -> Level:
-    """Return the compatibility level of a subject; one that the log spells wrongly counts as the default."""
+    """Return the compatibility level of a subject; an unknown one in the log counts as the default."""
     try:
         return Level(config_in_force(state, subject, default)["compatibilityLevel"])
     except ValueError:
@@ -75,16 +81,16 @@ def level_in_force(state: State, subject: Subject, default: Level) -> Level:
 
 
 def flag_in_force(state: State, subject: Subject | None, name: str, *, default: bool) -> bool:
-    """Return a boolean field of the configuration of a subject."""
+    """Return a boolean field of the configuration in force, or `default` if it is not set."""
     value = config_in_force(state, subject, Level.BACKWARD).get(name)
     return value if isinstance(value, bool) else default
 
 
 def policy_in_force(state: State, subject: Subject) -> Policy:
-    """Return how strictly differences count for a subject.
+    """Return the compatibility policy of a subject: how strictly differences count.
 
     Raises:
-        RegistryError: 42203 for a policy that the log of another registry holds, and that has checks of its own.
+        RegistryError: 42203 if another registry's log sets a policy with checks that this registry lacks.
     """
     policy = config_in_force(state, subject, Level.BACKWARD).get("compatibilityPolicy")
     if policy == UNSUPPORTED_POLICY:
@@ -93,7 +99,7 @@ def policy_in_force(state: State, subject: Subject) -> Policy:
 
 
 def mode_in_force(state: State, subject: Subject | None) -> Mode:
-    """Return the mode of a subject, or of the registry for None."""
+    """Return the mode of a subject; None means the registry as a whole."""
     if state.modes.get(None, state.modes.get(Subject(GLOBAL_SCOPE))) == Mode.READONLY_OVERRIDE:
         return Mode.READONLY_OVERRIDE
     for scope in (subject, *_wider_scopes(subject)):

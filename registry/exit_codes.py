@@ -1,6 +1,6 @@
-"""The exit codes of every command, and how a failure becomes one.
+"""The exit codes of all commands, and the mapping of failures to them.
 
-As with `diff` and `grep`, 1 is a finding and 2 is trouble.
+As with `diff` and `grep`, 1 means a finding and 2 means trouble.
 """
 
 import sys
@@ -15,7 +15,7 @@ __all__ = ["HELP", "ExitCode", "reporting"]
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """The result of a command."""
 
     DONE = 0
     DIFFERENT = 1
@@ -30,7 +30,7 @@ HELP = (
 
 
 def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
-    """End the process with a command's exit code; a failure is a line on standard error and `FAILED`."""
+    """Make a command end the process with its exit code; a failure prints a line to standard error and ends with 2."""
 
     @wraps(command)
     def run(**options: Any) -> None:

@@ -1,7 +1,7 @@
-"""Findings: the reasons for a verdict as CI can read them, beside the reference's messages.
+"""Findings: the reasons for a verdict in a form that CI can read, in addition to the reference's messages.
 
-What the two schemas have at a place is shown, not stored: long texts and lists are cut, numbers that JSON readers may
-not hold become texts.
+Findings show what the two schemas have at a place. Long texts and lists are cut, and numbers that JSON readers may not
+represent become strings.
 """
 
 import math
@@ -38,7 +38,12 @@ class FindingAnswer(Answer):
 
 
 def findings_json(findings: Iterable[Finding], most: int) -> list[dict[str, Any]]:
-    """Return findings as answers have them, as long as their texts are not too long together; the first one always."""
+    """Return findings as JSON up to a total length, but at least the first.
+
+    Args:
+        findings: the findings.
+        most: the most characters of all findings together.
+    """
     shown: list[dict[str, Any]] = []
     length = 0
     for finding in findings:
@@ -51,7 +56,7 @@ def findings_json(findings: Iterable[Finding], most: int) -> list[dict[str, Any]
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding as answers have it."""
+    """Return a finding as JSON."""
     return {
         "rule": finding.rule,
         "path": _text(finding.path),
@@ -77,7 +82,7 @@ def _shown(value: Value) -> Any:
 
 
 def _number(value: int | float | Decimal) -> int | float | str:
-    """An integer of 64 bits, or a number that a double holds exactly; else its digits."""
+    """Return a 64-bit integer, or a number that a double holds exactly; else its digits as a string."""
     if -_LARGEST <= value <= _LARGEST and value == int(value):
         return int(value)
     try:
@@ -91,5 +96,5 @@ def _number(value: int | float | Decimal) -> int | float | str:
 
 
 def _text(text: str) -> str:
-    """A text that UTF-8 can carry."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()

@@ -1,13 +1,13 @@
-"""What stands in front of the FastAPI app, in plain ASGI: the short way of hot reads, and the rules of transport.
+"""The outermost ASGI layer, before FastAPI: the fast path of hot reads, and the rules of transport.
 
-The short way: schema by id, and by subject and explicit version, never change while nothing is deleted. Their answers
-are kept as bytes and sent from a dictionary, at the speed of the server itself (a FastAPI handler costs three times
-as much, docs/benchmarks.md). A route marks its answer by `keep_answer`; a deletion anywhere empties the dictionary.
-A large answer is kept packed as well.
+Fast path: a schema by id, or by subject and explicit version, does not change until something is deleted. Such
+responses are cached as bytes and sent from memory at the speed of the server itself; a FastAPI handler costs three
+times as much (docs/benchmarks.md). A route marks its response by `keep_answer`, and any deletion empties the cache.
+Large responses are cached compressed as well.
 
-The rules: routing is on the raw path, since subjects hold %2F; a trailing slash means nothing; Accept, Content-Type
-and the encodings are settled here; every answer names its request (`X-Request-ID`); no exception leaves, since the
-server would drop the connection under other requests.
+Rules: routing uses the raw path, since subjects may hold %2F. A trailing slash is ignored. The front handles `Accept`,
+`Content-Type` and encodings, adds a request id (`X-Request-ID`) to every response, and lets no exception escape,
+because the server would then drop the connection while other requests use it.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _JSON = TYPES[0]
 _TAKEN = (*TYPES, b"application/octet-stream")
 _KEEP = "strata.keep"
 _KEPT_BYTES = 64 << 20
-_BYTES_AROUND = 600  # what keeping an answer takes beside its bytes
+_BYTES_AROUND = 600  # memory per cached response in addition to its bytes
 _PACKINGS = (GZIP, b"x-gzip")
 _BODILESS = (204, 304)
 _LONG_TO_PACK = 64 * 1024
@@ -49,18 +49,26 @@ _MAX_PATH = 8192
 _PAGES = ("/docs", "/openapi.json")
 _BASE_URL = re.compile(r"/*(?:(contexts/[^/]+)/+(?=[^/]))?")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
-# The front answers for these; Origin and the like would be judged again by the node that a write is passed on to.
+# The front has handled these headers; a node that gets the forwarded write must not judge Origin and the like again.
 _SETTLED_HEADERS = (b"content-encoding", b"content-length", b"x-request-id", b"origin", b"sec-fetch-site")
 _log = logging.getLogger("strata.http")
 
 
 def keep_answer(request: Request) -> None:
-    """Let this request's answer be sent from memory until something is deleted."""
+    """Mark the response of a request for the cache, which keeps it until something is deleted."""
     request.scope[_KEEP] = True
 
 
 class Front:
-    """The outermost ASGI app."""
+    """The outermost ASGI app.
+
+    Args:
+        app: the inner ASGI app.
+        removals: returns a number that changes when cached responses become invalid.
+        max_body: the largest request body in bytes.
+        access_log: whether to log every request.
+        guard: the check of hosts and origins.
+    """
 
     def __init__(
         self, app: App, *, removals: Callable[[], int], max_body: int, access_log: bool, guard: BrowserGuard
@@ -73,12 +81,12 @@ class Front:
         self._kept: Cache[tuple[bytes, bytes], tuple[bytes, bytes | None]] = Cache(_KEPT_BYTES)
         self._kept_at = 0
         self._accepts: dict[bytes, bytes | None] = {b"": _JSON}
-        # Request ids in the form of UUIDs: what tells this process apart, and a number.
+        # Request ids look like UUIDs: a random part for the process, and a counter.
         self._id_prefix = str(uuid4())[:24].encode()
         self._count = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request from memory, or hand it on."""
+        """Answer a request from the cache, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -122,7 +130,7 @@ class Front:
             await answer.fail(error)
         except ClientDisconnect:
             _log.debug("%s %s: the client left before its request was complete", scope["method"], path)
-        except Exception:  # noqa: BLE001 - the outermost place: it becomes a 500, and is logged
+        except Exception:  # noqa: BLE001 - the outermost layer logs it and answers 500
             _log.exception("%s %s failed (request %s)", scope["method"], path, answer.request_id.decode())
             await answer.fail(errors.internal())
         if self._access_log:
@@ -141,11 +149,11 @@ class Front:
             raise errors.http_error(400, "Bad Request")
         path, query = within_context(scope["path"], scope["query_string"].decode("latin-1"))
         if path != scope["path"]:
-            # The raw path too: a write is forwarded as what it stands for.
+            # Change the raw path too, since it is what a forwarded write is sent to.
             scope["path"], scope["raw_path"], scope["query_string"] = path, path.encode(), query.encode()
 
     def _refuse(self, scope: Scope, media_type: bytes | None) -> bytes:
-        """Refuse what no route takes; return how the body is packed."""
+        """Reject requests that no route accepts; return the body's encoding."""
         headers, path = dict(scope["headers"]), scope["path"]
         self._guard.check(scope["method"], headers)
         if len(path) > _MAX_PATH:
@@ -164,7 +172,7 @@ class Front:
         return packing
 
     def _settle(self, accept: bytes) -> bytes | None:
-        """Choose the media type of the answer; None when the client takes none of ours."""
+        """Choose the media type of the response; None if the client accepts none of ours."""
         chosen = media_type_for(accept)
         if len(self._accepts) < _MAX_ACCEPTS:
             self._accepts[accept] = chosen
@@ -172,7 +180,7 @@ class Front:
 
 
 class _Answer:
-    """Passes an answer on, gives it its headers, packs it when that pays, and remembers its status and body."""
+    """A response on its way out: adds headers, compresses if that pays, and records status and body."""
 
     def __init__(self, send: Send, media_type: bytes, request_id: bytes, encodings: bytes) -> None:
         self._send = send
@@ -190,7 +198,7 @@ class _Answer:
             return
         body, start = message.get("body", b""), self._start
         self.body += body
-        if start is None:  # a later piece
+        if start is None:  # a later part of the body
             await self._send(message)
             return
         self._start = None
@@ -211,7 +219,7 @@ class _Answer:
         return packed(body) if len(body) < _LONG_TO_PACK else await asyncio.to_thread(packed, body)
 
     async def fail(self, error: RegistryError) -> None:
-        if self.status and self._start is None:  # the answer has begun: nothing can be told any more
+        if self.status and self._start is None:  # the response has begun and can no longer become an error
             return
         self.status = error.status
         body = orjson.dumps({"error_code": error.code, "message": error.message})
@@ -221,7 +229,7 @@ class _Answer:
 
 
 def _from_base_url(path: str) -> str:
-    """Take away the slashes that a base URL ends in, which may be that of a context."""
+    """Remove the slashes at the end of a base URL, which may end in a context."""
     base = _BASE_URL.match(path)
     start, context = (base.end(), base[1]) if base else (0, None)
     return f"/{context + '/' if context else ''}{path[start:]}"
@@ -232,13 +240,13 @@ def _headers(media_type: bytes, request_id: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _tell_inwards(scope: Scope, request_id: bytes) -> None:
-    """What the app, and the node that a write is passed on to, are told: the request's id, and a body in plain."""
+    """Set the request id and drop the headers that the front has handled, for the app and for forwarded writes."""
     kept = [header for header in scope["headers"] if header[0] not in _SETTLED_HEADERS]
     scope["headers"] = [*kept, (b"x-request-id", request_id)]
 
 
 def _without_body(send: Send) -> Send:
-    """Answer HEAD: what GET would say, length included, but for the body."""
+    """Return a `send` that answers HEAD: the headers of GET, length included, without the body."""
 
     async def send_head(message: Message) -> None:
         if message["type"] == "http.response.body":
