@@ -1,8 +1,8 @@
-"""Whether a node is fit to serve: alive, its log answering, its State fresh, and not about to end.
+"""The health of a node: whether it is alive, its log responds, its State is fresh and it is not shutting down.
 
-A node that nobody asks reads the log now and then, so that it notices a dead log, or records that a foreign writer
-left, by itself. It also looks whether the log has become read-only. Probes are answered from memory: a log that hangs
-holds up no answer. Anybody may ask, so the answers use general words; the service's own log has the details.
+An idle node reads the log at intervals, so that it notices an unavailable log or a foreign writer's records without any
+request. It also checks whether the log has become read-only. Probes are answered from memory, so a log that hangs does
+not delay them. Any client may probe, so the answers use general words; the service's own log has the details.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ _log = logging.getLogger("strata.health")
 
 
 class Health:
-    """Watches the log of one node, and says whether the node is ready.
+    """Watches the log of one node and reports whether the node is ready.
 
     Args:
-        writer: holds the State, and reads the log.
-        draining: whether the node is about to end.
-        every_s: how often the log is read at least.
-        too_long_s: how long the log may go without an answer before the node is not ready.
+        writer: the writer, which holds the State and reads the log.
+        draining: returns whether the node is about to shut down.
+        every_s: the longest interval between two reads of the log, in seconds.
+        too_long_s: how long the log may be silent before the node is not ready, in seconds.
     """
 
     def __init__(
@@ -49,29 +49,29 @@ class Health:
         self._was_ready = True
 
     async def watch(self) -> None:
-        """Read the log when nobody else did, until cancelled."""
+        """Read the log when no request has done so for `every_s` seconds, until cancelled."""
         while True:
             await asyncio.sleep(self._every_s)
             try:
                 if time.monotonic() - self._writer.read_at >= self._every_s:
-                    with suppress(RegistryError):  # kept by the writer as the reason
+                    with suppress(RegistryError):  # the writer keeps the reason
                         await self._writer.catch_up()
                 with suppress(LogError):
                     self._end = await self._writer.end()
                 self._read_only = await self._is_read_only()
-            except Exception:  # noqa: BLE001 - whatever happens, the watch goes on
+            except Exception:  # noqa: BLE001 - the watch must survive any failure
                 _log.exception("watching the log failed")
             self._tell_changes()
 
     def progress(self) -> dict[str, Any]:
-        """Return how far this node has read, and how old that knowledge is."""
+        """Return how far this node has read, and the age of that information."""
         offset = self._writer.state.offset
         end = max(self._end, offset)
         age = time.monotonic() - self._writer.read_at
         return {"offset": offset, "end": end, "behind": end - offset, "secondsSinceRead": round(age, 3)}
 
     def reason(self) -> str | None:
-        """Return why this node is not ready; None when it is."""
+        """Return why this node is not ready; None if it is."""
         if self._draining():
             return "the node is about to end"
         if self._writer.read_failure is not None:
@@ -86,7 +86,7 @@ class Health:
             await self._writer.check_writable()
         except LogReadOnly:
             return True
-        except LogError:  # the next read says more
+        except LogError:  # the next read reports it
             pass
         return False
 

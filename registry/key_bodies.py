@@ -1,4 +1,4 @@
-"""The JSON of encryption keys: models that parse bodies and describe the API, and builders of answer bodies."""
+"""The JSON of encryption keys: models that parse bodies and describe the API, and functions that build answers."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,12 +14,12 @@ __all__ = ["Algorithm", "DekAnswer", "DekBody", "KekAnswer", "KekBody", "KekChan
 Algorithm = Literal["AES128_GCM", "AES256_GCM", "AES256_SIV"]
 _Short = Annotated[str, Field(max_length=4096)]
 _Props = Annotated[dict[_Short, _Short], Field(max_length=100)]
-# What a KMS makes of a key of at most 64 bytes, for several of its keys.
+# Enough for a key of 64 bytes, encrypted by the KMS under several of its keys.
 _Material = Annotated[str, Field(max_length=16 * 1024)]
 
 
 class KekBody(Body):
-    """A key encryption key to make."""
+    """A key encryption key to create."""
 
     name: Word = Field("", description="up to 64 letters, digits, `_` and `-`, a letter or `_` first")
     kms_type: _Short | None = Field(None, alias="kmsType", description="aws-kms, azure-kms, gcp-kms, hcvault, …")
@@ -30,7 +30,7 @@ class KekBody(Body):
     deleted: Truth | None = Field(None, description="soft-deleted from the start")
 
     def request(self) -> KekRequest:
-        """Return the request in the terms of the decisions."""
+        """Return the KEK request that this body describes."""
         return KekRequest(
             self.name,
             self.kms_type,
@@ -43,19 +43,19 @@ class KekBody(Body):
 
 
 class KekChange(Body):
-    """A change of a key encryption key: an absent property keeps what stands, null clears it."""
+    """A change of a key encryption key: an absent property keeps its value, null removes it."""
 
     kms_props: _Props | None = Field(None, alias="kmsProps")
     doc: Text | None = None
     shared: Truth | None = None
 
     def change(self) -> dict[str, Any]:
-        """Return the properties that the request holds, null ones included."""
+        """Return the properties that the body holds by their JSON names, null ones included."""
         return {type(self).model_fields[name].alias or name: getattr(self, name) for name in self.model_fields_set}
 
 
 class DekBody(Body):
-    """A version of a data encryption key to make."""
+    """A version of a data encryption key to create."""
 
     subject: Word | None = Field(None, description="where the path does not say it")
     version: Number | None = Field(None, description="1 when absent")
@@ -66,7 +66,13 @@ class DekBody(Body):
     deleted: Truth | None = Field(None, description="soft-deleted from the start")
 
     def request(self, kek: str, subject: Subject, *, rewrap: bool = False) -> DekRequest:
-        """Return the request in the terms of the decisions."""
+        """Return the DEK request that this body describes.
+
+        Args:
+            kek: the name of the KEK, from the path.
+            subject: the subject, from the path or the body.
+            rewrap: whether to replace an existing version.
+        """
         return DekRequest(
             kek,
             subject,
@@ -79,7 +85,7 @@ class DekBody(Body):
 
 
 class KekAnswer(Answer):
-    """A key encryption key; `ts`: when it was made, `deleted` when it is."""
+    """A key encryption key, with its creation time (`ts`); `deleted` only if it is soft-deleted."""
 
     name: str
     kms_type: str = Field(alias="kmsType")
@@ -92,7 +98,7 @@ class KekAnswer(Answer):
 
 
 class DekAnswer(Answer):
-    """A version of a data encryption key; `ts`: when it was made, `deleted` when it is."""
+    """A version of a data encryption key, with its creation time (`ts`); `deleted` only if it is soft-deleted."""
 
     kek_name: str = Field(alias="kekName")
     subject: str
@@ -104,7 +110,7 @@ class DekAnswer(Answer):
 
 
 def kek_answer(kek: Kek) -> dict[str, Any]:
-    """Return a key encryption key."""
+    """Return the JSON of a key encryption key."""
     value = kek.value
     content: dict[str, Any] = {"name": kek.name, "kmsType": value.kms_type, "kmsKeyId": value.kms_key_id}
     content |= {name: found for name, found in (("kmsProps", value.kms_props), ("doc", value.doc)) if found}
@@ -112,7 +118,7 @@ def kek_answer(kek: Kek) -> dict[str, Any]:
 
 
 def dek_answer(dek: Dek) -> dict[str, Any]:
-    """Return a version of a data encryption key."""
+    """Return the JSON of a version of a data encryption key."""
     key, value = dek.key, dek.value
     content: dict[str, Any] = {"kekName": key.kek, "subject": key.subject, "version": key.version}
     content["algorithm"] = key.algorithm

@@ -1,4 +1,4 @@
-"""What `strata compact` and `strata log` do: work on a log directly, beside the nodes that serve it."""
+"""`strata compact` and `strata log`, which work on a log directly, even while nodes serve it."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -25,10 +25,17 @@ _MEMORY_SAYS = "A log in memory ends with the process that serves it. There is n
 
 
 def compact_log(settings: Settings, *, dry_run: bool, say: Callable[[str], None]) -> None:
-    """Compact the log that the settings name, and say what that came to.
+    """Compact the log of the settings, and report the result.
+
+    Args:
+        settings: the settings that name the log.
+        dry_run: whether to report only.
+        say: prints a line.
 
     Raises:
-        StartError, LogError, CompactionRefused: with a message for the person who runs the command.
+        StartError: if the log cannot be opened.
+        LogError: if the log fails.
+        CompactionRefused: if the compacted log would not give the same result.
     """
     with closing(open_for(settings, must_exist=True, named="LOG")) as log:
         if log.status().backend not in _SQL:
@@ -36,17 +43,23 @@ def compact_log(settings: Settings, *, dry_run: bool, say: Callable[[str], None]
             return
         from storage.sql_log import SqlLog
 
-        assert isinstance(log, SqlLog)  # noqa: S101 - its status says so
+        assert isinstance(log, SqlLog)  # noqa: S101 - its backend is a SQL one
         plan = compact(log, dry_run=dry_run, progress=say)
     left = plan.records - len(plan.dropped)
     say(f"{plan.records} records before, {left} {'would be left' if dry_run else 'after'}")
 
 
 def listed_lines(settings: Settings, *, set_aside: bool, tail: int | None) -> Iterator[bytes]:
-    """Yield the records of the log that the settings name, one JSON object each, with why one is set aside.
+    """Yield the records of the log of the settings as JSON lines, with the reason for those set aside.
+
+    Args:
+        settings: the settings that name the log.
+        set_aside: whether to yield only records that are set aside.
+        tail: how many of the last records to yield; None means all.
 
     Raises:
-        StartError, LogError: with a message for the person who runs the command.
+        StartError: if the log cannot be opened.
+        LogError: if the log fails.
     """
     with closing(open_for(settings, must_exist=True, named="LOG")) as log:
         listed = ((entry, reason) for entry, reason in _folded(log) if reason is not None or not set_aside)
@@ -66,7 +79,7 @@ def _line(entry: Entry, reason: str | None) -> dict[str, Any]:
 
 
 def _shown(data: bytes | None) -> Any:
-    """JSON as such, anything else as text."""
+    """Return JSON as a value, and anything else as text."""
     try:
         return None if data is None else orjson.loads(data)
     except ValueError:

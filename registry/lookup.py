@@ -1,4 +1,4 @@
-"""Pure reads over State: what the routes ask, in the terms of the wire."""
+"""Pure reads over State that answer the queries of the routes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -32,15 +32,15 @@ __all__ = [
 
 _T = TypeVar("_T")
 _ALL_CONTEXTS = ":*:"
-_FORMATS = ("AVRO", "JSON", "PROTOBUF")  # what a log may hold, whether this service parses it or not
+_FORMATS = ("AVRO", "JSON", "PROTOBUF")  # formats that a log may hold, even if this service does not parse them
 LATEST = -1
 
 
 def parse_version(text: str) -> int:
-    """Return a version from the path; `latest` (any case) and -1 are `LATEST`.
+    """Return a version number from the path; `latest` (in any case) and -1 mean `LATEST`.
 
     Raises:
-        RegistryError: 42202.
+        RegistryError: 42202 if it is not a valid version.
     """
     if text.strip().lower() == "latest":
         return LATEST
@@ -54,10 +54,10 @@ def parse_version(text: str) -> int:
 
 
 def version_of(state: State, subject: Subject, version: int, *, include_deleted: bool) -> SchemaVersion:
-    """Return one version of a subject; the latest is one that is not deleted, whatever is to be seen.
+    """Return a version of a subject; `LATEST` means the latest live one, even if `include_deleted` is set.
 
     Raises:
-        RegistryError: 40401, 40402.
+        RegistryError: 40401 if the subject does not exist; 40402 if the version does not exist.
     """
     versions_of(state, subject, include_deleted=include_deleted)
     found = state.latest(subject) if version == LATEST else state.version(subject, version)
@@ -67,10 +67,10 @@ def version_of(state: State, subject: Subject, version: int, *, include_deleted:
 
 
 def version_anywhere(state: State, subject: Subject, version: int, *, include_deleted: bool) -> SchemaVersion:
-    """Return one version of a subject, or for a plain subject that lacks it, of a namesake in another context.
+    """Return a version of a subject or, if a plain subject lacks it, of the same name in another context.
 
     Raises:
-        RegistryError: 40401, 40402, as the subject itself has it.
+        RegistryError: 40401 if the subject itself does not exist; 40402 if the version does not exist.
     """
     try:
         return version_of(state, subject, version, include_deleted=include_deleted)
@@ -82,7 +82,7 @@ def version_anywhere(state: State, subject: Subject, version: int, *, include_de
 
 
 def namesakes(state: State, subject: str) -> Iterator[Subject]:
-    """Yield the subjects of a plain subject's name in other contexts."""
+    """Yield the subjects in other contexts that have the name of a plain subject."""
     if subject and context_of(subject) == DEFAULT_CONTEXT:
         for context in state.context_names():
             if (name := Subject(f":{context}:{subject}")) in state.subjects:
@@ -93,7 +93,7 @@ def versions_of(state: State, subject: Subject, *, include_deleted: bool) -> lis
     """Return the versions of a subject, oldest first.
 
     Raises:
-        RegistryError: 40401 when there are none.
+        RegistryError: 40401 if there are none.
     """
     versions = state.versions(subject, include_deleted=include_deleted)
     if not versions:
@@ -104,10 +104,18 @@ def versions_of(state: State, subject: Subject, *, include_deleted: bool) -> lis
 def version_numbers(
     state: State, subject: Subject, *, include_deleted: bool, deleted_only: bool, deleted_as_negative: bool
 ) -> list[int]:
-    """Return the version numbers of a subject, oldest first; `deleted_as_negative` lists every version.
+    """Return the version numbers of a subject, oldest first.
+
+    Args:
+        state: the State to search.
+        subject: the subject.
+        include_deleted: whether to include soft-deleted versions.
+        deleted_only: whether to return only soft-deleted versions.
+        deleted_as_negative: whether to return all versions, with negative numbers for soft-deleted ones.
 
     Raises:
-        RegistryError: 40401 when there are none, `deleted_as_negative` left aside.
+        RegistryError: 40401 if the subject does not exist, or is soft-deleted and neither `include_deleted` nor
+            `deleted_only` is set.
     """
     versions_of(state, subject, include_deleted=include_deleted or deleted_only)
     every = state.versions(subject, include_deleted=True)
@@ -121,10 +129,16 @@ def version_numbers(
 def version_with_properties(
     state: State, subject: Subject, wanted: Sequence[tuple[str, str]], *, include_deleted: bool
 ) -> SchemaVersion:
-    """Return the newest version of a subject whose metadata has every one of some properties.
+    """Return the newest version of a subject whose metadata has all given properties.
+
+    Args:
+        state: the State to search.
+        subject: the subject.
+        wanted: names and values of the properties.
+        include_deleted: whether to include soft-deleted versions.
 
     Raises:
-        RegistryError: 40401 when there is no version to see, 40403 when none has them all.
+        RegistryError: 40401 if the subject does not exist; 40403 if no version has all properties.
     """
     entry: SchemaVersion
     for entry in reversed(versions_of(state, subject, include_deleted=include_deleted)):
@@ -135,10 +149,10 @@ def version_with_properties(
 
 
 def version_to_compare(state: State, subject: Subject, version: int) -> list[SchemaVersion]:
-    """Return the one version that a request wants to be compared with; none when there is no latest.
+    """Return the live version to compare a schema with, as a list; empty if `LATEST` does not exist.
 
     Raises:
-        RegistryError: 40402 for a number that is not there.
+        RegistryError: 40402 if a numbered version does not exist.
     """
     if version == LATEST:
         latest = state.latest(subject)
@@ -150,7 +164,14 @@ def version_to_compare(state: State, subject: Subject, version: int) -> list[Sch
 
 
 def subjects(state: State, prefix: str, *, include_deleted: bool, deleted_only: bool) -> list[Subject]:
-    """Return the names of the subjects under a prefix, sorted; `:*:` stands for every context."""
+    """Return the sorted names of the subjects under a prefix.
+
+    Args:
+        state: the State to search.
+        prefix: the prefix; `:*:` stands for every context.
+        include_deleted: whether to include soft-deleted subjects.
+        deleted_only: whether to return only soft-deleted subjects.
+    """
     return sorted(
         name
         for name in state.subject_names()
@@ -161,8 +182,13 @@ def subjects(state: State, prefix: str, *, include_deleted: bool, deleted_only: 
 def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, SchemaVersion] | None:
     """Return the schema of an id, and the version to show with it: the subject's own if it uses the id.
 
-    The id is looked up in the subject's context. A qualified subject must use it. A plain one need not: its namesakes
-    in other contexts that use the id come next, then any schema of that id in the default context.
+    The id is looked up in the subject's context. A qualified subject must use the id. A plain subject need not:
+    subjects of its name in other contexts that use the id come next, then any schema of that id in the default context.
+
+    Args:
+        state: the State to search.
+        schema_id: the id.
+        subject: a subject, a context (`:.ctx:`), or an empty string for the default context.
     """
     name = subject_name(subject)
     for owner in (name, *namesakes(state, name)):
@@ -177,7 +203,7 @@ def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, S
 
 
 def use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | None:
-    """Return the version of a subject that uses an id, the one written last if several do.
+    """Return the version of a subject that uses an id, the last written one if several do; None if none does.
 
     An id may have 100,000 users, so the subject's versions are searched first.
     """
@@ -190,7 +216,15 @@ def use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | No
 def schemas(
     state: State, prefix: str, more: Iterable[Subject] = (), *, include_deleted: bool, latest_only: bool
 ) -> list[SchemaVersion]:
-    """Return the versions of the subjects under a prefix, and of some more, by subject and version."""
+    """Return versions of the subjects under a prefix, sorted by subject and version.
+
+    Args:
+        state: the State to search.
+        prefix: the prefix; `:*:` stands for every context.
+        more: further subjects.
+        include_deleted: whether to include soft-deleted versions.
+        latest_only: whether to return only the newest version of each subject.
+    """
     found: list[SchemaVersion] = []
     for name in sorted({*subjects(state, prefix, include_deleted=include_deleted, deleted_only=False), *more}):
         versions = state.versions(name, include_deleted=include_deleted)
@@ -199,7 +233,7 @@ def schemas(
 
 
 def ids_of_guid(state: State, guid: str) -> list[tuple[str, int]]:
-    """Return the contexts that hold a schema, with its id in each; a malformed GUID is one that nobody has."""
+    """Return the contexts that hold a schema, with its id in each; empty for a malformed GUID."""
     try:
         digest = UUID(guid).bytes
     except ValueError:
@@ -213,10 +247,10 @@ def ids_of_guid(state: State, guid: str) -> list[tuple[str, int]]:
 
 
 def uses_of(state: State, schema_id: int, subject: str, *, include_deleted: bool) -> list[SchemaVersion]:
-    """Return the versions that use an id, by subject and version.
+    """Return the versions that use an id, sorted by subject and version.
 
     Raises:
-        RegistryError: 40403 when the id is unknown.
+        RegistryError: 40403 if the id is unknown.
     """
     found = schema_by_id(state, schema_id, subject)
     if found is None:
@@ -227,13 +261,13 @@ def uses_of(state: State, schema_id: int, subject: str, *, include_deleted: bool
 
 
 def page(items: Sequence[_T], offset: int, limit: int) -> Sequence[_T]:
-    """Return a part of a list; a limit below 1 is none."""
+    """Return a page of a list; a limit below 1 means no limit."""
     start = max(offset, 0)
     return items[start : start + limit] if limit > 0 else items[start:]
 
 
 def has_prefix(name: str, prefix: str) -> bool:
-    """Tell whether a subject is under a prefix; `:*:` stands for every context."""
+    """Return whether a subject is under a prefix, in which `:*:` stands for every context."""
     if prefix.startswith(_ALL_CONTEXTS):
         return name.split(":", 2)[-1].startswith(prefix.removeprefix(_ALL_CONTEXTS))
     plain = subject_name(prefix)

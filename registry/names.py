@@ -1,4 +1,4 @@
-"""Subject names: the qualified form `:.context:subject`, its plain form, and what is no subject at all."""
+"""Subject names: their qualified form `:.context:subject`, their plain form, and invalid names."""
 
 import unicodedata
 
@@ -12,15 +12,15 @@ _RESERVED = ("__GLOBAL", "__EMPTY", "*")
 
 
 def subject_name(text: str) -> Subject:
-    """Return a subject in its shortest form: `:.:x` is `x`, and `:.c`, a context without its closing colon, `:.c:`."""
+    """Return a subject in its shortest form: `x` for `:.:x`; a context `:.c` gets its closing colon, `:.c:`."""
     return Subject(qualified(text, DEFAULT_CONTEXT))
 
 
 def writable_subject(text: str) -> Subject:
-    """Return a subject under which something may be stored.
+    """Return a subject under which a schema may be stored, in its shortest form.
 
     Raises:
-        RegistryError: 42208 for control characters, reserved names and the context above all others.
+        RegistryError: 42208 for control characters, lone surrogates, reserved names and the global scope.
     """
     name = subject_name(text)
     plain = name.removeprefix(f":{context_of(name)}:")
@@ -31,7 +31,7 @@ def writable_subject(text: str) -> Subject:
 
 
 def scope(text: str | None) -> Subject | None:
-    """Return what a configuration or mode is set for; None is the default context as a whole."""
+    """Return the scope of a configuration or mode; None means the default context as a whole."""
     name = subject_name(text or "")
     return name or None
 
@@ -40,14 +40,14 @@ def writable_scope(text: str) -> Subject | None:
     """Return a scope under which a configuration or mode may be stored.
 
     Raises:
-        RegistryError: 42208 for control characters and reserved names.
+        RegistryError: 42208 for control characters, lone surrogates and reserved names.
     """
     name = scope(text)
     return name if name in (None, GLOBAL_SCOPE) else writable_subject(text)
 
 
 def is_scope_name(name: str) -> bool:
-    """Tell a whole context (`:.ctx:`) from a subject."""
+    """Return whether a name means a whole context (`:.ctx:`) instead of a subject."""
     return name.startswith(":.") and name.endswith(":")
 
 

@@ -1,9 +1,9 @@
-"""The HTTP protocol of one connection: uvicorn's, with bounds on what a client may send and how long it may take.
+"""The HTTP protocol of one connection: uvicorn's, with limits on the size and duration of requests.
 
-A connection waits for the client from its start until a request is complete, and again once more bytes come in. This
-wait is timed. uvicorn's own keep-alive timer covers an idle connection after an answer. A client that does not read
-its answer is timed, too. Whatever the parser refuses is answered by an error object, after the answers to the requests
-before it.
+A timer limits how long the client may take from the start of the connection, or from the first bytes of a request,
+until the request is complete. uvicorn's keep-alive timer covers an idle connection after a response. Another timer
+covers a client that does not read its response. A request that the parser rejects gets an error object, after the
+responses to the requests before it.
 """
 
 import asyncio
@@ -24,14 +24,21 @@ from registry.wire import MEDIA_TYPES
 __all__ = ["ConnectionLimits", "HttpProtocol"]
 
 _REQUEST_LINE = re.compile(rb"[\r\n]*[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/1\.[01]\r?\n")
-_AROUND_A_HEADER = 4  # colon, blank, CR, LF
+_AROUND_A_HEADER = 4  # colon, space, CR, LF
 _LINGER_S = 2.0
 _MALFORMED = "the request is not well-formed HTTP/1.1"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What one client connection may take, and how many there may be."""
+    """The limits of client connections.
+
+    Attributes:
+        connections: the most open connections.
+        headers: the most headers of a request.
+        head_bytes: the largest request target and headers, in bytes.
+        seconds: the longest wait for a complete request or for a client to read, in seconds.
+    """
 
     connections: int
     headers: int
@@ -40,21 +47,28 @@ class ConnectionLimits:
 
 
 class _Refused(Exception):
-    """Ends the parsing; the refusal is noted on the protocol."""
+    """Stops the parser; `HttpProtocol._refusal` holds the reason."""
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """One connection. Refuses what goes beyond the limits, and closes when the client takes too long."""
+    """One connection, which rejects requests beyond the limits and closes if the client takes too long.
+
+    Args:
+        args: uvicorn's arguments.
+        limits: the limits.
+        kwargs: uvicorn's keyword arguments.
+    """
 
     def __init__(self, *args: Any, limits: ConnectionLimits, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._limits = limits
         self._refusal: tuple[int, str] | None = None
-        self._is_open = self._in_head = False  # between the begin and the end of a message, of its head
-        # Bytes of the last chunk, of the chunk in which the head (or the last piece of body) came, and of all since.
+        self._is_open = self._in_head = False  # between the start and the end of a message, and of its head
+        # Bytes of the last chunk, of the chunk that held the head or the last part of the body, and of all chunks
+        # since.
         self._chunk = self._first = self._received = 0
         self._plain_head = b""
-        self._is_surplus = self._is_deaf = False  # deaf: what comes in is dropped
+        self._is_surplus = self._is_deaf = False  # deaf: incoming bytes are dropped
         self._unread = 0
         self._timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -62,14 +76,14 @@ class HttpProtocol(HttpToolsProtocol):
     # --- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start to wait for the first request."""
+        """Start the timer for the first request."""
         super().connection_made(transport)
         self._is_surplus = len(self.connections) > self._limits.connections
         seconds = min(self._limits.seconds, _LINGER_S) if self._is_surplus else self._limits.seconds
         self._timer = self.loop.call_later(seconds, self._expire)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop every timer."""
+        """Stop all timers."""
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         for timer in (self._timer, self._write_timer):
@@ -77,7 +91,7 @@ class HttpProtocol(HttpToolsProtocol):
                 timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came in; refuse what is malformed or too large."""
+        """Parse incoming bytes; reject malformed and oversized requests."""
         if self._is_deaf:
             return
         self._unset_keepalive_if_required()
@@ -102,9 +116,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _feed(self, data: bytes) -> None:
-        """Parse; an offer to upgrade is ignored.
+        """Parse bytes, ignoring an offer to upgrade the protocol.
 
-        The parser takes such a request to end after its headers, so another parser reads them again without the offer.
+        The parser ends such a request after its headers, so a new parser reads the headers again without the offer.
         """
         rest: bytes | memoryview = data
         while rest:
@@ -123,7 +137,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Close a connection whose client has not sent a complete request in time."""
         self._timer = None
         is_answering = self._in_head and self.cycle is not None and not self.cycle.response_complete
-        if self.flow.read_paused or is_answering:  # the client is not to blame: it may wait for an earlier answer
+        if self.flow.read_paused or is_answering:  # the client may be waiting for an earlier response
             self._timer = self.loop.call_later(self._limits.seconds, self._expire)
         elif self._is_open:
             self._refuse(408, f"no complete request came within {self._limits.seconds:g} s")
@@ -139,7 +153,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._received = self._first = self._chunk
 
     def on_headers_complete(self) -> None:
-        """Hand the request to the app."""
+        """Pass the request to the app."""
         limits = self._limits
         if (len(self.headers) > limits.headers or self._received > limits.head_bytes) and (excess := self._excess()):
             self._stop(*excess)
@@ -155,7 +169,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._in_head = False
 
     def on_body(self, body: bytes) -> None:
-        """Hand a piece of the body to the app, which bounds it; what is left to bound here are trailers."""
+        """Pass a part of the body to the app, which limits its size; the protocol still limits trailers."""
         self._received = self._first = self._chunk
         super().on_body(body)
 
@@ -167,9 +181,9 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def _excess(self) -> tuple[int, str] | None:
-        """Return status and reason when a head, or trailers, go beyond the limits.
+        """Return status and reason if a head, or trailers, exceed the limits.
 
-        The parser holds back a header that is not complete, so what came in counts as well as what it passed on.
+        The parser holds back an incomplete header, so the received bytes count as well as the parsed ones.
         """
         limits = self._limits
         if len(self.headers) > limits.headers:
@@ -190,7 +204,7 @@ class HttpProtocol(HttpToolsProtocol):
     # --- answers and ends
 
     def _refuse(self, status: int, reason: str) -> None:
-        """Answer the request that is coming in by an error, and close; requests before it are answered first."""
+        """Answer the incoming request with an error and close, after the responses to earlier requests."""
         if self.transport.is_closing():
             return
         cycle, in_body = self.cycle, self._is_open and not self._in_head
@@ -207,7 +221,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._linger()
 
     def _linger(self) -> None:
-        """Read on for a moment and drop it: closing on unread data would take the answer away from the client."""
+        """Read and drop bytes for a moment: closing with unread data would destroy the response at the client."""
         self._is_deaf = True
         if self.cycle is not None:
             self.cycle.message_event.set()
@@ -219,13 +233,13 @@ class HttpProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(min(self._limits.seconds, _LINGER_S), self.transport.abort)
 
     def _close(self) -> None:
-        """Close once the client has read its answer."""
+        """Close once the client has read its response."""
         self.transport.close()
         if self._write_timer is None:
             self._watch_reader()
 
     def _watch_reader(self) -> None:
-        """Cut off a client that has read nothing of its answer since the last look."""
+        """Abort the connection if the client has read nothing of its response since the last check."""
         self._write_timer = None
         if not self.transport.get_write_buffer_size():
             return
@@ -237,7 +251,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._write_timer = self.loop.call_later(self._limits.seconds, self._watch_reader)
 
     def on_response_complete(self) -> None:
-        """Start the next request that waits, or the keep-alive timer."""
+        """Start the next waiting request or the keep-alive timer."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._close()
@@ -247,12 +261,12 @@ class HttpProtocol(HttpToolsProtocol):
         self._close()
 
     def pause_writing(self) -> None:
-        """Wait for the client to read."""
+        """Wait for the client to read, and start to check that it does."""
         super().pause_writing()
         self._watch_reader()
 
     def resume_writing(self) -> None:
-        """Go on writing."""
+        """Continue writing."""
         super().resume_writing()
         self._unread = 0
         if self._write_timer is not None:
@@ -261,7 +275,7 @@ class HttpProtocol(HttpToolsProtocol):
 
 
 def _queued(transport: asyncio.Transport) -> int:
-    """Return how many bytes the system has taken and the client has not acknowledged, 0 where that is not known."""
+    """Return how many bytes the system has taken that the client has not acknowledged; 0 if unknown."""
     try:
         (count,) = struct.unpack("i", ioctl(transport.get_extra_info("socket").fileno(), TIOCOUTQ, bytes(4)))
     except OSError:
@@ -270,7 +284,7 @@ def _queued(transport: asyncio.Transport) -> int:
 
 
 def _reason(error: httptools.HttpParserError, data: bytes) -> tuple[int, str]:
-    """Return status and reason for what the parser does not take."""
+    """Return status and reason for a parser error."""
     if isinstance(error, httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(data):
         return 405, "this is not a method of HTTP/1.1"
     return 400, _MALFORMED

@@ -1,7 +1,7 @@
-"""Resolves a schema's references: depth first, each registered version once, within bounds.
+"""Resolves the references of a schema: depth first, each version once, within limits.
 
-A new schema refers to live versions only, and -1 stands for the latest; a stored or imported one keeps what it was
-stored with.
+A new schema may refer to live versions only, and -1 means the latest one; stored and imported schemas keep the
+references that they have.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,15 @@ def pinned(
 ) -> tuple[Reference, ...]:
     """Return a request's references with -1 replaced by the latest version's number.
 
+    Args:
+        state: the State to search.
+        subject: the subject, whose context plain references belong to.
+        references: the references of the request.
+        limits: the limit on their number.
+        include_deleted: whether they may refer to soft-deleted versions.
+
     Raises:
-        RegistryError: 42201 for a version that does not exist, or is soft-deleted unless these are included.
+        RegistryError: 42201 if a version does not exist or is soft-deleted, or if there are too many references.
     """
     if len(references) > limits.references:
         raise errors.invalid_schema(f"{len(references)} references, more than the {limits.references} allowed")
@@ -40,10 +47,10 @@ def pinned(
 
 
 def check_not_owned(state: State, subject: str, references: Sequence[Reference]) -> None:
-    """Refuse references to a subject that belongs to one resource alone, and goes when that goes.
+    """Reject references to a subject with a STRONG association, which is deleted together with its resource.
 
     Raises:
-        RegistryError: 42205.
+        RegistryError: 42205 if there is such a reference.
     """
     for reference in references:
         target = Subject(qualified(reference.subject, context_of(subject)))
@@ -54,11 +61,18 @@ def check_not_owned(state: State, subject: str, references: Sequence[Reference])
 def resolved(
     state: State, subject: str, references: Sequence[Reference], limits: Limits, *, one_place_a_name: bool = False
 ) -> tuple[ResolvedReference, ...]:
-    """Return everything that some references lead to, dependencies first.
+    """Return all schemas that references lead to, directly or not, dependencies first.
+
+    Args:
+        state: the State to search.
+        subject: the subject, whose context plain references belong to.
+        references: the references, with version numbers.
+        limits: the limit on the number of schemas.
+        one_place_a_name: whether a name may refer to one version only.
 
     Raises:
-        RegistryError: 42201 for a version that does not exist, a cycle, more references than allowed, or (with
-            `one_place_a_name`) a name that stands for two versions.
+        RegistryError: 42201 if a version does not exist, or for a cycle, too many references, or (with
+            `one_place_a_name`) a name that refers to two versions.
     """
     found: dict[tuple[str, int], ResolvedReference] = {}
     places: dict[str, tuple[str, int]] = {}

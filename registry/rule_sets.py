@@ -1,7 +1,7 @@
-"""What makes a rule set valid, beyond the types of its properties, and what is added to its encryption rules.
+"""The validity of rule sets beyond the types of their properties, and the key names added to encryption rules (CSFLE).
 
 The rules are the reference's: a name of at most 256 letters, digits, `_` and `-` that begins with a letter or `_` and
-stands once in the set; a type; a mode that fits the phase; two actions only where there are two modes.
+is unique in the set; a type; a mode that fits the phase; two actions only if there are two modes.
 """
 
 import re
@@ -15,7 +15,7 @@ __all__ = ["PHASES", "check_rule_set", "with_key_names"]
 _MIGRATION = ("UPGRADE", "DOWNGRADE", "UPDOWN")
 _RECORD = ("WRITE", "READ", "WRITEREAD")
 
-# Phase -> the modes that its rules may have.
+# Phase -> the allowed modes of its rules.
 PHASES: Mapping[str, tuple[str, ...]] = {
     "migrationRules": _MIGRATION,
     "domainRules": _RECORD,
@@ -24,15 +24,15 @@ PHASES: Mapping[str, tuple[str, ...]] = {
 _TWO_MODES = ("UPDOWN", "WRITEREAD")
 _MAX_NAME = 256
 _KEY_ID, _KEK_NAME, _KMS_TYPE = "encrypt.kms.key.id", "encrypt.kek.name", "encrypt.kms.type"
-_ARN: Final = "arn:"  # what key ids of AWS begin with
+_ARN: Final = "arn:"  # prefix of AWS key ids
 _NOT_OF_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def check_rule_set(rule_set: Mapping[str, Any]) -> None:
-    """Check a rule set as a request brought it.
+    """Validate the rule set of a request.
 
     Raises:
-        RegistryError: 42210, saying which rule is wrong and why.
+        RegistryError: 42210, naming the invalid rule and what is wrong with it.
     """
     names: set[str] = set()
     for phase, modes in PHASES.items():
@@ -45,7 +45,7 @@ def check_rule_set(rule_set: Mapping[str, Any]) -> None:
 
 
 def with_key_names(rule_set: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a rule set whose domain rules that give the id of a KMS key name a KEK, and the KMS if the id tells it."""
+    """Add a KEK name to domain rules with a KMS key id, and the KMS type if the id shows it."""
     rules = (rule_set or {}).get("domainRules") or ()
     if not rule_set or not any(_KEY_ID in (rule.get("params") or {}) for rule in rules):
         return rule_set

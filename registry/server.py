@@ -1,4 +1,4 @@
-"""Runs one node: opens the socket and the log, replays, serves, and ends cleanly on SIGTERM and SIGINT."""
+"""Runs one node: opens socket and log, replays the log, serves, and shuts down cleanly on SIGTERM and SIGINT."""
 
 import gc
 import logging
@@ -29,7 +29,7 @@ from storage.open_log import check_url, not_opened, open_log, without_password
 __all__ = ["StartError", "open_for", "run"]
 
 _SHUTDOWN_SECONDS = 10
-_SWITCH_SECONDS = 0.001  # a read waits this often for each thread that computes; Python's own 0.005 is too long
+_SWITCH_SECONDS = 0.001  # a read waits this long for each computing thread; Python's default of 0.005 is too long
 _log = logging.getLogger("strata")
 
 
@@ -38,11 +38,11 @@ class StartError(Exception):
 
 
 def run(settings: Settings) -> None:
-    """Serve until a signal ends it.
+    """Serve until a signal ends the process.
 
     Raises:
-        SettingRefused: a setting cannot be used.
-        StartError: the address is taken, or the log cannot be opened or read.
+        SettingRefused: if a setting cannot be used.
+        StartError: if the address is taken, or the log cannot be opened or read.
     """
     started = time.monotonic()
     _check(settings)
@@ -50,7 +50,7 @@ def run(settings: Settings) -> None:
     for sentence in unknown_variables(os.environ):
         _log.warning("%s", sentence)
     for number in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn stops gracefully on either, and then raises the signal again for whoever had it before.
+        # uvicorn shuts down gracefully on either signal, and then raises it again for the previous handler.
         signal.signal(number, _end)
     sys.setswitchinterval(_SWITCH_SECONDS)
     listener = _bind(settings)
@@ -68,7 +68,7 @@ def run(settings: Settings) -> None:
     except LogError as error:
         log.close()
         raise StartError(f"the log {without_password(settings.log)} cannot be read: {error}") from None
-    # What was replayed stays: collections need not walk through it.
+    # The replayed State is permanent, so garbage collection can skip it.
     gc.freeze()
     gc.enable()
     config = uvicorn.Config(
@@ -91,7 +91,10 @@ def run(settings: Settings) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Serves on for a while after SIGTERM, not ready, so that load balancers send nothing more; SIGINT ends at once."""
+    """A server that keeps serving for a while after SIGTERM, not ready, so that load balancers stop sending requests.
+
+    SIGINT shuts it down at once.
+    """
 
     def __init__(self, config: uvicorn.Config, settings: Settings, draining: threading.Event) -> None:
         super().__init__(config)
@@ -115,7 +118,7 @@ class _Server(uvicorn.Server):
                 limit=self._limits.connections,
                 tls=self.config.ssl,
             )
-            self.servers.append(acceptor)  # type: ignore[arg-type]  # closed and waited for as an asyncio.Server is
+            self.servers.append(acceptor)  # type: ignore[arg-type]  # uvicorn closes it like a server
 
     def _connection(self) -> HttpProtocol:
         return HttpProtocol(
@@ -126,7 +129,7 @@ class _Server(uvicorn.Server):
         )
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to drain; a second signal ends the draining."""
+        """Start draining on SIGTERM; a second signal ends it."""
         if sig == signal.SIGTERM and self._drain_s and not self._draining.is_set():
             self._draining.set()
             self._ends_at = time.monotonic() + self._drain_s
@@ -134,7 +137,7 @@ class _Server(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
-        """End when the draining is over."""
+        """Shut down when draining is over."""
         if time.monotonic() >= self._ends_at:
             self._ends_at = math.inf
             super().handle_exit(signal.SIGTERM, None)
@@ -162,10 +165,10 @@ def _bind(settings: Settings) -> socket.socket:
 
 
 def _check(settings: Settings) -> None:
-    """Check the log's URL and the file of its client's settings, before anything is bound or opened.
+    """Validate the log's URL and the file with its client's settings before any socket or log is opened.
 
     Raises:
-        SettingRefused: one of them cannot be used; the message says which, why and what is allowed.
+        SettingRefused: if one of them cannot be used; the message says which, why and what is allowed.
     """
     try:
         check_url(settings.log)
@@ -180,12 +183,16 @@ def _check(settings: Settings) -> None:
 def open_for(
     settings: Settings, url: str | None = None, *, must_exist: bool = False, named: str = "--log (or STRATA_LOG)"
 ) -> Log:
-    """Open the log that the settings name, for a node at a URL; create it unless it `must_exist`.
+    """Open the log of the settings.
 
-    `named` is what the person who gave the log's URL calls it, for the error message.
+    Args:
+        settings: the settings that name the log.
+        url: the URL under which other nodes reach this one; None for a command.
+        must_exist: whether to fail, instead of creating the log, if it does not exist.
+        named: what the user calls the setting or argument, for error messages.
 
     Raises:
-        StartError: it cannot be opened; the message says why and what to do, without a password.
+        StartError: if it cannot be opened; the message says why and what to do, without a password.
     """
     try:
         return open_log(
@@ -204,13 +211,13 @@ def open_for(
 
 
 def _log_name(log_url: str) -> str:
-    """A name for `/v1/metadata/id` that tells logs apart and holds no secret."""
+    """Return a name for `/v1/metadata/id` that distinguishes logs and holds no secret."""
     parts = urlsplit(log_url)
     return f"{parts.scheme}:{parts.hostname or ''}{':' if parts.hostname else ''}{PurePath(parts.path).name}"
 
 
 class _JsonLines(logging.Formatter):
-    """One JSON object a line."""
+    """A log formatter that writes one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         content = {

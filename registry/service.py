@@ -1,4 +1,4 @@
-"""What a route works with: the writer, the settings, and reads that are fresh enough."""
+"""The service as routes use it: the writer, the settings, and sufficiently fresh reads."""
 
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
@@ -22,7 +22,14 @@ _NOTHING = State()
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One node of the registry."""
+    """One node of the registry.
+
+    Attributes:
+        writer: the writer, which holds the State.
+        settings: the settings of the service.
+        cluster_id: the name of the log in `/v1/metadata/id`.
+        health: the health of the node.
+    """
 
     writer: Writer
     settings: Settings
@@ -31,27 +38,35 @@ class Service:
 
     @property
     def limits(self) -> Limits:
-        """What one request may ask of the parsers and the checks."""
+        """The limits on schemas in one request."""
         return self.settings.limits
 
     @property
     def state(self) -> State:
-        """What this node knows now."""
+        """The State that this node has in memory."""
         return self.writer.state
 
     @property
     def known(self) -> State:
-        """What may be answered from memory at once: nothing while the node lags behind a write it has acknowledged."""
+        """The State for answers from memory: empty while the node has not read a write that it acknowledged."""
         return _NOTHING if self.writer.lags else self.writer.state
 
     async def text_of(self, entry: SchemaVersion, form: str) -> str:
-        """Return a version's text, in one of its format's other forms when one is asked for."""
+        """Return a version's text, in another of its format's forms if `form` is not empty.
+
+        Raises:
+            RegistryError: 42201 if the stored schema cannot be printed.
+        """
         if not form:
             return entry.schema.text
         return await self.writer.in_thread(printed, self.writer.state, entry, form)
 
     async def tags_of(self, entry: SchemaVersion, wanted: list[str]) -> Tags:
-        """Return the tagged records and fields of a version that have one of the wanted tags; `*` is any."""
+        """Return the records and fields of a version with one of the wanted tags; `*` means any tag.
+
+        Raises:
+            TooExpensive: if this takes too long.
+        """
         if not wanted:
             return {}
         state, limits = self.writer.state, self.limits
@@ -59,17 +74,21 @@ class Service:
         return {entity: tags for entity, tags in found.items() if "*" in wanted or not set(wanted).isdisjoint(tags)}
 
     async def write(self, decide: TimedDecide[_T]) -> _T:
-        """Write what takes computing: decide once apart, before the turn, and then within the time that is left.
+        """Write after a dry run outside the writer's turn, with one clock for both.
 
         Raises:
-            RegistryError: as `Writer.write` does; `TooExpensive` when the time is over.
+            RegistryError: any error of `Writer.write`; `TooExpensive` if the request's time is used up.
         """
         clock = Clock(decide, self.limits)
         await self.writer.in_time(clock.try_out, self.state)
         return await self.writer.write(clock.decide)
 
     async def fresh(self) -> State:
-        """Return a State with everything that any node had acknowledged before this call (unless reads are local)."""
+        """Return a State with every write that any node acknowledged before this call, unless reads are local.
+
+        Raises:
+            RegistryError: 50301 if the log cannot be read.
+        """
         if self.settings.reads is Reads.LOCAL:
             return self.writer.state
         return await self.writer.catch_up()
@@ -77,7 +96,7 @@ class Service:
 
 async def _service(request: Request) -> Service:
     service = request.app.state.service
-    assert isinstance(service, Service)  # noqa: S101 - set where the app is assembled
+    assert isinstance(service, Service)  # noqa: S101 - create_app sets it
     return service
 
 

@@ -1,4 +1,4 @@
-"""The settings of the service: flags of `strata serve`, or `STRATA_…` variables; flags win."""
+"""The settings of the service: flags of `strata serve` or `STRATA_…` variables; flags take precedence."""
 
 import socket
 from enum import StrEnum
@@ -21,14 +21,14 @@ PREFIX = "STRATA_"
 
 
 class Reads(StrEnum):
-    """Whether reads of what can change first catch up with the log."""
+    """Whether reads of mutable data first catch up with the log."""
 
     LINEARIZABLE = "linearizable"
     LOCAL = "local"
 
 
 class LogLevel(StrEnum):
-    """How much the service says."""
+    """The lowest severity that is logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -37,7 +37,7 @@ class LogLevel(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """How the service says it."""
+    """The format of log lines."""
 
     TEXT = "text"
     JSON = "json"
@@ -96,7 +96,7 @@ def _lower(value: object) -> object:
 
 
 class Settings(BaseSettings):
-    """What `strata serve` can be told. Each field is the flag `--name` and the variable `STRATA_NAME`."""
+    """The settings of `strata serve`; each field is the flag `--name` and the variable `STRATA_NAME`."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
@@ -164,7 +164,7 @@ class Settings(BaseSettings):
 
     @cached_property
     def limits(self) -> Limits:
-        """What one request may ask of the parsers and the checks."""
+        """The limits on schemas in one request."""
         return Limits(
             depth=self.max_depth,
             fields=self.max_fields,
@@ -177,14 +177,14 @@ class Settings(BaseSettings):
 
     @property
     def hosts(self) -> frozenset[str] | None:
-        """The names that requests may be addressed to, beside those of loopback; None: any."""
+        """Host names that requests may use besides those of loopback; None allows any."""
         if self.allowed_hosts is None and not is_loopback(self.host):
             return None
         return frozenset({self.host, urlsplit(self.advertised_url or "").netloc, *_listed(self.allowed_hosts)})
 
     @property
     def origins(self) -> frozenset[str]:
-        """The origins whose pages may write, beside those of the same host."""
+        """Origins whose pages may write besides those of the same host."""
         own = urlsplit(self.advertised_url or "")
         return frozenset({f"{own.scheme}://{own.netloc}", *_listed(self.allowed_origins)})
 
@@ -199,10 +199,10 @@ class Settings(BaseSettings):
         return int(self.listen.rpartition(":")[2])
 
     def kafka_settings(self) -> dict[str, str]:
-        """Return the librdkafka settings from the file that holds them.
+        """Return the librdkafka settings from the file that `kafka_config` names.
 
         Raises:
-            SettingRefused: the file cannot be read, or a line is not NAME=VALUE.
+            SettingRefused: if the file cannot be read, or a line is not NAME=VALUE.
         """
         found: dict[str, str] = {}
         try:
@@ -218,7 +218,7 @@ class Settings(BaseSettings):
         return found
 
     def url_for(self, port: int) -> str:
-        """Return the base URL to tell other nodes, given the port in use."""
+        """Return the base URL under which other nodes reach this one, given the port in use."""
         if self.advertised_url:
             return self.advertised_url
         host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared
@@ -226,10 +226,13 @@ class Settings(BaseSettings):
 
 
 def load_settings(**flags: object) -> Settings:
-    """Return the settings from flags and environment.
+    """Return the settings from flags and environment variables.
+
+    Args:
+        flags: settings by field name; None means that the flag is not given.
 
     Raises:
-        SettingRefused: naming each bad setting, why it is refused and what is allowed.
+        SettingRefused: naming each invalid setting, why it is rejected and what is allowed.
     """
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})  # type: ignore[arg-type]

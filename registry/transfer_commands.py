@@ -1,4 +1,4 @@
-"""`strata export`, `import`, `migrate` and `verify`: thin commands over `registry.transfer`, imported when used."""
+"""`strata export`, `import`, `migrate` and `verify`: thin commands that import `registry.transfer` when run."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -47,12 +47,13 @@ def _export(
     auth: str | None,
     kafka_config: Path | None,
 ) -> None:
-    """Write a whole registry into FILE: of a running service, or straight from its log.
+    """Write a whole registry into FILE, from a running service or directly from its log.
 
-    A log is exported record for record; a service tells all but what its interface has no words for. FILE gets its
-    name when it is complete; `.gz` at its end packs it, `-` is standard output.
+    A log is exported record by record; a service exports all that its API can express. FILE appears under its name only
+    when it is complete. A name ending in `.gz` means gzip, `-` means standard output.
 
-    --subject and --context export a part: these subjects, what they refer to, and the settings in force for them.
+    --subject and --context export a part: these subjects, the subjects that they refer to, and the settings in force
+    for them.
 
     \b
     strata export postgresql+psycopg://strata@db/strata backup.jsonl.gz
@@ -82,8 +83,8 @@ def _export(
 def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None) -> None:
     """Restore FILE into LOG, which must be empty: the same ids, versions, deletions, settings and contexts.
 
-    FILE is checked before anything is written. A SQL log takes all or nothing. A Kafka topic takes large imports in
-    batches; one that was interrupted is run again, and goes on where it stopped.
+    FILE is validated before anything is written. A SQL log takes all records or none. A Kafka topic takes large imports
+    in batches; after an interruption, run the command again, and it continues where it stopped.
 
     \b
     strata import backup.jsonl.gz sqlite:///restored.db
@@ -116,13 +117,13 @@ def _migrate(
     to_auth: str | None,
     kafka_config: Path | None,
 ) -> ExitCode:
-    """Move a registry of any make, ids and versions kept, and compare both at the end.
+    """Move a registry of any make, keeping ids and versions, and compare both at the end.
 
-    A target URL is put into mode IMPORT while schemas are registered, and ends in the source's modes, or with --mode
-    in that one. It must be empty; a run that was interrupted is run again, and goes on where it stopped. Put the
-    source into mode READONLY first, so that it stands still.
+    A target URL is put into mode IMPORT while schemas are registered, and ends in the source's modes, or in the mode
+    given by --mode. It must be empty; after an interruption, run the command again, and it continues where it stopped.
+    Put the source into mode READONLY first, so that it does not change.
 
-    Differences at the end are printed, one a line, and end the command with exit code 1.
+    Differences at the end are printed one per line and set exit code 1.
 
     \b
     strata migrate --from http://confluent:8081 --to http://strata:8081 --mode READWRITE
@@ -155,13 +156,14 @@ def _migrate(
 def _verify(
     a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_config: Path | None, output: str
 ) -> ExitCode:
-    """Compare A with B, each the URL of a service, a log or an export file, and print each difference on a line.
+    """Compare A with B, each the URL of a service, a log or an export file, and print one difference per line.
 
-    Compared are versions, ids, GUIDs, types, texts, references, metadata, rule sets, deletion, configurations, modes,
-    contexts with their highest ids, encryption keys, associations, and between logs and files records of other kinds;
-    timestamps are not. --output json prints one object: a, b and the list of differences, with their values whole.
+    The comparison covers versions, ids, GUIDs, types, texts, references, metadata, rule sets, deletion, configurations,
+    modes, contexts with their highest ids, encryption keys, associations, and between logs and files records of other
+    kinds; it ignores timestamps. --output json prints one object: a, b and the list of differences with their full
+    values.
 
-    Differences end the command with exit code 1.
+    Differences set exit code 1.
 
     \b
     strata verify http://old:8081 http://new:8081

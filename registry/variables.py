@@ -1,7 +1,7 @@
-"""Warns about environment variables that begin with STRATA_ and are no settings, such as misspelt ones.
+"""Warns about environment variables that begin with STRATA_ and are not settings, such as misspelled ones.
 
-Kubernetes gives every container variables for each service of its namespace: of a service called `strata`,
-`STRATA_SERVICE_HOST`, `STRATA_PORT` and more. They are no settings and no mistakes.
+Kubernetes sets variables for each service of a namespace in all of its containers: for a service called `strata`, these
+are `STRATA_SERVICE_HOST`, `STRATA_PORT` and others. They cause no warning.
 """
 
 import re
@@ -11,7 +11,7 @@ from difflib import get_close_matches
 __all__ = ["unknown_variables"]
 
 _PREFIX = "STRATA_"
-# Read by other commands than `serve`, and by the project's own tests.
+# Variables of other commands than `serve`, and of the project's own tests.
 _OTHERS = ("AUTH", "FROM_AUTH", "TO_AUTH", "A_AUTH", "B_AUTH", "CACHE")
 _SERVICE_HOST = re.compile(r"(STRATA(?:_[A-Z0-9_]+)?)_SERVICE_HOST")
 _OF_A_SERVICE = (
@@ -20,7 +20,11 @@ _OF_A_SERVICE = (
 
 
 def unknown_variables(names: Iterable[str]) -> list[str]:
-    """Return a sentence for each variable that no command reads, with the setting that was probably meant."""
+    """Return a warning for each variable that no command reads, with the setting that was probably meant.
+
+    Args:
+        names: the names of all environment variables.
+    """
     ours = sorted(name for name in names if name.upper().startswith(_PREFIX))
     if not ours:
         return []

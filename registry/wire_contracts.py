@@ -1,7 +1,7 @@
-"""The JSON of data contracts: metadata, rule sets and tags, as requests bring them.
+"""The JSON of data contracts in requests: metadata, rule sets and tags.
 
-`value()` gives what is stored and answered: sorted where order has no meaning, defaults filled in, nothing null or
-empty, so that what means the same is the same.
+`value()` returns the form that is stored and answered: sorted where order has no meaning, defaults filled in, nothing
+null or empty, so that equal contracts have equal forms.
 """
 
 import re
@@ -28,7 +28,7 @@ __all__ = [
     "tags_by_entity",
 ]
 
-MAX_ENTRIES = 1000  # of any list or map here: the reference knows no bound
+MAX_ENTRIES = 1000  # of any list or map here, which the reference does not limit
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _TRUTHS: Final = {
@@ -52,7 +52,7 @@ def _as_truth(value: object) -> object:
     return _TRUTHS.get(value, value) if isinstance(value, str) else value
 
 
-# As the reference's parser has it, numbers and truth values may be in quotes, and either stands for a text.
+# As in the reference, numbers and booleans may be quoted, and either is accepted as a string.
 Word = Annotated[str, BeforeValidator(_as_text)]
 Number = Annotated[int, BeforeValidator(_as_number)]
 Truth = Annotated[bool, BeforeValidator(_as_truth)]
@@ -62,19 +62,19 @@ TextMap = Annotated[dict[Text, Text], Field(max_length=MAX_ENTRIES)]
 
 
 class Body(BaseModel):
-    """A request's JSON object; properties that it does not know are passed over."""
+    """The JSON object of a request; unknown properties are ignored."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=(), strict=True)
 
 
 class Answer(BaseModel):
-    """An answer's JSON object, for the OpenAPI document."""
+    """The JSON object of an answer, for the OpenAPI document."""
 
     model_config = ConfigDict(protected_namespaces=(), extra="forbid")
 
 
 class MetadataBody(Body):
-    """What is known of a schema beside its text."""
+    """The metadata of a schema: tags, properties and the names of sensitive properties."""
 
     tags: Annotated[dict[Text, Texts], Field(max_length=MAX_ENTRIES)] | None = Field(
         None, description="path (`*` and `**` stand for names in it) -> tags"
@@ -83,7 +83,7 @@ class MetadataBody(Body):
     sensitive: Texts | None = Field(None, description="the properties that are not to be shown to everyone")
 
     def value(self) -> dict[str, Any]:
-        """Return the metadata as stored; empty when it says nothing."""
+        """Return the metadata as stored; empty if nothing is set."""
         return _present(
             {
                 "tags": {path: sorted(set(tags)) for path, tags in sorted((self.tags or {}).items())},
@@ -94,7 +94,7 @@ class MetadataBody(Body):
 
 
 class RuleBody(Body):
-    """A rule: what to do with, or to ask of, a record."""
+    """A rule: a transformation or a condition of records."""
 
     name: Text | None = None
     doc: Text | None = None
@@ -124,7 +124,7 @@ Rules = Annotated[list[RuleBody], Field(max_length=MAX_ENTRIES)]
 
 
 class RuleSetBody(Body):
-    """The rules of a schema, by the phase in which they are carried out."""
+    """The rules of a schema by the phase in which they run."""
 
     migration_rules: Rules | None = Field(None, alias="migrationRules")
     domain_rules: Rules | None = Field(None, alias="domainRules")
@@ -132,7 +132,7 @@ class RuleSetBody(Body):
     enable_at: Literal["ALL", "CLIENT", "GATEWAY", "SERVER", "NONE"] | None = Field(None, alias="enableAt")
 
     def value(self) -> dict[str, Any]:
-        """Return the rule set as stored; empty when there are no rules."""
+        """Return the rule set as stored; empty if there are no rules."""
         phases = {
             "migrationRules": self.migration_rules,
             "domainRules": self.domain_rules,
@@ -157,7 +157,7 @@ class SchemaTagsBody(Body):
 
 
 class MetadataAnswer(Answer):
-    """What is known of a schema beside its text."""
+    """The metadata of a schema: tags, properties and the names of sensitive properties."""
 
     tags: dict[str, list[str]] | None = None
     properties: dict[str, str] | None = None
@@ -181,7 +181,7 @@ class RuleAnswer(Answer):
 
 
 class RuleSetAnswer(Answer):
-    """The rules of a schema, by phase."""
+    """The rules of a schema by phase."""
 
     migration_rules: list[RuleAnswer] | None = Field(None, alias="migrationRules")
     domain_rules: list[RuleAnswer] | None = Field(None, alias="domainRules")
@@ -204,7 +204,7 @@ class SchemaTagsAnswer(Answer):
 
 
 def tags_by_entity(bodies: Iterable[SchemaTagsBody] | None) -> dict[Entity, tuple[str, ...]]:
-    """Return the tags of each entity; what is said of one entity in several places comes together."""
+    """Return the tags of each entity; several entries for one entity are combined."""
     found: dict[Entity, tuple[str, ...]] = {}
     for body in bodies or ():
         entity = Entity(body.entity.path.removeprefix("."), EntityType(body.entity.kind))
