@@ -1,1 +1,1 @@
-"""Faults on purpose: real nodes, real logs, concurrent clients, and a checker of what the clients were told."""
+"""Fault injection: real nodes, real logs, concurrent clients, and a checker of every answer that clients received."""

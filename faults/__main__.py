@@ -1,13 +1,13 @@
-"""`python -m faults`: run seeds on logs, judge what the clients were told, keep what broke.
+"""`python -m faults`: run seeds on logs, check the answers that clients received, keep the runs that broke.
 
-    python -m faults --log kafka --seed 17      one run, again
+    python -m faults --log kafka --seed 17      repeat one run
     python -m faults --runs 70                  seeds 1 to 70 on each log
-    python -m faults --judge FILE               judge the kept history of a run that broke
+    python -m faults --judge FILE               check the kept history of a broken run again
 
     python -m faults --results A --results B --report docs/faults.md    tables from the results of two invocations
-    python -m faults --mutant NAME --log kafka  a registry that is broken on purpose; `python -m faults.trials` runs all
+    python -m faults --mutant NAME --log kafka  a registry with a planted bug; `python -m faults.trials` runs all
 
-Exits with 1 when a promise was broken or could not be decided, or when a run failed itself.
+Exits with 1 when a guarantee was violated, when a check was undecided, or when a run itself failed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for; return the exit code."""
+    """Run the seeds, report or check given by the arguments, and return the exit code."""
     asked = _parser().parse_args(arguments)
     if asked.judge:
         return _judge(asked.judge)
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     broken = 0
     if asked.seed or asked.runs:
         seeds = asked.seed or range(asked.first, asked.first + asked.runs)
-        # Log by log within a seed, so that an invocation that is cut short has seen them all.
+        # All logs of a seed before the next seed, so that an invocation that is interrupted has covered every log.
         wanted = [(seed, log) for seed in seeds for log in asked.log or LOGS]
         with Services(mutant=asked.mutant) as services:
             for done, (seed, log) in enumerate(wanted, start=1):
@@ -93,7 +93,7 @@ def _command(result: Result, settings: Settings) -> str:
 
 
 def _judge(path: Path) -> int:
-    """Judge the order of operations only: the log of that run is gone."""
+    """Check only the order of operations: the log of that run no longer exists."""
     verdicts = set()
     for subject, history in sorted(by_subject(load_history(path)).items()):
         finding = explain(history)

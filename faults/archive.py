@@ -1,7 +1,7 @@
-"""Every record that a log ever held, also those that a compaction has dropped since.
+"""Every record that a log ever held, including records that a compaction has dropped.
 
-A SQL log gets a trigger that keeps the rows which are deleted. A topic is read all the time; its brokers must be set
-to leave a record alone for long enough.
+A SQL log gets a trigger that keeps deleted rows. A topic is read continuously; its brokers must be configured to keep a
+record long enough for that.
 """
 
 import sqlite3
@@ -33,7 +33,7 @@ _KEPT = 'SELECT "offset", ts, key, value FROM faults_kept'
 
 
 class Archive:
-    """Keeps the records of one log that exists already."""
+    """The archive of one existing log."""
 
     def __init__(self, log_url: str) -> None:
         self._url = log_url
@@ -51,13 +51,13 @@ class Archive:
                 connection.execute(_KEEP_POSTGRES)
 
     def holder(self) -> str | None:
-        """Return the URL of the node that took the pen last; None on logs without one, or when nobody can say."""
+        """Return the URL of the node that took the pen last; None if the log has no pen or the node is unknown."""
         with suppress(LogError):
             self._catch_up()
         return self._topic.holder() if self._topic else None
 
     def everything(self) -> tuple[list[Entry], list[Entry]]:
-        """Return what the log holds now, and what it ever held."""
+        """Return the records that the log holds now, and all records that it ever held, both by offset."""
         with closing(open_log(self._url)) as log:
             now = list(log.read(START))
         self._catch_up()
@@ -65,7 +65,7 @@ class Archive:
         return now, [ever[offset] for offset in sorted(ever)]
 
     def close(self) -> None:
-        """Give up the log."""
+        """Stop reading the log and close it."""
         self._stop.set()
         if self._topic:
             with self._lock:
@@ -107,5 +107,5 @@ def database(log_url: str) -> str:
 
 
 def dsn(log_url: str) -> str:
-    """Return where a PostgreSQL log is, for psycopg."""
+    """Return the connection string of a PostgreSQL log, for psycopg."""
     return make_url(log_url).set(drivername="postgresql").render_as_string(hide_password=False)

@@ -1,7 +1,7 @@
-"""Can a client write all the time? Clients that repeat what failed, as real ones do, while nodes come and go.
+"""Measure whether clients can keep writing: they retry on failure, as real clients do, while nodes stop and start.
 
-A client tries its request on one node after the other: a 5xx answer, a lost connection or a time-out sends it to the
-next one. What counts is how long a request took from its first try to its answer, and whether it got one at all.
+A client tries its request on one node after the other: after a 5xx answer, a lost connection or a timeout it tries the
+next node. The result is the time from the first try to the answer, and whether there was an answer at all.
 """
 
 import http.client
@@ -27,7 +27,7 @@ _REST_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """A write that was answered at last: when it was first sent and when it was answered, and in how many tries."""
+    """A completed write: the time of its first try, the time of its answer, the number of tries, and the status."""
 
     start: float
     end: float
@@ -36,12 +36,21 @@ class Waited:
 
     @property
     def seconds(self) -> float:
-        """How long the client waited."""
+        """The seconds that the client waited."""
         return self.end - self.start
 
 
 def under_load(scene: Scene, act: Callable[[], None], *, clients: int = 4) -> list[Waited]:
-    """Let clients write without a pause while something is done, and for a moment before and after it."""
+    """Let clients write continuously during an action, and for a moment before and after it.
+
+    Args:
+        scene: the running nodes.
+        act: the action.
+        clients: the number of clients that write.
+
+    Returns:
+        All writes of all clients.
+    """
     stop = threading.Event()
     with ThreadPoolExecutor(clients) as pool:
         working = [pool.submit(_write_on, scene.ports, number, stop) for number in range(clients)]
@@ -55,14 +64,14 @@ def under_load(scene: Scene, act: Callable[[], None], *, clients: int = 4) -> li
 
 
 def rolling_restart(scene: Scene) -> None:
-    """Stop each node politely and start it again, one after the other."""
+    """Stop each node gracefully and start it again, one after the other."""
     for member in scene.members:
         member.node.terminate()
         member.node.restart()
 
 
 def longest_gap(writes: Sequence[Waited]) -> float:
-    """Return the longest time without an acknowledged write."""
+    """Return the longest time without an acknowledged write, in seconds."""
     times = sorted(write.end for write in writes if write.status == 200)
     return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0.0)
 
@@ -88,7 +97,7 @@ def _insist(ports: Sequence[int], first: int, path: str, schema: str) -> Waited:
 
 
 def _post(port: int, path: str, schema: str) -> int:
-    """Return the status of one try, 0 when there was no answer."""
+    """Return the status of one try, 0 if there was no answer."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=_TRY_TIMEOUT_S)) as connection:
         try:
             connection.request("POST", path, json.dumps({"schema": schema}), {"Content-Type": "application/json"})

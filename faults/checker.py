@@ -1,14 +1,16 @@
-"""Decides whether a run kept the registry's word. Pure: a history and a ledger in, a list of broken promises out.
+"""Checks whether a run kept the registry's guarantees. Pure: takes a history and a ledger, returns the violations.
 
-The promises:
-- for each subject one order of operations explains every answer (`linear.py`);
-- an id names one schema in every answer, and that of the log;
-- whatever was acknowledged is in the log, as it was acknowledged;
-- the log itself keeps the laws (`ledger.py`): ids dense, versions growing, every version compatible when it came.
+The guarantees:
 
-Reads by explicit version and by id are answered from a node's memory (docs/decisions/0004): a node may show for a
-while what another node has deleted. Such an answer may therefore stem from any earlier moment, but never be wrong; a
-"not found" must be true at a moment between the start and the end of its read.
+- For each subject, one order of operations explains every answer (`linear.py`).
+- An id names one schema in every answer, and it is the schema in the log.
+- Every acknowledged write is in the log with the acknowledged content.
+- The log itself obeys the laws (`ledger.py`): ids are dense, versions increase, every version was compatible when it
+  was added.
+
+A node answers reads by explicit version and by id from memory (docs/decisions/0004), so for a while it may return what
+another node has deleted. Such an answer may come from any earlier moment, but must have been right then. A "not found"
+must be true at some moment between the start and the end of its read.
 """
 
 from collections import defaultdict
@@ -29,14 +31,20 @@ _LONG_AGO = -1.0
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The promises that were broken, and the steps of the longest search."""
+    """The violated guarantees, and the number of steps of the longest search."""
 
     broken: tuple[str, ...]
     longest_search: int
 
 
 def judge(operations: Sequence[Operation], ledger: Ledger, imported_contexts: Sequence[str] = ()) -> Judgement:
-    """Hold a run's history against its promises, and against the log that it left."""
+    """Check a run's history against the guarantees, and against the log that it left.
+
+    Args:
+        operations: the history.
+        ledger: the fold of the log at the end of the run.
+        imported_contexts: contexts in mode IMPORT, in which callers choose ids and versions.
+    """
     findings = {subject: explain(history) for subject, history in sorted(by_subject(operations).items())}
     broken = [
         *(_sentence(subject, found) for subject, found in findings.items() if found.verdict is not Verdict.EXPLAINED),
@@ -48,9 +56,10 @@ def judge(operations: Sequence[Operation], ledger: Ledger, imported_contexts: Se
 
 
 def by_subject(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
-    """Split a history by subject (and the other objects), into operations whose order matters there.
+    """Split a history by subject and object, into the operations whose order matters there.
 
-    What was answered by "nothing was written" is left out: had it been written, the rest would have no order.
+    Operations answered with "nothing was written" are left out: if one had been written anyway, no order would explain
+    the other answers.
     """
     subjects: dict[str, list[Operation]] = defaultdict(list)
     missing_ids = []
@@ -85,7 +94,7 @@ def _sentence(subject: str, found: Finding) -> str:
 
 
 def _told(operation: Operation) -> tuple[int, str] | None:
-    """The id and the content that an answer bound together."""
+    """Return the id and the content that an answer connects, None if it connects none."""
     request = operation.request
     if operation.answer is None or operation.answer[0] != 200:
         return None

@@ -1,7 +1,7 @@
-"""Concurrent clients: a seeded mix of requests over few subjects, each written down with its times and its answer.
+"""Concurrent clients: a seeded mix of requests over few subjects, each recorded with its times and its answer.
 
-A client has a node of its own, so that one silent node does not take every client with it, and asks another one now
-and then. Requests are not repeated: a request without an answer (time-out, lost connection, 5xx) stays unknown.
+Each client sends most requests to its own node, so that one silent node does not block every client, and some to other
+nodes. Clients do not retry: a request without an answer (timeout, lost connection, 5xx) has an unknown outcome.
 """
 
 import contextlib
@@ -55,14 +55,14 @@ _REGISTERS = {
     "set_mode": 2,
     "drop_mode": 3,
 }
-_MANY = ":.c:t2"  # new schemas come there all the time, and so do new ids
-_WHOLE, _RECENT = 0.3, 5  # of the deletions take the whole subject; the others one of the last versions
-_FOR_GOOD = 0.5  # of the soft deletions are made hard ones at once
-_OBJECTS = 0.22  # of the requests are about something else than a single subject
+_MANY = ":.c:t2"  # this subject gets new schemas, and so new ids, all the time
+_WHOLE, _RECENT = 0.3, 5  # share of deletions that take the whole subject; the others take one of the last versions
+_FOR_GOOD = 0.5  # share of soft deletions that are followed by a hard deletion
+_OBJECTS = 0.22  # share of requests about objects other than a single subject
 
 
 class Recorder:
-    """The history of a run while it grows, for many threads; times are seconds since it began."""
+    """The growing history of a run, safe for threads; times are seconds since the run began."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
@@ -72,11 +72,11 @@ class Recorder:
         self._versions: dict[str, int] = {}
 
     def now(self) -> float:
-        """Return the time on the run's clock."""
+        """Return the seconds since the run began."""
         return time.monotonic() - self._began
 
     def add(self, client: str, node: int, request: Request, start: float, answer: Answer | None) -> None:
-        """Keep an operation that ends now."""
+        """Record an operation that ends now."""
         self.operations.append(Operation(next(self._numbers), client, node, request, start, self.now(), answer))
         if answer is not None and answer[0] == 200 and request.kind in ("register", "import"):
             context = context_of(request.subject)
@@ -84,23 +84,30 @@ class Recorder:
             self._versions[request.subject] = max(self._versions.get(request.subject, 1), answer[1][1])
 
     def highest_id(self, context: str) -> int:
-        """Return the highest id that anybody was told."""
+        """Return the highest id of a context in any answer so far."""
         return self._ids.get(context, 1)
 
     def highest_version(self, subject: str) -> int:
-        """Return the highest version of a subject that anybody was told."""
+        """Return the highest version of a subject in any answer so far."""
         return self._versions.get(subject, 1)
 
 
 class Client:
-    """Sends requests to nodes by their ports, over a connection to each."""
+    """A client that sends requests to nodes by their ports, with one connection to each."""
 
     def __init__(self, name: str, ports: Sequence[int], recorder: Recorder, *, timeout_s: float = 2.5) -> None:
         self._name, self._ports, self._recorder, self._timeout_s = name, ports, recorder, timeout_s
         self._connections: dict[int, http.client.HTTPConnection] = {}
 
     def work(self, seed: str, home: int, until: Callable[[], bool], pause_s: float) -> None:
-        """Send chosen requests, mostly to one node, until told to stop."""
+        """Send random requests, mostly to one node, until `until()` is true.
+
+        Args:
+            seed: determines the requests.
+            home: the index of the node that gets most requests.
+            until: returns whether to stop.
+            pause_s: the average pause between requests, in seconds.
+        """
         rng = random.Random(seed)
         while not until():
             node = rng.randrange(len(self._ports)) if rng.random() < _ELSEWHERE else home
@@ -112,21 +119,21 @@ class Client:
         self.close()
 
     def send(self, node: int, request: Request) -> Answer | None:
-        """Send a request, write it down, and return its answer; None when there was none."""
+        """Send a request, record it, and return its answer; None if there was no answer."""
         method, path, body = _wire(request)
         start = self._recorder.now()
         try:
             status, content = self._call(node, method, path, body)
             answer = _answer(request, status, content)
         except ConnectionRefusedError:
-            return None  # nothing was sent: nothing happened
+            return None  # nothing was sent, so nothing happened
         except (OSError, http.client.HTTPException, ValueError):
             answer = None
         self._recorder.add(self._name, node, request, start, answer)
         return answer
 
     def close(self) -> None:
-        """Give up the connections."""
+        """Close the connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
@@ -148,7 +155,7 @@ class Client:
 
 
 def chosen(rng: random.Random, known: Recorder) -> Request:
-    """Return a request of the mix."""
+    """Return a random request of the mix."""
     if rng.random() < _OBJECTS:
         return chosen_for_object(rng)
     subject = rng.choice(SUBJECTS)
@@ -170,15 +177,15 @@ def chosen(rng: random.Random, known: Recorder) -> Request:
     if kind == "set_level":
         return Request(kind, subject, level=rng.choice(LEVELS))
     if kind == "set_mode":
-        # A mode of its own would end the imports.
+        # A mode of the subject's own would end the imports.
         return Request(kind, subject, level=MODES[0] if context == IMPORTED else rng.choice(MODES))
     return Request(kind, subject)
 
 
 def _import(subject: str, number: int) -> Request:
-    """Return an import: a content has one id and one version (or the next one), which others want as well.
+    """Return an import under a fixed id and a fixed version (or the next one), which other contents use too.
 
-    Were it stored twice, the order in which that happened would say which one a look-up finds.
+    If one content were stored under two versions, the order of the imports would determine which one a lookup finds.
     """
     version = 0 if number % 2 else 1 + number % 7
     return Request("import", subject, CONTENTS[number], schema_id=1 + number % 6, version=version)
@@ -191,7 +198,7 @@ def _wire(request: Request) -> tuple[str, str, Mapping[str, Any] | None]:
     versions, config, mode = f"/subjects/{subject}/versions", f"/config/{subject}", f"/mode/{subject}"
     deleted = f"{versions}/{request.version}" if request.version else f"/subjects/{subject}"
     schema = {"schema": text_of(request.content)}
-    # The default context is asked without a subject: with one, other contexts would be searched as well.
+    # Requests to the default context name no subject: with a subject, the registry would search other contexts too.
     context = context_of(request.subject)
     where = "" if context == "." else f"?subject=:{context}:"
     place = {"id": request.schema_id, "version": request.version} if request.version else {"id": request.schema_id}

@@ -1,4 +1,4 @@
-"""Which code a run is about: the commit of the working tree, and whether the files differ from it."""
+"""The commit that a run tests: that of the working tree, with a mark if files differ from it."""
 
 import subprocess
 from functools import cache
@@ -12,7 +12,7 @@ _CODE = ("registry", "compat", "storage", "faults", "harness")
 
 @cache
 def current() -> str:
-    """Return the commit, followed by `-dirty` when code differs from it; `unknown` outside of a repository."""
+    """Return the commit, followed by `-dirty` if the code differs from it; `unknown` outside a repository."""
     commit = _git("rev-parse", "--short=12", "HEAD")
     if not commit:
         return "unknown"

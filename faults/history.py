@@ -1,4 +1,4 @@
-"""What the clients of a run did and were told: one JSON object a line."""
+"""The requests and answers of a run's clients: one JSON object per line."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The faults, one table: what each does, for how long, and on which logs; and the schedules drawn from it."""
+"""The table of faults: what each one does, for how long, and on which logs; and the schedules drawn from it."""
 
 import random
 from collections.abc import Callable
@@ -14,7 +14,7 @@ __all__ = ["FAULTS", "Fault", "Planned", "plan"]
 _EVERYWHERE = ("sqlite", "postgres", "kafka")
 _SERVERS = ("postgres", "kafka")
 _SQL = ("sqlite", "postgres")
-_TWINS = 0.3  # how often a schedule holds a second fault of the same kind, soon after the first
+_TWINS = 0.3  # probability that a schedule has a second fault of the same kind, soon after the first
 _TWIN_S = 1.5
 
 Inject = Callable[[Scene, random.Random], AbstractContextManager[str]]
@@ -22,9 +22,10 @@ Inject = Callable[[Scene, random.Random], AbstractContextManager[str]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A kind of fault: `seconds` is how long it lasts, at least and at most; `weight` how often it is drawn.
+    """A kind of fault.
 
-    `needs_service`: it breaks the broker or the server itself, which must not be somebody else's.
+    `seconds` is its shortest and longest duration, `weight` how often it is drawn. `needs_service` marks faults that
+    break the broker or the server itself, which the run must own.
     """
 
     inject: Inject
@@ -36,7 +37,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A fault in a run's schedule: seconds after the clients begin, and how long it lasts."""
+    """A fault in a run's schedule: `at` is in seconds after the clients begin, `lasts` in seconds."""
 
     kind: str
     at: float
@@ -45,7 +46,14 @@ class Planned:
 
 
 def plan(log: str, seed: int, *, work_s: float, own_service: bool) -> list[Planned]:
-    """Draw a run's schedule: one to five faults, which may overlap, also two of one kind."""
+    """Return a run's schedule: one to five faults, which may overlap and may be of the same kind.
+
+    Args:
+        log: the kind of log.
+        seed: determines the schedule.
+        work_s: the seconds that the clients work.
+        own_service: whether the run may break the broker or server itself.
+    """
     rng = random.Random(f"{log} {seed} schedule")
     known = {k: f for k, f in FAULTS.items() if log in f.logs and (own_service or not f.needs_service)}
     kinds = rng.choices(list(known), [fault.weight for fault in known.values()], k=rng.choice((1, 1, 2, 2, 3, 4)))

@@ -1,7 +1,7 @@
-"""What the log itself says, record by record: the laws that hold at every record, whoever wrote it.
+"""The checker's own fold of the log, and the laws that must hold at every record, regardless of its writer.
 
-This fold is written from the meaning of the records (storage/README.md), apart from `storage.state`, with which the
-end of a run compares it. A broken law is a sentence with the offset.
+This fold is written from the meaning of the records (storage/README.md) and is independent of `storage.state`, with
+which the end of a run compares it. A violation is a sentence with the offset.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ Registration = tuple[str, int, int, str]
 
 @dataclass(slots=True)
 class Ledger:
-    """The log summed up: subjects as they stand, everything ever registered, and the laws that were broken."""
+    """The fold of the log: current subjects, every version ever registered, and the violated laws."""
 
     subjects: dict[str, Subject] = field(default_factory=dict)
     registered: set[Registration] = field(default_factory=set)
@@ -39,12 +39,17 @@ class Ledger:
     names: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def subject(self, name: str) -> Subject:
-        """Return a subject as it stands."""
+        """Return the current value of a subject."""
         return self.subjects.get(name, NEW)
 
 
 def read_ledger(entries: Iterable[LogEntry], imported_contexts: Sequence[str] = ()) -> Ledger:
-    """Fold a log, and list every law that it breaks; imported contexts take ids and versions as they are given."""
+    """Fold a log, and list every law that it violates.
+
+    Args:
+        entries: the records of the log, by offset.
+        imported_contexts: contexts in mode IMPORT, in which callers choose ids and versions.
+    """
     ledger, before = Ledger(), -1
     for entry in entries:
         if entry.offset <= before:
@@ -62,7 +67,7 @@ def _fold(ledger: Ledger, offset: int, key: Key, value: Value, imported_contexts
     match key, value:
         case SchemaKey(subject, version), None:
             held = ledger.subject(subject)
-            # Only a tombstone of its own takes a level or a mode.
+            # A level or a mode is removed only by its own tombstone.
             left = tuple(entry for entry in held.entries if entry.version != version)
             ledger.subjects[subject] = replace(held, entries=left)
         case SchemaKey(), SchemaValue():
@@ -123,7 +128,7 @@ def _take_id(ledger: Ledger, entry: Entry, subject: str, where: str, *, imports:
 
 
 def _comes_back(ledger: Ledger, context: str, entry: Entry) -> bool:
-    """A schema that replaces its own soft-deleted version was taken out a record before, under the same id."""
+    """Return whether a schema comes back under its id after the record before removed its soft-deleted version."""
     return ledger.names.get((context, entry.schema_id)) == entry.content and entry.schema_id <= ledger.highest.get(
         context, 0
     )

@@ -1,15 +1,15 @@
-"""Is there one order of operations that explains what the clients of a subject were told?
+"""Search for one order of operations that explains every answer that the clients of a subject received.
 
-The search of Wing and Gong with the memory of Lowe: take any operation that may come first (no other one had ended
-before it began), let the model say what follows, and go on; a pair of (operations taken, subject) that failed once
-is not tried again. Two short cuts keep it small, and lose nothing:
+This is Wing and Gong's search with Lowe's memoization. Take any operation that may come first (no other operation ended
+before it began), let the model compute what follows, and continue. A pair of (operations taken, subject) that failed
+once is not tried again. Two shortcuts keep the search small without missing an order:
 
-- A read, or a refusal, that fits the subject as it is can be taken at once: wherever it stood in a valid order, it
-  changed nothing there, and may as well stand here. (Not so a write that happens to change nothing here: a
-  registration that finds its schema would place it again after a deletion.)
-- An operation whose answer was lost need never be taken; one that would change nothing is not.
+- A read, or a rejected request, that fits the current subject can be taken at once: wherever it was in a valid order,
+  it changed nothing there, so it may also come here. This is not true for a write that happens to change nothing here:
+  a registration that finds its schema would add it again after a deletion.
+- An operation whose answer was lost need never be taken; one that would change nothing is not taken.
 
-A search that outgrows its budget is *undecided*, which counts as failed.
+A search that exceeds its budget is *undecided*, which counts as failed.
 """
 
 import math
@@ -27,7 +27,7 @@ _BUDGET = 400_000
 
 
 class Verdict(StrEnum):
-    """What the search came to."""
+    """The result of a search."""
 
     EXPLAINED = "explained"
     CONTRADICTED = "contradicted"
@@ -36,7 +36,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A verdict, how many steps it took, and for a bad one where the longest order ended."""
+    """A verdict, its number of steps, and for a failure the point at which the longest order ended."""
 
     verdict: Verdict
     steps: int
@@ -46,7 +46,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A point of the search: operations that may come next, the first that is not among them yet, the subject."""
+    """A point of the search: the operations that may come next, the index of the first later one, and the subject."""
 
     open: tuple[int, ...]
     entered: int
@@ -54,7 +54,12 @@ class _Place:
 
 
 def explain(operations: Sequence[Operation], *, budget: int = _BUDGET) -> Finding:
-    """Search for an order of the operations of one subject, or object, that agrees with every answer and real time."""
+    """Search for an order of the operations on one subject or object that agrees with every answer and with real time.
+
+    Args:
+        operations: the operations on one subject or object.
+        budget: the largest number of steps; beyond it the verdict is UNDECIDED.
+    """
     ordered = sorted(operations, key=lambda operation: operation.start)
     about = object_of(ordered[0].request) if ordered else None
     place = _settled(ordered, _Place((), 0, OBJECTS[about] if about else NEW))
@@ -83,7 +88,7 @@ def _end(operation: Operation) -> float:
 
 
 def _after(held: Hashable, operation: Operation) -> Hashable | None:
-    """Return the subject or object after an operation, None when its answer contradicts it."""
+    """Return the subject or object after an operation, None if the answer contradicts it."""
     kind = KINDS.get(operation.request.kind)
     if kind is None:
         assert isinstance(held, Subject)
@@ -93,7 +98,7 @@ def _after(held: Hashable, operation: Operation) -> Hashable | None:
 
 
 def _is_idle(operation: Operation) -> bool:
-    """Whether an operation changes nothing, whatever it met."""
+    """Return whether an operation never changes anything."""
     return operation.answer is not None and (operation.answer[0] != 200 or operation.request.kind not in WRITES)
 
 
@@ -106,7 +111,7 @@ def _complete(ordered: Sequence[Operation], place: _Place) -> bool:
 
 
 def _settled(ordered: Sequence[Operation], place: _Place) -> _Place:
-    """Let in whatever may come next, and take at once what changes nothing."""
+    """Admit all operations that may come next, and take those that change nothing at once."""
     waiting, entered, subject = list(place.open), place.entered, place.subject
     while True:
         bound = min((_end(ordered[i]) for i in waiting), default=math.inf)
@@ -121,7 +126,7 @@ def _settled(ordered: Sequence[Operation], place: _Place) -> _Place:
 
 
 def _next_places(ordered: Sequence[Operation], place: _Place) -> Iterator[_Place]:
-    """Yield where one more operation leads: first what changes nothing here, then what ended soonest."""
+    """Yield the points after one more operation: first those that change nothing here, then those that ended first."""
     choices = [(i, after) for i in place.open if (after := _after(place.subject, ordered[i])) is not None]
     choices.sort(key=lambda choice: (choice[1] != place.subject, _end(ordered[choice[0]])))
     for i, after in choices:

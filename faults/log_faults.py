@@ -1,6 +1,6 @@
-"""Faults of the logs: of brokers, of the PostgreSQL server, of the SQLite file; and compaction, which must do no harm.
+"""Faults of the logs: brokers, the PostgreSQL server, the SQLite file; and compaction, which must do no harm.
 
-Each is a context manager as in `node_faults.py`.
+Each fault is a context manager as in `node_faults.py`.
 """
 
 import random
@@ -49,7 +49,7 @@ _COMPACT_S = 30.0
 _AWAY_S = 0.8
 _ADMIN_S = 10.0
 _WRITABLE, _READ_ONLY = 0o644, 0o444
-# A record is left alone for long enough to be archived; a new segment begins soon, since only old ones are compacted.
+# Records are kept long enough to be archived; new segments begin soon, since only closed ones are compacted.
 _COMPACT_NOW = {"segment.ms": "200", "min.cleanable.dirty.ratio": "0.001", "min.compaction.lag.ms": "1500"}
 _FOREIGN_PAUSE_S = 0.25
 _GROWTH_ONLY, _FEW_PAGES = 0.3, 8192
@@ -60,7 +60,7 @@ _GROWTH_ONLY, _FEW_PAGES = 0.3, 8192
 
 @contextmanager
 def broker(scene: Scene, rng: random.Random, *, paused: bool) -> Iterator[str]:
-    """Kill -9 or SIGSTOP a broker."""
+    """Kill (SIGKILL) or pause (SIGSTOP) a broker."""
     cluster = scene.services.own_broker
     free = (i for i in rng.sample(range(3), 3) if scene.service_locks[i].acquire(blocking=False))
     number = next(free, None) if cluster is not None else None
@@ -77,7 +77,7 @@ def broker(scene: Scene, rng: random.Random, *, paused: bool) -> Iterator[str]:
 
 @contextmanager
 def compact_topic(scene: Scene, _rng: random.Random) -> Iterator[str]:
-    """Have the brokers compact the topic all the time."""
+    """Make the brokers compact the topic continuously."""
     bootstrap, topic = scene.log_url.removeprefix("kafka://").split("/")
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     entries = [
@@ -92,13 +92,13 @@ def compact_topic(scene: Scene, _rng: random.Random) -> Iterator[str]:
     except Exception:  # noqa: BLE001 - the brokers are away because of another fault
         yield ""
         return
-    # It stays so until the end of the run: segments are compacted some time after they were full.
+    # The settings stay until the end of the run: segments are compacted some time after they are full.
     yield "the topic"
 
 
 @contextmanager
 def write_without_pen(scene: Scene, rng: random.Random) -> Iterator[str]:
-    """Write levels to the topic as another product does, with no regard to the pen."""
+    """Write levels to the topic as another product does, without the pen."""
     bootstrap, topic = scene.log_url.removeprefix("kafka://").split("/")
     stop = threading.Event()
     writing = threading.Thread(target=_write_levels, args=(scene, bootstrap, topic, rng, stop))
@@ -118,7 +118,7 @@ def _write_levels(scene: Scene, bootstrap: str, topic: str, rng: random.Random, 
         begun = scene.recorder.now()
         producer.produce(topic, record.value, record.key, 0)
         producer.flush(_ADMIN_S)
-        # When nodes see it is open: a transaction that is under way may hide it for a while.
+        # It is unknown when nodes see the record: an open transaction may hide it for a while.
         scene.recorder.add("another product", -1, Request("force_level", subject, level=level), begun, None)
         stop.wait(rng.uniform(0, 2 * _FOREIGN_PAUSE_S))
 
@@ -143,7 +143,7 @@ def crash_postgres(scene: Scene, _rng: random.Random) -> Iterator[str]:
 
 @contextmanager
 def lock_table(scene: Scene, _rng: random.Random) -> Iterator[str]:
-    """Keep every node's connections busy, until its pool has no more."""
+    """Block every node's connections until its pool is exhausted."""
     with suppress(psycopg.OperationalError), closing(psycopg.connect(dsn(scene.log_url))) as connection:
         connection.execute("LOCK TABLE strata_log IN ACCESS EXCLUSIVE MODE")
         yield "the table"
@@ -166,7 +166,7 @@ def take_connections(scene: Scene, _rng: random.Random) -> Iterator[str]:
 
 @contextmanager
 def compact(scene: Scene, rng: random.Random, *, paused: bool) -> Iterator[str]:
-    """Run `strata compact`, while a node that stopped some time before does not look if asked for."""
+    """Run `strata compact`, optionally beside a node that was paused some time before."""
     with scene.claim(rng) as member:
         if member is None:
             yield ""
@@ -186,7 +186,7 @@ def _compacted(scene: Scene) -> int:
     output = scene.members[0].node.log_file.with_name(f"compact-{random.randrange(10**9)}.log")
     child = scene.services.nursery.start(["strata", "compact", scene.log_url], log=output)
     try:
-        # One that another compaction disturbs ends with 1, and drops nothing.
+        # A compaction that another compaction disturbs exits with 1, and drops nothing.
         return child.wait(_COMPACT_S)
     except subprocess.TimeoutExpired:
         child.kill()
@@ -211,7 +211,7 @@ def lock_file(scene: Scene, _rng: random.Random) -> Iterator[str]:
 
 @contextmanager
 def tear_wal(scene: Scene, rng: random.Random) -> Iterator[str]:
-    """Kill all nodes in the middle of their work, and leave a torn write behind the last commit."""
+    """Kill all nodes while they work, and leave a torn write behind the last commit."""
     with scene.claim_all() as members:
         for member in members:
             member.node.kill()
@@ -224,7 +224,7 @@ def tear_wal(scene: Scene, rng: random.Random) -> Iterator[str]:
 
 @contextmanager
 def fill_disk(scene: Scene, rng: random.Random) -> Iterator[str]:
-    """Let no file of any node grow any more, as on a full disk, or let none be written to beyond its first pages."""
+    """Prevent the nodes' files from growing, as on a full disk, or from being written beyond their first pages."""
     wal = _file(scene).with_name(f"{_file(scene).name}-wal")
     size = wal.stat().st_size if wal.exists() and rng.random() < _GROWTH_ONLY else _FEW_PAGES
     nodes = [member.node.pid for member in scene.members]
@@ -245,7 +245,7 @@ def _limit_files(pid: int, size: int) -> None:
 
 @contextmanager
 def read_only(scene: Scene, rng: random.Random) -> Iterator[str]:
-    """Restart a node on a file that it may not write to, and once more when it may again."""
+    """Restart a node on a file that it cannot write to, and again when the file is writable."""
     with scene.claim(rng) as member:
         if member is None or not scene.service_locks[0].acquire(blocking=False):
             yield ""

@@ -1,10 +1,10 @@
-"""One subject of a registry, in sequence: what each request does to it, and what it is answered.
+"""Sequential model of one subject of a registry: the effect and the answer of each request.
 
-Written from the rules of the reference (docs/compatibility.md), not from the code under test, of which nothing is
-imported. Schemas are Avro records named by their fields: a lower-case letter is a field with a default, an upper-case
-one has none, so compatibility is a question about two sets of letters.
+It is written from the rules of the reference (docs/compatibility.md), and imports nothing from the code under test.
+Schemas are Avro records named by their fields: a lower-case letter is a field with a default, an upper-case letter is
+one without, so compatibility depends on two sets of letters only.
 
-Answers are `(code, payload)`: code 200 and what the answer said, or the registry's error code and nothing.
+Answers are `(code, payload)`: 200 with the content of the answer, or the registry's error code with None.
 """
 
 import itertools
@@ -42,14 +42,14 @@ _VERSION_WRITES = ("register", "import", "soft_delete", "hard_delete")
 _SETTING_WRITES = ("set_level", "force_level", "drop_level", "set_mode", "drop_mode")
 WRITES_TO_SUBJECTS = frozenset({*_VERSION_WRITES, *_SETTING_WRITES})
 NOT_WRITTEN = 503
-"""The code of an answer that says that nothing was written, and nothing else."""
+"""The code of an answer that says that nothing was written."""
 _DEFAULT_LEVEL = "BACKWARD"
 
 Answer = tuple[int, Any]
 
 
 class Entry(NamedTuple):
-    """A version of a subject; `schema_id` 0 is one that nobody has been told."""
+    """A version of a subject; `schema_id` is 0 while no client knows the id."""
 
     version: int
     content: str
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The versions of a subject, oldest first, and its own compatibility level and mode, if any."""
+    """The versions of a subject, oldest first, with its own compatibility level and mode, if any."""
 
     entries: tuple[Entry, ...] = ()
     level: str = ""
@@ -67,7 +67,7 @@ class Subject:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether nothing may be changed but the mode."""
+        """Whether only the mode may be changed."""
         return self.mode == "READONLY"
 
     @property
@@ -76,7 +76,7 @@ class Subject:
         return tuple(entry for entry in self.entries if not entry.deleted)
 
     def without(self, going: Iterable[Entry]) -> "Subject":
-        """Return the subject after a hard deletion; its level and mode go with its last version."""
+        """Return the subject after a hard deletion; its level and mode are deleted with its last version."""
         left = tuple(entry for entry in self.entries if entry not in set(going))
         return replace(self, entries=left) if left else NEW
 
@@ -86,7 +86,7 @@ class Subject:
         return replace(self, entries=tuple(e._replace(deleted=e.deleted or e in marked) for e in self.entries))
 
     def placed(self, entry: Entry) -> "Subject":
-        """Return the subject with one version more, or another in its place."""
+        """Return the subject with a version added or replaced."""
         others = [other for other in self.entries if other.version != entry.version]
         return replace(self, entries=tuple(sorted([*others, entry])))
 
@@ -104,9 +104,10 @@ NEW = Subject()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks: `version` 0 is the whole subject in a deletion, and the next one in an import.
+    """A client's request.
 
-    `level` is the mode in a request that sets one. A content `@3` refers to version 3 of another subject.
+    `version` 0 is the whole subject in a deletion, and the next version in an import. In a request that sets a mode,
+    `level` is the mode. The content `@3` refers to version 3 of another subject.
     """
 
     kind: str
@@ -119,7 +120,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A request from its start to its answer, in seconds of one clock; no answer is a fate unknown.
+    """A request with its start, end and answer, in seconds of one clock.
 
     A request without an answer may have taken effect at any time after its start, or never.
     """
@@ -134,7 +135,7 @@ class Operation:
 
 
 def context_of(subject: str) -> str:
-    """Return the context of a subject: `:.context:subject` names one, anything else is in the default one."""
+    """Return the context of a subject: `:.context:subject` names one, every other name is in the default context."""
     return subject.split(":", 2)[1] if subject.startswith(":.") else "."
 
 
@@ -149,7 +150,7 @@ def text_of(content: str) -> str:
 
 
 def content_of(text: str, refers_to: int | None = None) -> str:
-    """Return the content that a schema text holds, with the version of its reference, if it has one."""
+    """Return the content of a schema text, with the version of its reference if it has one."""
     if text == _REFERRING:
         return f"@{refers_to}"
     return _BY_TEXT.get(text, f"unknown: {text}")
@@ -160,7 +161,7 @@ _BY_TEXT = {text_of(content): content for content in MANY_CONTENTS}
 
 
 def compatible(content: str, live: Iterable[str], level: str) -> bool:
-    """Tell whether a content may follow the live ones, oldest first."""
+    """Return whether a content is compatible with the live contents, oldest first, under a level."""
     previous = list(live) if level.endswith("TRANSITIVE") else list(live)[-1:]
     backward = level.startswith(("BACKWARD", "FULL"))
     forward = level.startswith(("FORWARD", "FULL"))
@@ -169,19 +170,19 @@ def compatible(content: str, live: Iterable[str], level: str) -> bool:
 
 def _reads(reader: str, writer: str) -> bool:
     if "@" in reader + writer:
-        return True  # the versions that can be referred to differ by fields with a default only
+        return True  # versions that can be referred to differ only in fields with a default
     return all(letter.islower() for letter in set(reader) - set(writer))
 
 
 def perform(subject: Subject, request: Request, fresh_id: int = 0) -> tuple[Subject, Answer]:
-    """Return the subject after a request, and the answer; a schema that is new gets `fresh_id`."""
+    """Return the subject after a request, and the answer; a new schema gets `fresh_id`."""
     return _REQUESTS[request.kind](subject, request, fresh_id)
 
 
 def follow(subject: Subject, operation: Operation) -> Subject | None:
-    """Return the subject after an operation, None when its answer contradicts the subject.
+    """Return the subject after an operation, None if its answer contradicts the subject.
 
-    An id that nobody had been told yet becomes known with the first answer that names it.
+    An id that no client knew becomes known with the first answer that names it.
     """
     answer = operation.answer
     fresh_id = _told_id(operation)
@@ -217,7 +218,7 @@ def _register(subject: Subject, request: Request, fresh_id: int) -> tuple[Subjec
     level = subject.level or _DEFAULT_LEVEL
     if not compatible(request.content, [entry.content for entry in subject.live], level):
         return subject, (40901, None)
-    # A schema that was soft-deleted here comes back under its id and a new version; the old version goes for good.
+    # A schema that was soft-deleted here gets its id and a new version; the old version is hard-deleted.
     replaced = [entry for entry in subject.entries if entry.content == request.content]
     schema_id = next((entry.schema_id for entry in replaced if entry.schema_id), fresh_id)
     version = subject.highest() + 1
@@ -226,7 +227,7 @@ def _register(subject: Subject, request: Request, fresh_id: int) -> tuple[Subjec
 
 
 def _import(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
-    """The caller gives the id, in a context that holds this subject alone."""
+    """Import a content: the caller gives the id, in a context that contains only this subject."""
     holders = [entry for entry in subject.entries if entry.schema_id == request.schema_id]
     for entry in reversed(holders):
         if request.version == 0 and entry.content == request.content and not entry.deleted:
@@ -265,7 +266,7 @@ def _all_versions(subject: Subject, _request: Request, _fresh_id: int) -> tuple[
 
 
 def _absent(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
-    """An id that was not found anywhere in the context is not here either."""
+    """Model a "not found" by id: if the id is nowhere in the context, it is not in this subject."""
     here = any(entry.schema_id == request.schema_id for entry in subject.entries)
     return subject, (200 if here else 40403, None)
 
@@ -313,7 +314,7 @@ def _set_level(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subj
 
 
 def _force_level(subject: Subject, request: Request, _fresh_id: int) -> tuple[Subject, Answer]:
-    """Another product's write to the log, which knows no modes."""
+    """Model another product's write to the log, which ignores modes."""
     return replace(subject, level=request.level), (200, request.level)
 
 

@@ -1,7 +1,7 @@
-"""A registry that is broken on purpose, in one place at a time: what the harness must find.
+"""Registries with one planted bug each, which the harness must find.
 
 Each mutant replaces a function or two in the process that forks the nodes (`nursery.py`), and so in every node; the
-harness reads the log with the real code. `python -m faults.trials` runs them all.
+harness reads the log with the real code. `python -m faults.trials` runs all mutants.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _Make = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One mistake: what it breaks, the logs on which it matters, and how it is made."""
+    """One planted bug: what it breaks, the logs on which it matters, and a function that plants it."""
 
     breaks: str
     logs: tuple[str, ...]
@@ -44,12 +44,16 @@ class Mutant:
 
 
 def apply(name: str) -> None:
-    """Break the registry of this process."""
+    """Plant a bug in the registry of this process.
+
+    Raises:
+        KeyError: there is no such mutant.
+    """
     MUTANTS[name].apply()
 
 
 def _swap(owner: Any, name: str, make: _Make) -> None:
-    """Replace an attribute, which must be there, by what is made of it."""
+    """Replace an existing attribute with the result of `make`."""
     setattr(owner, name, make(getattr(owner, name)))
 
 
@@ -164,7 +168,7 @@ def _compact_one_more() -> None:
     _swap(compaction, "plan_compaction", make)
 
 
-# --- the writer and what it reads
+# --- the writer and its reads
 
 
 def _answer_from_what_is_known() -> None:

@@ -1,7 +1,7 @@
-"""Faults of nodes, of their clocks, and of the paths between them and to their log.
+"""Faults of nodes, of their clocks, and of the network paths between them and to their log.
 
-Each is a context manager that does harm on entry and heals on exit; what it yields says to whom, and nothing when its
-target is taken by another fault.
+Each fault is a context manager that injects on entry and heals on exit. It yields its target, or an empty string when
+another fault holds the target.
 """
 
 import random
@@ -25,7 +25,7 @@ _JUMPS_S = (-86_400.0 * 400, -3_600.0, -5.0, 5.0, 3_600.0, 86_400.0 * 400)
 
 @contextmanager
 def kill(scene: Scene, rng: random.Random, *, writer: bool) -> Iterator[str]:
-    """Kill -9 a node, the one that writes if asked for, and start it again."""
+    """Kill (SIGKILL) a node, or the one that writes, and start it again."""
     with scene.claim(rng, writer=writer) as member:
         if member is None:
             yield ""
@@ -39,7 +39,7 @@ def kill(scene: Scene, rng: random.Random, *, writer: bool) -> Iterator[str]:
 
 @contextmanager
 def pause(scene: Scene, rng: random.Random, *, writer: bool) -> Iterator[str]:
-    """SIGSTOP a node, and let it go on."""
+    """Pause (SIGSTOP) a node, or the one that writes, and resume it."""
     with scene.claim(rng, writer=writer) as member:
         if member is None:
             yield ""
@@ -53,7 +53,7 @@ def pause(scene: Scene, rng: random.Random, *, writer: bool) -> Iterator[str]:
 
 @contextmanager
 def terminate(scene: Scene, rng: random.Random) -> Iterator[str]:
-    """SIGTERM a node, and start it again."""
+    """Terminate (SIGTERM) a node, and start it again."""
     with scene.claim(rng) as member:
         if member is None:
             yield ""
@@ -67,7 +67,7 @@ def terminate(scene: Scene, rng: random.Random) -> Iterator[str]:
 
 @contextmanager
 def kill_all(scene: Scene, _rng: random.Random) -> Iterator[str]:
-    """Kill -9 all nodes at once, and start them again."""
+    """Kill (SIGKILL) all nodes at once, and start them again."""
     with scene.claim_all() as members:
         for member in members:
             member.node.kill()
@@ -79,7 +79,7 @@ def kill_all(scene: Scene, _rng: random.Random) -> Iterator[str]:
 
 @contextmanager
 def shift_clock(scene: Scene, rng: random.Random) -> Iterator[str]:
-    """Let the wall clock of a node jump, forth or back, and back again."""
+    """Make the wall clock of a node jump forward or back, and restore it."""
     member, jump = rng.choice(scene.members), rng.choice(_JUMPS_S)
     set_clock(member.node.log_file, jump)
     try:
@@ -90,7 +90,7 @@ def shift_clock(scene: Scene, rng: random.Random) -> Iterator[str]:
 
 @contextmanager
 def cut(scene: Scene, rng: random.Random, how: str) -> Iterator[str]:
-    """Cut the path of the other nodes to the pen's holder; clients still reach it."""
+    """Cut the path from the other nodes to the pen's holder; clients still reach it."""
     member = scene.holder() or rng.choice(scene.members)
     _HOW[how](member.proxy, rng)
     try:
@@ -101,7 +101,7 @@ def cut(scene: Scene, rng: random.Random, how: str) -> Iterator[str]:
 
 @contextmanager
 def cut_from_log(scene: Scene, rng: random.Random, how: str) -> Iterator[str]:
-    """Cut the path of a node to its log: to the server, or to all or one of the brokers."""
+    """Cut the path from a node to its log: to the server, or to one or all of the brokers."""
     holder = scene.holder() if rng.random() < 0.5 else None
     candidates = [holder] if holder else rng.sample(scene.members, len(scene.members))
     member = next((member for member in candidates if member.path_lock.acquire(blocking=False)), None)
@@ -137,13 +137,13 @@ _HOW = {
 
 
 def start(members: list[Member]) -> None:
-    """Start some nodes again, side by side."""
+    """Start several nodes again, concurrently."""
     with ThreadPoolExecutor(len(members)) as pool:
         list(pool.map(restart, members))
 
 
 def restart(member: Member) -> None:
-    """Start a node; one that finds its log away for the moment ends, and is started again, as a supervisor does."""
+    """Start a node; if it exits because its log is unavailable, start it again, as a supervisor does."""
     deadline = time.monotonic() + _RESTART_S
     while True:
         try:

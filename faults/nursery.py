@@ -1,11 +1,11 @@
-"""Starts registry nodes at once: a process that has imported everything, and forks a node whenever it is asked to.
+"""Starts registry nodes quickly: a process that has imported everything, and forks a node on request.
 
-A node is then a process of its own like any other (kill -9, SIGSTOP and the like mean the same), without the two
-seconds of computing that a start from nothing costs, of which a thousand starts would make half an hour.
+A node is then a process like any other (SIGKILL, SIGSTOP and the like mean the same), without the two seconds of CPU
+time of a cold start, which would add up to half an hour over a thousand starts.
 
-As a program this file reads requests from its input, one JSON value a line, and answers each: `["serve", FLAG …]` by
-the process id of a new node, a process id by that node's exit code, null while it runs. It ends, and its nodes with
-it, when its input does.
+Run as a program, this file reads requests from standard input, one JSON value per line, and answers each:
+`["serve", FLAG …]` with the process id of a new node, a process id with that node's exit code, null while it runs. When
+its input ends, it exits together with its nodes.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _MODULES = ("registry.cli", "registry.server", "storage.sql_log", "storage.kafka
 
 
 class Nursery:
-    """The process that forks; for any number of threads."""
+    """The process that forks nodes, safe for threads."""
 
     def __init__(self, mutant: str | None = None) -> None:
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class Nursery:
             _pipe(self._process.stdout).close()
 
     def start(self, command: Sequence[str], *, log: Path) -> "Child":
-        """Start `strata serve …` (the path of the program does not matter); its output is appended to `log`."""
+        """Start `strata serve …` (the path of the program does not matter), and append its output to `log`."""
         return Child(self, self.ask([str(log), *command[1:]]))
 
     def ask(self, request: object) -> Any:
@@ -72,7 +72,7 @@ class Nursery:
 
 
 class Child:
-    """A node that was forked: what the harness uses of `subprocess.Popen`."""
+    """A forked node, with the methods of `subprocess.Popen` that the harness uses."""
 
     def __init__(self, nursery: Nursery, pid: int) -> None:
         self._nursery, self.pid = nursery, pid
@@ -85,10 +85,10 @@ class Child:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end and return the exit code.
+        """Wait for the process to exit and return the exit code.
 
         Raises:
-            subprocess.TimeoutExpired: it did not come in time.
+            subprocess.TimeoutExpired: it did not exit in time.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
@@ -172,7 +172,7 @@ def _fork(log: Path, arguments: Sequence[str]) -> int:
 
 
 def _obey_file_modes() -> None:
-    """Give up root's right to write to read-only files; processes of other users have none."""
+    """Drop root's right to write to read-only files, as for processes of other users."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return
     libc = ctypes.CDLL(None)
@@ -185,7 +185,7 @@ def _obey_file_modes() -> None:
 
 
 def _follow_clock(file: Path) -> None:
-    """Let the wall clock of this process be off by the seconds in a file, which may change at any time."""
+    """Shift the wall clock of this process by the seconds in a file, which may change at any time."""
     if not file.exists():
         return
     with file.open("rb") as opened:
@@ -196,14 +196,19 @@ def _follow_clock(file: Path) -> None:
 
 
 def set_clock(log: Path, seconds: float) -> None:
-    """Set by how much the wall clock is off in the node that logs to a file; the first time before it starts."""
+    """Shift the wall clock of the node that logs to a file.
+
+    Args:
+        log: the log file of the node. The first call must precede the start of the node.
+        seconds: the offset from the real time.
+    """
     file = clock_of(log)
     with file.open("r+b" if file.exists() else "w+b") as opened:
         opened.write(_OFFSET.pack(seconds))
 
 
 def clock_of(log: Path) -> Path:
-    """Return the file that says by how much a node's clock is off."""
+    """Return the file with the clock offset of the node that logs to a file."""
     return log.with_suffix(".clock")
 
 

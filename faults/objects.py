@@ -1,8 +1,8 @@
-"""What a registry holds beside single subjects, in sequence: references, an alias, encryption keys, associations.
+"""Sequential models of objects other than single subjects: references, an alias, encryption keys, associations.
 
-Each object is a small value with its own requests, one table: how a request changes the object and what it is
-answered, what goes over the wire, and what of the answer is looked at. Ids are not looked at here; the log's laws are
-(`ledger.py`). As in `model.py`, nothing of the registry is imported.
+Each object is a small value with its own requests in one table: the effect and the answer of a request, its form over
+HTTP, and the part of the answer that is compared. Ids are not compared here; the laws of the log cover them
+(`ledger.py`). As in `model.py`, nothing is imported from the registry.
 """
 
 import random
@@ -24,7 +24,7 @@ _KEK, _DEK = f"/dek-registry/v1/keks/{_KEY}", f"/dek-registry/v1/keks/{_KEY}/dek
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two subjects; each version of the second one refers to a version of the first one."""
+    """Two subjects; each version of the second subject refers to a version of the first."""
 
     base: Subject = NEW
     user: Subject = NEW
@@ -34,18 +34,24 @@ class Pair:
         return self.base if name == _BASE else self.user
 
     def with_part(self, name: str, part: Subject) -> "Pair":
-        """Return the pair with another value for one of the subjects."""
+        """Return the pair with one of the subjects replaced."""
         return Pair(part, self.user) if name == _BASE else Pair(self.base, part)
 
     def is_referred_to(self, name: str, entry: Entry, *, by_deleted: bool) -> bool:
-        """Tell whether a version of the second subject, live ones only or any, refers to a version."""
+        """Return whether a version of the second subject refers to a version.
+
+        Args:
+            name: the subject of the version.
+            entry: the version.
+            by_deleted: whether soft-deleted versions count as referring.
+        """
         users = self.user.entries if by_deleted else self.user.live
         return name == _BASE and any(user.content == f"@{entry.version}" for user in users)
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """A key encryption key and a data encryption key under it: each its text and whether it is soft-deleted."""
+    """A key encryption key and a data encryption key under it, each with its text and whether it is soft-deleted."""
 
     kek: tuple[str, bool] | None = None
     dek: tuple[str, bool] | None = None
@@ -57,7 +63,7 @@ Wire = tuple[str, str, Mapping[str, Any] | None]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of request: its effect and answer, its form over HTTP, and what its answer says."""
+    """A kind of request: its effect and answer, its form over HTTP, and a reader of its answer."""
 
     perform: Perform
     wire: Callable[[Request], Wire]
@@ -78,7 +84,7 @@ def _pair_register(pair: Pair, request: Request) -> tuple[Pair, Answer]:
         if entry.content == request.content:
             return pair, (200, entry.version)
     version = part.highest() + 1
-    # A schema that was soft-deleted here comes back as a new version; the old one goes, unless it is referred to.
+    # A schema that was soft-deleted here gets a new version; the old one is hard-deleted unless it is referred to.
     kept = tuple(
         entry
         for entry in part.entries
@@ -304,7 +310,7 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 OBJECTS: Mapping[str, Any] = {"references": Pair(), "alias": "", "keys": Keys(), "associations": frozenset()}
-"""What each object is at first."""
+"""The initial value of each object."""
 
 READS = (
     *(Request(kind, subject) for subject in (_BASE, _USER) for kind in ("pair_versions", "pair_all_versions")),
@@ -313,22 +319,22 @@ READS = (
     Request("dek_read", "keys"),
     Request("association_read", "associations"),
 )
-"""Everything that can be read of the objects."""
+"""Every read request about the objects."""
 
 SET_UP = ({**_TARGETS, _ASSOCIATED: "ab"}).items()
-"""Subjects, with the content of their only version, that must be there before the first request."""
+"""Subjects that must exist before the first request, with the content of their only version."""
 
 _OF = {"pair": "references", "alias": "alias", "kek": "keys", "dek": "keys", "association": "associations"}
 _WEIGHTS = {"pair_register": 12, "pair_soft_delete": 3, "kek_delete": 1, "kek_purge": 1, "kek_change": 1}
 
 
 def object_of(request: Request) -> str | None:
-    """Return the object that a request is about, None when it is a single subject."""
+    """Return the object that a request is about, None if it is about a single subject."""
     return _OF[request.kind.partition("_")[0]] if request.kind in KINDS else None
 
 
 def chosen_for_object(rng: random.Random) -> Request:
-    """Return a request about one of the objects."""
+    """Return a random request about one of the objects."""
     kind = rng.choices(list(KINDS), [_WEIGHTS.get(kind, 2) for kind in KINDS])[0]
     if kind.startswith("pair"):
         subject = rng.choice((_BASE, _USER))

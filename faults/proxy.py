@@ -1,10 +1,10 @@
-"""A TCP proxy in front of a node or a service: what others reach it through, so that their path to it can be cut.
+"""A TCP proxy in front of a node or a service, so that the path to it can be cut.
 
-`refuse` closes every connection and the port, as the death of a host's process does. `silence` lets connections
-stand and be made, and carries nothing, as a network does that drops packets: in both directions, or in one only, so
-that requests arrive and their answers do not. `slow` delays what is carried.
+`refuse` closes every connection and the port, as when the process behind it dies. `silence` keeps connections open,
+accepts new ones, and transfers nothing, as a network that drops packets does: in both directions, or in one only, so
+that requests arrive but their answers do not. `slow` delays the data.
 
-What a silent path held back is carried when it is restored, as TCP's repetitions would have it.
+When a silent path is restored, the data that it held back is transferred, as TCP retransmissions would do.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _CHUNK = 65_536
 
 
 class Proxy:
-    """Carries connections to a loopback port until it is told otherwise."""
+    """A proxy that forwards connections to a loopback port."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -35,34 +35,34 @@ class Proxy:
         self.restore()
 
     def lead_to(self, port: int) -> None:
-        """Carry connections to this loopback port."""
+        """Forward connections to this loopback port."""
         self._target = (_HOST, port)
 
     def refuse(self) -> None:
-        """Break every connection, and let nobody connect."""
+        """Break every connection, and refuse new ones."""
         with self._lock:
             listener, self._listener = self._listener, None
             ends, self._ends = self._ends, set()
         for end in [listener, *ends]:
             if end is not None:
-                # A close alone would not wake a thread that waits for this socket.
+                # Closing alone would not wake a thread that waits for this socket.
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
                 end.close()
 
     def silence(self, *, forth: bool = True, back: bool = True) -> None:
-        """Carry nothing any more towards the target (`forth`), from it (`back`), or both; connections stay."""
+        """Stop transferring data to the target (`forth`), from it (`back`), or both; connections stay open."""
         if forth:
             self._forth.clear()
         if back:
             self._back.clear()
 
     def slow(self, seconds: float) -> None:
-        """Carry everything later by some seconds."""
+        """Delay all data by some seconds."""
         self._delay = seconds
 
     def restore(self) -> None:
-        """Carry on."""
+        """Transfer data normally again."""
         self._delay = 0.0
         self._forth.set()
         self._back.set()
@@ -72,7 +72,7 @@ class Proxy:
                 threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def close(self) -> None:
-        """End everything."""
+        """Close the proxy and all connections."""
         self._forth.set()
         self._back.set()
         self.refuse()

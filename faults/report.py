@@ -1,4 +1,4 @@
-"""Keeps the results of runs, one JSON object a line, and makes the tables of docs/faults.md of them."""
+"""Stores the results of runs, one JSON object per line, and makes the tables of docs/faults.md from them."""
 
 import json
 from collections import defaultdict
@@ -13,14 +13,14 @@ __all__ = ["add", "into_document", "lines", "load", "of_commit", "table", "table
 
 
 def add(result: Result, path: Path) -> None:
-    """Append a run's result to a file; a run of the same log and seed counts as another run."""
+    """Append a run's result to a file; another run of the same log and seed counts separately."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         file.write(f"{json.dumps(asdict(result), separators=(',', ':'))}\n")
 
 
 def load(path: Path) -> list[Result]:
-    """Read the results from a file; none when there is no file."""
+    """Read the results from a file; an empty list if there is no file."""
     results = []
     for line in path.read_text().splitlines() if path.exists() else ():
         fields = {"commit": "unknown", **json.loads(line)}
@@ -30,7 +30,7 @@ def load(path: Path) -> list[Result]:
 
 
 def of_commit(results: Sequence[Result], commit: str | None = None) -> list[Result]:
-    """Return the results of one commit: the one that begins like this, or that of the last result."""
+    """Return the results of one commit: the one with the given prefix, or that of the last result."""
     if not results:
         return []
     wanted = commit or results[-1].commit
@@ -38,7 +38,7 @@ def of_commit(results: Sequence[Result], commit: str | None = None) -> list[Resu
 
 
 def lines(result: Result) -> list[str]:
-    """Return a run's result for people: one line, and one more for each fault and each broken promise."""
+    """Return a run's result as text: one line, and one more for each fault and each violated guarantee."""
     verdict = "BROKEN" if result.broken else "kept"
     head = (
         f"{result.log} seed {result.seed}: {verdict}; {result.operations} operations, {result.unknown} unanswered, "
@@ -56,16 +56,16 @@ def lines(result: Result) -> list[str]:
 
 
 def tables(results: Sequence[Result]) -> str:
-    """Return the tables of some runs of one commit: by log, and by fault."""
+    """Return the tables for runs of one commit: by log, and by fault."""
     commit = ", ".join(sorted({f"`{result.commit}`" for result in results})) or "none"
     return f"Runs at commit {commit}.\n\n{_by_log(results)}\n\n{_by_fault(results)}\n"
 
 
 def into_document(text: str, document: Path, part: str = "runs") -> None:
-    """Put a text that ends with a line break into a document, between the two marks of a part.
+    """Put a text that ends with a line break into a document, between the two markers of a part.
 
     Raises:
-        ValueError: the document has no marks.
+        ValueError: the document has no such markers.
     """
     begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     before, found, rest = document.read_text().partition(begin)
@@ -108,7 +108,7 @@ def _by_fault(results: Sequence[Result]) -> str:
     outages: dict[tuple[str, str], list[float]] = defaultdict(list)
     for result in results:
         for fault in result.faults:
-            # Where faults overlap, an outage cannot be told to belong to one of them.
+            # When faults overlap, an outage cannot be attributed to one of them.
             if not any(_overlap(fault, other) for other in result.faults if other is not fault):
                 outages[result.log, fault.kind].append(fault.outage)
             else:
@@ -132,6 +132,6 @@ def _seconds(times: Sequence[float]) -> tuple[str, str]:
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table in Markdown."""
+    """Return a Markdown table."""
     written = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in written)

@@ -1,7 +1,7 @@
-"""One seeded run: start nodes, let clients work while faults happen, heal, read everything everywhere, judge.
+"""One seeded run: start nodes, let clients work during faults, heal the faults, read everything on every node, check.
 
-A seed fixes the schedule of faults and the requests of each client; how they interleave is the machine's, so a seed
-that failed is run again until it fails again, or its kept history is judged again.
+A seed fixes the schedule of faults and the requests of each client, but not how they interleave. To reproduce a
+failure, run the seed again until it fails again, or check its kept history again.
 """
 
 import http.client
@@ -35,7 +35,7 @@ from storage.state import State, StoredSchema
 __all__ = ["FAILED", "Happened", "Result", "Settings", "run", "run_recorded"]
 
 FAILED = "the run failed"
-"""How the reason begins when a run itself raised."""
+"""The prefix of the reason when a run itself raised an exception."""
 
 _PATIENCE_S = 45.0
 _RETRY_S = 0.1
@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How long the clients work, how many each node has, and how long they rest between requests on average."""
+    """The seconds that clients work, the clients per node, and the average pause between requests in seconds."""
 
     work_s: float = 4.0
     clients_per_node: int = 2
@@ -57,7 +57,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """A fault as it took place; `outage` is the longest time without an acknowledged write that it touched."""
+    """A fault that took place; `outage` is the longest overlapping time without an acknowledged write, in seconds."""
 
     kind: str
     target: str
@@ -68,7 +68,7 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """What the end of a run shows: what is wrong, the log summed up, its records ever, and those dropped since."""
+    """The end of a run: problems, the fold of the log, and how many records it ever held and has dropped."""
 
     problems: Sequence[str]
     ledger: Ledger = field(default_factory=Ledger)
@@ -78,7 +78,10 @@ class _Ending:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to; times in seconds. `records` is what the log ever held, `dropped` what compaction took."""
+    """The result of a run, with times in seconds.
+
+    `records` counts all records that the log ever held, `dropped` those that compaction removed.
+    """
 
     log: str
     seed: int
@@ -97,20 +100,24 @@ class Result:
 def run_recorded(
     services: Services, log: str, seed: int, settings: Settings | None = None
 ) -> tuple[Result, list[Operation]]:
-    """Run one seed on one log; a run that raises is a broken one, with the exception as its reason."""
+    """Run one seed on one log; a run that raises an exception is broken, with the exception as its reason.
+
+    Returns:
+        The result and the history; an empty history if the run raised.
+    """
     began = time.monotonic()
     try:
         return run(services, log, seed, settings)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it must be counted
+    except Exception as error:  # noqa: BLE001 - every failure must be counted
         where = traceback.extract_tb(error.__traceback__)[-1]
-        services.close()  # what they are in now is not known
+        services.close()  # their state is unknown
         reason = f"{FAILED}: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
         failed = Result(log, seed, 0, 0, 0, 0, (), (reason,), 0, time.monotonic() - began, current())
         return failed, []
 
 
 def run(services: Services, log: str, seed: int, settings: Settings | None = None) -> tuple[Result, list[Operation]]:
-    """Run one seed on one log, and return what it came to, with its history."""
+    """Run one seed on one log, and return its result and its history."""
     settings, began = settings or Settings(), time.monotonic()
     with opened(services, log) as scene:
         _prepare(scene)
@@ -138,7 +145,7 @@ def run(services: Services, log: str, seed: int, settings: Settings | None = Non
 
 
 def _prepare(scene: Scene) -> None:
-    """Open a context for imports, and register what is there from the beginning."""
+    """Create the context for imports, and register the initial schemas."""
     connection = http.client.HTTPConnection("127.0.0.1", scene.ports[0], timeout=_FINAL_TIMEOUT_S)
     asked = [("PUT", f"/mode/:{IMPORTED}:", {"mode": "IMPORT"})]
     asked += [("POST", f"/subjects/{name}/versions", {"schema": text_of(content)}) for name, content in SET_UP]
@@ -154,7 +161,7 @@ def _prepare(scene: Scene) -> None:
 
 
 def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> list[Happened]:
-    """Let clients and faults loose; return when the clients have ended and every fault is healed."""
+    """Run clients and faults; return when the clients have stopped and every fault is healed."""
     owned = scene.services.own_broker if scene.log == "kafka" else scene.services.own_postgres
     schedule = plan(scene.log, seed, work_s=settings.work_s, own_service=owned is not None)
     count, stop = settings.clients_per_node * len(scene.members), threading.Event()
@@ -206,9 +213,9 @@ def _with_outages(happened: Sequence[Happened], acknowledged: Sequence[Operation
 
 
 def _end(scene: Scene, recorder: Recorder) -> _Ending:
-    """Hold what every node says in the end against the log, at a time when nothing is written any more.
+    """Compare every node's final answers with the log, once nothing is written any more.
 
-    A request without an answer may land late, in the middle of the reading, which then begins again.
+    A request without an answer may take effect late, during the reading, which then starts again.
     """
     for node, client in enumerate(_final_clients(scene, recorder)):
         with closing(client):
@@ -232,7 +239,7 @@ def _final_clients(scene: Scene, recorder: Recorder) -> list[Client]:
 
 
 def _read_everything(scene: Scene, recorder: Recorder) -> Iterator[str]:
-    """Read everything on each node; what a healed node does not answer is a problem."""
+    """Read everything on each node; a healed node that does not answer is a problem."""
     for node, client in enumerate(_final_clients(scene, recorder)):
         asked = [Request(kind, subject) for subject in SUBJECTS for kind in _FINAL_READS]
         asked += READS
@@ -268,7 +275,7 @@ def _everything(scene: Scene) -> tuple[list[LogEntry], list[LogEntry]]:
 
 
 def _unlike_replay(ledger: Ledger, entries: Sequence[LogEntry], ever: Sequence[LogEntry]) -> Iterator[str]:
-    """Hold the ledger of everything ever written against State, which every node makes of what is left."""
+    """Compare the ledger of all records ever written with the State of the remaining records."""
     state = State().apply_all(entries)
     if state != State().apply_all(ever):
         yield "compaction has changed what the log adds up to"
@@ -288,7 +295,7 @@ def _content(schema: StoredSchema) -> str:
 
 
 def _differing(history: Sequence[Operation], ledger: Ledger) -> Iterator[str]:
-    """What a node answered in the end must be what the log says, on every node."""
+    """Yield the final answers of nodes that differ from the log."""
     for operation in history:
         request = operation.request
         if operation.answer is None or request.kind in KINDS:

@@ -1,4 +1,4 @@
-"""The nodes of one run, each behind a proxy for the others and one for its log, and who of them holds the pen."""
+"""The nodes of one run, each behind a proxy for the other nodes and proxies for its log."""
 
 import random
 import signal
@@ -22,9 +22,9 @@ _FREE_S = 30.0
 
 @dataclass(slots=True)
 class Member:
-    """A node, the proxy by which the others reach it, and those by which it reaches its log.
+    """A node, the proxy by which the others reach it, and the proxies by which it reaches its log.
 
-    Whoever stops or starts the node holds `lock`, whoever acts on its paths `path_lock`.
+    A fault that stops or starts the node holds `lock`; a fault of its paths holds `path_lock`.
     """
 
     number: int
@@ -37,7 +37,7 @@ class Member:
 
 @dataclass(slots=True)
 class Scene:
-    """What a fault can act on. Services that are not ours to break are None."""
+    """Everything that a fault can act on. Services that the run may not break are None."""
 
     log: str
     log_url: str
@@ -49,17 +49,22 @@ class Scene:
 
     @property
     def ports(self) -> list[int]:
-        """Where clients reach the nodes."""
+        """The ports at which clients reach the nodes."""
         return [member.node.port for member in self.members]
 
     def holder(self) -> Member | None:
-        """Return the node that took the pen last, None on logs without one or when it cannot be found out."""
+        """Return the node that took the pen last, None if the log has no pen or the node is unknown."""
         url = self.archive.holder() if self.archive else None
         return next((member for member in self.members if member.proxy.url == url), None)
 
     @contextmanager
     def claim(self, rng: random.Random, *, writer: bool = False) -> Iterator[Member | None]:
-        """Hold one node, the writing one if asked for; None when every candidate is taken by another fault."""
+        """Reserve one node, or the one that writes; yield None if other faults hold all candidates.
+
+        Args:
+            rng: selects the node.
+            writer: whether to reserve the pen's holder, if it is known.
+        """
         holder = self.holder() if writer else None
         candidates = [holder] if holder else rng.sample(self.members, len(self.members))
         taken = next((member for member in candidates if member.lock.acquire(blocking=False)), None)
@@ -71,7 +76,11 @@ class Scene:
 
     @contextmanager
     def claim_all(self) -> Iterator[list[Member]]:
-        """Hold every node, once other faults are done with them."""
+        """Reserve every node, after other faults have released them.
+
+        Raises:
+            RuntimeError: another fault did not release a node in time.
+        """
         taken = []
         try:
             for member in self.members:
@@ -84,7 +93,7 @@ class Scene:
                 member.lock.release()
 
     def close(self) -> None:
-        """End the nodes and the proxies."""
+        """Stop the nodes and close the proxies."""
         if self.archive is not None:
             self.archive.close()
         for member in self.members:
@@ -93,13 +102,13 @@ class Scene:
             member.node.stop()
             member.proxy.close()
             for proxy in member.to_log:
-                # The paths to the brokers are the services' own, and live on.
+                # The paths to the brokers belong to the services and are reused.
                 (proxy.close if self.log == "postgres" else proxy.restore)()
 
 
 @contextmanager
 def opened(services: Services, log: str) -> Iterator[Scene]:
-    """Start the nodes of a run over a fresh log."""
+    """Start the nodes of a run on a new log."""
     url = services.fresh_log(log)
     members = []
     for number in range(NODES[log]):
@@ -111,7 +120,7 @@ def opened(services: Services, log: str) -> Iterator[Scene]:
         set_clock(node.log_file, 0)
     scene = Scene(log, url, members, services, Recorder())
     try:
-        # One by one on an empty log: the first one makes it.
+        # The first node starts alone on the empty log and creates it.
         members[0].node.restart()
         scene.archive = Archive(url)
         with ThreadPoolExecutor(len(members)) as pool:

@@ -1,6 +1,6 @@
-"""The three logs under test, alive over many runs: each run gets a fresh topic, database or file.
+"""The three logs under test, shared by many runs: each run gets a new topic, database or file.
 
-A node of a run reaches the brokers and the server through proxies of its own, so that its path to them can be cut.
+A node reaches the brokers and the server through its own proxies, so that its path to them can be cut.
 """
 
 import tempfile
@@ -23,19 +23,18 @@ LOGS = ("sqlite", "postgres", "kafka")
 NODES = {"sqlite": 4, "postgres": 3, "kafka": 3}
 _BROKERS = 3
 _BROKER_SETTINGS = {
-    # How soon a transaction that was left open is given up; the default looks every ten seconds only.
+    # The interval at which abandoned transactions are aborted; the default is every ten seconds only.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
-# Few enough that all can be taken away, and more than the nodes of a run use at once.
+# Few enough that a fault can take all of them, and more than the nodes of a run use at once.
 _POSTGRES_SETTINGS = {"max_connections": "60"}
 
 
 @dataclass(slots=True)
 class Services:
-    """The services behind the logs; each is started when a run first asks for it, unless the caller lent one.
+    """The services behind the logs; each is started on first use, unless the caller lent one.
 
-    A service that was lent belongs to somebody else: nothing is done to it, only to the nodes.
-    With a `mutant` the nodes run a registry that is broken on purpose.
+    A lent service is not broken, only the nodes are. With a `mutant`, the nodes run a registry with a planted bug.
     """
 
     lent_broker: KafkaBroker | None = None
@@ -55,7 +54,7 @@ class Services:
         self.close()
 
     def close(self) -> None:
-        """End everything that was started; what is asked for later is started again."""
+        """Stop everything that was started; later uses start the services again."""
         if self._nursery is not None:
             self._nursery.close()
         self._stack.close()
@@ -70,13 +69,13 @@ class Services:
         return self._nursery
 
     def mutate(self, mutant: str | None) -> None:
-        """Start another registry from now on: one that is broken on purpose, or (None) the real one."""
+        """Use another registry from now on: one with a planted bug, or the real one if None."""
         if self._nursery is not None:
             self._nursery.close()
         self.mutant, self._nursery = mutant, None
 
     def fresh_log(self, log: str) -> str:
-        """Return the URL of a log that nobody has written to."""
+        """Return the URL of a new, empty log."""
         if log == "kafka":
             return f"kafka://{self._kafka().bootstrap}/schemas-{uuid4().hex[:12]}"
         if log == "postgres":
@@ -84,7 +83,7 @@ class Services:
         return f"sqlite:///{self._files()}/{uuid4().hex[:12]}.db"
 
     def path_to(self, log_url: str, node: int) -> tuple[str, list[Proxy]]:
-        """Return the URL by which a node reaches a log, and the proxies on the way."""
+        """Return the URL at which a node reaches a log, and the proxies on the path."""
         if log_url.startswith("kafka:") and self.own_broker is not None:
             topic = log_url.rpartition("/")[2]
             return f"kafka://{self.own_broker.bootstrap_by(_listener(node))}/{topic}", self._to_brokers[node]

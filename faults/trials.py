@@ -1,7 +1,7 @@
-"""`python -m faults.trials`: break the registry on purpose, in each way of `mutants.py`, and see that it is found.
+"""`python -m faults.trials`: plant each bug of `mutants.py` in the registry, and check that the harness finds it.
 
-Each mutant runs on seeds 1, 2, 3, … of each of its logs, until a run breaks a promise. Ends with 1 when one is not
-found within the seeds.
+Each mutant runs on seeds 1, 2, 3, … of each of its logs, until a run violates a guarantee. Exits with 1 when a mutant
+is not found within the seeds.
 """
 
 import argparse
@@ -27,7 +27,7 @@ _REASON = 160
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of a mutant on a log: the seed that found it (0: none), the seconds until then, and the reason."""
+    """The result of a mutant on a log: the seed that found it (0: none), the seconds until then, and the reason."""
 
     mutant: str
     log: str
@@ -38,7 +38,7 @@ class Trial:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Try the mutants that were asked for; return the exit code."""
+    """Run the mutants given by the arguments, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m faults.trials", description=__doc__)
     parser.add_argument("--mutant", action="append", choices=MUTANTS, help="a mutant to try; all when none is named")
     parser.add_argument("--log", action="append", help="only on this log")
@@ -79,7 +79,7 @@ def trial(services: Services, mutant: str, log: str, seeds: Iterable[int], setti
 
 
 def reasons(result: Result) -> list[str]:
-    """Return the promises that a run saw broken; a run that failed by itself, or was not decided, proves nothing."""
+    """Return the violated guarantees; failed runs and undecided searches prove nothing and are left out."""
     return [one for one in result.broken if not one.startswith(FAILED) and f": {Verdict.UNDECIDED} " not in one]
 
 
@@ -95,7 +95,7 @@ def _short(reason: str) -> str:
 
 
 def _load(path: Path) -> list[Trial]:
-    """Read the results, the last one of each mutant on each log."""
+    """Read the results; return the last one of each mutant on each log."""
     found = [Trial(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
     return list({(one.mutant, one.log): one for one in found if one.mutant in MUTANTS}.values())
 

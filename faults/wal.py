@@ -1,9 +1,9 @@
-"""Damage to a SQLite write-ahead log as a power cut leaves it: the write that was under way is there in part.
+"""Damage to a SQLite write-ahead log as a power cut leaves it: the last write is partly there.
 
-SQLite with synchronous=FULL forces a commit's frames to the disk before it says so; therefore no damage before the
-end of the last commit is physically sensible on an honest disk, and everything after it is. The torn write is put
-where the next frame would have gone: behind the last frame that carries the salts of the file's header (frames with
-other salts are leftovers of an earlier round).
+SQLite with synchronous=FULL forces a commit's frames to disk before it acknowledges the commit. So on an honest disk,
+no damage is possible before the end of the last commit, and everything after it may be damaged. The torn write goes
+where the next frame would have gone: after the last frame with the salts of the file's header (frames with other salts
+are leftovers of an earlier round).
 """
 
 import random
@@ -19,7 +19,7 @@ _FRAME_SALTS = slice(8, 16)
 
 
 def next_frame(content: bytes) -> int:
-    """Return the position behind the last frame of the file's present round."""
+    """Return the position after the last frame of the file's current round."""
     if len(content) < _HEADER:
         return len(content)
     (page_size,) = struct.unpack(">I", content[8:12])
@@ -30,14 +30,14 @@ def next_frame(content: bytes) -> int:
 
 
 def tear(database: Path, rng: random.Random) -> int:
-    """Put a torn frame behind the last one of a database's log that nobody has open; return its length in bytes."""
+    """Append a torn frame to the write-ahead log of a database that no process has open; return its length in bytes."""
     log = database.with_name(f"{database.name}-wal")
     if not log.exists() or log.stat().st_size < _HEADER:
         return 0
     content = log.read_bytes()
     place = next_frame(content)
     (page_size,) = struct.unpack(">I", content[8:12])
-    # As a frame that says it commits: page number, pages after it, the right salts, wrong sums, part of a page.
+    # A commit frame: page number, number of pages, the right salts, wrong checksums, part of a page.
     head = struct.pack(">II", rng.randint(1, 4), rng.randint(1, 9)) + content[_SALTS] + rng.randbytes(8)
     torn = head + rng.randbytes(rng.randint(1, page_size))
     with log.open("r+b") as file:
