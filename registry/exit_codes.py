@@ -3,8 +3,11 @@
 As with `diff` and `grep`, 1 means a finding and 2 means trouble.
 """
 
+import os
 import sys
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 from functools import wraps
 from typing import Any
@@ -42,6 +45,7 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
 
         try:
             code = command(**options) or ExitCode.DONE
+            sys.stdout.flush()
         except (SettingRefused, StartError, TransferError, LogError, CompactionRefused) as error:
             for line in str(error).splitlines():
                 click.echo(f"strata: {line}", err=True)
@@ -49,6 +53,20 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             click.echo("strata: interrupted", err=True)
             code = ExitCode.INTERRUPTED
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError):  # which `| head` causes
+                click.echo(f"strata: {error.strerror or error}", err=True)
+            _drop_output()
+            code = ExitCode.FAILED
+        except Exception:  # noqa: BLE001 - Python would end with 1, which says that something differs
+            traceback.print_exc()
+            code = ExitCode.FAILED
         sys.exit(code)
 
     return run
+
+
+def _drop_output() -> None:
+    """Drop what standard output has not taken: Python would write it at the end, fail, and end with another code."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

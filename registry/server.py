@@ -23,8 +23,9 @@ from registry.browsers import is_loopback
 from registry.protocol import ConnectionLimits, HttpProtocol
 from registry.settings import LogFormat, SettingRefused, Settings
 from registry.variables import unknown_variables
+from storage.addresses import without_password
 from storage.log import Log, LogError
-from storage.open_log import check_url, not_opened, open_log, without_password
+from storage.open_log import check_url, not_opened, open_log
 
 __all__ = ["StartError", "open_for", "run"]
 

@@ -55,9 +55,17 @@ def _listen(value: str) -> str:
 
 
 def _advertised(value: str | None) -> str | None:
-    if value is not None and not value.startswith(("http://", "https://")):
-        raise ValueError("a URL is wanted that the other nodes can reach, such as http://10.0.0.5:8081")
+    if value is not None and not (value.startswith(("http://", "https://")) and _has_address(value)):
+        raise ValueError("expected a URL that the other nodes can reach, such as http://10.0.0.5:8081")
     return value.rstrip("/") if value else None
+
+
+def _has_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _properties(value: Path | None) -> Path | None:

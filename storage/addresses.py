@@ -1,18 +1,27 @@
-"""A quick check whether anything listens at some addresses, with the reason if nothing does.
+"""Addresses of logs: display without passwords, and a quick check whether anything listens, with the reason if not.
 
 Clients of databases and brokers retry for a long time and then report only a timeout.
 """
 
 import queue
+import re
 import socket
 import threading
 import time
 from collections.abc import Sequence
 
-__all__ = ["broker_addresses", "why_unreachable"]
+__all__ = ["broker_addresses", "why_unreachable", "without_password"]
 
 _PAUSE_S = 0.25
 _BROKER_PORT = 9092
+# As far as the last @: a password may hold one, and a slash.
+_USER = re.compile(r"(?<=://)([^:/?@]*):.*@")
+_PARAMETER = re.compile(r"(?<=[?&])((?:ssl)?password=)[^&]*", re.IGNORECASE)
+
+
+def without_password(url: str) -> str:
+    """Return a log's URL with its passwords replaced by `***`; it need not be well-formed."""
+    return _PARAMETER.sub(r"\1***", _USER.sub(r"\1:***@", url))
 
 
 def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
@@ -36,24 +45,30 @@ def why_unreachable(addresses: Sequence[tuple[str, int]], patience_s: float) -> 
     a service that is just starting may need them.
     """
     deadline = time.monotonic() + patience_s
+    reasons = None
     while True:
-        reasons = _tried(addresses, deadline)
+        try:
+            reasons = _tried(addresses, deadline)
+        except queue.Empty:
+            return reasons  # of the attempt before
         if reasons is None or time.monotonic() + _PAUSE_S > deadline:
             return reasons
         time.sleep(_PAUSE_S)
 
 
 def _tried(addresses: Sequence[tuple[str, int]], deadline: float) -> str | None:
+    """Try each address once.
+
+    Raises:
+        queue.Empty: time is up while an address is still being tried.
+    """
     # Use threads: a name server that does not answer blocks a look-up for longer than we want to wait.
     outcomes: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     for host, port in addresses:
         threading.Thread(target=lambda h=host, p=port: outcomes.put(_reason(h, p, deadline)), daemon=True).start()
     reasons = []
     for _ in addresses:
-        try:
-            reason = outcomes.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            return None
+        reason = outcomes.get(timeout=max(0.0, deadline - time.monotonic()))
         if reason is None:
             return None
         reasons.append(reason)

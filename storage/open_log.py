@@ -6,14 +6,15 @@ Kafka client and its extra.
 
 import re
 from collections.abc import Mapping
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
+from storage.addresses import without_password
 from storage.fencing import Fencing
 from storage.log import Log, LogError
 from storage.memory_log import MemoryLog
 from storage.reopening_log import ReopeningLog
 
-__all__ = ["check_url", "not_opened", "open_log", "without_password"]
+__all__ = ["check_url", "not_opened", "open_log"]
 
 _FORMS = (
     "sqlite:///FILE, postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, kafka://HOST:PORT[,HOST:PORT…]/TOPIC, or memory:"
@@ -118,12 +119,6 @@ def _has_ports(bootstrap: str) -> bool:
     """Whether the text after the colon of each host is a number; a client would retry other hosts in vain."""
     ends = (server.rpartition(":") for server in bootstrap.split(","))
     return all(not colon or end.endswith("]") or end.isdecimal() for _, colon, end in ends)
-
-
-def without_password(url: str) -> str:
-    """Return a log's URL with the password replaced by `***`."""
-    parts = urlsplit(url)
-    return url.replace(f":{parts.password}@", ":***@") if parts.password else url
 
 
 def not_opened(url: str, error: LogError) -> str:

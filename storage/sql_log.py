@@ -48,6 +48,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.schema import CreateTable
 
+from storage.addresses import without_password
 from storage.log import (
     START,
     Conflict,
@@ -70,6 +71,7 @@ T = TypeVar("T")
 
 _BATCH = 10_000
 _PAUSE_S = (0.005, 0.05)
+_FORMS = "a SQL log is sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
 _WRITE = {"strata_write": True}
 # On SQLite only a column of exactly the type INTEGER is the rowid itself; any other type adds a second index.
 _OFFSET_TYPE = BigInteger().with_variant(Integer(), "sqlite")
@@ -352,7 +354,7 @@ class SqlLog:
         return f"the file {Path(file).resolve()}" if file else self._name()
 
     def _name(self) -> str:
-        return self._url.render_as_string(hide_password=True)
+        return without_password(self._url.render_as_string(hide_password=True))
 
 
 def _batch(connection: Connection, *, after: int) -> Sequence[Row[int, int, bytes, bytes | None]]:
@@ -433,15 +435,15 @@ def checked_url(url: str) -> URL:
     """
     try:
         parsed = make_url(url)
-    except ArgumentError as error:
-        raise ValueError(f"{url!r} is not a database URL") from error
+    except (ArgumentError, ValueError):
+        raise ValueError(f"this is not the URL of a database; {_FORMS}") from None
     if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
         if parsed.database in {None, "", ":memory:"}:
             raise ValueError("A SQLite log needs a file: sqlite:///strata.db; for a log in memory say memory:")
         return parsed
     if parsed.drivername in {"postgresql", "postgres", "postgresql+psycopg"}:
         return parsed.set(drivername="postgresql+psycopg")
-    raise ValueError(f"{parsed.drivername}: a SQL log is sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE")
+    raise ValueError(f"{parsed.drivername}: {_FORMS}")
 
 
 def _engine(url: URL, timeout_s: float) -> Engine:

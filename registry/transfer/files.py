@@ -44,7 +44,9 @@ def check_free(name: str, *, force: bool) -> None:
         return
     if path.exists() and not force:
         raise TransferError(f"{name} exists; another name, or --force to replace it")
-    if path.is_dir() or not path.parent.is_dir():
+    if path.exists() and not path.is_file():
+        raise TransferError(f"{name} is not a file, so it is not replaced; `-` writes to standard output")
+    if not path.parent.is_dir():
         raise TransferError(f"{name} cannot be written: a file in an existing folder is wanted")
 
 

@@ -6,8 +6,9 @@ from itertools import islice
 
 from registry.transfer.copies import Copy, TransferError, copy_of_entries
 from registry.transfer.progress import step, tell, walk
+from storage.addresses import without_password
 from storage.log import START, Conflict, Entry, Log, LogError, Record
-from storage.open_log import not_opened, open_log, without_password
+from storage.open_log import not_opened, open_log
 from storage.record_json import encode
 from storage.records import NoopKey
 

@@ -11,8 +11,17 @@ _SCHEMES = {"postgres": "postgresql", "postgresql+psycopg": "postgresql", "sqlit
 
 
 def same_place(a: str, b: str) -> bool:
-    """Return whether two URLs of services or logs lead to one place: the same file, database, topic or address."""
-    mine, theirs = urlsplit(a), urlsplit(b)
+    """Return whether two URLs of services or logs lead to one place: the same file, database, topic or address.
+
+    Damaged URLs lead nowhere.
+    """
+    try:
+        return _is_same(urlsplit(a), urlsplit(b))
+    except ValueError:
+        return False
+
+
+def _is_same(mine: SplitResult, theirs: SplitResult) -> bool:
     scheme = _scheme(mine)
     if scheme != _scheme(theirs) or _path(mine, scheme) != _path(theirs, scheme):
         return False

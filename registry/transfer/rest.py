@@ -13,6 +13,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from registry.transfer.copies import TransferError
+from storage.addresses import without_password
 
 __all__ = ["Answer", "Connection", "is_service", "segment"]
 
@@ -60,10 +61,19 @@ class Connection:
     Args:
         url: the base URL; `USER:PASSWORD@` before the host authenticates.
         auth: `USER:PASSWORD`, or a bearer token; wins over what the URL says.
+
+    Raises:
+        TransferError: the URL is damaged.
     """
 
     def __init__(self, url: str, auth: str | None = None) -> None:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+            is_whole = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_whole = False
+        if not is_whole:
+            raise TransferError(f"{without_password(url)} is not the URL of a registry, such as http://localhost:8081")
         if parts.username and auth is None:
             auth = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")

@@ -89,6 +89,15 @@ BAD_SETTINGS = [
     ("no host name", ["--allowed-hosts=a.test,b.test:80"], {}, ["--allowed-hosts", "'b.test:80'", "without port"]),
     ("no origin", ["--allowed-origins=ui.test"], {}, ["--allowed-origins", "'ui.test'", "https://"]),
     ("two at once", ["--listen=x", "--reads=y"], {}, ["--listen", "--reads"]),
+    (
+        "half an address in the log",
+        ["--log=postgresql://u:hunter2@[::1/db"],
+        {},
+        ["--log", "postgresql+psycopg://USER"],
+    ),
+    ("no port in the log", ["--log=postgresql://u:hunter2@h:x/db"], {}, ["--log", "postgresql+psycopg://USER"]),
+    ("half an address in a URL", ["--advertised-url=http://[::1"], {}, ["--advertised-url", "http://[::1"]),
+    ("no port in a URL", ["--advertised-url=http://a.test:x"], {}, ["--advertised-url", "http://a.test:x"]),
 ]
 
 
@@ -103,6 +112,7 @@ def test_bad_setting_says_which_why_and_what_is_allowed(arguments, environment, 
 
     assert 2 == ended.returncode
     assert "Traceback" not in ended.stderr
+    assert "hunter2" not in ended.stderr
     for word in words:
         assert word in ended.stderr
 
@@ -123,9 +133,18 @@ def test_taken_port_is_told():
     assert "--listen" in ended.stderr
 
 
-def test_log_that_cannot_be_opened_is_told_without_its_password(tmp_path):
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param("user:hunter2@127.0.0.1:1/db", id="before the host"),
+        pytest.param("user:hunter2/2@127.0.0.1:1/db", id="with a slash"),
+        pytest.param("user@127.0.0.1:1/db?password=hunter2", id="as a parameter"),
+        pytest.param("127.0.0.1:1/db?user=u&sslpassword=hunter2&password=hunter2", id="as two parameters"),
+    ],
+)
+def test_log_that_cannot_be_opened_is_told_without_its_password(log):
     """An unreachable database: a sentence, no traceback, no password."""
-    ended = strata("serve", "--log=postgresql+psycopg://user:hunter2@127.0.0.1:1/db", "--listen=127.0.0.1:0")
+    ended = strata("serve", f"--log=postgresql+psycopg://{log}", "--listen=127.0.0.1:0")
 
     assert 2 == ended.returncode
     assert "hunter2" not in ended.stderr

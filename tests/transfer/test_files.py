@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import os
 
 import pytest
 
@@ -76,6 +77,16 @@ def test_a_file_that_exists_stays_unless_forced(strata, source, tmp_path):
     assert 0 == strata("export", source, file, "--force")[0]
     assert 0 == strata("verify", file, source)[0]
     assert [] == [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")]
+
+
+def test_only_a_file_is_replaced(strata, source, tmp_path):
+    """A pipe or a device is not replaced by a file, even if forced."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    code, _, errors = strata("export", source, pipe, "--force")
+
+    assert (2, True, True) == (code, pipe.is_fifo(), "is not a file" in errors), errors
 
 
 @pytest.mark.parametrize(

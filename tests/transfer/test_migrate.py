@@ -194,6 +194,16 @@ def test_a_registry_is_not_migrated_onto_itself(strata, source):
     assert (2, True) == (code, "the same registry" in errors)
 
 
+@pytest.mark.parametrize(
+    "url", ["http://[::1/x", "http://localhost:99999", "http://:8081", "postgresql://[::1/d", "postgresql://h:x/d"]
+)
+def test_an_address_that_cannot_be_is_refused(strata, url):
+    """A damaged address is an error in one line."""
+    code, output, errors = strata("migrate", "--from", url, "--to", "http://127.0.0.1:1")
+
+    assert (2, "", 1, True) == (code, output, len(errors.splitlines()), "the URL of a" in errors), errors
+
+
 def test_a_live_schema_may_refer_to_a_deleted_one(strata, source, serve, target_log, write_raw):
     """The reference lets that come about; in mode IMPORT it is taken over."""
 

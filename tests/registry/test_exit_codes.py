@@ -1,0 +1,69 @@
+"""The exit codes of the commands."""
+
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from registry.exit_codes import ExitCode, reporting
+from storage.log import START
+from storage.open_log import open_log
+from storage.record_json import encode
+from storage.records import ModeKey
+
+COMMANDS = [["log", "LOG"], ["export", "LOG", "-"], ["verify", "LOG", "LOG", "--output=json"], ["compact", "LOG"]]
+
+
+@pytest.fixture
+def log(tmp_path):
+    """The URL of a log with a record."""
+    url = f"sqlite:///{tmp_path}/strata.db"
+    with closing(open_log(url)) as opened:
+        opened.append(START, [encode(ModeKey("s"), "READONLY")])
+    return url
+
+
+def run(arguments, log, output):
+    """Run a command with a certain standard output: its exit code and errors."""
+    command = [sys.executable, "-m", "registry", *(log if argument == "LOG" else argument for argument in arguments)]
+    ended = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=[row[0] for row in COMMANDS])
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="the system has no /dev/full")
+def test_an_output_that_takes_nothing_is_a_failure(log, arguments):
+    """A full disk behind standard output is a line on standard error, and not a difference."""
+    with Path("/dev/full").open("wb") as full:
+        code, errors = run(arguments, log, full)
+
+    assert (2, True) == (code, errors.endswith("strata: No space left on device\n")), errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=[row[0] for row in COMMANDS])
+def test_an_output_that_nobody_reads_is_a_failure(log, arguments):
+    """The end of a pipe's reader ends a command without a word, and not with a difference."""
+    head = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    head.wait()
+
+    code, errors = run(arguments, log, head.stdin)
+
+    head.stdin.close()
+    assert (2, False) == (code, "Traceback" in errors or "BrokenPipe" in errors), errors
+
+
+def test_what_nobody_expected_is_a_failure(capsys):
+    """A defect is told with its traceback, and is not mistaken for a difference."""
+
+    @reporting
+    def command() -> ExitCode:
+        raise RuntimeError("unheard of")
+
+    with pytest.raises(SystemExit) as ended:
+        command()
+
+    assert ExitCode.FAILED == ended.value.code
+    assert "RuntimeError: unheard of" in capsys.readouterr().err

@@ -1,0 +1,42 @@
+"""Addresses of logs: shown without passwords, and tried."""
+
+import threading
+
+import pytest
+
+from storage.addresses import why_unreachable, without_password
+
+# URL, as it is shown
+SHOWN = [
+    ("sqlite:///a:b@c.db", "sqlite:///a:b@c.db"),
+    ("postgresql://u:p@h/d", "postgresql://u:***@h/d"),
+    ("postgresql://u@h:5432/d", "postgresql://u@h:5432/d"),
+    ("postgresql://u:p@ss/w:rd@h/d", "postgresql://u:***@h/d"),
+    ("postgresql://h/d?user=u&password=p&sslmode=require", "postgresql://h/d?user=u&password=***&sslmode=require"),
+    ("postgresql://h/d?sslpassword=p", "postgresql://h/d?sslpassword=***"),
+    ("postgresql://u:p@[::1/d", "postgresql://u:***@[::1/d"),
+    ("kafka://a:9092,b:9092/_schemas", "kafka://a:9092,b:9092/_schemas"),
+]
+
+
+@pytest.mark.parametrize(("url", "shown"), SHOWN)
+def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
+    """A password is left out wherever it stands, also of a URL that is not well-formed."""
+    assert shown == without_password(url)
+
+
+def test_a_refusal_is_known_though_the_last_attempt_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is over during an attempt: the reason is that of the attempt before."""
+    over, attempts = threading.Event(), []
+
+    def connect(*_arguments: object) -> None:
+        attempts.append(1)
+        if len(attempts) > 1:
+            over.wait()
+        raise ConnectionRefusedError(111, "refused")
+
+    monkeypatch.setattr("storage.addresses.socket.create_connection", connect)
+    reason = why_unreachable([("127.0.0.1", 1)], 1.0)
+    over.set()
+
+    assert "127.0.0.1:1: refused" == reason
