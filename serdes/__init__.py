@@ -1,1 +1,1 @@
-"""The client island: frames, the registry client, serializers and deserializers."""
+"""The client package: the wire format, the registry client, serializers and deserializers."""

@@ -60,8 +60,8 @@ def chooser(union: Union, explain: Explain | None = None) -> Callable[[Any], tup
         union: the union.
         explain: says what is wrong with a value in the branch that it resembles most.
 
-    Returns:
-        The function; it raises EncodeError for a value that fits no branch.
+    Raises:
+        EncodeError: From the returned function, if the value fits no branch or names an unknown one.
     """
     branches = union.branches
     names = {

@@ -162,7 +162,15 @@ NAMES: dict[str, Any] = {
 
 
 def lowering(logical: Logical | None, size: int | None = None) -> Callable[[Any], Any] | None:
-    """Return the conversion from a logical type to its underlying value; `size` is that of a fixed."""
+    """Return the conversion from a logical type to its underlying value; None if there is nothing to convert.
+
+    Args:
+        logical: the logical type.
+        size: bytes of a fixed; None for other types.
+
+    Raises:
+        EncodeError: From the returned function, if the value cannot be stored exactly.
+    """
     if logical is None:
         return None
     if logical.name == "decimal":

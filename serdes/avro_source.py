@@ -1,9 +1,9 @@
 """A decoding plan as Python source: straight-line code for one pair of schemas.
 
-The code does not look at the schema per record, makes no call per field and creates no object but the values. This
-makes it faster than a general decoder in C that fetches each piece by a Python call. Names from schemas appear in the
-source only as string literals (`repr`); everything else is a constant passed in next to it, so no text of a schema is
-ever code.
+The code does not look at the schema per record, makes no call per field and creates no object but the values, so it
+keeps up with a general decoder in C that fetches each piece by a Python call. Names from schemas appear in the source
+only as string literals (`repr`); everything else is a constant passed in next to it, so no text of a schema is ever
+code.
 
 The variables of the code are
 

@@ -96,6 +96,11 @@ def converter(writer: Logical | None, reader: Logical | None, shape: Shape) -> C
         writer: the writer's logical type.
         reader: the reader's logical type.
         shape: the caller's choices.
+
+    Raises:
+        ValueError: From the returned function, if Python cannot represent the value or a decimal loses digits.
+        OverflowError: From the returned function, if a date or timestamp is out of Python's range.
+        DecodeError: From the returned function, if a UUID is invalid.
     """
     if reader is None:
         return None

@@ -119,7 +119,11 @@ class Serializer(ABC):
         return self.write(value, context, self.known(context) or self.target(context))
 
     def known(self, context: RecordContext) -> Target | None:
-        """Return the cached target for a context without I/O, or None on a cache miss."""
+        """Return the cached target for a context without I/O, or None on a cache miss.
+
+        Raises:
+            NoSubject: If the caller's own subject name strategy raises it.
+        """
         target = self._targets.peek(self._key(context))
         return target if target is not None and _is_fresh(target) else None
 

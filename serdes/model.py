@@ -254,7 +254,16 @@ class RegisteredSchema:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any], subject: str, sent: Schema | None = None) -> "RegisteredSchema":
-        """Parse an answer; `sent` is the schema of the request, for answers that leave it out."""
+        """Parse an answer.
+
+        Args:
+            answer: the parsed JSON.
+            subject: the subject of the request, for answers that leave it out.
+            sent: the schema of the request, for answers that leave it out.
+
+        Raises:
+            LookupError: If a property is missing; `RegistryClient.ask` turns built-in errors into SerdeError.
+        """
         schema = Schema.from_answer(answer) if sent is None or "schema" in answer else sent
         version, guid = answer.get("version"), answer.get("guid")
         return cls(
@@ -275,7 +284,11 @@ class CompatibilityResult:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "CompatibilityResult":
-        """Parse an answer; without `verbose` it has no messages."""
+        """Parse an answer; without `verbose` it has no messages.
+
+        Raises:
+            LookupError: If a property is missing; `RegistryClient.ask` turns built-in errors into SerdeError.
+        """
         return cls(bool(answer["is_compatible"]), tuple(str(one) for one in answer.get("messages") or ()))
 
     def __bool__(self) -> bool:

@@ -45,7 +45,11 @@ class Kek:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "Kek":
-        """Parse an answer."""
+        """Parse an answer.
+
+        Raises:
+            LookupError: If a property is missing; `RegistryClient.ask` turns built-in errors into SerdeError.
+        """
         properties = {str(name): str(value) for name, value in (answer.get("kmsProps") or {}).items()}
         return cls(
             str(answer["name"]),
@@ -76,7 +80,12 @@ class Dek:
 
     @classmethod
     def from_answer(cls, answer: Mapping[str, Any]) -> "Dek":
-        """Parse an answer."""
+        """Parse an answer.
+
+        Raises:
+            LookupError: If a property is missing; `RegistryClient.ask` turns built-in errors into SerdeError.
+            ValueError: If a number is out of range, or a key is too long or not base64.
+        """
         return cls(
             _number(answer["version"], 1, _HIGHEST_VERSION),
             str(answer.get("algorithm") or "AES256_GCM"),

@@ -106,15 +106,14 @@ class KeyRing:
         self._opened: SharedCache[tuple[Kek, str, str, int], Key] = SharedCache(capacity)
 
     def writing(self, terms: Terms, subject: str) -> Key:
-        """Return the key to encrypt with; add one if there is none.
+        """Return the key to encrypt with; add one on first use.
 
         Args:
             terms: the rule's parameters.
             subject: the subject of the record.
 
         Raises:
-            CipherError: If there is no key and none can be added, the KMS fails, or rule and registry disagree on the
-                KEK.
+            CipherError: If no key exists or can be added, the KMS fails, or rule and registry disagree on the KEK.
             RegistryError: If the registry rejects a request.
             RegistryUnavailable: If the registry gives no usable answer after all retries.
         """

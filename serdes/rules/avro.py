@@ -209,20 +209,34 @@ class AvroShapes:
         return AvroValues(self._node(schema), schema.metadata, numeric_times=self._options["numeric_times"])
 
     def decoder(self, shape: Schema) -> Decoder:
-        """Return the decoder of payloads to values of a schema."""
+        """Return the decoder of payloads to values of a schema.
+
+        Raises:
+            SchemaError: If a schema cannot be used.
+        """
         reader = None if shape.bare == self._written.bare else self._node(shape)
         return compile_decoder(self._node(self._written), reader, **self._options)
 
     first = decoder
 
     def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
-        """Return the conversion of a migration's result to another schema; it raises DecodeError."""
+        """Return the conversion of a migration's result to another schema.
+
+        Raises:
+            SchemaError: If a schema cannot be used.
+            DecodeError: From the returned function, if the result does not fit the schema.
+        """
         return self._converted(self._node(have), self._node(want))
 
     adopted = between
 
     def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:
-        """Return the conversion of a value of a schema to the caller's reader schema; None without one."""
+        """Return the conversion of a value of a schema to the caller's reader schema; None without one.
+
+        Raises:
+            SchemaError: If a schema cannot be used.
+            DecodeError: From the returned function, if the value does not fit the reader schema.
+        """
         return None if self._wanted is None else self._converted(self._node(shape), self._wanted)
 
     def _converted(self, have: Node, want: Node) -> Callable[[Any], Any]:

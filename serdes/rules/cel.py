@@ -101,7 +101,11 @@ class CelFieldExecutor:
         self._programs = _Programs(_FIELD)
 
     def field_transform(self, context: RuleContext) -> FieldTransform:
-        """Return the function to call with each field of one record; it raises RuleError."""
+        """Return the function to call with each field of one record.
+
+        Raises:
+            RuleError: From the function, if the expression is invalid, fails or exceeds a bound.
+        """
         asks = context.rule.kind == "CONDITION"
 
         def one(field: FieldContext, value: Any) -> Any:

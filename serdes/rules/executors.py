@@ -107,14 +107,29 @@ class MessageExecutor(Protocol):
     """
 
     def transform(self, context: RuleContext, message: Any) -> Any:
-        """Return the new value or, for a CONDITION, whether it holds; raise an exception if the rule fails."""
+        """Return the new value or, for a CONDITION, whether it holds.
+
+        Args:
+            context: the rule and the record.
+            message: the value; in the encoding phase the payload.
+
+        Raises:
+            Exception: If the rule fails; any exception counts as failure.
+        """
 
 
 class FieldExecutor(Protocol):
     """An executor for the fields that a rule selects by tags; a rule without tags selects all primitive fields."""
 
     def field_transform(self, context: RuleContext) -> FieldTransform:
-        """Return the function to call with each field of one record."""
+        """Return the function to call with each field of one record.
+
+        Args:
+            context: the rule and the record.
+
+        Raises:
+            Exception: If the rule fails; any exception counts as failure, also from the function.
+        """
 
 
 Executor = MessageExecutor | FieldExecutor

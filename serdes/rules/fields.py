@@ -28,7 +28,12 @@ class Values(Protocol):
     """The values of one schema as rules see them."""
 
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
-        """Return the visitor of the fields that a rule selects; `loosely` also visits branches that do not fit."""
+        """Return the visitor of the fields that a rule selects.
+
+        Args:
+            rule: the rule; without tags it selects all fields.
+            loosely: whether to visit branches of unions that do not fit the value, too.
+        """
 
     def plain(self, value: Any) -> Any:
         """Return a value as the first rule gets it, whatever its classes."""
@@ -37,7 +42,11 @@ class Values(Protocol):
         """Return a value as JSON; JSON does not change."""
 
     def lift(self, value: Any) -> Any:
-        """Convert the result of a rule to a value of the schema; such a value does not change."""
+        """Convert the result of a rule to a value of the schema; such a value does not change.
+
+        Raises:
+            RuleError: If the result is not a value of the schema, in formats that check it here.
+        """
 
 
 @dataclass(frozen=True, slots=True)

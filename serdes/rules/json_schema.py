@@ -262,7 +262,12 @@ class JsonShapes:
     adopted = between
 
     def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:
-        """Return the validation against a schema; None if validation is off."""
+        """Return the validation against a schema; None if validation is off.
+
+        Raises:
+            SchemaError: If the schema cannot be used.
+            DecodeError: From the returned function, if the schema does not allow the value.
+        """
         validate = self._validator(shape)
         if validate is None:
             return None

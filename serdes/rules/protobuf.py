@@ -258,21 +258,39 @@ class ProtobufShapes:
         return ProtobufValues(described, self._type or self._kind(schema), self._tags(schema), schema.metadata)
 
     def decoder(self, shape: Schema) -> Decode:
-        """Return the decoder of payloads to messages of a schema, or of the caller's class."""
+        """Return the decoder of payloads to messages of a schema, or of the caller's class.
+
+        Raises:
+            SchemaError: If the schema cannot be used or lacks the message.
+        """
         return self._parsed(self._type or self._kind(shape))
 
     def first(self, shape: Schema) -> Decode:
-        """Return the decoder of payloads to JSON, for migrations."""
+        """Return the decoder of payloads to JSON, for migrations.
+
+        Raises:
+            SchemaError: If the schema cannot be used or lacks the message.
+        """
         parse_payload = self._parsed(self._kind(shape))
         return lambda payload: dict_of(parse_payload(payload))
 
     def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
-        """Return the conversion of JSON of one schema to JSON of another."""
+        """Return the conversion of JSON of one schema to JSON of another.
+
+        Raises:
+            SchemaError: If a schema cannot be used or lacks the message.
+            DecodeError: From the returned function, if the JSON does not fit the message.
+        """
         old, new = self._kind(have), self._kind(want)
         return lambda value: dict_of(_moved(old, new, value))
 
     def adopted(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
-        """Return the conversion of JSON of one schema to a message of another, or of the caller's class."""
+        """Return the conversion of JSON of one schema to a message of another, or of the caller's class.
+
+        Raises:
+            SchemaError: If a schema cannot be used or lacks the message.
+            DecodeError: From the returned function, if the JSON does not fit the message.
+        """
         old, new = self._kind(have), self._type or self._kind(want)
         return lambda value: _moved(old, new, value)
 
