@@ -1,1 +1,1 @@
-"""Routes: parse, call one function, return."""
+"""Routes: each parses a request, calls one function and returns its answer."""

@@ -1,6 +1,7 @@
-"""`/associations`: which topic keeps its schemas under which subject.
+"""`/associations`: the subjects under which topics keep their schemas.
 
-Clients ask for a topic's associations before their first record, and fall back to `topic-value` on an empty list.
+Clients ask for a topic's associations before they send the first record, and use `topic-value` if the list is empty
+(associated subject name strategy).
 """
 
 import time
@@ -67,7 +68,7 @@ async def of_subject(
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> Response:
-    """List what is associated with a subject."""
+    """List the associations of a subject."""
     state = await service.fresh()
     found = state.associations.of_subject(aliased(state, subject))
     return _listed(found, resource_type, association_type, lifecycle, offset, limit)
@@ -87,7 +88,7 @@ async def of_name(
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> Response:
-    """List the associations of a resource, by its name."""
+    """List the associations of a resource by its name."""
     found = named(await service.fresh(), resource_name, resource_namespace)
     return _listed(found, resource_type, association_type, lifecycle, offset, limit)
 
@@ -105,7 +106,7 @@ async def of_resource_id(
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> Response:
-    """List the associations of a resource, by its id."""
+    """List the associations of a resource by its id."""
     found = (await service.fresh()).associations.of_resource_id(resource_id)
     return _listed(found, resource_type, association_type, lifecycle, offset, limit)
 
@@ -118,7 +119,7 @@ async def of_resource_id(
 async def create(
     request: Request, service: ServiceDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
 ) -> Response:
-    """Associate a resource with subjects; with a schema, the subject is made with it."""
+    """Associate a resource with subjects; a schema in the request is registered as the subject's first."""
     body: ResourceBody = await read_body(request, ResourceBody)
     return await _changed(service, body, "CREATE", context, dry_run=dry_run)
 
@@ -135,7 +136,7 @@ async def create_or_update(
     context: Context = DEFAULT_CONTEXT,
     dry_run: DryRun = False,
 ) -> Response:
-    """Associate a resource with subjects, or change how strongly."""
+    """Associate a resource with subjects, or change the lifecycle of its associations."""
     body: ResourceBody = await read_body(request, ResourceBody)
     if body.resource_id not in (None, "", resource_id):
         raise errors.invalid_association("resourceId", "is not the one of the path")
@@ -179,7 +180,7 @@ async def batch_get(
     service: ServiceDep,
     include_schemas: Annotated[Flag, Query(alias="includeSchemas", description="with each subject's latest")] = False,
 ) -> Response:
-    """List the associations of some resources."""
+    """List the associations of several resources."""
     body: GetBatchBody = await read_body(request, GetBatchBody)
     for asked in body.requests or ():
         check_lifecycle(asked.lifecycle)
@@ -197,7 +198,7 @@ async def batch_get(
 async def batch_mutate(
     request: Request, service: ServiceDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
 ) -> Response:
-    """Change the associations of some resources; each resource's changes are made all together or not at all."""
+    """Change the associations of several resources; each resource's changes are made all together or not at all."""
     body: BatchBody = await read_body(request, BatchBody)
     place = context_name(context)
     requests = [asked.request(None, place, service.limits, dry_run=dry_run) for asked in body.requests or ()]

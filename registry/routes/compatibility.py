@@ -1,4 +1,4 @@
-"""`/compatibility`: would a registration be accepted?"""
+"""`/compatibility`: check whether a registration would be accepted."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ async def check_all(
     normalize: Normalize = False,
     verbose: Verbose = False,
 ) -> Response:
-    """Check a schema as its registration would: against the versions that the subject's level asks for."""
+    """Check a schema as its registration would, against the versions that the subject's level requires."""
     state = await service.fresh()
     name = aliased(state, subject)
     previous = state.versions(name, include_deleted=False)

@@ -1,4 +1,4 @@
-"""`/config`: the compatibility level and its companions, registry-wide and per subject."""
+"""`/config`: the compatibility level and other settings, registry-wide and per subject."""
 
 from typing import Annotated
 
@@ -31,7 +31,7 @@ async def registry_config(service: ServiceDep, default_to_global: DefaultToGloba
 async def subject_config(
     service: ServiceDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
 ) -> Response:
-    """Return a subject's own configuration, or with `defaultToGlobal` what is in force for it."""
+    """Return a subject's own configuration or, with `defaultToGlobal`, the one in force."""
     state, name = await service.fresh(), scope(subject)
     default = service.settings.compatibility_level
     own = state.configs.get(name)
@@ -64,7 +64,7 @@ async def set_subject_config(request: Request, service: ServiceDep, subject: Sub
 
 @router.delete("", responses={200: {"model": ConfigAnswer}, **failures(42205)})
 async def delete_registry_config(service: ServiceDep) -> Response:
-    """Return to the service's default; the answer is what was in force before."""
+    """Reset the registry-wide configuration to the service's default; return the one that was in force."""
     default = service.settings.compatibility_level
     return answer(await service.writer.write(lambda state: delete_config(state, None, default)))
 

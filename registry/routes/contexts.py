@@ -1,4 +1,4 @@
-"""`/contexts`: the namespaces of subjects and ids."""
+"""`/contexts`: namespaces of subjects and ids."""
 
 from typing import Annotated
 
@@ -34,7 +34,7 @@ async def delete(
     service: ServiceDep,
     context: ContextPath,
 ) -> Response:
-    """Delete a context that holds nothing any more, soft-deleted subjects included."""
+    """Delete a context that has no subjects left, soft-deleted ones included."""
     name = context_name(context)
     await service.writer.write(lambda state: delete_context(state, name))
     return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""`/dek-registry/v1/keks/{name}/deks`: data encryption keys, encrypted by a key encryption key (KEK)."""
+"""`/dek-registry/v1/keks/{name}/deks`: data encryption keys (DEKs) for CSFLE, encrypted by a KEK."""
 
 import time
 from typing import Annotated
@@ -34,7 +34,7 @@ router = APIRouter(prefix="/dek-registry/v1/keks/{name}/deks", tags=["encryption
 
 
 def _algorithm(value: object) -> object:
-    """A bad algorithm is an unknown path, as the reference has it."""
+    """Return an algorithm; answer 404 for an unknown one, as the reference does."""
     if value not in ("", *ALGORITHMS):
         raise errors.not_found()
     return value or AES256_GCM
@@ -58,7 +58,7 @@ async def subjects(
 
 @router.post("", deprecated=True, responses={200: {"model": DekAnswer}, **_CREATION}, openapi_extra=body_of(DekBody))
 async def create_by_body(request: Request, service: ServiceDep, name: KekPath, rewrap: Rewrap = False) -> Response:
-    """Make a data encryption key for the subject that the body names."""
+    """Store a data encryption key for the subject that the body names."""
     body: DekBody = await read_body(request, DekBody)
     return await _create(service, body, name, subject_name(body.subject or ""), rewrap=rewrap)
 
@@ -75,7 +75,7 @@ async def first(
 async def create(
     request: Request, service: ServiceDep, name: KekPath, subject: SubjectPath, rewrap: Rewrap = False
 ) -> Response:
-    """Make a data encryption key for a subject, which the client has generated and encrypted; a version each time."""
+    """Store a version of a data encryption key that the client has generated and encrypted."""
     body: DekBody = await read_body(request, DekBody)
     return await _create(service, body, name, subject, rewrap=rewrap)
 
@@ -88,7 +88,7 @@ async def delete(
     algorithm: Cipher = "AES256_GCM",
     permanent: Permanent = False,
 ) -> Response:
-    """Delete every version of a data encryption key."""
+    """Delete all versions of a data encryption key."""
     return await _delete(service, name, subject, algorithm, None, permanent=permanent)
 
 
@@ -96,7 +96,7 @@ async def delete(
 async def undelete(
     service: ServiceDep, name: KekPath, subject: SubjectPath, algorithm: Cipher = "AES256_GCM"
 ) -> Response:
-    """Take the soft deletion of every version of a data encryption key back."""
+    """Undo the soft deletion of all versions of a data encryption key."""
     return await _undelete(service, name, subject, algorithm, None)
 
 
@@ -157,7 +157,7 @@ async def delete_version(
 async def undelete_version(
     service: ServiceDep, name: KekPath, subject: SubjectPath, version: VersionPath, algorithm: Cipher = "AES256_GCM"
 ) -> Response:
-    """Take the soft deletion of a version of a data encryption key back."""
+    """Undo the soft deletion of a version of a data encryption key."""
     return await _undelete(service, name, subject, algorithm, version)
 
 

@@ -1,4 +1,4 @@
-"""`/schemas/guids`: schemas by the identity that is the same in every context."""
+"""`/schemas/guids`: schemas by GUID, the identity that is the same in every context."""
 
 from fastapi import APIRouter
 from fastapi.responses import Response
@@ -16,8 +16,8 @@ router = APIRouter(prefix="/schemas/guids/{guid}", tags=["schemas"])
 
 @router.get("", responses={200: {"model": SchemaStringAnswer}, **failures(40403)})
 async def schema(service: ServiceDep, guid: GuidPath, form: Form = "") -> Response:
-    """Return the schema that a GUID names, as the first context by name that holds it has it."""
-    # Not kept in memory: a registration in another context may change the answer.
+    """Return the schema of a GUID, as stored in the first context (by name) that holds it."""
+    # Do not cache the response: a registration in another context may change it.
     ids = ids_of_guid(await service.fresh(), guid) or ids_of_guid(await service.writer.catch_up(), guid)
     if not ids:
         raise errors.schema_not_found(guid)

@@ -1,4 +1,4 @@
-"""`/dek-registry/v1/keks`: key encryption keys, which name the keys of a key management service (KMS)."""
+"""`/dek-registry/v1/keks`: key encryption keys (KEKs) for CSFLE, which name keys in a key management service (KMS)."""
 
 import time
 from typing import Annotated
@@ -49,7 +49,7 @@ async def names(
     openapi_extra=body_of(KekBody),
 )
 async def create(request: Request, service: ServiceDep) -> Response:
-    """Make a key encryption key known; one that was soft-deleted comes back."""
+    """Create a key encryption key, or restore a soft-deleted one."""
     body: KekBody = await read_body(request, KekBody)
     asked, now, most = body.request(), time.time_ns() // 1_000_000, service.settings.max_keys
     return answer(kek_answer(await service.writer.write(lambda state: create_kek(state, asked, now, most))))
@@ -82,14 +82,14 @@ async def delete(service: ServiceDep, name: KekPath, permanent: Permanent = Fals
 
 @router.post("/{name}/undelete", status_code=204, responses={204: {}, **failures(40470, 42205, 42271)})
 async def undelete(service: ServiceDep, name: KekPath) -> Response:
-    """Take the soft deletion of a key encryption key back."""
+    """Undo the soft deletion of a key encryption key."""
     await service.writer.write(lambda state: undelete_kek(state, name))
     return Response(status_code=204)
 
 
 @router.post("/{name}/test", responses={200: {"model": KekAnswer}, **failures(40370, 40470, 42271)})
 async def test(service: ServiceDep, name: KekPath) -> Response:
-    """Use a shared key encryption key, which this service cannot: it has no access to a KMS."""
+    """Test a shared key encryption key, which always fails: this service has no access to a KMS."""
     if kek_of(await service.fresh(), name, include_deleted=False).shared:
         raise errors.no_key_management()
     raise errors.invalid_key("shared")

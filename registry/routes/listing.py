@@ -1,4 +1,4 @@
-"""`/schemas`: every version of every subject, a page at a time."""
+"""`/schemas`: all versions of all subjects, in pages."""
 
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ _NONE = "NONE"
 
 
 class ListedSchema(SchemaAnswer):
-    """A version of a subject, and what is known of the subject where it was asked for."""
+    """A version of a subject, with the subject's aliases and associations if the request asks for them."""
 
     aliases: list[str] | None = None
     associations: list[AssociationAnswer] | None = None

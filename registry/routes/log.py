@@ -1,4 +1,4 @@
-"""`/v1/log`: what the log holds, and what of it this node has read, counted and set aside."""
+"""`/v1/log`: the content of the log, and how much of it this node has read and set aside."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1/log", tags=["operations"])
 
 @router.get("", responses={200: {"model": LogAnswer}, **failures(404)})
 async def log(service: ServiceDep, offset: Offset = 0, limit: Limit = 100) -> Response:
-    """Describe the log; `offset` and `limit` page through what was set aside, newest first (the last 1000 are kept)."""
+    """Describe the log; `offset` and `limit` page through the last 1000 records set aside, newest first."""
     state = service.state
     counts = await service.writer.in_thread(_counts, state)
     aside = page(state.set_aside[::-1], offset, limit)

@@ -1,4 +1,4 @@
-"""`/mode`: what the registry, or a subject, allows."""
+"""`/mode`: the operations that the registry or a subject allows."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ async def registry_mode(service: ServiceDep, default_to_global: DefaultToGlobal 
 async def subject_mode(
     service: ServiceDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
 ) -> Response:
-    """Return a subject's own mode, or with `defaultToGlobal` the one in force for it."""
+    """Return a subject's own mode or, with `defaultToGlobal`, the one in force."""
     state, name = await service.fresh(), scope(subject)
     if default_to_global or name is None:
         return answer({"mode": mode_in_force(state, name).value})
@@ -66,13 +66,13 @@ async def set_subject_mode(
 
 @router.delete("", responses={200: {"model": ModeAnswer}, **failures()})
 async def delete_registry_mode(service: ServiceDep, recursive: Recursive = False) -> Response:
-    """Delete the registry-wide mode; the answer is the mode that goes."""
+    """Delete the registry-wide mode and return it."""
     return await _delete(service, "", recursive=recursive)
 
 
 @router.delete("/{subject}", responses={200: {"model": ModeAnswer}, **failures(40401)})
 async def delete_subject_mode(service: ServiceDep, subject: SubjectPath, recursive: Recursive = False) -> Response:
-    """Delete a subject's own mode; the answer is the mode that goes."""
+    """Delete a subject's own mode and return it."""
     return await _delete(service, subject, recursive=recursive)
 
 

@@ -1,4 +1,7 @@
-"""`/docs`: the API, to read and to try in a browser. The page loads nothing from other hosts; its policy forbids it."""
+"""`/docs`: the API to read and to try in a browser.
+
+The page loads nothing from other hosts; its content security policy forbids it.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -27,13 +30,13 @@ _HEADERS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosni
 
 @router.get("")
 async def docs() -> Response:
-    """Answer the page."""
+    """Return the page."""
     return _answer("docs.html", "text/html; charset=utf-8")
 
 
 @router.get("/{name}")
 async def docs_file(name: str) -> Response:
-    """Answer a file that the page loads."""
+    """Return a file that the page loads."""
     if name not in _FILES:
         raise errors.not_found()
     return _answer(name, _FILES[name])

@@ -1,4 +1,4 @@
-"""The parameters that routes share, as the reference reads them: lenient flags, encoded path segments."""
+"""The parameters that routes share, parsed like the reference does: lenient flags, percent-encoded path segments."""
 
 import re
 from typing import Annotated, Any
@@ -52,7 +52,7 @@ def _decode(value: object) -> object:
 
 
 def _int(value: object) -> object:
-    """Parse an integer of at most 64 bits; anything else is an unknown path, as in the reference."""
+    """Parse an integer of at most 64 bits; answer 404 for anything else, as the reference does."""
     text = unquote(str(value))
     if not _INTEGER.fullmatch(text) or not -_BEYOND_64_BITS <= int(text) < _BEYOND_64_BITS:
         raise errors.not_found()
@@ -60,7 +60,7 @@ def _int(value: object) -> object:
 
 
 def _int_or(default: int) -> BeforeValidator:
-    """An empty parameter is one that is not there."""
+    """Return a validator that replaces an empty parameter by a default."""
     return BeforeValidator(lambda value: default if value == "" else _int(value))
 
 
@@ -132,7 +132,7 @@ Limit = Annotated[int, _int_or(-1), Query(description="how many at most; below 1
 
 
 def body_first(model: type[Body]) -> Any:
-    """Read the body before anything else is looked at: as in the reference, its faults are told first."""
+    """Return a dependency that parses the body first, so that its errors come first as in the reference."""
 
     async def read(request: Request) -> Body:
         body: Body = await read_body(request, model)
@@ -145,14 +145,14 @@ GivenSchema = Annotated[SchemaBody, body_first(SchemaBody)]
 
 
 def body_of(model: type[Any]) -> dict[str, Any]:
-    """Return what the OpenAPI document says of a body that the route parses itself."""
+    """Return the OpenAPI description of a body that the route parses itself."""
     schema = _written_out(model.model_json_schema())
     content = {media_type: {"schema": schema} for media_type in (*MEDIA_TYPES, "application/octet-stream")}
     return {"requestBody": {"required": True, "content": content}}
 
 
 def _written_out(schema: dict[str, Any]) -> dict[str, Any]:
-    """Put the definitions of a model, none of which is recursive, where they are referred to."""
+    """Replace the references to a model's definitions by the definitions, none of which is recursive."""
     definitions = schema.pop("$defs", {})
 
     def replaced(node: Any) -> Any:
@@ -168,7 +168,7 @@ def _written_out(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def failures(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """Return what the OpenAPI document says of the error codes a route may answer."""
+    """Return the OpenAPI description of the error codes that a route may answer, plus those of all routes."""
     by_status: dict[int | str, list[int]] = {}
     for code in (*codes, 500, 50001, 50002, 50003, 50004, 50301, 50302):
         by_status.setdefault(code if code < 1000 else code // 100, []).append(code)

@@ -1,4 +1,4 @@
-"""`/`, `/schemas/types` and `/v1/metadata`: what the registry is."""
+"""`/`, `/schemas/types` and `/v1/metadata`: facts about the registry itself."""
 
 from importlib.metadata import version
 
@@ -18,26 +18,26 @@ router = APIRouter(tags=["registry"])
 
 @router.get("/", responses={200: {"model": dict[str, str]}})
 async def root() -> Response:
-    """Answer an empty object: the registry is up."""
+    """Return an empty object: the registry is up."""
     return answer({})
 
 
 @router.post("/", responses={200: {"model": dict[str, str]}})
 async def post_root() -> Response:
-    """Answer an empty object, as GET does."""
+    """Return an empty object, as GET does."""
     return answer({})
 
 
 @router.get("/contexts/{context}", responses={200: {"model": dict[str, str]}, **failures(400)})
 async def root_of_context(context: ContextPath) -> Response:
-    """Answer as the root does: the context's name may end a client's base URL."""
+    """Return an empty object, as the root does, because a client's base URL may end in a context."""
     context_name(context)
     return answer({})
 
 
 @router.post("/contexts/{context}", responses={200: {"model": dict[str, str]}, **failures(400)})
 async def post_root_of_context(context: ContextPath) -> Response:
-    """Answer an empty object, as GET does."""
+    """Return an empty object, as GET does."""
     context_name(context)
     return answer({})
 
@@ -50,18 +50,18 @@ async def types() -> Response:
 
 @router.get("/v1/metadata/id", responses={200: {"model": dict[str, dict[str, object]]}})
 async def cluster_id(service: ServiceDep) -> Response:
-    """Name the log and the registry over it."""
+    """Return the names of the log and of the registry."""
     clusters = {"kafka-cluster": service.cluster_id, "schema-registry-cluster": "schema-registry"}
     return answer({"scope": {"path": [], "clusters": clusters}})
 
 
 @router.get("/v1/metadata/version", responses={200: {"model": dict[str, str]}})
 async def version_in_use() -> Response:
-    """Name the version of the service."""
+    """Return the version of the service."""
     return answer({"version": version("strata-registry"), "commitId": ""})
 
 
 @router.get("/v1/metadata/deployment", responses={200: {"model": dict[str, list[str]]}})
 async def deployment() -> Response:
-    """List the attributes of the deployment: none."""
+    """List the attributes of the deployment, of which there are none."""
     return answer({"attributes": []})

@@ -1,4 +1,4 @@
-"""`/schemas/ids`: schemas by their id. What an id names never changes, so memory answers unless the id is new."""
+"""`/schemas/ids`: schemas by id. The schema of an id never changes, so memory answers unless the id is new."""
 
 from typing import Annotated
 
@@ -49,7 +49,7 @@ async def schema(
     find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
     fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="tell the highest id, too")] = False,
 ) -> Response:
-    """Return the schema that an id names; soft-deleted ones stay resolvable."""
+    """Return the schema of an id, even if it is soft-deleted."""
     shown = await _found(service, schema_id, subject)
     max_id = None
     if fetch_max_id:
@@ -66,7 +66,7 @@ async def schema(
 async def schema_text(
     request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, form: Form = ""
 ) -> Response:
-    """Return the schema's text as it is."""
+    """Return the text of a schema as it is."""
     shown = await _found(service, schema_id, subject)
     _keep(request, service, shown, subject)
     return text_answer(await service.text_of(shown, form))
@@ -121,7 +121,7 @@ def _keep(request: Request, service: Service, shown: SchemaVersion, subject: Pat
 
 
 def _is_settled(shown: SchemaVersion, subject: Subject) -> bool:
-    """Whether no registration to come can change what an id of a subject names, or is shown with it."""
+    """Return whether no later registration can change the schema or the version shown with it."""
     return not subject or is_scope_name(subject) or shown.subject == subject
 
 

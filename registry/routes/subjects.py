@@ -83,7 +83,7 @@ async def look_up(
     deleted: Deleted = False,
     form: Form = "",
 ) -> Response:
-    """Find the version of a subject that holds a schema; for a plain subject, that of its namesakes elsewhere, too."""
+    """Find the version of a subject that holds a schema; a plain subject is also searched for in other contexts."""
     state, level = await service.fresh(), service.settings.compatibility_level
     asked = body.request(service.limits)
     found = await service.writer.in_thread(
@@ -102,7 +102,7 @@ async def with_metadata(
     deleted: Deleted = False,
     form: Form = "",
 ) -> Response:
-    """Return the newest version whose metadata has every one of these properties."""
+    """Return the newest version whose metadata has all given properties."""
     state, wanted = await service.fresh(), list(zip(key, value, strict=False))
     entry = lookup.version_with_properties(state, aliased(state, subject), wanted, include_deleted=deleted)
     return answer(schema_version(entry, text=await service.text_of(entry, form)))
@@ -112,7 +112,7 @@ async def with_metadata(
     "/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 40904, 42205, 42206)}
 )
 async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
-    """Delete a subject: softly, or for good what was soft-deleted before."""
+    """Soft-delete a subject or, with `permanent`, hard-delete a soft-deleted one."""
     return answer(
         await service.writer.write(lambda state: delete_subject(state, aliased(state, subject), permanent=permanent))
     )
@@ -156,7 +156,7 @@ async def register_schema(
     force: Force = False,
     form: Form = "",
 ) -> Response:
-    """Register a schema under a subject; one that stands already gets its old place."""
+    """Register a schema under a subject; return the existing version if it is already registered."""
     asked = body.request(service.limits)
     rules = Rules(service.settings.compatibility_level, normalize=normalize, force=force)
     placed = await service.write(
@@ -197,7 +197,7 @@ async def tags(
     subject: WritableSubjectPath,
     version: VersionPath,
 ) -> Response:
-    """Make a new version of a version, with other tags, metadata or rules."""
+    """Create a new version from an existing one, with other tags, metadata or rules."""
     change, rules = body.request(service.limits), Rules(service.settings.compatibility_level)
     placed = await service.write(
         lambda state, limits: change_tags(state, _target(state, subject), version, change.under(limits), rules)
@@ -249,7 +249,7 @@ async def referenced_by(
 async def delete_one(
     service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
 ) -> Response:
-    """Delete a version: softly, or for good when it was soft-deleted before."""
+    """Soft-delete a version or, with `permanent`, hard-delete a soft-deleted one."""
     number = None if version == LATEST else version
     return answer(
         await service.writer.write(
@@ -259,12 +259,12 @@ async def delete_one(
 
 
 def _target(state: State, subject: str) -> Subject:
-    """Return the subject to write under: an alias may say what no path may."""
+    """Return the subject to write to; the name is checked again because an alias may name an invalid one."""
     return writable_subject(aliased(state, subject))
 
 
 async def _version(request: Request, service: Service, subject: str, version: int, deleted: bool) -> SchemaVersion:
-    """Return a version: from memory when its number is known there, else from a fresh State."""
+    """Return a version from memory if its number is known there, else from a fresh State."""
     if version != LATEST:
         known = service.known.version(aliased(service.known, subject), version)
         if known and (deleted or not known.deleted):

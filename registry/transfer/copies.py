@@ -1,7 +1,7 @@
-"""A whole registry as a value: its live records, and the State they add up to.
+"""A whole registry as a value: its live records, and the State that results from them.
 
-The live records are what compaction leaves of a log: of each key the newest record, in the order of the log, without
-tombstones. Kinds of record that State does not know are among them, byte for byte.
+The live records are those that compaction leaves: the newest record of each key in log order, without tombstones. They
+include record kinds that State does not know, byte for byte.
 
 Rules of this file: pure. Entries in, a Copy out.
 """
@@ -18,12 +18,12 @@ from storage.state import State
 
 __all__ = ["Copy", "TransferError", "copy_of_entries", "copy_of_records", "missing_marks"]
 
-_CHUNK = 1000  # State remembers this many refusals
+_CHUNK = 1000  # State remembers this many rejections
 Place = tuple[str, int]
 
 
 class TransferError(Exception):
-    """What was asked cannot be done; the message says why, and what would help."""
+    """A transfer that cannot be done; the message says why, and what would help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Copy:
     """A registry as read from one place.
 
     Attributes:
-        source: where it was read, without a password.
-        end: the offset of the log's last record; `START` when it was not read from a log.
-        records: the live records, in order; their keys are unique.
-        state: what the records add up to.
-        served_guids: GUIDs as a service told them, by subject and version.
-        over_rest: whether a service told it, which shows defaults as if they were set.
-        untold: kinds of facts that the source has no words for.
-        notes: what the reader of a report should know.
+        source: the place, without a password.
+        end: the offset of the log's last record; `START` if it was not read from a log.
+        records: the live records in order, with unique keys.
+        state: the State that results from the records.
+        served_guids: the GUIDs that a service reported, by subject and version.
+        over_rest: whether it was read from a service, which shows defaults as if they were set.
+        untold: the kinds of facts that the source cannot express.
+        notes: remarks for the user.
     """
 
     source: str
@@ -51,7 +51,7 @@ class Copy:
     notes: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
-        """Return how much it holds."""
+        """Return the numbers of records, subjects, versions and contexts."""
         versions = sum(len(versions) for versions in self.state.subjects.values())
         return {
             "records": len(self.records),
@@ -62,10 +62,14 @@ class Copy:
 
 
 def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
-    """Return what the entries of a log leave.
+    """Return a copy of the live records of a log.
+
+    Args:
+        source: the name of the log.
+        entries: all entries of the log, in order.
 
     Raises:
-        TransferError: the live records would not add up to what the whole log does.
+        TransferError: if the live records give another State than the whole log.
     """
     state, newest = State(), dict[bytes, bytes | None]()
     left_out = 0
@@ -73,7 +77,7 @@ def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
         state = state.apply_all(chunk)
         refused = {item.offset for item in state.set_aside if item.offset >= chunk[0].offset}
         for entry in chunk:
-            # What State refused must not displace what it accepted under the same key.
+            # A record that State rejected must not replace the accepted one under the same key.
             if entry.key is None or (entry.offset in refused and not is_unknown(entry.key)):
                 left_out += 1
                 continue
@@ -89,13 +93,19 @@ def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
 
 
 def copy_of_records(source: str, records: Sequence[Record]) -> Copy:
-    """Return what some records, taken as a log, add up to."""
+    """Return a copy of records, read as a log."""
     entries = (Entry(offset, 0, record.key, record.value) for offset, record in enumerate(records))
     return Copy(source, START, tuple(records), State().apply_all(entries))
 
 
 def missing_marks(whole: State, compacted: State, contexts: Iterable[str]) -> Iterator[Record]:
-    """Yield marks for those contexts whose highest id was only known from records that are gone."""
+    """Yield high-water records for contexts whose highest id is known only from records that are gone.
+
+    Args:
+        whole: the State of all records.
+        compacted: the State of the remaining records.
+        contexts: the contexts to check.
+    """
     for name in sorted(contexts):
         highest = whole.context(name).high_water
         if highest > compacted.context(name).high_water:

@@ -1,7 +1,8 @@
-"""What a registry holds, as plain facts that can be compared, and their comparison.
+"""The content of a registry as plain facts, and their comparison.
 
 A fact is a thing (a version, a configuration, a mode, a context, a record of an unknown kind) with properties.
-Timestamps are no facts: a restored log has its own; nor are the GUIDs of associations, which each registry gives anew.
+Timestamps do not count, since a restored log has its own, and neither do the GUIDs of associations, which each registry
+assigns itself.
 
 Rules of this file: pure.
 """
@@ -26,7 +27,7 @@ __all__ = [
     "without_shown_defaults",
 ]
 
-# (kind, name, version number or 0): sorts as a person would list them.
+# (kind, name, version number or 0), which sorts in the natural order of a report.
 Thing = tuple[str, str, int]
 Facts = Mapping[Thing, Mapping[str, Any]]
 
@@ -37,7 +38,7 @@ REGISTRY = "the registry"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A property with other values in A and B, or a thing that is `only_in` one of them."""
+    """A property with different values in A and B, or a thing that is `only_in` one of them."""
 
     thing: Thing
     property: str = ""
@@ -52,7 +53,7 @@ class Difference:
         return f"{_named(self.thing)}: {self.property} is {values}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the difference with its values whole; a thing without a version has none."""
+        """Return the difference as JSON with full values."""
         kind, name, number = self.thing
         found = {"kind": kind, "name": name} | ({"version": number} if number else {})
         if self.only_in:
@@ -61,7 +62,13 @@ class Difference:
 
 
 def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, int], str]) -> dict[Thing, Any]:
-    """Return everything that a State holds, and the records that it does not know; `guids` stand for computed ones."""
+    """Return everything that a registry holds.
+
+    Args:
+        state: its State.
+        records: its live records, for those that State does not know.
+        guids: GUIDs by subject and version that replace the computed ones.
+    """
     found: dict[Thing, Any] = {}
     for name, context in state.contexts.items():
         found["context", name, 0] = {"highest id": context.high_water}
@@ -81,9 +88,15 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
 
 
 def without_shown_defaults(facts: Facts, other: Facts, untold: Collection[str]) -> dict[Thing, Any]:
-    """Return what a service told, without what it may have made up for a thing that another place does not say.
+    """Return the facts of a service without values that the other side lacks and the service may only show as defaults.
 
-    A service answers with a compatibility level where none is set; and `untold` kinds of things it does not list.
+    A service shows a compatibility level even where none is set, and does not list things of `untold` kinds, which are
+    taken from the other side.
+
+    Args:
+        facts: the facts of the service.
+        other: the facts of the other side.
+        untold: the kinds of things that the service does not list.
     """
     found: dict[Thing, Any] = {}
     for thing, properties in facts.items():
@@ -99,7 +112,7 @@ def without_shown_defaults(facts: Facts, other: Facts, untold: Collection[str]) 
 
 
 def differences(a: Facts, b: Facts) -> Iterator[Difference]:
-    """Yield each property that two registries do not share, and each thing that only one of them has."""
+    """Yield each property that differs between two registries, and each thing that only one of them has."""
     for thing in sorted({*a, *b}):
         if thing not in b:
             yield Difference(thing, only_in="A")
@@ -163,7 +176,7 @@ def _version(entry: SchemaVersion, guid: str | None) -> dict[str, Any]:
 
 
 def is_unknown(key: bytes) -> bool:
-    """Tell a key of a kind that State does not know."""
+    """Return whether a key is of a kind that State does not know."""
     try:
         decode_key(key)
     except RecordError:
@@ -186,12 +199,12 @@ def _jsonable(value: Any) -> Any:
 
 
 def _same(a: Any, b: Any) -> bool:
-    # 1 and True are equal in Python and not in JSON.
+    # 1 and True are equal in Python but not in JSON.
     return a == b and _text(a) == _text(b)
 
 
 def _shown(value: Any, other: Any) -> str:
-    """A value on one line, cut around the first place where it differs from the other."""
+    """Return a value on one line, cut around the first difference from the other value."""
     text, rest = _text(value), _text(other)
     if len(text) <= _LONGEST:
         return text

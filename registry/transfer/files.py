@@ -1,12 +1,12 @@
-r"""The export file: JSON lines, the first a header, the last a digest over every byte before it.
+r"""The export file: JSON lines, of which the first is a header and the last a digest of all bytes before it.
 
     {"format":"strata-export","version":1,"source":"…","taken":"…Z","end":812,"records":60,"subjects":20,…}
     {"key":"{\"keytype\":\"SCHEMA\",…}","value":"{\"subject\":…}"}
     …
     {"sha256":"…"}
 
-`key64` and `value64` stand for bytes that are not UTF-8. A name that ends in `.gz` means gzip. The file takes its
-name only when it is complete.
+`key64` and `value64` replace `key` and `value` for bytes that are not UTF-8. A name ending in `.gz` means gzip. The
+file appears under its name only when it is complete.
 """
 
 import base64
@@ -28,16 +28,16 @@ from storage.log import Record
 __all__ = ["STANDARD_STREAM", "check_free", "read_export", "write_export"]
 
 STANDARD_STREAM = "-"
-_UNTOLD = ("association", "record")  # by services, to the first exports
+_UNTOLD = ("association", "record")  # the value for the first exports of services, whose headers lack it
 _FORMAT = "strata-export"
 _VERSION = 1
 
 
 def check_free(name: str, *, force: bool) -> None:
-    """Refuse a file that exists, unless it may be replaced.
+    """Reject a file that exists, unless it may be replaced.
 
     Raises:
-        TransferError: it exists, or its folder does not.
+        TransferError: if it exists, or its folder does not.
     """
     path = Path(name)
     if name == STANDARD_STREAM:
@@ -51,10 +51,14 @@ def check_free(name: str, *, force: bool) -> None:
 
 
 def write_export(name: str, copy: Copy) -> None:
-    """Write a copy under a temporary name, and rename it once it is on the disk.
+    """Write a copy to a temporary file, and rename that once it is on disk.
+
+    Args:
+        name: the file; `-` means standard output.
+        copy: the copy.
 
     Raises:
-        TransferError: the file cannot be written.
+        TransferError: if the file cannot be written.
     """
     if name == STANDARD_STREAM:
         sys.stdout.buffer.writelines(_lines(copy))
@@ -79,10 +83,13 @@ def write_export(name: str, copy: Copy) -> None:
 
 
 def read_export(name: str) -> Copy:
-    """Read a file whole, and check it before anything is made of it.
+    """Read a whole export file and validate it before use.
+
+    Args:
+        name: the file; `-` means standard input.
 
     Raises:
-        TransferError: no such file, not an export, damaged, cut off, or of a later format.
+        TransferError: if the file does not exist, is not an export, is damaged or cut off, or has a later format.
     """
     lines = _bytes_of(name).splitlines(keepends=True)
     header = _json(lines[0]) if lines else None

@@ -1,4 +1,4 @@
-"""Logs as source and as target of a transfer."""
+"""Logs as source and target of a transfer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,21 +16,25 @@ __all__ = ["is_log", "read_log", "restore"]
 
 _SCHEMES = ("sqlite:", "sqlite+pysqlite:", "postgresql:", "postgres:", "postgresql+psycopg:", "kafka:")
 _NOOP = encode(NoopKey()).key
-# More than one transaction of a Kafka topic takes well; a database takes everything at once.
+# A larger transaction would strain a Kafka topic; a database takes everything at once.
 _KAFKA_BATCH, _KAFKA_BYTES = 5_000, 16 << 20
 Batch = list[Record]
 
 
 def is_log(where: str) -> bool:
-    """Tell the URL of a log from that of a service and the name of a file."""
+    """Return whether a text is the URL of a log, not that of a service or the name of a file."""
     return where.lower().startswith(_SCHEMES)
 
 
 def read_log(url: str, kafka_config: Mapping[str, str]) -> Copy:
     """Read a log to its end.
 
+    Args:
+        url: the URL of the log.
+        kafka_config: librdkafka settings for a Kafka log.
+
     Raises:
-        TransferError: there is no such log, it holds nothing, or cannot be read.
+        TransferError: if the log does not exist, is empty or cannot be read.
     """
     name = without_password(url)
     with _opened(url, kafka_config, must_exist=True) as log:
@@ -41,13 +45,22 @@ def read_log(url: str, kafka_config: Mapping[str, str]) -> Copy:
 
 
 def restore(copy: Copy, url: str, kafka_config: Mapping[str, str], batch: int | None) -> int:
-    """Write a copy's records into a log that holds nothing, or what an interrupted restore left; return how many.
+    """Write a copy's records into a log, which must be empty or hold the start of the same restore.
 
-    A SQL log takes everything in one append, a Kafka topic in batches: there the first record is seen before the
-    last is written, and a restore that was interrupted goes on where it stopped. `batch` asks for another size.
+    A SQL log takes all records in one append. A Kafka topic takes them in batches, so readers see the first records
+    before the last is written, and a restore continues after an interruption.
+
+    Args:
+        copy: the copy.
+        url: the URL of the log.
+        kafka_config: librdkafka settings for a Kafka log.
+        batch: the records per append; None means the default of the backend.
+
+    Returns:
+        The number of records written.
 
     Raises:
-        TransferError: the log holds something else, or cannot be written.
+        TransferError: if the log holds something else or cannot be written.
     """
     name = without_password(url)
     with _opened(url, kafka_config) as log:
@@ -71,12 +84,12 @@ def restore(copy: Copy, url: str, kafka_config: Mapping[str, str], batch: int | 
 
 
 def _already(log: Log, name: str, records: Sequence[Record]) -> tuple[int, int]:
-    """Return the log's end, and how many of the records it holds: nothing else may be there."""
+    """Return the log's end, and how many of the records it already holds; reject any other content."""
     end, done = START, 0
     for entry in log.read(START):
         end = entry.offset
         if entry.key == _NOOP:
-            continue  # only says who may write
+            continue  # only names the pen's holder
         if done == len(records) or not _is(entry, records[done]):
             raise TransferError(
                 f"{name} is not empty, and what it holds is not the beginning of this import: nothing was written. "
@@ -91,7 +104,7 @@ def _is(entry: Entry, record: Record) -> bool:
 
 
 def _batches(records: Sequence[Record], size: int | None, *, is_kafka: bool) -> Iterator[Batch]:
-    """Cut records into appends: all at once, or `size` at a time, or what a transaction of a topic takes."""
+    """Split records into appends: all at once, `size` at a time, or as many as a topic's transaction takes."""
     most = size or (_KAFKA_BATCH if is_kafka else len(records))
     rest = iter(records)
     while part := list(islice(rest, most)):

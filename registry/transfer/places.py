@@ -1,4 +1,4 @@
-"""Whether two addresses mean the same registry, as far as the addresses tell."""
+"""Whether two addresses mean the same registry, as far as the addresses show."""
 
 import socket
 from pathlib import Path
@@ -11,9 +11,9 @@ _SCHEMES = {"postgres": "postgresql", "postgresql+psycopg": "postgresql", "sqlit
 
 
 def same_place(a: str, b: str) -> bool:
-    """Return whether two URLs of services or logs lead to one place: the same file, database, topic or address.
+    """Return whether two URLs of services or logs lead to the same file, database, topic or address.
 
-    Damaged URLs lead nowhere.
+    A malformed URL is never the same as another.
     """
     try:
         return _is_same(urlsplit(a), urlsplit(b))
@@ -39,7 +39,7 @@ def _path(url: SplitResult, scheme: str) -> str:
 
 
 def _addresses(url: SplitResult, scheme: str) -> set[tuple[str, int | None]]:
-    """Return the addresses of every server that a URL names; a Kafka URL may name several."""
+    """Return the addresses of all servers in a URL; a Kafka URL may name several."""
     found: set[tuple[str, int | None]] = set()
     for server in url.netloc.rpartition("@")[2].split(","):
         one = urlsplit(f"//{server}")

@@ -1,4 +1,4 @@
-"""Says how far a long step is: a bar on a terminal, plain lines elsewhere. Everything goes to standard error."""
+"""Progress of long steps: a bar on a terminal, plain lines elsewhere. All output goes to standard error."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -10,16 +10,22 @@ import click
 __all__ = ["step", "tell", "walk"]
 
 _T = TypeVar("_T")
-_LINES = 5  # about so many for one step
+_LINES = 5  # about this many per step
 
 
 def tell(text: str) -> None:
-    """Say one line."""
+    """Print a line to standard error."""
     click.echo(text, err=True)
 
 
 def walk(title: str, items: Iterable[_T], total: int | None = None) -> Iterator[_T]:
-    """Yield the items, and say how many are done."""
+    """Yield items and report the progress.
+
+    Args:
+        title: the name of the step.
+        items: the items.
+        total: their number; None means `len(items)` if they have one.
+    """
     count = total if total is not None else (len(items) if isinstance(items, Sized) else 0)
     with step(title, count) as advance:
         for item in items:
@@ -29,7 +35,7 @@ def walk(title: str, items: Iterable[_T], total: int | None = None) -> Iterator[
 
 @contextmanager
 def step(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Begin a step of so many parts; the call that it gives says that some more are done."""
+    """Report the progress of a step; yield a function that takes the number of newly finished items."""
     if sys.stderr.isatty():
         try:
             from rich.console import Console
@@ -45,7 +51,7 @@ def step(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 class _Lines:
-    """One line when a step has begun to move, then each time another fifth is done, and at the end."""
+    """Prints a line after the first progress, after each fifth of the total, and at the end."""
 
     def __init__(self, title: str, total: int) -> None:
         self._title, self._total = title, total

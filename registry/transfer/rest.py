@@ -1,6 +1,6 @@
-"""HTTP to a registry: one request in, a status and a JSON value out. Knows retries and credentials, and no route.
+"""HTTP to a registry: one request in, a status and a JSON value out. Knows retries and credentials, but no route.
 
-Redirects are not followed, so that credentials go only where the user sent them.
+It does not follow redirects, so credentials go only where the user sent them.
 """
 
 import base64
@@ -18,7 +18,7 @@ from storage.addresses import without_password
 __all__ = ["Answer", "Connection", "is_service", "segment"]
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
-_NO_KEY_MANAGEMENT = 40370  # a 403 that is not about credentials
+_NO_KEY_MANAGEMENT = 40370  # a 403 that does not mean rejected credentials
 _RETRIED = (429, 500, 502, 503, 504)
 _RETRIES = 5
 _BACKOFF_S = 0.3
@@ -28,7 +28,7 @@ THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a registry answered: status, error code (0 when it is a success) and JSON body."""
+    """A registry's response: status, error code (0 for a success) and JSON body."""
 
     status: int
     code: int
@@ -36,34 +36,34 @@ class Answer:
 
     @property
     def good(self) -> bool:
-        """Whether it did what was asked."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300
 
     @property
     def missing(self) -> bool:
-        """Whether the thing that was asked for is not there."""
+        """Whether the requested thing does not exist."""
         return self.status == 404
 
 
 def is_service(where: str) -> bool:
-    """Tell the URL of a service from that of a log."""
+    """Return whether a text is the URL of a service, not that of a log."""
     return where.lower().startswith(("http://", "https://"))
 
 
 def segment(text: str) -> str:
-    """Return a name as one segment of a path, where dots alone would be taken for directories on the way."""
+    """Return a name as one path segment; encode `.` and `..`, which would otherwise mean directories."""
     return text.replace(".", "%2E") if text in (".", "..") else quote(text or ":.:", safe="")
 
 
 class Connection:
-    """A registry at a base URL; safe to share between threads.
+    """A registry at a base URL; thread-safe.
 
     Args:
         url: the base URL; `USER:PASSWORD@` before the host authenticates.
-        auth: `USER:PASSWORD`, or a bearer token; wins over what the URL says.
+        auth: `USER:PASSWORD` or a bearer token, which takes precedence over the URL's.
 
     Raises:
-        TransferError: the URL is damaged.
+        TransferError: if the URL is malformed.
     """
 
     def __init__(self, url: str, auth: str | None = None) -> None:
@@ -90,10 +90,17 @@ class Connection:
         self._headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE, **_authorization(auth)}
 
     def ask(self, method: str, path: str, body: Any = None, **query: str | int) -> Answer:
-        """Send a request until an answer comes that repeating would not change.
+        """Send a request, with retries, and return the response.
+
+        Args:
+            method: the HTTP method.
+            path: the path below the base URL.
+            body: the JSON body, if any.
+            query: the query parameters.
 
         Raises:
-            TransferError: no such answer came, or one that is not a registry's, or it refuses the credentials.
+            TransferError: if there is no response, retries do not help, it is not a registry's, or it rejects the
+                credentials.
         """
         target = f"{self.name}{path}" + (f"?{urlencode(query)}" if query else "")
         data = None if body is None else json.dumps(body).encode()
@@ -115,15 +122,15 @@ class Connection:
         """Return the JSON at a path.
 
         Raises:
-            TransferError: there is none.
+            TransferError: if the request fails.
         """
         return self.must("GET", path, **query)
 
     def must(self, method: str, path: str, body: Any = None, **query: str | int) -> Any:
-        """Return the JSON of a success.
+        """Return the JSON of a successful response.
 
         Raises:
-            TransferError: the registry refuses; the message has its words.
+            TransferError: if the request fails; the message includes the registry's.
         """
         answer = self.ask(method, path, body, **query)
         if not answer.good:

@@ -1,7 +1,7 @@
-"""Associations through the REST interface: read from a running registry, and written into one.
+"""Associations over REST: read from a running registry, and written to one.
 
-A target gives its own GUIDs. A STRONG association is frozen and arrives so, since its subject is in mode IMPORT. One
-that is not frozen, which older registries allowed, is refused by the target.
+A target assigns its own GUIDs. A STRONG association is frozen and can be written because its subject is in mode IMPORT.
+The target rejects a STRONG association that is not frozen, which older registries allowed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,10 +24,10 @@ Resource = tuple[str, str, str, str]
 
 
 def read_associations(connection: Connection, subjects: Sequence[str]) -> list[Record] | None:
-    """Return what is associated with some subjects; None when the registry has no associations.
+    """Return the associations of subjects as records; None if the registry does not support associations.
 
     Raises:
-        TransferError: it does not answer, or with something else than associations.
+        TransferError: if the registry does not respond, or with something else than associations.
     """
 
     def of(subject: str) -> list[Mapping[str, Any]] | None:
@@ -42,10 +42,15 @@ def read_associations(connection: Connection, subjects: Sequence[str]) -> list[R
 
 
 def write_associations(state: State, held: State, target: Connection) -> None:
-    """Make a registry associate what a State associates.
+    """Write the associations of a State that a registry lacks.
+
+    Args:
+        state: the State to copy.
+        held: the State of the target.
+        target: the connection to the target.
 
     Raises:
-        TransferError: it refuses.
+        TransferError: if the registry rejects one.
     """
     wanted = [one for key, one in sorted(state.associations.by_key.items()) if not _stands(held, key, one.value)]
     for (name, namespace, resource_id, kind), group in walk(f"associations in {target.name}", list(_grouped(wanted))):

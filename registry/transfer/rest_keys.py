@@ -1,8 +1,8 @@
-"""Encryption keys through the REST interface: read from a running registry, and written into one.
+"""Encryption keys over REST: read from a running registry, and written to one.
 
-Without them encrypted records are lost, so they are read and written as the schemas are. What a registry shows of a
-key in plain text (it does for shared ones) and of credentials is passed over. The age of a key is told, but not taken
-by a target.
+Encrypted records are lost without their keys, so the keys are transferred like schemas. Plaintext keys, which a
+registry shows for shared ones, and credentials are ignored. A registry reports the age of a key, but a target does not
+accept it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +23,15 @@ __all__ = ["missing_keys", "read_keys", "write_keys"]
 
 _KEKS = "/dek-registry/v1/keks"
 _ALL = {"deleted": "true"}
-# The path to ask, with what tells its keys apart; and the body.
+# The path to call with what identifies the key, and the body.
 Step = tuple[tuple[str, ...], dict[str, Any]]
 
 
 def read_keys(connection: Connection) -> Iterator[Record]:
-    """Yield the keys that a registry tells, soft-deleted ones too; none when it keeps no keys.
+    """Yield the keys of a registry, soft-deleted ones included, as records; nothing if it does not support keys.
 
     Raises:
-        TransferError: it does not answer, or with something else than keys.
+        TransferError: if the registry does not respond, or with something else than keys.
     """
     names = connection.ask("GET", _KEKS, **_ALL)
     if not names.good:
@@ -44,10 +44,15 @@ def read_keys(connection: Connection) -> Iterator[Record]:
 
 
 def missing_keys(state: State, held: State, name: str) -> list[Step]:
-    """Return what is to be asked of a registry of this name, so that it holds the keys of a State.
+    """Return the requests that give a registry the keys that it lacks.
+
+    Args:
+        state: the State to copy.
+        held: the State of the target.
+        name: the name of the target, for error messages.
 
     Raises:
-        TransferError: it holds another key in the place of one.
+        TransferError: if the target has a different key in the place of one.
     """
     known = dict(_steps(held))
     for place, body in (steps := list(_steps(state))):
@@ -60,10 +65,10 @@ def missing_keys(state: State, held: State, name: str) -> list[Step]:
 
 
 def write_keys(steps: Sequence[Step], target: Connection) -> None:
-    """Make keys known to a registry.
+    """Send the requests that create keys.
 
     Raises:
-        TransferError: it refuses one.
+        TransferError: if the registry rejects one.
     """
     for (path, *_), body in walk(f"keys for {target.name}", steps):
         target.must("POST", path, body)
@@ -109,7 +114,7 @@ def _dek(body: Mapping[str, Any], connection: Connection) -> DekValue:
 
 
 def _steps(state: State) -> Iterator[Step]:
-    """The requests that make the keys of a State, KEKs first."""
+    """Yield the requests that create the keys of a State, KEKs first."""
     keys = state.encryption_keys
     for name, kek in sorted(keys.keks.items()):
         body: dict[str, Any] = {"name": name, "kmsType": kek.kms_type, "kmsKeyId": kek.kms_key_id}

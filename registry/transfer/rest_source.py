@@ -1,8 +1,8 @@
-"""Reads a whole registry through its REST interface into the records that its log would hold.
+"""Reads a whole registry over REST into the records that its log would hold.
 
-What the interface cannot tell: the configuration and mode of a subject that has no version, not even a deleted one,
-and whether the registry-wide configuration is set or the service's default. The latter is taken as set, so that what
-is in force stays in force.
+REST does not show the configuration and mode of a subject without any version, live or deleted, nor whether the
+registry-wide configuration is set or the service's default. The latter is treated as set, so that the same
+configuration remains in force.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,10 +47,10 @@ Scope = str | None
 
 
 def read_service(connection: Connection) -> Copy:
-    """Read everything that a registry tells.
+    """Read everything that a registry shows over REST.
 
     Raises:
-        TransferError: it does not answer, is too old to list its schemas, or changed while it was read.
+        TransferError: if the registry does not respond, is too old to list its schemas, or changed during the read.
     """
     served = _marked(connection, list(_listed(connection, deleted=True)))
     subjects = sorted({item["subject"] for item in served})
@@ -74,7 +74,7 @@ def read_service(connection: Connection) -> Copy:
 
 
 def _listed(connection: Connection, *, deleted: bool) -> Iterator[dict[str, Any]]:
-    """Yield every version, page by page: a service caps what it lists at once."""
+    """Yield all versions page by page, because a service limits the length of a list."""
     seen: set[tuple[str, int]] = set()
 
     def pages() -> Iterator[list[dict[str, Any]]]:
@@ -100,7 +100,7 @@ def _listed(connection: Connection, *, deleted: bool) -> Iterator[dict[str, Any]
 
 
 def _marked(connection: Connection, served: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Say of each version whether it is soft-deleted: older services do not, but can list the others alone."""
+    """Mark soft-deleted versions: older services do not mark them, but can list the live ones alone."""
     if not any("deleted" in item for item in served):
         live = {(item["subject"], item["version"]) for item in _listed(connection, deleted=False)}
         for item in served:
@@ -139,7 +139,7 @@ def _schema(item: Served) -> tuple[Key, Value]:
 
 
 def _highest_ids(connection: Connection, served: Sequence[Served]) -> Iterator[Record]:
-    """Yield a mark for each context that has given a higher id than it still holds."""
+    """Yield a high-water record for each context that has given a higher id than it still holds."""
     highest: dict[str, Served] = {}
     for item in sorted(served, key=_age):
         highest[context_of(item["subject"])] = item
@@ -153,7 +153,7 @@ def _highest_ids(connection: Connection, served: Sequence[Served]) -> Iterator[R
 def _settings(connection: Connection, scopes: Sequence[Scope]) -> Iterator[Record]:
     configs = _of_each(connection, "config", scopes, lambda body: {n: body[n] for n in CONFIG_FIELDS if n in body})
     modes = _of_each(connection, "mode", scopes, lambda body: body.get("mode"))
-    # The registry's own answer is never "none": it then shows what stands above it, or the default.
+    # The registry's own answer is never empty: without a setting it shows the wider scope's, or the default.
     if configs.get(GLOBAL_SCOPE) == configs.get(None):
         configs.pop(None, None)
     if modes.get(None) == modes.get(GLOBAL_SCOPE, _READWRITE):
@@ -167,7 +167,7 @@ def _settings(connection: Connection, scopes: Sequence[Scope]) -> Iterator[Recor
 def _of_each(
     connection: Connection, kind: str, scopes: Sequence[Scope], taken: Callable[[dict[str, Any]], Any]
 ) -> dict[Scope, Any]:
-    """Ask for a setting of each scope; those that have none of their own are left out."""
+    """Return a setting by scope, without the scopes that have no setting of their own."""
 
     def one(scope: Scope) -> Any:
         answer = connection.ask("GET", f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}")

@@ -1,8 +1,8 @@
-"""Writes a copy into a running registry through its REST interface, ids and versions kept.
+"""Writes a copy into a running registry over REST, keeping ids and versions.
 
-The target is put into mode IMPORT, context by context. A version is registered when what it refers to is there, and
-soft-deleted before what would hinder that; configurations and modes come last. What the target already holds is
-skipped, so an interrupted run is simply run again.
+The target is put into mode IMPORT context by context. A version is registered after those that it refers to, and
+soft-deleted before anything that would prevent its deletion; configurations and modes come last. Whatever the target
+already holds is skipped, so an interrupted run can simply be repeated.
 """
 
 import heapq
@@ -24,19 +24,25 @@ from storage.state import SchemaVersion, State
 __all__ = ["write_service"]
 
 _IMPORT = "IMPORT"
-# The subject under which the highest id is given and taken back; it never outlives a run.
+# The subject that takes the highest id and is deleted again; it never outlives a run.
 _HIGHEST = "strata-highest-id"
 _REPLACED = ("context", "mode of", "record")
 _ALREADY_DELETED = (40401, 40404, 40406)
-# (id, subject, version, 0 to register or 1 to soft-delete): their order is the order of registration.
+# (id, subject, version, 0 to register or 1 to soft-delete), which sorts in the order of registration.
 Step = tuple[int, str, int, int]
 
 
 def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
-    """Make a registry hold what a copy holds; `mode` is the registry-wide one at the end, None that of the copy.
+    """Write the content of a copy into a registry.
+
+    Args:
+        copy: the copy.
+        target: the connection to the registry.
+        mode: the registry-wide mode at the end; None means that of the copy.
 
     Raises:
-        TransferError: the target holds something else, or refuses; what it has taken stays, and it stays in IMPORT.
+        TransferError: if the target holds something else or rejects a request; it keeps what it has taken, in mode
+            IMPORT.
     """
     held = _without_leftovers(target, copy.state)
     _check_part_of(copy, held, target.name)
@@ -61,7 +67,7 @@ def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
 
 
 def _without_leftovers(target: Connection, wanted: State) -> Copy:
-    """Read the target, and take back what an interrupted run borrowed."""
+    """Read the target, after deleting the subjects that an interrupted run used to raise the highest id."""
     held = read_service(target)
     borrowed = [name for name in held.state.subjects if name.endswith(_HIGHEST) and name not in wanted.subjects]
     for subject in borrowed:
@@ -70,7 +76,7 @@ def _without_leftovers(target: Connection, wanted: State) -> Copy:
 
 
 def _check_part_of(copy: Copy, held: Copy, name: str) -> None:
-    """Refuse a target that holds anything of its own; settings of the registry and of contexts are replaced."""
+    """Reject a target with content of its own; settings of the registry and of contexts are replaced instead."""
     wanted = facts_of(copy.state, copy.records, {})
     for thing, properties in facts_of(held.state, held.records, {}).items():
         kind, of, number = thing
@@ -86,10 +92,10 @@ def _check_part_of(copy: Copy, held: Copy, name: str) -> None:
 
 
 def _in_order(state: State) -> Iterator[Step]:
-    """Yield the steps that build a State, each after those that it needs.
+    """Yield the steps that build a State, each after the steps that it needs.
 
-    A version needs what it refers to. A soft-deleted one goes once its soft-deleted referrers are gone, before its
-    live ones come, and before the same schema comes again in its subject.
+    A version needs those that it refers to. A soft-deleted version is deleted after its soft-deleted referrers, before
+    its live referrers are registered, and before the same schema is registered again in its subject.
     """
     entries = [entry for versions in state.subjects.values() for entry in versions.values()]
     register: dict[tuple[str, int], Step] = {
@@ -177,7 +183,7 @@ def _body(entry: SchemaVersion) -> dict[str, Any]:
 
 
 def _lower_ids(state: State, held: State) -> dict[str, int]:
-    """The contexts in which the target has not given as high an id as the source."""
+    """Return the source's highest ids of the contexts in which the target has not given as high an id."""
     return {
         name: context.high_water
         for name, context in sorted(state.contexts.items())
@@ -186,7 +192,7 @@ def _lower_ids(state: State, held: State) -> dict[str, int]:
 
 
 def _raise_highest_id(target: Connection, context: str, highest: int) -> None:
-    """Give the highest id once, and take it back for good: the next one is then as high as at the source."""
+    """Register a schema under the highest id and hard-delete it, so that the next id is as high as at the source."""
     subject = qualified(_HIGHEST, context)
     text = f'{{"type":"fixed","name":"HighestId","size":{highest}}}'
     path = f"/subjects/{segment(subject)}/versions"
@@ -201,7 +207,7 @@ def _delete_for_good(target: Connection, subject: str) -> None:
 
 
 def _settle(state: State, target: Connection, mode: str | None, held: State) -> None:
-    """Set configurations, then modes: a read-only scope would refuse the former. What stands already is left alone."""
+    """Set configurations, then modes, because a read-only scope rejects configurations; skip what is already set."""
     configs = [(scope, config) for scope, config in state.configs.items() if held.configs.get(scope) != config]
     for scope, config in walk(f"configuring {target.name}", configs):
         change = {"compatibility" if n == "compatibilityLevel" else n: value for n, value in config.fields.items()}
@@ -212,7 +218,7 @@ def _settle(state: State, target: Connection, mode: str | None, held: State) -> 
     for scope in held.modes:
         if scope not in wanted and held.modes[scope] == _IMPORT:
             _leave_import(target, scope)
-    # The wider scopes come last: until then a run that is interrupted finds the target in mode IMPORT.
+    # The wider scopes come last, so an interrupted run leaves the target in mode IMPORT.
     for scope in sorted(wanted, key=lambda name: (name in (None, GLOBAL_SCOPE), str(name))):
         if held.modes.get(scope) != wanted[scope]:
             target.must("PUT", _path("mode", scope), {"mode": wanted[scope]})

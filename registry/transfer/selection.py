@@ -1,4 +1,4 @@
-"""Part of a registry: some subjects, with everything that they need.
+"""A part of a registry: chosen subjects, with everything that they need.
 
 Rules of this file: pure.
 """
@@ -28,15 +28,15 @@ __all__ = ["part_of"]
 
 
 def part_of(copy: Copy, subjects: Sequence[str], contexts: Sequence[str]) -> Copy:
-    """Return the copy of some subjects, of those that they refer to, and of the settings in force for them.
+    """Return a copy of chosen subjects, the subjects that they refer to, and the settings in force for them.
 
     Args:
-        copy: of the whole registry.
-        subjects: names; a `*` at the end stands for any rest.
-        contexts: names such as `.staging`, `:.staging:` or `.`; all of their subjects are meant.
+        copy: the copy of the whole registry.
+        subjects: names; a trailing `*` matches any rest.
+        contexts: names such as `.staging`, `:.staging:` or `.`, which choose all of their subjects.
 
     Raises:
-        TransferError: a name stands for nothing in the copy.
+        TransferError: if a name matches nothing in the copy.
     """
     chosen = {name for pattern in subjects for name in _named_by(pattern, copy.state)}
     chosen |= {name for context in contexts for name in _within(context, copy.state)}
@@ -79,7 +79,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _referred_to(subjects: set[str], state: State) -> set[str]:
-    """Return every subject that versions of some subjects refer to, directly or not."""
+    """Return all subjects that versions of some subjects refer to, directly or not."""
     found: set[str] = set()
     waiting = list(subjects)
     while waiting:
