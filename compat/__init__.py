@@ -1,4 +1,4 @@
-"""What a schema means: parse, canonical form, normalize, compatibility.
+"""Schemas and schema evolution: parsing, canonical form, normalizing, compatibility.
 
-Pure functions over text and values. No I/O, no subjects, no versions beyond the number a message has to name.
+Pure functions over text and values. No I/O, no subjects; a version is only a number in a message.
 """

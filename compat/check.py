@@ -1,8 +1,8 @@
-"""May this schema follow those versions? A level's check over the history of a subject, and what is said of it.
+"""Check whether a new schema may follow the versions of a subject under a compatibility level, with messages.
 
-The latest version is looked at first, and of a transitive level the older ones after it, until one is incompatible.
-The messages are the reference's to the letter. After the findings of the direction that is checked last come two
-lines on the previous version; the server adds a last line on its settings.
+The check takes the latest version first and, for a transitive level, then the older ones until one is incompatible.
+The messages are the reference's, to the letter. After the findings of the last direction come two lines about the
+previous version; the server adds a last line about its settings.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,12 +19,12 @@ __all__ = ["CheckResult", "Previous", "check", "explain", "finding"]
 
 _OTHER_FORMAT: Final = "Incompatible because of different schema type"
 _TYPE_CHANGED: Final = "SCHEMA_TYPE_CHANGED"
-_LONGEST_TEXT: Final = 10 * 1024  # UTF-16 units of a previous schema that a message quotes
+_LONGEST_TEXT: Final = 10 * 1024  # how much of a previous schema a message quotes, in UTF-16 code units
 
 
 @dataclass(frozen=True)
 class Previous:
-    """An earlier version of the subject that still counts."""
+    """An earlier version of the subject to compare with."""
 
     version: int
     schema: ParsedSchema
@@ -32,7 +32,7 @@ class Previous:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The verdict, the messages as clients expect them, and the findings they were made of."""
+    """The verdict, the messages as clients expect them, and the findings behind the messages."""
 
     compatible: bool
     messages: tuple[str, ...] = ()
@@ -46,10 +46,17 @@ def check(
     policy: Policy = Policy.STRICT,
     limits: Limits = DEFAULT_LIMITS,
 ) -> CheckResult:
-    """Check a new schema against the previous versions (oldest first) under a level.
+    """Check a new schema against the previous versions of its subject.
+
+    Args:
+        new: The new schema.
+        previous: The previous versions, oldest first.
+        level: The compatibility level.
+        policy: How strictly to treat differences; only JSON Schema uses it.
+        limits: Bounds on work, findings and time.
 
     Raises:
-        OutOfTime: the time of the limits was over before there was a verdict.
+        OutOfTime: The time of `limits` ran out before there was a verdict.
     """
     rule = LEVELS[level]
     looked_at = previous if rule.transitive else previous[-1:]
@@ -61,7 +68,7 @@ def check(
 
 
 def explain(incompatibility: Incompatibility) -> str:
-    """Tell a person which rule a field breaks, and what would make it acceptable."""
+    """Return a sentence for people: which rule a field breaks, and which change would be accepted."""
     if incompatibility.kind == _TYPE_CHANGED:
         return (
             f"The schema is of type {incompatibility.reader_value}, version {incompatibility.version} is of type "
@@ -127,7 +134,7 @@ def _check_direction(
 
 
 def _messages(findings: Sequence[Incompatibility], limits: Limits) -> Iterator[str]:
-    """The messages, as long as they are not too long together; the first one always."""
+    """Yield the first message, and further ones while their total length is within the limit."""
     length = 0
     for finding in findings:
         limits.look_at_clock()

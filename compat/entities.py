@@ -1,4 +1,4 @@
-"""What can carry tags inside a schema: records and fields, by path."""
+"""The parts of a schema that can have tags: records and fields, by path."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -10,7 +10,7 @@ TAGS: Final = "confluent:tags"
 
 
 class EntityType(StrEnum):
-    """What kind of thing is tagged, spelled as on the wire."""
+    """The kind of a tagged entity, spelled as on the wire."""
 
     RECORD = "sr_record"
     FIELD = "sr_field"
@@ -27,6 +27,6 @@ Tags: TypeAlias = Mapping[Entity, Sequence[str]]
 
 
 def changed(tags: Iterable[str], add: Iterable[str], remove: Iterable[str]) -> list[str]:
-    """Return tags after additions and then removals, each once, in the order in which they came."""
+    """Return tags after additions and then removals, without duplicates, in order of first occurrence."""
     gone = frozenset(remove)
     return [tag for tag in dict.fromkeys((*tags, *add)) if tag not in gone]

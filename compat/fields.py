@@ -1,4 +1,4 @@
-"""The names of the fields at the top of a schema: what a reserved name may not be."""
+"""The names of a schema's top-level fields, which reserved names must not match."""
 
 from compat.avro.model import AvroSchema, RecordType
 from compat.json_schema.model import JsonSchema
@@ -9,7 +9,7 @@ __all__ = ["top_fields"]
 
 
 def top_fields(schema: ParsedSchema) -> tuple[str, ...]:
-    """Return the fields of a record, the properties of an object, or the fields of a file's first message."""
+    """Return the field names of a record, the property names of an object, or the field names of a first message."""
     if isinstance(schema, AvroSchema):
         return tuple(field.name for field in schema.root.fields) if isinstance(schema.root, RecordType) else ()
     if isinstance(schema, JsonSchema):

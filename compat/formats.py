@@ -1,6 +1,6 @@
-"""The formats, as a table: one row of functions each.
+"""The table of formats: one row of functions for each.
 
-A new schema language is a package beside `avro/`, a member of `SchemaFormat` and a row here.
+A new schema language needs a package next to `avro/`, a member of `SchemaFormat` and a row here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,15 +69,15 @@ class _WireMessage(Protocol):
 
 @dataclass(frozen=True)
 class Format:
-    """What can be done with schemas of one format; each function takes only schemas of that format."""
+    """The functions of one format; each takes only schemas of that format."""
 
     parse: _Parse  # strict for a new schema, lenient for a stored one; raises SchemaParseError
-    normalize: _Normalize  # the text that normalize=true stores
+    normalize: _Normalize  # returns the text that normalize=true stores
     check: _Check
-    equivalent: _Equivalent  # one version of a subject, though the texts differ
+    equivalent: _Equivalent  # whether two texts are one version of a subject
     wire_message: _WireMessage  # a finding in the reference's words
-    explain: Callable[[Incompatibility], str]  # a finding for a person, with what would mend it
-    printed_as: Mapping[str, _PrintAs]  # the texts of `format=`, beside the stored one
+    explain: Callable[[Incompatibility], str]  # a finding in a sentence for people, with advice
+    printed_as: Mapping[str, _PrintAs]  # the texts of `format=`, except for the stored one
 
 
 def _avro(schema: ParsedSchema) -> AvroSchema:
@@ -87,7 +87,7 @@ def _avro(schema: ParsedSchema) -> AvroSchema:
 
 
 def _resolved_avro(schema: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """The text with the types of references written out where they are first met."""
+    """Return the text with each type of a reference written out at its first use."""
     limits.look_at_clock()
     return printer.print_schema(_avro(schema).root, _avro(schema).names, limits)
 

@@ -1,4 +1,4 @@
-"""The compatibility levels, as data: which directions each one checks, and over how much of the history."""
+"""The compatibility levels as data: the directions that each one checks, and whether it checks all versions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ class Level(StrEnum):
 
 
 class Policy(StrEnum):
-    """How strictly differences count, spelled as `compatibilityPolicy` on the wire; matters to JSON Schema alone."""
+    """How strictly to treat differences, spelled as `compatibilityPolicy` on the wire; only JSON Schema uses it."""
 
     STRICT = "STRICT"
     LENIENT = "LENIENT"
 
 
 class Direction(StrEnum):
-    """Who has to be able to read whom."""
+    """Which schema is the reader and which the writer."""
 
-    BACKWARD = "BACKWARD"  # the new schema reads what a previous version wrote
-    FORWARD = "FORWARD"  # a previous version reads what the new schema writes
+    BACKWARD = "BACKWARD"  # the new schema reads data of a previous version
+    FORWARD = "FORWARD"  # a previous version reads data of the new schema
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a level asks for: the directions in the order they are checked, and every version or only the latest."""
+    """The definition of a level: its directions in the order of checking, and whether it covers all versions."""
 
     directions: tuple[Direction, ...]
     transitive: bool

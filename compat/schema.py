@@ -1,6 +1,6 @@
-"""What every format's parser returns, and the error it raises.
+"""The result of every format's parser, and the error that it raises.
 
-A format stands in `SchemaFormat` only together with its implementation, so the enum is the list of what works.
+`SchemaFormat` contains only formats that are implemented.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["ParsedSchema", "ResolvedReference", "SchemaFormat", "SchemaParseErro
 
 
 class SchemaFormat(StrEnum):
-    """A schema language, spelled as `schemaType` spells it on the wire."""
+    """A schema language, spelled as `schemaType` on the wire."""
 
     AVRO = "AVRO"
     JSON = "JSON"
@@ -18,24 +18,24 @@ class SchemaFormat(StrEnum):
 
 
 class SchemaParseError(ValueError):
-    """The text is no schema of its format; the message says what is wrong, and where."""
+    """The text is not a schema of its format; the message says what is wrong, and where."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedReference:
     """A schema that another one refers to by a name.
 
-    What a reference itself refers to comes before it in a sequence of these, and each stands there once.
+    In a sequence of references, each occurs once, and after the references that it needs itself.
     """
 
-    name: str  # how the referring schema names it: an Avro type, a JSON Schema URI, a Protobuf import
-    text: str  # its schema text as stored
+    name: str  # the name in the referring schema: an Avro type, a JSON Schema URI, a Protobuf import
+    text: str  # the schema text as stored
     identity: str = ""  # equal for two references if, and only if, they lead to the same registered version
 
 
 @dataclass(frozen=True)
 class ParsedSchema:
-    """A schema that has been read; each format's own class adds the model it was read into."""
+    """A parsed schema; each format's subclass adds its model."""
 
     format: SchemaFormat
-    canonical: str  # the text that is stored, and that the identity of the schema is computed from
+    canonical: str  # the text that is stored, and from which the identity of the schema is computed

@@ -1,7 +1,7 @@
-"""The tags that a schema's text carries inline (`confluent:tags`): read them, add some, take some away.
+"""The inline tags of a schema text (`confluent:tags`): read, add and remove them.
 
-An entity is a record or a field, named by a path of names with dots between; a leading dot counts for nothing. Each
-format's own module says what the paths of its entities are.
+An entity is a record or a field, identified by a path of names separated by dots; a leading dot is ignored. Each
+format's module defines the paths of its entities.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ _Nodes = Iterable[tuple[Entity, dict[str, Any]]]
 
 
 def tags_of(schema: ParsedSchema) -> Tags:
-    """Return the tagged entities of a schema, in the order of its text."""
+    """Return the tags of a schema's tagged entities, in the order of its text."""
     if isinstance(schema, ProtobufSchema):
         return protobuf_tags.tags_of(schema.file)
     read, nodes, _ = _JSON_FORMATS[schema.format]
@@ -32,10 +32,16 @@ def tags_of(schema: ParsedSchema) -> Tags:
 
 
 def retagged(schema: ParsedSchema, add: Tags, remove: Tags, *, must_exist: bool = True) -> str:
-    """Return the text of a schema with tags added to its entities, and then taken from them.
+    """Return the text of a schema after tags were added to its entities, and then others removed.
+
+    Args:
+        schema: The schema.
+        add: The tags to add, by entity.
+        remove: The tags to remove, by entity.
+        must_exist: Refuse entities that the schema does not have.
 
     Raises:
-        SchemaParseError: an entity that the schema does not have, when they must exist.
+        SchemaParseError: An entity must exist but does not.
     """
     missing = {*add, *remove}
     if isinstance(schema, ProtobufSchema):
@@ -71,7 +77,7 @@ def _json_nodes(tree: Any) -> Iterator[tuple[Entity, dict[str, Any]]]:
     return json_tags.entities(tree, DEFAULT_LIMITS)
 
 
-# How the text is read, where its entities are, how it is printed.
+# Functions that read the text, find its entities and print it.
 _JSON_FORMATS: Final[
     Mapping[SchemaFormat, tuple[Callable[[str], Any], Callable[[Any], _Nodes], Callable[[Any], str]]]
 ] = {

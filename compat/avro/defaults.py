@@ -1,9 +1,9 @@
-"""Is a JSON value a legal default for a type?
+"""The check of default values: is a JSON value a legal default for a type?
 
-Avro Java asks twice. First where the field stands: a type that is not defined up to there counts as a record without
-fields, so only an object fits it. Then, once every name is known, with the real types; a record whose fields are not
-all known at that moment (the field is inside it) cannot judge an object, and the schema is refused.
-Both questions are asked here; the second only of fields whose first answer depended on an undefined type.
+Avro Java checks a default twice. The first check is at the field: a type that is not defined up to there counts as a
+record without fields, so only an object fits it. The second check uses the real types, once every name is known. A
+record that contains the field is not complete at that moment and cannot check an object, so the schema is refused.
+This module does the same, but repeats the check only for fields whose first answer depended on an undefined type.
 
 A union default may belong to any branch, not only to the first.
 """
@@ -50,18 +50,29 @@ _SCALARS: Final[Mapping[str, Callable[[Json], bool]]] = {
     "double": _is_number,
     "string": _is_text,
     "bytes": _is_text,
-    "enum": _is_text,  # any text: that it is one of the symbols is not asked
+    "enum": _is_text,  # any text, as in Avro Java, even if it is not one of the symbols
     "fixed": _is_text,
 }
 
 
 def accepts(node: Node, value: Json, names: Names, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether the value is a legal default for the type, all names being known."""
+    """Whether a value is a legal default for a type, when all names are known.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     return DefaultCheck(names, limits).accepts(node, value)
 
 
 class DefaultCheck:
-    """One question put to one type; `undefined_seen` tells whether the answer depended on a type not yet defined."""
+    """The check of one value; afterwards `undefined_seen` says whether the answer depended on an undefined type.
+
+    Args:
+        names: The named types that are known.
+        limits: Bounds on time.
+        undefined: The object ids of references to types that are not defined yet.
+        unfinished: The full names of records that are not complete, because the field is inside them.
+    """
 
     def __init__(
         self,
@@ -73,13 +84,18 @@ class DefaultCheck:
     ):
         self._names = names
         self._limits = limits
-        self._undefined = undefined  # the ids of references to such types
+        self._undefined = undefined
         self._unfinished = unfinished
         self._known: dict[tuple[int, int], bool | None] = {}
         self.undefined_seen = False
 
     def accepts(self, node: Node, value: Json) -> bool:
-        """Whether the value fits the type."""
+        """Whether the value fits the type.
+
+        Raises:
+            SchemaParseError: The answer depends on a record that is not complete.
+            OutOfTime: The time of the limits ran out.
+        """
         self._limits.look_at_clock()
         if isinstance(node, Reference):
             if id(node) in self._undefined:
@@ -97,7 +113,7 @@ class DefaultCheck:
         return _SCALARS[node.kind if isinstance(node, PrimitiveType) else type(node).kind](value)
 
     def _record_accepts(self, record: RecordType, value: dict[str, Json]) -> bool:
-        """Judge once per record and value: defaults inside defaults would otherwise be followed without end."""
+        """Check each pair of record and value once, so that defaults inside defaults terminate."""
         if record.name.full in self._unfinished:
             raise SchemaParseError(f"A default refers to the fields of {record.name.full}, inside which it stands")
         key = (id(record), id(value))

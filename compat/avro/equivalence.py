@@ -1,11 +1,12 @@
-"""Two notions of equal schemas, both weaker than equal text.
+"""Two notions of schema equality, both weaker than equal text.
 
-`same_structure` is Avro Java's `Schema.equals`: names, fields, defaults, orders, symbols, sizes and custom
-attributes, in any order of attributes; doc, aliases and an enum's default do not count. It decides whether a name
-may be defined twice. `equivalent` also wants doc, aliases (as sets) and enum defaults alike: two texts of one
-subject that are equivalent are one version.
+`same_structure` is Avro Java's `Schema.equals`. It compares names, fields, defaults, orders, symbols, sizes and custom
+attributes, whatever the order of attributes, but not doc, aliases or an enum's default. It decides whether a name may
+be defined twice. `equivalent` also compares doc, aliases (as sets) and enum defaults: equivalent texts of one subject
+are one version.
 
-Pairs of types are compared once each and from a work list, so recursive schemas end and deep ones cannot overflow.
+A work list holds the pairs of types, and each pair is compared once. So recursive schemas terminate, and deep ones do
+not overflow the stack.
 """
 
 from collections.abc import Container, Iterator
@@ -38,7 +39,11 @@ class _Different(Exception):
 
 
 def equivalent(left: AvroSchema, right: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether the two are one schema but for the order of attributes and aliases."""
+    """Whether two schemas are equal apart from the order of attributes and aliases.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     comparison = _Comparison(left.names, right.names, limits, with_meta=True)
     return left.canonical == right.canonical or comparison.equal(left.root, right.root)
 
@@ -46,9 +51,17 @@ def equivalent(left: AvroSchema, right: AvroSchema, *, limits: Limits = DEFAULT_
 def same_structure(
     left: Node, right: Node, names: Names, limits: Limits = DEFAULT_LIMITS, *, forward: Container[int] = ()
 ) -> bool:
-    """Whether a second definition of a name says the same as the first.
+    """Whether two definitions of a name agree.
 
-    A forward reference, told by its node's id, equals nothing, as in Avro Java.
+    Args:
+        left: One definition.
+        right: The other definition.
+        names: The named types.
+        limits: Bounds on time.
+        forward: The object ids of forward references, which equal nothing, as in Avro Java.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
     """
     return _Comparison(names, names, limits, with_meta=False, forward=forward).equal(left, right)
 
@@ -83,7 +96,7 @@ class _Comparison:
         return resolve(left, self._left_names), resolve(right, self._right_names)
 
     def _compare(self, left: Node, right: Node) -> _Pairs:
-        """Compare what the two nodes say themselves; the pairs still to be compared are what comes out."""
+        """Compare two nodes without their children; yield the pairs of children to compare next."""
         _want(left.kind == right.kind)
         if isinstance(left, UnionType) and isinstance(right, UnionType):
             _want(len(left.branches) == len(right.branches))

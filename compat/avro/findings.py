@@ -1,7 +1,7 @@
-"""Findings of a check, as short as the rules make them, and as full as they are handed out.
+"""The findings of a check: short notes for the rules, and full reports for the caller.
 
-Most findings are never reported: a branch of a union that does not fit is no news as long as another one does. So
-the rules note only what was met where, and text is made of what is reported in the end.
+Most notes are never reported: a union branch that does not fit does not matter if another one does. So the rules only
+note what they met and where, and the text is built later, for the notes that are reported.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ __all__ = ["Findings", "Note", "Place", "report", "start"]
 
 
 class Place(NamedTuple):
-    """Where a check stands: a step down from another place. A step without a token starts a new path."""
+    """A position in the schemas: a step down from another place. A step without a token starts a new path."""
 
     above: "Place | None"
     token: str | None
@@ -25,7 +25,7 @@ class Place(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What was met: the kind of finding, the place, the two types, and a word that they do not tell."""
+    """A short finding: its kind, the place, the two types, and a detail that they do not contain."""
 
     kind: Kind
     place: Place
@@ -38,12 +38,12 @@ Findings: TypeAlias = tuple[Note, ...]
 
 
 def start(above: Place | None) -> Place:
-    """A place that counts as a root, though it may lie somewhere."""
+    """Return a place whose path starts again at the root, below another place."""
     return Place(above, None, "")
 
 
 def report(note: Note) -> Incompatibility:
-    """Make a full finding of a note."""
+    """Return the full finding for a note."""
     path, where = _told(note.place)
     detail = _DETAILS[note.kind](note)
     reader_value, writer_value = _VALUES[note.kind](note)
@@ -62,7 +62,7 @@ def report(note: Note) -> Incompatibility:
 
 
 def _told(place: Place) -> tuple[str, str]:
-    """The pointer that the wire carries, and the same place by field names, across unions too."""
+    """Return the pointer as on the wire, and the same place by field names, across unions too."""
     tokens: list[str] = []
     labels: list[str] = []
     pointing = True
@@ -110,11 +110,11 @@ _DETAILS: Final[Mapping[Kind, Callable[[Note], str]]] = {
     Kind.AMBIGUOUS_FIELD: lambda note: note.word,
     Kind.TOO_COMPLEX: lambda note: note.word,
 }
-"""What the wire calls additionalInfo."""
+"""The `additionalInfo` of a finding, by its kind."""
 
 
 def _type(node: Node) -> Value:
-    """A type as a person names it: a union as the list of its branches."""
+    """Return the name of a type for people; for a union, the list of its branches."""
     if isinstance(node, UnionType):
         return [_type(branch) for branch in node.branches]
     return node.full if isinstance(node, Reference) else _type_name(node)
@@ -125,7 +125,7 @@ def _types(note: Note) -> tuple[Value, Value]:
 
 
 def _missing_field(note: Note) -> tuple[Value, Value]:
-    """The type of the reader's field, which the writer does not have."""
+    """Return the type of the reader's field, and None for the writer, which lacks the field."""
     fields = note.reader.fields if isinstance(note.reader, RecordType) else ()
     return next((_type(field.type) for field in fields if field.name == note.word), None), None
 
@@ -144,7 +144,7 @@ def _nothing(_note: Note) -> tuple[Value, Value]:
     return None, None
 
 
-# What the reader schema and the writer schema have at the place.
+# What the reader schema and the writer schema have at the place, by kind of finding.
 _VALUES: Final[Mapping[Kind, Callable[[Note], tuple[Value, Value]]]] = {
     Kind.NAME_MISMATCH: _types,
     Kind.FIXED_SIZE_MISMATCH: _both_sizes,

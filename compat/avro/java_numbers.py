@@ -1,7 +1,7 @@
 """Numbers as Java prints and reads them.
 
-Python's `repr` finds the same shortest digits as `Double.toString` (of JDK 19 and later; earlier ones sometimes print
-a digit too many), only the layout differs: Java always writes a point, and an exponent below 1e-3 and from 1e7 on.
+Python's `repr` finds the same shortest digits as `Double.toString` of JDK 19 and later (earlier JDKs sometimes print a
+digit too many). Only the layout differs: Java always writes a point, and an exponent below 1e-3 and from 1e7 on.
 """
 
 import math
@@ -20,18 +20,18 @@ _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))
 
 
 def java_double(value: float) -> str:
-    """Print as `Double.toString` does."""
+    """Return a double as `Double.toString` prints it."""
     return _special(value) or _layout(value, _digits_of_double(value))
 
 
 def java_float(value: float) -> str:
-    """Print as `Float.toString` does, after rounding to single precision."""
+    """Return a number as `Float.toString` prints it, after rounding to single precision."""
     single = to_float(value)
     return _special(single) or _layout(single, _digits_of_float(single))
 
 
 def to_float(value: float) -> float:
-    """Round to single precision; what is too large becomes infinite, as in Java."""
+    """Round to single precision; a number that is too large becomes infinite, as in Java."""
     try:
         rounded: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
     except OverflowError:
@@ -40,7 +40,10 @@ def to_float(value: float) -> float:
 
 
 def parse_java_double(text: str) -> float | None:
-    """Read as `Double.parseDouble` does: blanks around, NaN, Infinity, hexadecimal, a closing d or f; else None."""
+    """Parse a number as `Double.parseDouble` does, or return None if the text is not a number.
+
+    Java allows surrounding blanks, NaN, Infinity, hexadecimal digits and a trailing d or f.
+    """
     text = text.strip(_JAVA_BLANKS)
     sign, name = (text[0], text[1:]) if text[:1] in ("+", "-") else ("", text)
     if name in _SPECIAL:
@@ -73,7 +76,7 @@ def _special(value: float) -> str:
 
 def _digits_of_double(value: float) -> str:
     shortest = repr(value)
-    # Java never prints fewer than two digits, so where one would do it looks for the nearest two.
+    # Java never prints fewer than two digits, so where one digit is enough it takes the nearest two.
     nearest = f"{value:.1e}"
     return (
         nearest if len(Decimal(shortest).normalize().as_tuple().digits) == 1 and float(nearest) == value else shortest
@@ -91,7 +94,7 @@ def _digits_of_float(value: float) -> str:
 def _layout(value: float, text: str) -> str:
     sign, digits, exponent = Decimal(text).normalize().as_tuple()
     figures = "".join(map(str, digits))
-    point = len(figures) + int(exponent)  # where the decimal point stands, counted from the first figure
+    point = len(figures) + int(exponent)  # the position of the decimal point, counted from the first figure
     minus = "-" if sign else ""
     if not 1e-3 <= abs(value) < 1e7:
         return f"{minus}{figures[0]}.{figures[1:] or '0'}E{point - 1}"

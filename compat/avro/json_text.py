@@ -1,10 +1,11 @@
 """JSON as Avro Java reads and prints it (Jackson, with comments allowed).
 
-Reading keeps integers of any size, refuses NaN, lets the last of two equal keys win in the place of the first, and
-bounds length, depth and digits before the standard parser, which knows no bounds, sees the text. Comments may stand
-wherever blanks may, but not after the end.
-Printing is compact, leaves every character above the control characters as it is, and prints a number that has a
-point or an exponent as a Java double. Infinity and NaN, which JSON cannot hold, become strings.
+Reading keeps integers of any size and refuses NaN. Of two equal keys, the last value takes the position of the first.
+Length, depth and digits are checked before the standard parser, which has no bounds, sees the text. Comments are
+allowed wherever blanks are, except after the end.
+
+Printing is compact, escapes only control characters, quotes, backslashes and lone surrogates, and prints a number with
+a point or an exponent as a Java double. Infinity and NaN, which JSON does not have, become strings.
 """
 
 import json
@@ -21,10 +22,10 @@ __all__ = ["check_bounds", "excerpt", "in_java_order", "json_equal", "quote", "r
 
 _STRING: Final = r'"(?:[^"\\]++|\\.)*+"?'
 _TOKENS: Final = re.compile(_STRING + r"|[\[{\]}]", re.DOTALL)
-_ILLEGAL: Final = r"\x00-\x08\x0b\x0c\x0e-\x1f"  # nowhere legal: a comment ends before it, and is none
+_ILLEGAL: Final = r"\x00-\x08\x0b\x0c\x0e-\x1f"  # illegal everywhere, so a comment ends here and is invalid
 _COMMENTS: Final = re.compile(rf"{_STRING}|//[^\r\n{_ILLEGAL}]*+|/\*(?:[^*{_ILLEGAL}]++|\*(?!/))*+(?:\*/)?", re.DOTALL)
 _BLANKS: Final = re.compile(r"[ \t\r\n]*+")
-_CONTROLS: Final = "".join(map(chr, range(0x21)))  # what Java's trim() takes away
+_CONTROLS: Final = "".join(map(chr, range(0x21)))  # the characters that Java's trim() removes
 
 _ESCAPED: Final = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
@@ -32,7 +33,11 @@ _EXCERPT: Final = 200
 
 
 def read_json(text: str, limits: Limits) -> Json:
-    """Read one JSON value and nothing after it."""
+    """Read a text that holds exactly one JSON value.
+
+    Raises:
+        SchemaParseError: The text is not JSON, continues after the value, or exceeds a bound.
+    """
     plain = _without_comments(text) if "//" in text or "/*" in text else text
     check_bounds(plain, limits)
     decoder = _decoder_of_long_numbers(limits.number) if _may_hold_long_number(plain, limits.number) else _DECODER
@@ -50,7 +55,11 @@ def read_json(text: str, limits: Limits) -> Json:
 
 
 def check_bounds(text: str, limits: Limits) -> None:
-    """Refuse JSON text that is too long or nested too deeply."""
+    """Check the length and depth of a JSON text.
+
+    Raises:
+        SchemaParseError: The text is too long or nested too deeply.
+    """
     if len(text) > limits.text:
         raise SchemaParseError(f"The schema has {len(text)} characters, more than the {limits.text} allowed")
     if text.count("{") + text.count("[") <= limits.depth:
@@ -67,7 +76,7 @@ def check_bounds(text: str, limits: Limits) -> None:
 
 
 def write_json(value: Json) -> str:
-    """Print a JSON value as Jackson does."""
+    """Return a JSON value as Jackson prints it."""
     if value is None:
         return "null"
     kind = type(value)
@@ -86,25 +95,25 @@ def write_json(value: Json) -> str:
 
 
 def quote(text: str) -> str:
-    """Print a JSON string.
+    """Return a text as a JSON string.
 
-    A lone surrogate, which no UTF-8 log or response could carry, is printed as its escape.
+    A lone surrogate becomes its escape, since UTF-8 cannot encode it.
     """
     return f'"{_ESCAPED.sub(_escape, text)}"' if _ESCAPED.search(text) else f'"{text}"'
 
 
 def excerpt(text: str) -> str:
-    """Shorten text for an error message."""
+    """Shorten a text for an error message."""
     return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
 
 
 def in_java_order(texts: Iterable[str]) -> list[str]:
-    """Sort as Java compares strings: by UTF-16 units."""
+    """Sort texts as Java compares strings: by UTF-16 code units."""
     return sorted(texts, key=_utf_16)
 
 
 def json_equal(left: Json, right: Json) -> bool:
-    """Compare as Jackson does: 1, 1.0 and true differ, so do 0.0 and -0.0; the order of keys does not count."""
+    """Whether two values are equal in Jackson: 1, 1.0 and true differ, 0.0 and -0.0 differ, key order is ignored."""
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
@@ -155,5 +164,5 @@ def _skip_blanks(text: str) -> int:
 
 
 def _without_comments(text: str) -> str:
-    """Blank out comments, keeping every other character where it was."""
+    """Replace comments by blanks, so that all other characters keep their positions."""
     return _COMMENTS.sub(lambda match: match[0] if match[0].startswith('"') else " " * len(match[0]), text)

@@ -1,10 +1,10 @@
 """The Avro schema model: frozen nodes in a tree.
 
-A use of a named type is a `Reference`, so the tree has no cycles however recursive the schema is; the table of named
-types beside it (`AvroSchema.names`) leads from a reference to its definition.
+A use of a named type is a `Reference`, so the tree has no cycles even if the schema is recursive. The table of named
+types (`AvroSchema.names`) maps a reference to its definition.
 
-Nodes compare by identity, and each occurrence in the text is a node of its own: the rules remember pairs of nodes,
-and what they remember includes the place where a pair was first met.
+Nodes compare by identity, and each occurrence in the text is a separate node: the rules remember pairs of nodes
+together with the path at which they first met a pair.
 """
 
 from collections.abc import Mapping
@@ -36,28 +36,28 @@ __all__ = [
     "resolve",
 ]
 
-Json: TypeAlias = Any  # None, bool, int, float, str, list or dict, as json.loads gives them
-Properties: TypeAlias = Mapping[str, Json]  # attributes that Avro itself gives no meaning to, in input order
+Json: TypeAlias = Any  # None, bool, int, float, str, list or dict, as json.loads returns them
+Properties: TypeAlias = Mapping[str, Json]  # custom attributes, which Avro itself does not define, in input order
 
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 
 class Missing:
-    """The type of `MISSING`: a field without a default, which is not a field whose default is null."""
+    """The type of `MISSING`, which marks a field without a default; a default may be null."""
 
 
 MISSING: Final = Missing()
 
 
 class Name(NamedTuple):
-    """A name and its namespace; the empty namespace is the null namespace."""
+    """A name and its namespace; an empty string is the null namespace."""
 
     simple: str
     namespace: str
 
     @property
     def full(self) -> str:
-        """The name that references and aliases are matched by."""
+        """The full name, by which references and aliases are matched."""
         return f"{self.namespace}.{self.simple}" if self.namespace else self.simple
 
 
@@ -89,7 +89,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnionType:
-    """One of several types; Avro gives a union no attributes."""
+    """A union of several types; in Avro a union has no attributes."""
 
     kind: ClassVar[str] = "union"
     branches: tuple["Node", ...]
@@ -97,7 +97,7 @@ class UnionType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EnumType:
-    """A named list of symbols; `default` is the symbol that stands in for one the reader does not know."""
+    """A named list of symbols; `default` replaces a symbol that the reader does not know."""
 
     kind: ClassVar[str] = "enum"
     name: Name
@@ -122,7 +122,7 @@ class FixedType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """A field of a record; its aliases are bare names."""
+    """A field of a record; its aliases are simple names."""
 
     name: str
     type: "Node"
@@ -135,7 +135,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordType:
-    """A named list of fields; an error is a record that says so."""
+    """A named list of fields; an error is a record with `is_error`."""
 
     kind: ClassVar[str] = "record"
     name: Name
@@ -161,13 +161,17 @@ Names: TypeAlias = Mapping[str, NamedType]
 
 @dataclass(frozen=True, eq=False)
 class AvroSchema(ParsedSchema):
-    """A parsed Avro schema: its tree, and the named types that references lead to; equal by its canonical text."""
+    """A parsed Avro schema: its tree, and the named types to which references lead."""
 
     root: Node = field(repr=False)
     names: Names = field(repr=False)
-    external: frozenset[str] = frozenset()  # what references are schemas of: printed as names, defined elsewhere
+    external: frozenset[str] = frozenset()  # types whose definitions are referenced schemas; printed as names
 
 
 def resolve(node: Node, names: Names) -> Node:
-    """Follow a reference to its definition; every other node is its own."""
+    """Return the definition to which a reference leads; return any other node unchanged.
+
+    Raises:
+        KeyError: The reference's name is not in `names`.
+    """
     return names[node.full] if isinstance(node, Reference) else node

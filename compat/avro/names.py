@@ -1,7 +1,7 @@
-"""Names: how they are put together, which ones a new schema may use, and how they are printed.
+"""Names: qualification, the rules for names in a new schema, and printing.
 
-Whoever registers a new schema keeps to the specification's letters (ASCII); stored schemas may be called anything.
-The aliases of a type are checked by their last part only and those of a field not at all, as in Avro Java.
+A new schema must use the characters of the specification (ASCII); a stored schema may use any name. As in Avro Java,
+only the last part of a type's alias is checked, and the aliases of fields are not checked at all.
 """
 
 import re
@@ -16,20 +16,20 @@ _TYPE_WORDS: Final = PRIMITIVES | {"record", "enum", "array", "map", "union", "f
 
 
 def make_name(text: str, namespace: str) -> Name:
-    """Split a name that may be dotted; the namespace counts only for one that is not."""
+    """Return the Name for a text; the namespace applies only to a text without dots."""
     space, dot, simple = text.rpartition(".")
     return Name(simple, space) if dot else Name(text, namespace)
 
 
 def qualify(text: str, namespace: str) -> str:
-    """The full name that a reference means inside a namespace."""
+    """Return the full name that a reference means inside a namespace."""
     return f"{namespace}.{text}" if namespace and "." not in text else text
 
 
 def printed(name: Name, namespace: str) -> str:
-    """A reference to this name inside a namespace: as short as Avro Java makes it.
+    """Return a reference to this name inside a namespace, as short as in Avro Java.
 
-    A name that is also the name of a kind of type stays full, lest it be read as that kind.
+    A name that is also a kind of type is printed in full, because its short form would be read as that kind.
     """
     if not name.namespace:
         return name.simple
@@ -37,7 +37,7 @@ def printed(name: Name, namespace: str) -> str:
 
 
 def name_fault(text: str) -> str | None:
-    """What the specification has against a name, if anything."""
+    """Return why a name violates the specification, or None if it is valid."""
     if _NAME.fullmatch(text):
         return None
     if not text:

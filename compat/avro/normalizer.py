@@ -1,12 +1,12 @@
-"""Normalize: the same schema with everything that is mere spelling brought into one order.
+"""The normalizer: the text of `normalize=true`, which is the same schema with one spelling and order.
 
-Custom attributes and aliases are sorted, at every level of nesting, by Java's order of strings; those of a logical
-type that Avro knows come first. The default of a float or double is written as one, the keys of a default sorted.
-An empty doc of a type is dropped (a field's stays) and an error becomes a record. Nothing else is touched: this is
-not Avro's parsing canonical form.
+Custom attributes and aliases are sorted at every level, in Java's order of strings; those of a logical type that Avro
+knows come first. The default of a float or double is written as a floating-point number, and the keys of a default are
+sorted. A type loses an empty doc (a field keeps it), and an error becomes a record. Nothing else changes: this is not
+Avro's parsing canonical form.
 
-Where the reference damages a schema here, this does not: an empty namespace inside another stays, a default is never
-lost (the reference loses one that belongs to a later branch of a union, and an integer beyond 64 bits for a double).
+The reference damages some schemas here; this module does not. It keeps an empty namespace inside another, and every
+default (the reference loses one that belongs to a later branch of a union, and an integer beyond 64 bits for a double).
 """
 
 import math
@@ -54,11 +54,16 @@ _LOGICAL_TYPES: Final[Mapping[str, frozenset[str]]] = {
 }
 _LOGICAL_SIZES: Final = {"duration": 12, "uuid": 16}
 _JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
-"""With one of these, Avro knows no logical type."""
+"""Avro ignores the logical type of a type that has one of these attributes."""
 
 
 def normalize(schema: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """The normalized text of a schema."""
+    """Return the normalized text of a schema.
+
+    Raises:
+        SchemaParseError: The text is too long or nested too deeply.
+        OutOfTime: The time of `limits` ran out.
+    """
     try:
         normalizer = _Normalizer(schema.names, limits)
         names = {full: normalizer.named(node) for full, node in schema.names.items()}
@@ -74,7 +79,7 @@ class _Normalizer:
         self._done: dict[int, NamedType] = {}
 
     def node(self, node: Node) -> Node:
-        """Rebuild a type in normal order."""
+        """Return a type in normal order."""
         if isinstance(node, Reference):
             return node
         if isinstance(node, PrimitiveType):
@@ -88,7 +93,7 @@ class _Normalizer:
         return self.named(node)
 
     def named(self, node: NamedType) -> NamedType:
-        """Rebuild a named type, each definition once."""
+        """Return a named type in normal order; each definition is rebuilt once."""
         if id(node) not in self._done:
             self._done[id(node)] = self._rebuilt(node)
         return self._done[id(node)]
@@ -111,9 +116,9 @@ class _Normalizer:
         return Field(field.name, self.node(field.type), field.doc, default, field.order, aliases, properties)
 
     def _typed(self, node: Node, value: Json, *, inside: bool = True) -> Json:
-        """A default as a value of its type; one that does not fit (stored schemas have such) is only sorted.
+        """Return a default as a value of its type; only sort one that does not fit, as some stored schemas have.
 
-        What rounds to infinity, which is legal as a field's own default alone, stays as it is inside another value.
+        Inside another value, keep a number that rounds to infinity: infinity is legal only as a field's whole default.
         """
         node = resolve(node, self._names)
         if isinstance(node, UnionType):
@@ -140,7 +145,7 @@ def _to_double(value: Json) -> Json:
 
 
 def _to_single(value: Json) -> Json:
-    """Rounded to single precision, and from then on the double with the same digits."""
+    """Round a number to single precision, and return the double with the same digits."""
     return float(java_float(to_float(_float(value)))) if type(value) in (int, float) else value
 
 
@@ -152,7 +157,7 @@ def _float(value: int | float) -> float:
 
 
 def _to_latin_1(value: Json) -> Json:
-    """Bytes are written as characters up to U+00FF; Java reads any other as a question mark."""
+    """Replace characters above U+00FF by question marks, as Java does when it reads bytes."""
     return value.encode("latin-1", "replace").decode("latin-1") if isinstance(value, str) else value
 
 
@@ -165,7 +170,7 @@ _SCALARS: Final[Mapping[str, Callable[[Json], Json]]] = {
 
 
 def _sorted_names(names: Iterable[Name], namespace: str) -> tuple[Name, ...]:
-    """Aliases in order; one without a namespace loses its dot in print, and so comes into the namespace around it."""
+    """Return aliases sorted; one without a namespace is printed without a dot, and so gets the enclosing namespace."""
     by_full = {name.full: name for name in names}
     inside = [Name(by_full[full].simple, by_full[full].namespace or namespace) for full in in_java_order(by_full)]
     return tuple({name.full: name for name in inside}.values())
@@ -180,7 +185,7 @@ def _sorted_json(value: Json) -> Json:
 
 
 def _ordered(node: PrimitiveType | ArrayType | MapType | NamedType) -> Properties:
-    """Custom attributes in order; a logical type that Avro knows, with what belongs to it, before all others."""
+    """Return custom attributes sorted, but the attributes of a logical type that Avro knows first."""
     properties: Properties = _sorted_json(node.properties)
     first = [key for key in _logical_words(node) if key in properties]
     if not first:
@@ -212,7 +217,7 @@ def _is_decimal(node: PrimitiveType | ArrayType | MapType | NamedType) -> bool:
 
 
 def _largest_precision(size: int) -> int:
-    """How many decimal digits fit into this many bytes, whatever the digits are; the bits are counted in 32 of them."""
+    """Return how many decimal digits always fit into this many bytes; the bit count wraps at 32 bits, as in Java."""
     bits = (8 * size - 1 + 2**31) % 2**32 - 2**31
     return math.floor(math.log10(2) * bits)
 

@@ -1,15 +1,17 @@
-"""From text to model, as Avro Java 1.12 reads a schema.
+"""The Avro parser: text to model, as Avro Java 1.12 reads a schema.
 
-Two ways: strict for a schema that somebody wants to register (names after the specification, defaults that fit their
-types), lenient for one that is stored already and must stay readable whatever it is called and defaults to. What no
-version of Avro could have printed (a type missing, a field twice, a union in a union) is refused either way.
+There are two modes. Strict mode is for a schema that a client wants to register: names must follow the specification,
+and defaults must fit their types. Lenient mode is for a schema that is already stored and must stay readable, whatever
+its names and defaults. Both modes refuse a text that no version of Avro could have printed (a missing type, a field
+twice, a union in a union).
 
-A definition is known from where it ends. A reference to a name not known by then is taken for a full name and looked
-up once more at the end: so a record may refer to itself, and to types defined later in the text, but a short name
-inside a namespace then means that namespace and never the null namespace.
-A name may be defined twice if both definitions say the same.
+A definition is known from its end on. A reference to a name that is not known yet is qualified and looked up again at
+the end of the text. So a record may refer to itself and to types defined later, but then a short name inside a
+namespace means a name of that namespace, never one of the null namespace. A name may be defined twice if both
+definitions agree.
 
-The types of referenced schemas are known from the start. They are read leniently: they are stored already.
+The types of referenced schemas are known from the start. They are read in lenient mode, because they are stored
+already.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +63,18 @@ _NamedT = TypeVar("_NamedT", EnumType, FixedType, RecordType)
 def parse(
     text: str, *, strict: bool, references: Sequence[ResolvedReference] = (), limits: Limits = DEFAULT_LIMITS
 ) -> AvroSchema:
-    """Read a schema; strict for a new one, lenient for one that is stored already."""
+    """Parse a schema.
+
+    Args:
+        text: The schema text, which is JSON.
+        strict: Apply the rules for a new schema; a stored schema is read leniently.
+        references: The referenced schemas, each after those that it refers to.
+        limits: Bounds on size and time.
+
+    Raises:
+        SchemaParseError: The text or a reference is not a valid schema or exceeds a bound.
+        OutOfTime: The time of `limits` ran out.
+    """
     names: dict[str, NamedType] = {}
     try:
         check_references(references, limits)
@@ -75,9 +88,10 @@ def parse(
 
 
 def _read(text: str, names: dict[str, NamedType], limits: Limits, *, strict: bool) -> Node:
-    """Read one text, and add the types that it defines to those known.
+    """Read one text and add the types that it defines to `names`.
 
-    If it is itself the definition of a known type, the known one stands, whose doc and aliases may be others.
+    If the text is the definition of a type that is already known, return the known definition, whose doc and aliases
+    may differ.
     """
     parser = _Parser(names, limits, strict=strict)
     root = parser.node(read_json(text, limits), "")
@@ -91,13 +105,13 @@ class _Parser:
         self._limits = limits
         self._strict = strict
         self._fields = 0
-        self._path: list[str] = []  # the fields around the place that is being read, for error messages
+        self._path: list[str] = []  # the fields around the current position, for error messages
         self._open: tuple[str, ...] = ()  # the records around it
-        self._forward: dict[int, tuple[Reference, str]] = {}  # by their ids, each with the fields around it
-        self._unsure: list[tuple[str, Node, Json, frozenset[str]]] = []  # defaults to be checked again at the end
+        self._forward: dict[int, tuple[Reference, str]] = {}  # by object id, each with the path of its field
+        self._unsure: list[tuple[str, Node, Json, frozenset[str]]] = []  # defaults to check again at the end
 
     def finish(self) -> None:
-        """Settle what had to wait until every name was known."""
+        """Check forward references and the defaults that depend on them, now that every name is known."""
         for reference, field in self._forward.values():
             if reference.full not in self.names:
                 message = f"Unknown type {excerpt(reference.full)}: define it here, or refer to the schema that does"
@@ -304,7 +318,7 @@ class _Parser:
             expected = print_schema(node, self.names, self._limits)
         except OutOfTime:
             raise
-        except (KeyError, SchemaParseError):  # it uses a name that is not defined yet, or is too deep alone
+        except (KeyError, SchemaParseError):  # the type uses a name that is not defined yet, or is nested too deeply
             expected = f'"{node.full}"' if isinstance(node, Reference) else f'"{node.kind}"'
         return _fault(f"The default must be of the type {excerpt(expected)}, got {_shown(value)}", field)
 
@@ -320,14 +334,14 @@ _BUILDERS: Final[Mapping[str, Callable[[_Parser, _Object, str], Node]]] = {
 
 
 def _properties(json: _Object, words: frozenset[str]) -> Properties:
-    """What is left when Avro's own words are taken away; most often nothing."""
+    """Return the custom attributes: those that Avro does not define. Most often there are none."""
     if json.keys() <= words:
         return _NO_PROPERTIES
     return {key: value for key, value in json.items() if key not in words}
 
 
 def _text(json: _Object, key: str) -> str | None:
-    """A text attribute; one that is no text counts as absent."""
+    """Return a string attribute; an attribute of another type counts as absent."""
     value = json.get(key)
     return value if isinstance(value, str) else None
 

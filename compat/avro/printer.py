@@ -1,8 +1,10 @@
-"""The canonical text: what Avro Java's `Schema.toString` prints.
+"""The printer: model to canonical text, as Avro Java's `Schema.toString` prints it.
 
-Attributes come in a fixed order, custom ones after them in input order; a primitive without any is a bare name;
-`order` is printed unless ascending; a name loses the namespace it stands in; a type is defined where it is first met,
-which for a forward reference is the place of the reference, and named from then on.
+- Avro's attributes come in a fixed order, custom ones after them in input order.
+- A primitive without attributes is a bare name.
+- `order` is printed unless it is ascending.
+- A name is printed without the namespace that encloses it.
+- A type is defined at its first use, even a forward reference, and named from then on.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -35,9 +37,17 @@ __all__ = ["print_schema"]
 
 
 def print_schema(root: Node, names: Names, limits: Limits, *, external: Set[str] = frozenset()) -> str:
-    """Print a schema; the text keeps to the bounds under which it will be read again.
+    """Print a schema.
 
-    Types of the `external` names are not defined in the text.
+    Args:
+        root: The schema.
+        names: The named types to which references lead.
+        limits: Bounds on the text, so that it can be read again.
+        external: Names of types that the text must not define.
+
+    Raises:
+        SchemaParseError: The text is too long or nested too deeply.
+        KeyError: A reference's name is not in `names`.
     """
     printer = _Printer(names, limits, external)
     printer.put(root, "", 0)
@@ -54,14 +64,14 @@ class _Printer:
         self._deepest = limits.depth
 
     def put(self, node: Node, namespace: str, depth: int) -> None:
-        """Append a type that stands inside so many JSON brackets, which forward references can make many."""
+        """Append a type at a depth of JSON brackets; forward references can make the depth large."""
         _PUT[type(node)](self, node, namespace, depth)
 
     def _put_reference(self, node: Reference, namespace: str, depth: int) -> None:
         self._put_named(self._names[node.full], namespace, depth)
 
     def _put_named(self, node: NamedType, namespace: str, depth: int) -> None:
-        """Define a type where it is first met, name it from then on."""
+        """Append the definition of a type at its first use, its name afterwards."""
         full = node.name.full
         if full in self._defined:
             self.parts.append(quote(printed(node.name, namespace)))

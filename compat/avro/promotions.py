@@ -1,4 +1,4 @@
-"""Which primitive type a reader may make of which other, in the order in which a person would list them."""
+"""Type promotion: which primitive types a reader may read as which others, in a natural order for messages."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,7 +12,7 @@ PROMOTED_FROM: Final[Mapping[str, tuple[str, ...]]] = {
     "bytes": ("string",),
     "string": ("bytes",),
 }
-"""What a reader type reads besides its own."""
+"""The writer types that a reader type reads in addition to its own."""
 
 PROMOTED_TO: Final[Mapping[str, tuple[str, ...]]] = {
     "int": ("long", "float", "double"),
@@ -21,4 +21,4 @@ PROMOTED_TO: Final[Mapping[str, tuple[str, ...]]] = {
     "bytes": ("string",),
     "string": ("bytes",),
 }
-"""The same from the writer's side."""
+"""The reader types that read a writer type in addition to its own."""

@@ -1,17 +1,17 @@
-"""Can a reader schema read all that a writer schema writes? The rules of Avro Java's SchemaCompatibility.
+"""The compatibility rules of Avro Java's SchemaCompatibility: can a reader schema read all data of a writer schema?
 
-Every incompatibility is collected, not only the first. Three habits of the original are kept on purpose, since the
-messages, and in rare recursive schemas the verdict, depend on them:
+The check collects every incompatibility, not only the first. It keeps three properties of the original on purpose,
+because the messages, and in rare recursive schemas the verdict, depend on them:
 
-- A pair of types is judged once. Meeting it again gives the first answer with the first place; meeting it while it
-  is being judged counts as compatible.
-- The branches of two unions, and the branches of a reader's union, are judged as if they stood at the root; what is
-  reported is that a branch is missing, at the place of the union.
+- A pair of types is judged once. If the check meets the pair again, it reuses the answer with the first path; a pair
+  that is still being judged counts as compatible.
+- The branches of two unions, and the branches of a reader's union, are judged as if they were at the root. The finding
+  is a missing branch, at the path of the union.
 - Names of types are compared without their namespace, the reader's aliases with it.
 
-The judging runs on a stack of its own (generators that hand over the pairs they want judged), so neither a long chain
-of types nor two cycles of coprime length overflow Python's, and both the number of pairs and of findings is bounded.
-All memory is local to one check: another check never sees a half-finished answer.
+Judging uses an explicit stack (of generators that yield the pairs they need judged). So neither a long chain of types
+nor two cycles of coprime length overflow Python's stack, and the numbers of pairs and findings are bounded. All memory
+is local to one check: another check never sees a half-finished answer.
 """
 
 from collections.abc import Generator, Sequence
@@ -59,7 +59,7 @@ _NONE: Final[Findings] = ()
 
 
 class _GaveUp(Exception):
-    """The check cannot go on; its one note replaces all others."""
+    """The check cannot continue; its note replaces all others."""
 
     def __init__(self, note: Note):
         super().__init__(note.word)
@@ -67,12 +67,18 @@ class _GaveUp(Exception):
 
 
 def check(reader: AvroSchema, writer: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> Sequence[Incompatibility]:
-    """Every reason why the reader schema cannot read what the writer schema writes."""
+    """Return every reason why the reader schema cannot read data of the writer schema.
+
+    A check that exceeds the comparisons of `limits` returns the single finding TOO_COMPLEX.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     try:
         notes = _Check(reader.names, writer.names, limits).run(reader.root, writer.root)
     except _GaveUp as gave_up:
         notes = (gave_up.note,)
-    reports: dict[int, Incompatibility] = {}  # a pair that is met often is one note, and its text may be long
+    reports: dict[int, Incompatibility] = {}  # share the report of a pair that occurs often: its text may be long
     for note in notes:
         limits.look_at_clock()
         reports[id(note)] = reports.get(id(note)) or report(note)
@@ -88,7 +94,7 @@ class _Check:
         self._fields: dict[int, dict[str, Field]] = {}
 
     def run(self, reader: Node, writer: Node) -> Findings:
-        """Judge a pair, and on the way every pair that its judging asks for."""
+        """Judge a pair and every pair that it depends on."""
         stack: list[tuple[_Key, _Judging]] = []
         answer = self._ask(_Pair(reader, writer, start(None)), stack)
         while stack:
@@ -103,7 +109,7 @@ class _Check:
         return answer if answer is not None else _NONE
 
     def _ask(self, pair: _Pair, stack: list[tuple[_Key, _Judging]]) -> Findings | None:
-        """Answer at once what is simple or known already; else put the judging on the stack."""
+        """Return an answer that is simple or already known; otherwise put the judging on the stack and return None."""
         reader = resolve(pair.reader, self._reader_names)
         writer = resolve(pair.writer, self._writer_names)
         if isinstance(reader, PrimitiveType) and isinstance(writer, PrimitiveType):
@@ -124,7 +130,7 @@ class _Check:
         return None
 
     def _judging(self, reader: Node, writer: Node, place: Place) -> _Judging | None:
-        """How to judge a pair of types that hold others; None for one that needs no further question."""
+        """Return the judging of a pair of types that contain other types, or None if there are no others."""
         if isinstance(writer, UnionType):
             return self._branches(reader, writer, place)
         if isinstance(reader, UnionType):
@@ -150,7 +156,7 @@ class _Check:
         return tuple(notes)
 
     def _any_branch(self, reader: UnionType, writer: Node, place: Place) -> _Judging:
-        """One branch of the reader that reads the writer's type is enough."""
+        """Find one branch of the reader that reads the writer's type."""
         step = start(place)
         for branch in reader.branches:
             if not (yield _Pair(branch, writer, step)):
@@ -158,7 +164,7 @@ class _Check:
         return (Note(Kind.MISSING_UNION_BRANCH, place, reader, writer),)
 
     def _records(self, reader: RecordType, writer: RecordType, place: Place) -> _Judging:
-        """Every field of the reader must come from the writer, under its name or an alias, or have a default."""
+        """Check that each field of the reader is in the writer, under its name or an alias, or has a default."""
         notes = list(_names(reader, writer, place))
         fields = Place(place, "fields", "")
         for position, field in enumerate(reader.fields):
@@ -170,14 +176,14 @@ class _Check:
             elif not isinstance(field.default, Missing):
                 continue
             elif isinstance(node, EnumType) and node.default is not None:
-                # Avro Java puts the enum against the writer's record, which no enum reads.
+                # Avro Java compares the enum with the writer's record, which no enum can read.
                 notes += yield _Pair(node, writer, Place(step, "type", ""))
             else:
                 notes.append(Note(Kind.READER_FIELD_MISSING_DEFAULT_VALUE, step, reader, writer, field.name))
         return tuple(notes)
 
     def _source(self, field: Field, writer: RecordType, position: int, place: Place) -> Field | None:
-        """The writer's field that fills the reader's field."""
+        """Return the writer's field that the reader's field reads, or None."""
         fields = self._fields.get(id(writer))
         if fields is None:
             fields = self._fields[id(writer)] = {candidate.name: candidate for candidate in writer.fields}
@@ -187,7 +193,7 @@ class _Check:
         node = resolve(field.type, self._reader_names)
         try:
             text = print_schema(writer, self._writer_names, self._limits)
-        except SchemaParseError:  # too deep when printed alone
+        except SchemaParseError:  # nested too deeply when printed alone
             text = f'"{writer.name.full}"'
         word = (
             f"Reader record field {field.name} type:{node.kind.upper()} pos:{position} "
@@ -221,7 +227,7 @@ def _names(reader: NamedType, writer: NamedType, place: Place) -> Findings:
 
 
 def _is_called(alias: Name, reader: NamedType, writer: NamedType) -> bool:
-    """Whether the reader's alias is the writer's name; one without a namespace means nothing inside a namespace."""
+    """Whether an alias is the writer's name; an alias without a namespace is ignored in a reader with one."""
     return alias.full == writer.name.full and bool(alias.namespace or not reader.name.namespace)
 
 

@@ -1,4 +1,4 @@
-"""The entities of an Avro schema: a record by its full name, a field by its record's full name and its own."""
+"""The entities of an Avro schema: a record by its full name, a field by its record's full name and its name."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,12 @@ __all__ = ["entities"]
 
 
 def entities(tree: Any, namespace: str = "") -> Iterator[tuple[Entity, dict[str, Any]]]:
-    """Return the records and fields of a schema, with the JSON objects that hold their attributes."""
+    """Yield the records and fields of a schema, with the JSON objects that hold their attributes.
+
+    Args:
+        tree: The canonical text of the schema as JSON values.
+        namespace: The enclosing namespace.
+    """
     if isinstance(tree, list):
         for branch in tree:
             yield from entities(branch, namespace)

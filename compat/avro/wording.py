@@ -1,6 +1,6 @@
-"""What is said of an Avro incompatibility: on the wire, literally as the reference says it, and to a person.
+"""The messages for an Avro incompatibility: on the wire in the reference's exact words, and for people.
 
-The wire text looks like JSON and is none; clients match on it, so it is emitted letter by letter.
+The wire text looks like JSON but is not; clients match on it, so it is reproduced letter by letter.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ __all__ = ["Kind", "describe", "explain", "wire_message"]
 
 
 class Kind(StrEnum):
-    """The kinds of finding: six rules of Avro's own, and two reasons why a check could not be finished."""
+    """The kinds of finding: six rules of Avro, and two reasons why a check could not finish."""
 
     NAME_MISMATCH = "NAME_MISMATCH"
     FIXED_SIZE_MISMATCH = "FIXED_SIZE_MISMATCH"
@@ -50,12 +50,18 @@ _UNFINISHED: Final = "Unexpected exception during compatibility check: {detail}"
 
 
 def describe(kind: Kind, path: str, detail: str, *, reader: str = "reader", writer: str = "writer") -> str:
-    """One sentence on a finding, the two schemas being called as told."""
+    """Return one sentence about a finding; `reader` and `writer` name the two schemas."""
     return _DESCRIPTIONS.get(kind, _UNFINISHED).format(path=path, detail=detail, reader=reader, writer=writer)
 
 
 def wire_message(finding: Incompatibility, *, reader: str, writer: str) -> str:
-    """The message as the reference puts it into its answers; reader and writer are "new" and "old", or reversed."""
+    """Return the message of a finding as in the reference's answers.
+
+    Args:
+        finding: The finding.
+        reader: The word for the reader schema, "new" or "old".
+        writer: The word for the writer schema, "old" or "new".
+    """
     text = describe(Kind(finding.kind), finding.path, finding.detail, reader=reader, writer=writer)
     if finding.kind not in _DESCRIPTIONS:
         return text
@@ -63,7 +69,7 @@ def wire_message(finding: Incompatibility, *, reader: str, writer: str) -> str:
 
 
 def explain(finding: Incompatibility) -> str:
-    """What is wrong and what would make it acceptable, for the person who wants to register the new schema."""
+    """Return what is wrong and which change would be accepted, for the person who wants to register the new schema."""
     direction = finding.direction or Direction.BACKWARD
     return _EXPLANATIONS[Kind(finding.kind), direction].format(
         place=f"Field '{finding.where}'" if finding.where else "The schema",
