@@ -1,1 +1,1 @@
-"""Protobuf schemas as the Confluent Schema Registry understands them."""
+"""Protobuf schemas as the Confluent Schema Registry reads and compares them."""

@@ -1,7 +1,7 @@
-"""The files that may be imported without a reference.
+"""The files that a schema may import without a reference.
 
-Google's come from the descriptors of `protobuf` and `googleapis-common-protos`, Confluent's are written out in
-`confluent_files`. They are read when the first schema asks for them, once.
+Google's files come from the descriptors of `protobuf` and `googleapis-common-protos`, Confluent's from
+`confluent_files`. They are read once, when the first schema needs them.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _GOOGLE: Final[Mapping[str, str]] = {
 
 @cache
 def builtin_files() -> Mapping[str, File]:
-    """Each file under the path by which it is imported."""
+    """Return the files by the path under which they are imported."""
     files = {path: read_file(text, DEFAULT_LIMITS) for path, text in CONFLUENT_FILES.items()}
     for package, names in _GOOGLE.items():
         for name in names.split():
@@ -43,7 +43,7 @@ def builtin_files() -> Mapping[str, File]:
 
 @cache
 def builtin_names() -> Names:
-    """The types and extension fields of all these files."""
+    """Return the types and extension fields of all these files."""
     names = Names()
     for path, file in builtin_files().items():
         names.add(file, f"builtin:{path}")

@@ -1,6 +1,6 @@
-"""Confluent's own files, which schemas may import without a reference.
+"""Confluent's files, which a schema may import without a reference.
 
-Field names and tags are what clients and the reference put on the wire.
+Field names and tags are those that clients and the reference put on the wire.
 """
 
 from collections.abc import Mapping

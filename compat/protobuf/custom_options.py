@@ -1,8 +1,8 @@
-"""Custom options of a descriptor, read by what its own file and its imports say of them.
+"""Custom options of a descriptor, decoded with the declarations in its own file and its imports.
 
-In a descriptor an option that protobuf does not know is a tag and some bytes. The `extend` that declares it stands in
-the file itself or in an import, so these are linked in a pool of their own, for this one descriptor. What cannot be
-linked, or does not fit its declaration, keeps nothing but Confluent's metadata.
+In a descriptor, an option that protobuf does not know is a tag and some bytes. The `extend` block that declares it is
+in the file itself or in an import, so these are linked in a private pool for this one descriptor. If they cannot be
+linked, or an option does not fit its declaration, only Confluent's metadata is kept.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,10 +25,14 @@ __all__ = ["with_custom_options"]
 
 
 def with_custom_options(descriptor: FileDescriptorProto, imports: Mapping[str, File]) -> Proto:
-    """Return a descriptor whose options messages know their custom options; of the imports, needed ones come first.
+    """Return a descriptor whose messages of options know their custom options.
+
+    Args:
+        descriptor: The descriptor.
+        imports: The referenced files by path, each after those that it imports.
 
     Raises:
-        DecodeError: the bytes of Confluent's metadata are none.
+        DecodeError: The bytes of Confluent's metadata are invalid.
     """
     known = with_metadata(descriptor)
     plain = type(known).FromString(known.SerializeToString())

@@ -1,7 +1,7 @@
-"""The class of descriptors, in a pool of its own.
+"""A class of descriptors in a private pool.
 
-The one that protobuf brings is shared by the whole process: a client library that registers Confluent's metadata there
-makes it read options as maps, which lose the order of their entries, and with it a schema's identity.
+Protobuf's default pool is shared by the whole process. If a client library registers Confluent's metadata there,
+options are read as maps, which lose the order of their entries and with it the schema's identity.
 """
 
 from typing import Final, cast
@@ -15,14 +15,14 @@ __all__ = ["FileDescriptor", "new_pool", "unfold_maps"]
 
 
 def new_pool() -> DescriptorPool:
-    """Return a pool that knows the descriptor of descriptors, and nothing else."""
+    """Return a pool that contains only `google/protobuf/descriptor.proto`."""
     pool = DescriptorPool()
     pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
     return pool
 
 
 def unfold_maps(message: DescriptorProto) -> None:
-    """Make the maps of a message lists of entries, which keep the order of their entries."""
+    """Change the maps of a message into lists of entries, which keep their order."""
     for nested in message.nested_type:
         if nested.options.map_entry:
             nested.options.ClearField("map_entry")

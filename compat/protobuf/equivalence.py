@@ -1,10 +1,10 @@
-"""Are two texts one version of a subject?
+"""The decision whether two texts are one version of a subject.
 
-They are if they say the same in the same order, however they spell the names of types, maps and numbers: a schema
-that came as text, and the descriptor that a client made of it. A change of order makes another version.
+They are if they have the same content in the same order, however they spell type names, maps and numbers: for example,
+a schema that came as text, and the descriptor that a client made of it. A different order makes another version.
 
-So is a text that writes out, behind its own types, types of its package that the stored one takes from references.
-Its own messages must come first: payloads tell messages by their index.
+A text is also the same version as a stored one if it writes out, after its own types, the types of its package that the
+stored one takes from references. Its own messages must come first, because payloads identify messages by index.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,12 @@ __all__ = ["equivalent"]
 
 
 def equivalent(left: ProtobufSchema, right: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether the two differ in spelling alone, or in that the left one writes out what the right one refers to."""
+    """Whether two schemas differ only in spelling, or the left one writes out types to which the right one refers.
+
+    Raises:
+        SchemaParseError: A text would be too long.
+        OutOfTime: The time of `limits` ran out.
+    """
     if left.canonical == right.canonical:
         return True
     if _outline(left.file) == _outline(right.file):
@@ -32,7 +37,7 @@ def equivalent(left: ProtobufSchema, right: ProtobufSchema, *, limits: Limits = 
 
 
 def _outline(file: File) -> tuple[object, ...]:
-    """What is quickly compared, and differs most often."""
+    """Return the parts that differ most often and are quick to compare."""
     return (
         file.package or "",
         tuple((message.name, _tags(message)) for message in file.messages),
@@ -45,7 +50,7 @@ def _tags(message: Message) -> tuple[int, ...]:
 
 
 def _order(file: File) -> tuple[object, ...]:
-    """Return the imports and the names of options in their order, which `_spelled_out` sorts."""
+    """Return the imports and option names in their order, because `_spelled_out` sorts them."""
     return (file.imports, file.public_imports, _option_names(file.options), *map(_order_in, file.messages))
 
 
@@ -60,7 +65,7 @@ def _order_in(message: Message) -> tuple[object, ...]:
 
 
 def _option_names(options: Options) -> tuple[str, ...]:
-    """Return the names without their packages, which may be left out, each once: an option may come in parts."""
+    """Return the names without their packages, which are optional, and without duplicates: an option may have parts."""
     return tuple(dict.fromkeys(option.name.rpartition(".")[2] for option in options))
 
 
@@ -88,5 +93,5 @@ def _written_out(text: ProtobufSchema, stored: ProtobufSchema, limits: Limits) -
 
 
 def _alone(file: File, types: Iterable[TypeDefinition]) -> File:
-    """The file without its imports, which mean nothing but where types come from."""
+    """Return the file with some types and no imports, which only say where types come from."""
     return replace(file, types=tuple(types), imports=(), public_imports=(), weak_imports=())

@@ -14,13 +14,22 @@ __all__ = ["ignore_extensions", "serialized"]
 
 
 def serialized(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """Return the descriptor of the file, in base64."""
+    """Return the descriptor of the file in base64, for `format=serialized`.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     descriptor = file_to_descriptor(schema.file, schema.names, limits)
     return base64.b64encode(descriptor.SerializeToString(deterministic=True)).decode()
 
 
 def ignore_extensions(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """Return the text without custom options, `extend` blocks and ranges for extensions."""
+    """Return the text without custom options, `extend` blocks and extension ranges, for `format=ignore_extensions`.
+
+    Raises:
+        SchemaParseError: The text would be too long.
+        OutOfTime: The time of `limits` ran out.
+    """
     return print_file(_file(schema.file), limits)
 
 

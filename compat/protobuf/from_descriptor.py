@@ -1,7 +1,7 @@
-"""From a `FileDescriptorProto` to the tree, so that a schema that came as a descriptor has a text as well.
+"""Conversion of a `FileDescriptorProto` to the tree, so that a schema that came as a descriptor has a text as well.
 
-Type names stay full, with their leading dot. Entries of maps stay messages of their own, as the reference keeps them;
-`normalize` folds them.
+Type names stay full, with their leading dot. As in the reference, map entries stay messages; `normalize` turns them
+into maps.
 """
 
 import struct
@@ -58,7 +58,11 @@ _SYNTAXES: Final[Mapping[str, str | None]] = {"": None, "proto2": "proto2", "pro
 
 
 def file_from_descriptor(descriptor: FileDescriptorProto) -> File:
-    """The tree of a descriptor."""
+    """Return the tree of a descriptor.
+
+    Raises:
+        SchemaParseError: The descriptor's syntax is neither proto2 nor proto3.
+    """
     if descriptor.syntax not in _SYNTAXES:
         raise SchemaParseError(f"The descriptor has the syntax {descriptor.syntax[:60]!r}; expected proto2 or proto3")
     is_proto3 = descriptor.syntax == "proto3"
@@ -161,7 +165,7 @@ def _field(field: FieldDescriptorProto, *, is_proto3: bool, in_oneof: bool = Fal
 
 
 def _extends(fields: Iterable[FieldDescriptorProto], *, is_proto3: bool) -> tuple[Extend, ...]:
-    """One block for each extended type, in the order in which they come."""
+    """Return one block for each extended type, in order of first occurrence."""
     blocks: dict[str, list[FieldDescriptorProto]] = {}
     for field in fields:
         blocks.setdefault(field.extendee, []).append(field)
@@ -206,7 +210,7 @@ def _range(first: int, last: int) -> int | Range:
 
 
 def _constants(first: int, last: int) -> int | Range:
-    """A range of constants; in text, `max` is one word for both the largest tag and the largest constant."""
+    """Return a range of constants; a text writes `max` for both the largest tag and the largest constant."""
     return _range(first, LARGEST_TAG if last == LARGEST_CONSTANT else last)
 
 
@@ -251,7 +255,7 @@ def _value(field: FieldDescriptor, value: object) -> Value:
 
 
 def _float(field: FieldDescriptor, value: float) -> str:
-    """The fewest digits that read back to the number; a `float` needs fewer than a `double`."""
+    """Return the fewest digits that read back to the number; a `float` needs fewer than a `double`."""
     is_single = field.type == FieldDescriptor.TYPE_FLOAT
     short = (f"{value:.{digits}g}" for digits in range(6, 10)) if is_single else ()
     text = next((text for text in short if _single(text) == value), str(value))

@@ -1,6 +1,6 @@
-"""The messages of Google's options together with Confluent's metadata, in a pool of their own.
+"""The messages of Google's options together with Confluent's metadata, in a private pool.
 
-The pool of the process is left alone: what a client library registers there changes nothing here.
+Protobuf's default pool is not used, so client libraries that register files there change nothing here.
 """
 
 from functools import cache
@@ -23,7 +23,11 @@ _META: Final = "confluent/meta.proto"
 
 
 def with_metadata(descriptor: Proto) -> Proto:
-    """The same descriptor, read by a class whose options know the metadata."""
+    """Return the same descriptor as a message of a class whose options know the metadata.
+
+    Raises:
+        DecodeError: The bytes of the metadata are invalid.
+    """
     known: Proto = _class_of(descriptor.DESCRIPTOR.full_name).FromString(descriptor.SerializeToString())
     return known
 

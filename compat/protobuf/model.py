@@ -1,7 +1,7 @@
 """A .proto file as a tree of values.
 
-The tree holds what the text says, in the order in which it says it, and nothing that would have to be looked up: type
-names stand as written. Comments are gone, and so are file-level `reserved` statements, which no form of output shows.
+The tree has the content of the text in the order of the text. Nothing is resolved: type names are as written. It has no
+comments and no file-level `reserved` statements, which appear in no output.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ SCALARS: Final = frozenset(
 
 
 class Kind(StrEnum):
-    """What a value of an option looks like."""
+    """The kind of a scalar option value."""
 
     STRING = "string"
     NUMBER = "number"
@@ -58,7 +58,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A value of an option that has no parts; a string without its quotes and escapes."""
+    """An option value without parts; a string without its quotes and escapes."""
 
     kind: Kind
     text: str
@@ -66,20 +66,20 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class MapValue:
-    """A value of an option in braces."""
+    """An option value in braces."""
 
     entries: "tuple[tuple[str, Value], ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class ListValue:
-    """A value of an option in brackets."""
+    """An option value in brackets."""
 
     items: "tuple[Value, ...]"
 
 
 Value: TypeAlias = Scalar | MapValue | ListValue
-Range: TypeAlias = tuple[int, int]  # both ends belong to it
+Range: TypeAlias = tuple[int, int]  # both ends inclusive
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Option:
 
     name: str
     value: Value
-    custom: bool = False  # in parentheses
+    custom: bool = False  # whether the name is in parentheses
     path: tuple[str, ...] = ()
 
 
@@ -100,7 +100,7 @@ class Field:
     """A field of a message, a oneof, a group or an extension."""
 
     label: str | None
-    type: str  # as written; of a map `map<key, value>`
+    type: str  # as written; `map<key, value>` for a map
     name: str
     tag: int
     options: Options = ()
@@ -110,7 +110,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A field and its message in one, in the way of proto2."""
+    """A proto2 group: a field together with its message."""
 
     label: str | None
     name: str
@@ -120,7 +120,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Fields of which at most one is set."""
+    """A oneof: fields of which at most one is set."""
 
     name: str
     fields: tuple[Field, ...] = ()
@@ -164,7 +164,7 @@ class Enum:
 
 @dataclass(frozen=True, slots=True)
 class Extend:
-    """An `extend` block; groups in it are read and forgotten, as by the reference."""
+    """An `extend` block; as in the reference, groups in it are read and dropped."""
 
     name: str
     fields: tuple[Field, ...] = ()
@@ -224,7 +224,7 @@ class File:
     """A whole .proto file."""
 
     package: str | None = None
-    syntax: str | None = None  # proto2, proto3, or None when the file does not say
+    syntax: str | None = None  # proto2, proto3, or None if the file does not say
     imports: tuple[str, ...] = ()
     public_imports: tuple[str, ...] = ()
     weak_imports: tuple[str, ...] = ()
@@ -245,7 +245,7 @@ class File:
 
 
 def map_types(type_name: str) -> tuple[str, str] | None:
-    """The types of key and value of a map; None for what is no map."""
+    """Return the key type and value type of a map type, or None for another type."""
     if not type_name.startswith("map<"):
         return None
     key, _, value = type_name[4:-1].partition(", ")
@@ -253,7 +253,7 @@ def map_types(type_name: str) -> tuple[str, str] | None:
 
 
 def is_map_entry(message: Message) -> bool:
-    """Whether a message is the written-out entry of a map."""
+    """Whether a message is the entry of a map (`option map_entry = true`)."""
     return any(
         option.name == "map_entry" and isinstance(option.value, Scalar) and option.value.text == "true"
         for option in message.options

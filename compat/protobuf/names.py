@@ -1,8 +1,8 @@
-"""Which type a name means.
+"""Name resolution: the type that a name means.
 
-A name is looked for in the message where it stands, then outward, then as a full name. Known are the types of the
-file itself, of every referenced file, directly named or not, and of the files that need no reference; whether the
-file imports them does not matter.
+A name is looked up in the message that uses it, then in the enclosing scopes, then as a full name. The known types are
+those of the file itself, of all directly or indirectly referenced files, and of the files that need no reference,
+whether or not the file imports them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,18 +23,22 @@ class Known:
     """A type that a name can mean."""
 
     full: str
-    relative: str  # without the package of its file
+    relative: str  # the name without the package of its file
     definition: TypeDefinition
-    identity: str  # of the reference that it comes from; LOCAL for the file itself
+    identity: str  # the identity of its reference; LOCAL for the file itself
 
     @property
     def is_enum(self) -> bool:
-        """Whether it is an enum."""
+        """Whether the type is an enum."""
         return isinstance(self.definition, Enum)
 
 
 class Names:
-    """The types and the extension fields of one or several files, under their full names."""
+    """The types and the extension fields of one or several files, by full name.
+
+    Args:
+        outer: Names to look up where these have no match.
+    """
 
     def __init__(self, outer: "Names | None" = None):
         self._types: dict[str, Known] = {}
@@ -42,7 +46,15 @@ class Names:
         self._outer = outer
 
     def add(self, file: File, identity: str) -> None:
-        """Add what a file defines; of two definitions of a name the first one stays."""
+        """Add the types and extension fields of a file; of two definitions of a name the first one counts.
+
+        Args:
+            file: The file.
+            identity: The identity of the file's reference, or LOCAL.
+
+        Raises:
+            SchemaParseError: A name has too many parts.
+        """
         package = file.package or ""
         _check_scope(package)
         self._add_extends(file.extends, package)
@@ -63,7 +75,7 @@ class Names:
                 self._extensions.setdefault(inside(scope, field.name), field)
 
     def type_of(self, name: str, scope: str) -> Known | None:
-        """The type that a name means in a scope, which is a full name too."""
+        """Return the type that a name means in a scope (the full name of a package or message), or None."""
         for candidate in _candidates(name, scope):
             known = self._type(candidate)
             if known is not None:
@@ -71,14 +83,14 @@ class Names:
         return None
 
     def extension_of(self, name: str, scope: str) -> str | None:
-        """The full name of the extension field that the name of an option means."""
+        """Return the full name of the extension field that an option name means in a scope, or None."""
         for candidate in _candidates(name, scope):
             if self._has_extension(candidate):
                 return candidate
         return None
 
     def field_of(self, extension: str) -> Field | None:
-        """The extension field of a full name."""
+        """Return the extension field with a full name, or None."""
         field = self._extensions.get(extension)
         return self._outer.field_of(extension) if field is None and self._outer else field
 
@@ -91,12 +103,12 @@ class Names:
 
 
 def inside(scope: str, name: str) -> str:
-    """The full name of what stands in a scope."""
+    """Return the full name of a name in a scope."""
     return f"{scope}.{name}" if scope else name
 
 
 def _check_scope(scope: str) -> None:
-    """Every name in a scope is looked for at each of its parts: there must not be thousands."""
+    """Refuse a scope of too many parts, because a look-up tries each of them."""
     if scope.count(".") > _MOST_PARTS:
         raise SchemaParseError(f"A name of more than {_MOST_PARTS} parts: {scope[:60]}...")
 

@@ -1,8 +1,8 @@
-"""The text of `normalize=true`: the same schema in an order and a spelling of its own.
+"""The normalizer: the text of `normalize=true`, which is the same schema in one order and spelling.
 
-Types are named in full, with a leading dot. Fields go by tag, oneofs by the tag of their first member, constants of
-enums by tag and name, options, imports and reserved things by name or number, each reserved thing in a statement of
-its own. Messages, enums and methods keep their order, for the indexes of messages depend on it. `proto2` is not said.
+Types have full names with a leading dot. Fields are sorted by tag, oneofs by their smallest tag, enum constants by tag
+and name, options and imports by name. Reserved tags and names are sorted, each in a separate statement. Messages, enums
+and methods keep their order, because message indexes depend on it. `syntax = "proto2"` is omitted.
 """
 
 import re
@@ -52,7 +52,12 @@ _ItemT = TypeVar("_ItemT")
 
 
 def normalize(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """The text that `normalize=true` stores."""
+    """Return the text that `normalize=true` stores.
+
+    Raises:
+        SchemaParseError: The text is too long or nested too deeply.
+        OutOfTime: The time of `limits` ran out.
+    """
     try:
         text = print_file(normalize_file(schema.file, schema.names, limits), limits)
     except RecursionError:
@@ -62,7 +67,17 @@ def normalize(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> str
 
 
 def normalize_file(file: File, names: Names, limits: Limits, *, keep_order: bool = False) -> File:
-    """Return the file as `normalize=true` prints it; or in one spelling, but in its own order."""
+    """Return the file in its normal form.
+
+    Args:
+        file: The file.
+        names: The names to which types and options resolve.
+        limits: Bounds on time.
+        keep_order: Unify the spelling, but keep the order of fields, oneofs, groups and enum constants.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     return _Normalizer(names, limits, keep_order=keep_order).file(file)
 
 
@@ -115,7 +130,7 @@ class _Normalizer:
         )
 
     def _folded(self, field: Field, entries: dict[str, Message], scope: str) -> Field:
-        """A field of written-out entries as the map that it is."""
+        """Return a field of map entries as a map field; return any other field unchanged."""
         known = self._names.type_of(field.type, scope) if entries and field.label == "repeated" else None
         entry = entries.get(known.full) if known else None
         if entry is None:
@@ -130,7 +145,7 @@ class _Normalizer:
         return self._sort((self._field(field, scope) for field in fields), lambda field: field.tag)
 
     def _field(self, field: Field, scope: str) -> Field:
-        """Default and JSON name go in among the options, to be sorted with them."""
+        """Return a field with its default and JSON name among the options, to be sorted with them."""
         options = list(field.options)
         if field.default is not None:
             options.append(default_option(field))
@@ -197,10 +212,10 @@ class _Normalizer:
         return f".{known.full}" if known else name
 
     def _options(self, options: Iterable[Option], scope: str) -> tuple[Option, ...]:
-        """Return the options sorted by name, custom ones under their full names, each as one value where it can be.
+        """Return the options sorted by name, custom ones under their full names and merged into one value if possible.
 
-        Repeated extensions come last where a dotted name stays. No recorded answer shows this; it follows from how
-        the reference orders public files. A change of the order changes stored texts.
+        If a dotted name remains, repeated extensions come last. No recorded answer shows this; it follows from how the
+        reference orders public files. A change of the order changes stored texts.
         """
         own: list[Option] = []
         custom: dict[str, list[Option]] = {}
@@ -219,12 +234,12 @@ class _Normalizer:
         return tuple(found)
 
     def _part(self, part: str, scope: str) -> str:
-        """Return a part of a dotted name; an extension, in brackets or parentheses, by its full name."""
+        """Return a part of a dotted name, with the full name for an extension (in brackets or parentheses)."""
         full = self._names.extension_of(part[1:-1], scope) if part.startswith(("[", "(")) else None
         return f"{part[0]}{full}{part[-1]}" if full else part
 
     def _value(self, value: Value, scope: str) -> Value:
-        """Return the value with its maps in the order of their keys, extensions in full, numbers in one spelling."""
+        """Return the value with map keys sorted, extensions by full name, and numbers in one spelling."""
         if isinstance(value, MapValue):
             entries = [(self._part(key, scope), self._value(inner, scope)) for key, inner in value.entries]
             return MapValue(tuple(sorted(entries, key=lambda pair: pair[0])))
@@ -234,7 +249,7 @@ class _Normalizer:
 
 
 def _number(text: str) -> str:
-    """A number without exponent and without zeros at its ends."""
+    """Return a number without an exponent and without superfluous zeros."""
     if _WHOLE.fullmatch(text):
         digits = text.lstrip("-").lstrip("0") or "0"
         return f"-{digits}" if text.startswith("-") and digits != "0" else digits
@@ -248,7 +263,7 @@ def _number(text: str) -> str:
 
 
 def _without_empty(oneofs: tuple[OneOf, ...]) -> tuple[OneOf, ...]:
-    """Oneofs without members are dropped; if these are all, one without a name keeps the place."""
+    """Drop oneofs without members; if all are empty, return one without a name, which prints a blank line."""
     kept = tuple(oneof for oneof in oneofs if oneof.fields or oneof.groups)
     return kept if kept or not oneofs else (OneOf(""),)
 

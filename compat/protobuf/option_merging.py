@@ -1,9 +1,9 @@
-"""Several statements of one custom option as one value, for `normalize`.
+"""Merging of several statements of one custom option into one value, for `normalize`.
 
-A dotted statement `(x).a.b = v` counts as the map `{a: {b: v}}`. The message of the option says how values of one key
-go together: sub-messages are merged, a singular scalar takes the last value, a repeated field collects the distinct
-values in order. Where the message is not known, the values become a list. Statements of a repeated extension stay
-apart: each adds a value. An option of one statement keeps its form.
+A dotted statement `(x).a.b = v` counts as the map `{a: {b: v}}`. The message of the option decides how to merge the
+values of one key: sub-messages are merged, a singular scalar takes the last value, and a repeated field collects the
+distinct values in order. If the message is unknown, the values become a list. Statements of a repeated extension stay
+separate, since each adds a value. An option with one statement keeps its form.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,9 +17,12 @@ __all__ = ["OptionMerger"]
 
 
 class OptionMerger:
-    """Merge the options of one file; each message is looked into once.
+    """A merger for the options of one file.
 
-    Spelled out, as in a descriptor, a value begins at its option, and each repeated field is a list.
+    Args:
+        names: The names to which options resolve.
+        limits: Bounds on time.
+        spelled_out: Write options as in a descriptor: without dotted names, and with a list for each repeated field.
     """
 
     def __init__(self, names: Names, limits: Limits, *, spelled_out: bool):
@@ -29,7 +32,7 @@ class OptionMerger:
         self._fields: dict[str, Mapping[str, Field]] = {}  # by the full name of their message
 
     def merged(self, options: Sequence[Option]) -> list[Option]:
-        """Return the custom options of one full name as one statement, or as several that cannot be merged."""
+        """Merge the custom options of one full name into one statement; keep several if they cannot be merged."""
         name = options[0].name
         field = self._names.field_of(name)
         scope = name.rpartition(".")[0]
@@ -49,12 +52,12 @@ class OptionMerger:
         ]
 
     def repeats(self, name: str) -> bool:
-        """Return whether the extension of a full name is repeated."""
+        """Return whether the extension with a full name is repeated."""
         field = self._names.field_of(name)
         return field is not None and field.label == "repeated"
 
     def tidy(self, value: Value, message: Known | None = None) -> Value:
-        """Merge what is given several times inside a value."""
+        """Merge keys that occur several times inside a value; `message` is the value's type, if known."""
         if isinstance(value, MapValue):
             return self._maps((value,), message)
         if isinstance(value, ListValue):
@@ -62,7 +65,7 @@ class OptionMerger:
         return value
 
     def _maps(self, maps: Iterable[Value], message: Known | None) -> MapValue:
-        """Merge maps key by key; the result has its keys in order."""
+        """Merge maps key by key; the keys of the result are sorted."""
         self._limits.look_at_clock()
         parts: dict[str, list[Value]] = {}
         for one in maps:
@@ -75,7 +78,7 @@ class OptionMerger:
         return MapValue(tuple(entries))
 
     def _values(self, values: Sequence[Value], field: Field | None, scope: str) -> Value:
-        """Return the one value of a field that is given several times."""
+        """Merge the values of one field into one."""
         message = self._type_of(field, scope) if field else None
         items = [item for value in values for item in _items(value)]
         if field is None or field.label == "repeated" or map_types(field.type) is not None:
@@ -89,7 +92,7 @@ class OptionMerger:
         return items[-1] if items else values[-1]
 
     def _field_of(self, key: str, message: Known | None) -> tuple[Field | None, str]:
-        """Return the field that a key means, and the scope of the name of its type; in brackets, an extension."""
+        """Return the field that a key means and the scope of its type name; a key in brackets is an extension."""
         if key.startswith("["):
             return self._names.field_of(key[1:-1]), key[1:-1].rpartition(".")[0]
         if message is None:
@@ -99,12 +102,12 @@ class OptionMerger:
         return self._fields[message.full].get(key), message.full
 
     def _type_of(self, field: Field, scope: str) -> Known | None:
-        """Return the message or enum that a field holds; None for a scalar or a map."""
+        """Return the message or enum that is the type of a field, or None for a scalar or a map."""
         return None if field.type in SCALARS else self._names.type_of(field.type, scope)
 
 
 def _whole(option: Option) -> Value:
-    """Return the value with the path that leads to it; an extension in the path stands in brackets."""
+    """Return the value inside maps for its path; an extension in the path gets brackets."""
     value = option.value
     for part in reversed(option.path):
         value = MapValue(((f"[{part[1:-1]}]" if part.startswith("(") else part, value),))
@@ -112,7 +115,7 @@ def _whole(option: Option) -> Value:
 
 
 def _end(value: Value, length: int) -> Value:
-    """Return what is left of a value without the path, of this length, that leads to it."""
+    """Return the value without the maps for a path of this length; undo `_whole`."""
     for _ in range(length):
         if isinstance(value, MapValue):
             value = value.entries[0][1]

@@ -1,4 +1,4 @@
-"""Options: names with parts in parentheses, and values with maps and lists inside."""
+"""The parser of options: names with parts in parentheses, and values with maps and lists."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,7 +14,15 @@ _WORDS: Final[Mapping[str, Kind]] = {"true": Kind.BOOLEAN, "false": Kind.BOOLEAN
 
 
 def read_options(reader: Reader, depth: int) -> tuple[Option, ...]:
-    """Read the options in brackets, if there are any."""
+    """Read the options in brackets, if there are any.
+
+    Args:
+        reader: The reader.
+        depth: The largest depth of a value.
+
+    Raises:
+        SchemaParseError: The text is invalid, or a value is nested too deeply.
+    """
     if not reader.take("["):
         return ()
     options = [read_option(reader, depth)]
@@ -26,7 +34,7 @@ def read_options(reader: Reader, depth: int) -> tuple[Option, ...]:
 
 
 def read_option(reader: Reader, depth: int) -> Option:
-    """Read `name = value`, with a value of at most this depth."""
+    """Read `name = value`; see `read_options`."""
     name, path, custom = _read_name(reader, depth)
     if not reader.take("="):
         raise reader.fault(f"'=' is missing after the option name {'.'.join((name, *path))[:60]}")
@@ -74,7 +82,7 @@ def _read_list(reader: Reader, depth: int) -> Value:
 
 
 def _read_map(reader: Reader, depth: int) -> Value:
-    """Read entries; a key twice makes a list. The colon before a brace and the comma or semicolon may be left out."""
+    """Read entries; a repeated key makes a list. The colon before a brace and the comma or semicolon are optional."""
     reader.require("{")
     entries: dict[str, list[Value]] = {}
     while not reader.take("}"):

@@ -1,6 +1,6 @@
-"""Values of options, put into the messages of descriptors.
+"""Setting of option values in the messages of descriptors.
 
-A value that does not fit the type of its option is left out: the reference stores such schemas, so they must have a
+A value that does not fit the type of its option is omitted: the reference stores such schemas, so they need a
 descriptor as well.
 """
 
@@ -31,7 +31,7 @@ _FLOATS: Final = frozenset({FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTY
 
 
 def set_option(holder: Proto, name: str, value: Value) -> None:
-    """Set one of Google's own options, by its name with dots."""
+    """Set one of Google's own options by its name, which may have dots; ignore an unknown name."""
     first, *path = name.split(".")
     for part in reversed(path):
         value = MapValue(((part, value),))
@@ -41,7 +41,7 @@ def set_option(holder: Proto, name: str, value: Value) -> None:
 
 
 def set_metadata(holder: Proto, name: str | None, value: Value) -> None:
-    """Set Confluent's metadata; the options' message does not know the field, but keeps and writes it."""
+    """Set Confluent's metadata, and ignore other options; the message keeps the metadata as an unknown field."""
     if name not in _METADATA or not isinstance(value, MapValue):
         return
     metadata = _metadata_class()()
@@ -51,15 +51,16 @@ def set_metadata(holder: Proto, name: str | None, value: Value) -> None:
 
 
 def storable(text: str) -> str:
-    """The text as UTF-8 can hold it."""
+    """Return the text with question marks for lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @cache
 def _metadata_class() -> type[Proto]:
-    """Confluent's message, from a descriptor that is written out here: the file itself becomes one with this module.
+    """Return the class of Confluent's metadata, from a descriptor that is written out here.
 
-    Its map is a list of entries here, which keeps their order.
+    Making a descriptor from the file itself would need this module. The map is a list of entries here, which keep their
+    order.
     """
     file = FileDescriptorProto(name="meta", package="confluent", syntax="proto3")
     string, message = FieldDescriptorProto.TYPE_STRING, FieldDescriptorProto.TYPE_MESSAGE
@@ -134,7 +135,7 @@ def _assign(target: Proto, field: FieldDescriptor, value: Value) -> None:
 
 
 def _converted(field: FieldDescriptor, value: Value) -> object | None:
-    """The value as the field takes it; None if it does not."""
+    """Return the value converted to the type of the field, or None if it does not fit."""
     if not isinstance(value, Scalar):
         return None
     if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:

@@ -1,9 +1,8 @@
-"""From text, or a descriptor in base64, to a schema.
+"""The Protobuf parser: text, or a descriptor in base64, to schema.
 
 As in the reference, the types of fields, extension fields, extended messages and methods must be known, and the last
-two cannot be scalars. The types of map values may be unknown, and imports may lead nowhere. Stored schemas are read in
-the same way as new ones, except that names may be unknown and the text may be empty, as the normal form of a file that
-holds only `syntax = "proto2"` is.
+two cannot be scalars. The types of map values may be unknown, and imports may lead nowhere. A stored schema may also
+have unknown names, and an empty text, which is the normal form of a file with only `syntax = "proto2"`.
 """
 
 import base64
@@ -34,7 +33,18 @@ _MAP_KEYS: Final = SCALARS - {"bytes", "double", "float"}
 def parse(
     text: str, *, strict: bool, references: Sequence[ResolvedReference] = (), limits: Limits = DEFAULT_LIMITS
 ) -> ProtobufSchema:
-    """Read a schema; strict for a new one, lenient for one that is stored already."""
+    """Parse a schema.
+
+    Args:
+        text: A .proto file, or a `FileDescriptorProto` in base64.
+        strict: Apply the rules for a new schema; a stored schema is read leniently.
+        references: The referenced schemas, each after those that it refers to.
+        limits: Bounds on size and time.
+
+    Raises:
+        SchemaParseError: The text or a reference is not a valid schema or exceeds a bound.
+        OutOfTime: The time of `limits` ran out.
+    """
     try:
         if strict and not text.strip():
             raise SchemaParseError("The schema is empty; expected a .proto file or a descriptor in base64")
@@ -55,7 +65,7 @@ def parse(
 
 
 def _names(file: File, referenced: Sequence[tuple[ResolvedReference, File]]) -> Names:
-    """What the names in a schema can mean."""
+    """Return the names of a schema and everything that it may use."""
     names = Names(builtin_names())
     names.add(file, LOCAL)
     for reference, other in referenced:
@@ -82,7 +92,7 @@ def _read(text: str, imports: Mapping[str, File], limits: Limits) -> File:
 
 
 def _from_base64(text: str, imports: Mapping[str, File]) -> File | None:
-    """The file of a descriptor in base64, with or without its padding; None for what is not even that."""
+    """Return the file of a descriptor in base64, with or without padding, or None if the text is not one."""
     padding = "" if text.endswith("=") else "=" * (-len(text) % 4)
     try:
         descriptor = FileDescriptor.FromString(base64.b64decode(text + padding, validate=True))
@@ -93,7 +103,7 @@ def _from_base64(text: str, imports: Mapping[str, File]) -> File | None:
 
 
 class _Check:
-    """Look up the types that must be known."""
+    """The check that the types are known where they must be."""
 
     def __init__(self, names: Names, limits: Limits):
         self._names = names
@@ -128,7 +138,7 @@ class _Check:
         if not is_readable_default(field):
             raise _fault(f"A default of {field.type[:60]} must be one word of letters, digits, '_', '-' and '.'", place)
         types = map_types(field.type)
-        if types is None and field.name.startswith("."):  # printed, it would be read as a part of the type
+        if types is None and field.name.startswith("."):  # in print the name would look like a part of the type
             raise _fault("The name of a field must not begin with a dot", place)
         if types is None and field.type not in SCALARS:
             self._named(field.type, scope, place)
@@ -139,7 +149,7 @@ class _Check:
             types = map_types(value)
 
     def _named(self, name: str, scope: str, place: str) -> None:
-        """Raise for the name of a message or enum that is not known."""
+        """Refuse an unknown name of a message or enum."""
         self._limits.look_at_clock()
         if self._names.type_of(name, scope) is not None:
             return

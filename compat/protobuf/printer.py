@@ -1,8 +1,8 @@
-"""From tree to text: the canonical form.
+"""The printer: tree to canonical text.
 
-Kinds of statements come in a fixed order, each kind as a block with a blank line before it. What is nested is indented
-as a whole, blank lines too. A file without a syntax line begins with a blank line.
-A oneof without a name stands for one that `normalize` has dropped, which leaves the blank line before it.
+The kinds of statements come in a fixed order, each kind as a block after a blank line. Nested blocks are indented,
+including their blank lines. A file without a syntax line begins with a blank line. A oneof without a name is one that
+`normalize` has dropped; it leaves its blank line.
 """
 
 import re
@@ -50,38 +50,39 @@ _ESCAPES: Final = str.maketrans(
     }
 )
 
-_WORD: Final = re.compile(r"[A-Za-z0-9_.\-]+")  # what can be read back without quotes
+_WORD: Final = re.compile(r"[A-Za-z0-9_.\-]+")  # texts that can be read back without quotes
 
-_NOTHING: Final = "\0"  # instead of lines: a block of it alone is a blank line and no more
+_NOTHING: Final = "\0"  # a placeholder for no lines: a block of it alone prints only the blank line before it
 
 Lines = list[str]
 
 
 def print_file(file: File, limits: Limits = DEFAULT_LIMITS) -> str:
-    """Return the canonical text of a file; weak imports are not part of it.
+    """Return the canonical text of a file, without weak imports.
 
     Raises:
-        SchemaParseError: indented, the text would be too long.
+        SchemaParseError: The text would be too long.
+        OutOfTime: The time of `limits` ran out.
     """
     return _Printer(limits).file(file)
 
 
 def quoted(text: str) -> str:
-    """A literal in double quotes; only control characters that have a name are escaped."""
+    """Return a text as a literal in double quotes; escape only quotes, backslashes and named control characters."""
     return f'"{text.translate(_ESCAPES)}"'
 
 
 def default_option(field: Field) -> Option:
-    """The default of a field, as if it were an option; what kind of value it is follows from the field's type.
+    """Return the default of a field as an option, with the kind of value that the field's type requires.
 
-    Bytes are a number to the reference: they stand without quotes.
+    The reference treats bytes like a number and prints them without quotes.
     """
     text = field.default or ""
     return Option("default", Scalar(_default_kind(field.type) if _WORD.fullmatch(text) else Kind.STRING, text))
 
 
 def is_readable_default(field: Field) -> bool:
-    """Whether the default can be read back from where the reference prints it: in quotes only for a string."""
+    """Whether the default can be read back from the reference's text, which has quotes only for a string."""
     return field.default is None or field.type == "string" or _WORD.fullmatch(field.default) is not None
 
 
@@ -108,11 +109,11 @@ def _tags(tags: int | Range) -> str:
 
 
 class _Printer:
-    """Prints one file; what is nested is indented once for each level, and the sum of it is bounded."""
+    """The printer of one file; it bounds the total indentation, which grows with each level of nesting."""
 
     def __init__(self, limits: Limits):
         self._limits = limits
-        self._indentation = 0  # of all lines so far, in characters
+        self._indentation = 0  # total indentation of all lines so far, in characters
 
     def file(self, file: File) -> str:
         lines = [f'syntax = "{file.syntax}";'] if file.syntax else []
@@ -143,7 +144,7 @@ class _Printer:
         return indented
 
     def _body(self, head: str, blocks: Sequence[Lines]) -> Lines:
-        """Braces around blocks with a blank line, here not indented, between each two."""
+        """Return blocks in braces, separated by blank lines that are not indented at this level."""
         lines: Lines = []
         for block in filter(None, blocks):
             lines += ["", *self._indented(line for line in block if line != _NOTHING)]
@@ -222,7 +223,7 @@ class _Printer:
         return self._with_options(f"{label}{field.type} {field.name} = {field.tag}", options)
 
     def _with_options(self, head: str, options: Sequence[Option]) -> Lines:
-        """One option on the line itself, several on lines of their own."""
+        """Append options to a line: one option on the same line, several on separate lines."""
         if not options:
             return [f"{head};"]
         if len(options) == 1:

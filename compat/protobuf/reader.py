@@ -1,7 +1,7 @@
-"""Characters to words, the way the reference's parser reads them.
+"""The reader of words, as in the reference's parser.
 
-There is no separate list of tokens: what counts as a word depends on the place. Each regular expression is one
-character class, so it cannot backtrack. Line and column are counted only for an error. The texts of errors are our own:
+There is no separate tokenizer, because the context decides what counts as a word. Each regular expression is one
+character class, so it cannot backtrack. Line and column are counted only for an error. The error messages are our own:
 clients do not compare them.
 """
 
@@ -13,12 +13,12 @@ from compat.schema import SchemaParseError
 
 __all__ = ["Reader"]
 
-_SKIPPED: Final = frozenset(" \t\r\n/")  # what space and comments begin with
+_SKIPPED: Final = frozenset(" \t\r\n/")  # the first characters of space and comments
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _BLANKS: Final = re.compile(r"[ \t]*")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.\-]*")
 _PART: Final = re.compile(r"[A-Za-z0-9_\-]*")  # a word without dots
-_PLAIN: Final = re.compile(r"[^\"'\\]*")  # what a literal holds between quotes and escapes
+_PLAIN: Final = re.compile(r"[^\"'\\]*")  # the characters of a literal between quotes and escapes
 _DIGITS: Final = {10: re.compile(r"-?[0-9]{1,64}"), 16: re.compile(r"-?[0-9A-Fa-f]{1,64}")}
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _HEX: Final = re.compile(r"[0-9A-Fa-f]{1,2}")
@@ -39,11 +39,16 @@ class Reader:
 
     @property
     def position(self) -> int:
-        """Where the cursor stands, for `fault`."""
+        """The position of the cursor, for `fault`."""
         return self._at
 
     def fault(self, message: str, position: int | None = None) -> SchemaParseError:
-        """Return an error that names line and column."""
+        """Return an error with line and column.
+
+        Args:
+            message: What is wrong.
+            position: Where, if not at the cursor.
+        """
         at = min(self._at if position is None else position, len(self._text))
         line = self._text.count("\n", 0, at) + 1
         column = at - self._text.rfind("\n", 0, at)
@@ -55,7 +60,11 @@ class Reader:
         return self._at == len(self._text)
 
     def peek(self) -> str:
-        """Return the next character that is neither space nor comment."""
+        """Return the next character that is neither space nor comment, without reading it.
+
+        Raises:
+            SchemaParseError: The text ends, or a comment is invalid.
+        """
         self._skip()
         if self._at >= len(self._text):
             raise self.fault(_ENDS_EARLY)
@@ -69,12 +78,24 @@ class Reader:
         return True
 
     def require(self, character: str) -> None:
-        """Read the character, which has to be the next one."""
+        """Read the character, which must be the next one.
+
+        Raises:
+            SchemaParseError: It is not.
+        """
         if not self.take(character):
             raise self.fault(f"'{character}' is missing before '{self._text[self._at]}'")
 
     def word(self, *, leading_digit: bool = True, dots: bool = True) -> str:
-        """Read letters, digits, underscores, hyphens and dots."""
+        """Read letters, digits, underscores, hyphens and dots.
+
+        Args:
+            leading_digit: Whether the word may begin with a digit.
+            dots: Whether the word may have dots.
+
+        Raises:
+            SchemaParseError: There is no word, or it begins with a digit.
+        """
         self._skip()
         start = self._at
         end = self._end(_WORD if dots else _PART)
@@ -87,7 +108,7 @@ class Reader:
         return self._text[start:end]
 
     def name(self, *, leading_digit: bool = True, dots: bool = True) -> str:
-        """Read a word that may stand in parentheses or brackets, where it may always have dots."""
+        """Read a word that may be in parentheses or brackets, where it may always have dots; see `word`."""
         closing = _CLOSING.get(self.peek())
         if closing is None:
             return self.word(leading_digit=leading_digit, dots=dots)
@@ -98,21 +119,33 @@ class Reader:
         return word
 
     def integer(self) -> int:
-        """Read a whole number of 32 bits; a leading zero does not make it octal."""
+        """Read an integer of 32 bits; a leading zero does not make it octal.
+
+        Raises:
+            SchemaParseError: There is no such integer.
+        """
         word = self.word()
         if word[:2] in ("0x", "0X"):
             return self.as_integer(word[2:], 16)
         return self.as_integer(word)
 
     def as_integer(self, digits: str, base: int = 10) -> int:
-        """Return the number of 32 bits that a word means."""
+        """Return the integer of 32 bits that a word means.
+
+        Raises:
+            SchemaParseError: The word is not one.
+        """
         number = int(digits, base) if _DIGITS[base].fullmatch(digits) else None
         if number is None or not -(2**31) <= number < 2**31:
             raise self.fault(f"{digits[:_LONGEST_SHOWN]} is not a whole number of 32 bits")
         return number
 
     def literal(self) -> str:
-        """Read one or several literals in quotes, which count as one."""
+        """Read adjacent literals in quotes and join them.
+
+        Raises:
+            SchemaParseError: There is no literal, or it is not closed.
+        """
         if self.peek() not in "\"'":
             raise self.fault("Expected a text in quotes")
         parts: list[str] = []
@@ -153,9 +186,11 @@ class Reader:
         return chr(int(found.group(), base))
 
     def trailing_comment(self) -> None:
-        """Read a comment that follows a declaration on its line; a block comment must be the last on that line.
+        """Read a comment after a declaration on the same line; a block comment must end the line.
 
-        The text must not end here, not even after blanks: the reference looks for a comment.
+        Raises:
+            SchemaParseError: The comment is invalid, or the text ends here. The reference refuses this too, since it
+                expects a comment or a line break.
         """
         self._at = self._end(_BLANKS)
         if self._at >= len(self._text):

@@ -1,9 +1,9 @@
-"""May a reader schema read what a writer schema writes? The reference's differences, compatible ones included.
+"""The Protobuf compatibility rules: the reference's differences, compatible ones included.
 
-- Types are compared by their place: top-level and nested ones by name, fields by tag over the whole message.
-- A message that a field names is compared by name alone when both sides define it themselves, for its place is
-  compared anyway; when either comes from a reference (and not both from the same version), the two are compared as
-  well, and an incompatible difference in there is one of the field, too.
+- Top-level and nested types are matched by name, fields by tag over the whole message.
+- If both schemas define the message type of a field themselves, only its name is compared, since the definitions are
+  compared anyway. If one of the types comes from a reference (and not both from the same version), the two messages are
+  compared as well, and an incompatible difference in them makes the field incompatible too.
 - Groups, services, options, reserved tags, default values and imports are not compared.
 """
 
@@ -36,7 +36,7 @@ _TEXTS: Final = frozenset({"string", "bytes"})
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One difference, where it is, and what the two schemas have there."""
+    """One difference, its path, and what the two schemas have there."""
 
     difference: Difference
     path: str
@@ -45,19 +45,25 @@ class Found:
 
 
 class _GaveUp(Exception):
-    """There is too much to compare."""
+    """The comparison takes too much work."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A field, and the oneof that it stands in."""
+    """A field, and its oneof, if it is in one."""
 
     field: Field
     oneof: str | None
 
 
 def check(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Incompatibility]:
-    """Every reason why the reader schema cannot read what the writer schema writes."""
+    """Return every reason why the reader schema cannot read data of the writer schema.
+
+    A check that exceeds the comparisons of `limits` returns the single finding TOO_COMPLEX.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     comparison = _Comparison(reader.names, writer.names, limits)
     found = (one for one in comparison.run(reader, writer) if not one.difference.compatible)
     kept = islice(found, limits.incompatibilities)
@@ -65,7 +71,7 @@ def check(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DE
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Found]:
-    """Every difference from the writer schema to the reader schema."""
+    """Return every difference between two schemas, compatible ones included; see `check`."""
     return _Comparison(reader.names, writer.names, limits).run(reader, writer)
 
 
@@ -88,7 +94,7 @@ def _report(found: Found, field_name: str | None) -> Incompatibility:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two messages of references that have to be compared."""
+    """Two messages to compare, at least one of them from a reference."""
 
     reader: str  # full names
     writer: str
@@ -96,14 +102,14 @@ class _Pair:
 
 @dataclass(slots=True)
 class _Judged:
-    """What was found of one pair itself, and the fields whose messages are pairs of their own."""
+    """The differences of one pair itself, and the fields that use other pairs."""
 
     found: list[Found] = field(default_factory=list)
     uses: list[tuple[_Pair, str]] = field(default_factory=list)
 
 
 class _Comparison:
-    """Each pair is compared once; what was found is put together afterwards, where the messages are used."""
+    """A comparison of each pair once; afterwards the differences are combined where the messages are used."""
 
     def __init__(self, reader: Names, writer: Names, limits: Limits):
         self._reader = reader
@@ -157,7 +163,7 @@ class _Comparison:
         path: str,
         scopes: tuple[str, str],
     ) -> None:
-        """Messages and enums of one place, by name."""
+        """Compare the messages and enums of one scope by name."""
         ours, theirs = _by_name(reader, Message), _by_name(writer, Message)
         for name in theirs.keys() | ours.keys():
             self._spend()
@@ -208,7 +214,7 @@ class _Comparison:
                 self._fields(ours[tag], theirs[tag], path, scopes)
 
     def _removed(self, member: _Member, gone: frozenset[str], path: str) -> None:
-        """A member may go together with its whole oneof."""
+        """Note a removed field; a member of a oneof may be removed together with the whole oneof."""
         if member.oneof is not None:
             if member.oneof not in gone:
                 at = f"{path}/{member.oneof}/{member.field.tag}"
@@ -236,7 +242,7 @@ class _Comparison:
         theirs: Mapping[int, _Member],
         path: str,
     ) -> frozenset[str]:
-        """Compare the oneofs; those that are gone without a member left behind are returned."""
+        """Compare the oneofs; return those that were removed with all their members."""
         names = {oneof.name for oneof in reader.oneofs}
         old_names = {oneof.name for oneof in writer.oneofs}
         for name in old_names - names:
@@ -335,7 +341,7 @@ class _MapUse:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A type name in its place."""
+    """A type name, and the scope in which it is used."""
 
     name: str
     scope: str
@@ -381,9 +387,9 @@ def _members(message: Message) -> dict[int, _Member]:
 
 
 def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> list[Found]:
-    """What was found of a pair counts where the pair is used, and makes the using field incompatible as well.
+    """Combine the differences: those of a pair count where it is used, and can make the using field incompatible.
 
-    A pair that is being put together already adds nothing to itself. What is compatible counts at the first use only.
+    A pair that uses itself adds nothing to itself. Compatible differences count at the first use only.
     """
     totals: dict[_Pair, _Total] = {}
     open_pairs: set[_Pair] = set()
@@ -412,7 +418,7 @@ def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> 
 
 
 class _Total:
-    """What was found of a pair and of the pairs that it uses."""
+    """The differences of a pair and of the pairs that it uses."""
 
     def __init__(self, found: list[Found]):
         self.found = found
@@ -435,7 +441,7 @@ class _Total:
 
 @dataclass(slots=True)
 class _Frame:
-    """A pair that is being put together, and which of its uses is next."""
+    """A pair on the stack, and which of its uses is next."""
 
     pair: _Pair | None
     uses: list[tuple[_Pair, str]]

@@ -1,4 +1,4 @@
-"""What a Protobuf schema is to the rest of `compat`."""
+"""A Protobuf schema as the rest of `compat` sees it."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ __all__ = ["ProtobufSchema"]
 
 @dataclass(frozen=True)
 class ProtobufSchema(ParsedSchema):
-    """A .proto file, and what the names in it mean."""
+    """A .proto file, and the types to which its names resolve."""
 
     file: File
     names: Names = field(compare=False, repr=False)

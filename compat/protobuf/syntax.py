@@ -1,7 +1,7 @@
-"""From text to tree: a descent over proto2 and proto3 as the reference's parser reads them.
+"""The parser from text to tree: recursive descent over proto2 and proto3 as the reference's parser reads them.
 
 It is more lenient than protoc (keywords as names, options of any name, file-level order) and in a few places stricter
-(a block comment behind a field must end its line; groups hold nothing but fields). Editions are refused.
+(a block comment after a field must end its line; groups contain only fields). It refuses editions.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +43,12 @@ _PartT = TypeVar("_PartT")
 
 
 def read_file(text: str, limits: Limits) -> File:
-    """Read a .proto file; check only what needs no look-up of names."""
+    """Parse a .proto file without resolving names.
+
+    Raises:
+        SchemaParseError: The text is not a .proto file or exceeds a bound.
+        OutOfTime: The time of `limits` ran out.
+    """
     if len(text) > limits.text:
         raise SchemaParseError(f"A schema of {len(text)} characters, more than the {limits.text} allowed")
     return _FileReader(text, limits).read()
@@ -71,8 +76,8 @@ class _FileReader:
         self._package: str | None = None
         self._imports: dict[str, list[str]] = {"": [], "public": [], "weak": []}
         self._declarations = 0
-        self._indentation = 0  # of all lines that the declarations will be printed as, in characters
-        self._start = 0  # of the declaration that was begun last
+        self._indentation = 0  # total indentation of the declarations when printed, in characters
+        self._start = 0  # the position of the last declaration
         self._depth = 0
         self._counts = {"types": 0, "fields": 0, "symbols": 0}
 
@@ -139,7 +144,7 @@ class _FileReader:
         raise reader.fault(f"{word[:60]} does not begin a statement here; expected {expected}", start)
 
     def _body(self, context: str) -> _Parts:
-        """The declarations between braces."""
+        """Read the declarations between braces."""
         self._enter()
         parts = _Parts()
         while not self._reader.take("}"):
@@ -342,7 +347,7 @@ class _FileReader:
                 raise reader.fault("',' or ';' is missing after a tag, range or name")
 
     def _tags(self, ends: str) -> int | Range:
-        """`5` or `5 to 7` or `5 to max`."""
+        """Read `5` or `5 to 7` or `5 to max`."""
         reader = self._reader
         first = reader.integer()
         if reader.peek() in ends:
@@ -370,7 +375,7 @@ class _FileReader:
             raise self._reader.fault(f"Messages and maps are nested more than {self._limits.depth} deep")
 
     def _depth_left(self) -> int:
-        """Return the depth left for values of options: they share one bound with messages."""
+        """Return the depth left for option values, which share one bound with messages."""
         return self._limits.depth - self._depth
 
     def _count(self, what: str) -> None:
@@ -403,7 +408,7 @@ _STATEMENTS: Final[Mapping[str, Mapping[str, _Statement]]] = {
 
 
 def _plain_path(path: str) -> str:
-    """Return a path with single slashes and without dots that mean the same folder; a dot for an empty path."""
+    """Return a path with single slashes and without `.` parts, or a dot for an empty path."""
     path = path.replace("\\", "/")
     root = "/" if path.startswith("/") else ""
     parts = (part for part in path.split("/") if part not in ("", "."))
@@ -411,7 +416,7 @@ def _plain_path(path: str) -> str:
 
 
 def _strip(reader: Reader, start: int, name: str, options: tuple[Option, ...]) -> tuple[str | None, tuple[Option, ...]]:
-    """Take out an attribute of the field that is written as an option; the last one counts."""
+    """Remove a field attribute that is written as an option; return its last value and the other options."""
     found = [option for option in options if option.name == name]
     if not found:
         return None, options

@@ -1,7 +1,7 @@
-"""The entities of a .proto file: a message by its name within the package, a field by its message's name and its own.
+"""The tags of a .proto file. An entity is a message, by its name in the package, or a field, by message name and name.
 
-Tags stand in the options `(confluent.message_meta)` and `(confluent.field_meta)`, as `.tags = "PII"` or in braces;
-they are written in braces. A group has no options to carry any.
+Tags are in the options `(confluent.message_meta)` and `(confluent.field_meta)`, as `.tags = "PII"` or in braces; this
+module writes them in braces. A group has no options and so no tags.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ _Change = Callable[[Entity, _Options], _Options]
 
 
 def tags_of(file: File) -> "dict[Entity, list[str]]":
-    """Return the tagged messages and fields of a file."""
+    """Return the tags of the tagged messages and fields of a file."""
     found: dict[Entity, list[str]] = {}
 
     def note(entity: Entity, options: _Options) -> _Options:
@@ -35,7 +35,11 @@ def tags_of(file: File) -> "dict[Entity, list[str]]":
 
 
 def retagged(file: File, add: Tags, remove: Tags) -> tuple[str, set[Entity]]:
-    """Return the text of a file with tags added and removed, and the entities that it has."""
+    """Return the text of a file after tags were added and then others removed, and all entities of the file.
+
+    Raises:
+        SchemaParseError: The text would be too long.
+    """
     seen: set[Entity] = set()
 
     def change(entity: Entity, options: _Options) -> _Options:
@@ -93,7 +97,7 @@ def _strings(value: Value) -> Iterator[str]:
 
 
 def _with_tags(entity: Entity, options: _Options, tags: list[str]) -> _Options:
-    """The options with these tags and no others; what else the metadata says stays."""
+    """Return the options with exactly these tags; keep the other metadata."""
     kept = [option for option in options if not (_is_meta(entity, option) and option.path == (_TAGS,))]
     value = ListValue(tuple(Scalar(Kind.STRING, tag) for tag in tags))
     entry = ((_TAGS, value),) if tags else ()

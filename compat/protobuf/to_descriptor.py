@@ -1,9 +1,9 @@
-"""From the tree to the `FileDescriptorProto` that `format=serialized` gives.
+"""Conversion of the tree to the `FileDescriptorProto` that `format=serialized` returns.
 
-It is the reference's, not protoc's: the file is called `default`, type names stand as they are written, members of
-oneofs come before the other fields, entries of maps after the other nested messages, and a field without a label has
-none. A method says of both directions whether they stream, also where they do not. Of custom options only Confluent's
-own metadata is part of it. Clients link it, with the referenced files beside.
+It is the reference's descriptor, not protoc's. The file is named `default`. Type names are as written. Members of
+oneofs come before the other fields, and map entries after the other nested messages. A field without a label has no
+label. A method states whether it streams, in both directions. The only custom options are Confluent's metadata. Clients
+link the descriptor together with the referenced files.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -52,7 +52,11 @@ _LABELS: Final[Mapping[str, FieldDescriptorProto.Label.ValueType]] = {
 
 
 def file_to_descriptor(file: File, names: Names, limits: Limits = DEFAULT_LIMITS) -> FileDescriptorProto:
-    """The descriptor of a file."""
+    """Return the descriptor of a file.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     return _Writer(file, names, limits).file()
 
 
@@ -219,7 +223,7 @@ class _Writer:
         self._options(service.options, target, scope)
 
     def _options(self, options: Iterable[Option], target: Proto, scope: str) -> None:
-        """Set what the descriptor has a field for; what does not fit its type is left out, as is what is unknown."""
+        """Set the options for which the descriptor has a field; omit unknown ones and values of the wrong type."""
         for option in options:
             self._limits.look_at_clock()
             holder: Proto = target.options  # type: ignore[attr-defined]
@@ -233,7 +237,7 @@ class _Writer:
 
 
 def entry_name(field: str) -> str:
-    """How the message of a map's entries is called."""
+    """Return the name of the entry message of a map field."""
     if "_" in field:
         field = "".join(part.capitalize() for part in field.split("_"))
     return f"{field}Entry"

@@ -1,4 +1,4 @@
-"""What is said of a difference: to clients in the reference's words, to a person with what would mend it."""
+"""The messages for a difference: for clients in the reference's words, and for people with advice."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ __all__ = ["Difference", "describe", "explain", "wire_message"]
 
 
 class Difference(StrEnum):
-    """The rules, named as on the wire."""
+    """The kinds of difference, named as on the wire."""
 
     PACKAGE_CHANGED = "PACKAGE_CHANGED"
     MESSAGE_ADDED = "MESSAGE_ADDED"
@@ -40,7 +40,7 @@ class Difference(StrEnum):
     ONEOF_FIELD_MOVED_TO_TOP_LEVEL = "ONEOF_FIELD_MOVED_TO_TOP_LEVEL"
     MULTIPLE_FIELDS_MOVED_TO_ONEOF = "MULTIPLE_FIELDS_MOVED_TO_ONEOF"
     FIELD_MOVED_TO_EXISTING_ONEOF = "FIELD_MOVED_TO_EXISTING_ONEOF"
-    TOO_COMPLEX = "TOO_COMPLEX"  # ours: the comparison was given up
+    TOO_COMPLEX = "TOO_COMPLEX"  # ours: the comparison took too much work
 
     @property
     def compatible(self) -> bool:
@@ -51,9 +51,9 @@ class Difference(StrEnum):
 @dataclass(frozen=True)
 class _Words:
     wire: str  # with {path}, {reader} and {writer}
-    broken: str  # what a person is told, with {where}, {reader} and {writer}
-    mend: str  # what would be accepted where the new schema reads
-    mend_forward: str = ""  # and where the previous version reads, if that is something else
+    broken: str  # the sentence for people, with {where}, {reader} and {writer}
+    mend: str  # the advice if the new schema is the reader
+    mend_forward: str = ""  # the advice if the previous version is the reader, where it differs
 
 
 _WORDS: Final[Mapping[Difference, _Words]] = {
@@ -133,18 +133,24 @@ _WORDS: Final[Mapping[Difference, _Words]] = {
 
 
 def describe(difference: Difference, path: str) -> str:
-    """The finding in terms of reader schema and writer schema."""
+    """Return the finding in terms of "reader schema" and "writer schema"."""
     return _WORDS[difference].wire.format(path=path, reader="reader", writer="writer")
 
 
 def wire_message(finding: Incompatibility, *, reader: str, writer: str) -> str:
-    """The message of a finding, to the letter."""
+    """Return the message of a finding as in the reference's answers, to the letter.
+
+    Args:
+        finding: The finding.
+        reader: The word for the reader schema, "new" or "old".
+        writer: The word for the writer schema, "old" or "new".
+    """
     text = _WORDS[Difference(finding.kind)].wire.format(path=finding.path, reader=reader, writer=writer)
     return f'{{errorType:"{finding.kind}", description:"{text}"}}'
 
 
 def explain(finding: Incompatibility) -> str:
-    """Tell a person which message or field breaks which rule, and what would make it acceptable."""
+    """Return a sentence for people: which message or field breaks which rule, and which change would be accepted."""
     words = _WORDS[Difference(finding.kind)]
     previous = "the previous version" if finding.version is None else f"version {finding.version}"
     reader, writer = ("the new schema", previous)
