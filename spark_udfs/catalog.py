@@ -54,7 +54,7 @@ _PYTHON_ONLY = (
 
 
 class NotInstalled(RuntimeError):
-    """The JVM function cannot be used in this session; the message gives the reason and the remedy."""
+    """A session that cannot use the JVM function; the message gives the reason and the remedy."""
 
 
 def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None = None) -> None:

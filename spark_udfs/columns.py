@@ -1,4 +1,4 @@
-"""`decode`: a column of registry frames becomes a column of values."""
+"""The call `decode`: a column of registry frames becomes a column of values."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -31,7 +31,7 @@ def decode(
     key: bool = False,
     path: Literal["auto", "jvm", "python"] = "auto",
 ) -> Column:
-    """Decode registry frames (magic byte, schema id or GUID, payload) into one reader schema.
+    """Decode frames of the Confluent wire format (magic byte, schema id or GUID, payload) into one reader schema.
 
     Executors look writer schemas up when they meet their ids, including those registered while the query runs. The
     reader schema is fixed by this call: to read with a newer one, restart the query from its checkpoint (`run_stream`

@@ -1,4 +1,4 @@
-"""`encode` and `encoder`: a column of values becomes a column of registry frames."""
+"""The calls `encode` and `encoder`: a column of values becomes a column of registry frames."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -70,7 +70,7 @@ class Options(TypedDict, total=False):
 
 
 def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpack[Options]) -> Column:
-    """Encode a column as registry frames, in batch queries and streams.
+    """Encode a column as frames of the Confluent wire format, in batch queries and streams.
 
     A null value is a null frame. A field that the schema lacks, or a value that does not fit it, is an error that names
     the path of the field; values are never changed to fit.

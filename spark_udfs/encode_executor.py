@@ -42,7 +42,7 @@ def batch_encoder(plan: WritePlan) -> "BatchEncoder":
 
 
 class BatchEncoder:
-    """Encodes batches by one plan."""
+    """An encoder of batches, by one plan."""
 
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan

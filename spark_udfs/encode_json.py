@@ -59,7 +59,7 @@ def json_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
 
 
 class _Converters:
-    """Makes functions that convert Arrow's Python values to what orjson writes, for one schema."""
+    """A factory of functions that convert Arrow's Python values to what orjson writes, for one schema."""
 
     def __init__(self, document: Any) -> None:
         self._document = document

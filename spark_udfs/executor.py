@@ -85,7 +85,7 @@ class _Batch:
 
 
 class BatchDecoder:
-    """Decodes batches by one plan."""
+    """A decoder of batches of Avro frames, by one plan."""
 
     def __init__(self, plan: Plan, client: RegistryClient) -> None:
         self._plan = plan

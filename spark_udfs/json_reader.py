@@ -23,7 +23,7 @@ __all__ = ["JsonReader"]
 
 
 class JsonReader:
-    """Reads JSON values into columns."""
+    """A reader of JSON values into columns."""
 
     format = JSON
     indexed = False

@@ -67,7 +67,7 @@ __all__ = ["shape_of"]
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """What a schema allows, as far as a column can show it; `item` belongs to arrays and to objects that are maps."""
+    """The values that a schema allows, as columns show them; `item` belongs to arrays and to objects as maps."""
 
     kind: str
     fields: dict[str, "_Tree"] = field(default_factory=dict)

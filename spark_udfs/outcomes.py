@@ -34,12 +34,12 @@ class FrameRefused(ValueError):
 
 
 class RegistryNotUsable(RuntimeError):
-    """The registry did not answer, or not as a registry: no record is at fault, and the task may run again."""
+    """A registry that did not answer, or not as a registry: no record is at fault, and the task may run again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a frame has no value, and the schema that it names, if that can be read."""
+    """The reason why a frame has no value, and the schema that it names, if that can be read."""
 
     reason: str
     schema: Name | None

@@ -71,7 +71,7 @@ class Reader(Protocol):
 
 
 class Refused(Exception):
-    """No frame of a writer schema, or of one of its messages, can be decoded; `reason` is the short reason."""
+    """A writer schema, or one message of it, of which no frame can be decoded; `reason` is the short reason."""
 
     def __init__(self, reason: str, message: str = "") -> None:
         super().__init__(message or reason)
@@ -91,7 +91,7 @@ def _reader(plan: Plan) -> Reader:
 
 
 class PayloadDecoder:
-    """Decodes batches by one plan."""
+    """A decoder of batches of Protobuf or JSON frames, by one plan."""
 
     def __init__(self, plan: Plan, reader: Reader, client: RegistryClient) -> None:
         self._plan = plan
@@ -178,7 +178,7 @@ class PayloadDecoder:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Why one frame has no value: a short reason for counting, and the full message."""
+    """The reason why one frame has no value: short for counting, and the full message."""
 
     reason: str
     schema: Name | None

@@ -37,7 +37,7 @@ _log = logging.getLogger("spark_udfs")
 
 
 class Mode(StrEnum):
-    """What a frame that cannot be decoded becomes."""
+    """The modes, which say what a frame that cannot be decoded becomes."""
 
     DEADLETTER = "DEADLETTER"
     PERMISSIVE = "PERMISSIVE"

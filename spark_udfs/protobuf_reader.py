@@ -26,7 +26,7 @@ __all__ = ["ProtobufReader"]
 
 
 class ProtobufReader:
-    """Reads messages into columns."""
+    """A reader of messages into columns."""
 
     format = PROTOBUF
     indexed = True

@@ -43,7 +43,7 @@ _NAMES: Final = {
 
 
 class Disagreement(Exception):
-    """The writer encodes a field differently from the reader schema, so no frame of the writer can be read."""
+    """A field that the writer encodes differently from the reader schema; no frame of the writer can be read."""
 
     def __init__(self, path: str, reader: str, writer: str) -> None:
         detail = f"the reader schema has {reader} where the writer schema has {writer}"
@@ -100,7 +100,11 @@ class _Walk:
 
 
 def _cardinality(field: FieldDescriptor) -> str:
-    """Return a field's cardinality, as far as it must match: bytes and messages may change from single to repeated."""
+    """Return a field's cardinality, as far as reader and writer must agree.
+
+    Single and repeated bytes or messages can be read as each other (the last one counts); numbers, which may be packed,
+    cannot.
+    """
     if entry_of(field) is not None:
         return "map"
     is_single = not field.is_repeated or _ENCODINGS[field.type] in ("bytes", "message", "group")

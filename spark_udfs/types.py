@@ -48,7 +48,7 @@ MAX_TYPES = 10_000
 
 
 class UnsupportedSchema(ValueError):
-    """The reader schema has no Spark type; the message names the field, the reason and the remedy."""
+    """A reader schema without a Spark type; the message names the field, the reason and the remedy."""
 
     def __init__(self, path: str, why: str, way_out: str) -> None:
         super().__init__(
@@ -58,7 +58,7 @@ class UnsupportedSchema(ValueError):
 
 
 class RecursiveSchema(UnsupportedSchema):
-    """A record of the reader schema contains itself."""
+    """A reader schema with a record that contains itself."""
 
 
 @dataclass(frozen=True, slots=True)

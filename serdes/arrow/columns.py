@@ -23,7 +23,7 @@ _WITH_OFFSETS = (Storage.BINARY, Storage.LIST)
 
 
 class ColumnTooLarge(OverflowError):
-    """A column of one batch exceeds 2 GiB or 2^31 items: decode fewer frames at once."""
+    """A column of one batch that exceeds 2 GiB or 2^31 items: decode fewer frames at once."""
 
 
 class Columns:

@@ -48,7 +48,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a frame has no value.
+    """The reason why a frame has no value.
 
     Attributes:
         reason: a short reason. There are few distinct ones, so they can be counted; a schema resolution failure also
@@ -84,7 +84,7 @@ class _Source:
 
 
 class BatchDecoder:
-    """Decodes batches into one reader schema. It caches programs; threads may share it.
+    """A decoder of batches into one reader schema. It caches programs; threads may share it.
 
     Args:
         reader_schema: the text of the reader schema.

@@ -40,7 +40,7 @@ _WHY = {
 
 
 class BatchEncoder:
-    """Encodes batches with one writer schema; threads may share it.
+    """An encoder of batches with one writer schema; threads may share it.
 
     Args:
         writer_schema: the schema text to write with, as the registry has it.

@@ -35,7 +35,7 @@ _I32, _I64 = 2**31, 2**63
 
 
 class UnsupportedSchema(SchemaError):
-    """The schema has no Arrow type; `path` names the field."""
+    """A schema without an Arrow type; `path` names the field."""
 
     def __init__(self, path: str, why: str, way_out: str) -> None:
         place = f"at {path}" if path else "as a whole"
@@ -44,14 +44,14 @@ class UnsupportedSchema(SchemaError):
 
 
 class Style(Choice):
-    """Whose types the columns have."""
+    """The systems whose types the columns can have."""
 
     ARROW = "arrow"
     SPARK = "spark"
 
 
 class Storage:
-    """How the values of a column are stored in memory."""
+    """The ways in which the values of a column are stored in memory."""
 
     NULLS = 0
     FIXED = 1

@@ -65,7 +65,7 @@ class Code:
 
 
 class Compiler:
-    """Writes one program at the end of the code."""
+    """A compiler that writes one program at the end of the code."""
 
     def __init__(self, code: Code) -> None:
         self._code = code

@@ -68,7 +68,7 @@ class Programs:
 
     @property
     def messages(self) -> list[str]:
-        """The messages that instructions refer to by number."""
+        """Return the messages that instructions refer to by number."""
         return self._code.messages
 
     def refusal(self, number: int) -> tuple[str, str]:

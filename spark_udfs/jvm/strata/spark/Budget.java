@@ -1,6 +1,6 @@
 package strata.spark;
 
-/** Limits the size of a program: types nested in types multiply. */
+/** A limit on the size of a program: types nested in types multiply. */
 final class Budget {
     private int left = Limits.NODES;
 

@@ -307,7 +307,7 @@ final class Compiler {
         return new Itself().of(schema, column);
     }
 
-    /** Resolves a schema with itself: each branch of a union is read as that branch. */
+    /** The resolution of a schema with itself: each branch of a union is read as that branch. */
     private final class Itself {
         Node of(Schema schema, DataType column) {
             budget.spend();

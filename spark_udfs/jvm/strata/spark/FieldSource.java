@@ -3,7 +3,7 @@ package strata.spark;
 import java.util.List;
 
 /**
- * Writes the Java source of a {@link FieldReader}: the common form of each field, with the constants of its schema. Any
+ * The Java source of a {@link FieldReader}: the common form of each field, with the constants of its schema. Any
  * other form is left to the field's {@link Node}, which detects all errors.
  *
  * <p>No text of a schema gets into the source. The templates are in {@link FieldSnippets}.

@@ -4,7 +4,7 @@ import org.apache.avro.Schema;
 import org.apache.spark.sql.types.DataType;
 
 /**
- * Reads payloads of one writer schema into rows of one column, of the reader schema's type.
+ * A reader of payloads of one writer schema into rows of one column, of the reader schema's type.
  *
  * <p>Not thread-safe. A row is valid until the next one is read.
  */

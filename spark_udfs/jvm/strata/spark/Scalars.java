@@ -142,7 +142,7 @@ final class Scalars {
     /** The kinds of number that Avro writes. */
     enum Numbers { INT, LONG, FLOAT, DOUBLE }
 
-    /** Reads the size of a bytes, string or fixed value. */
+    /** The size of a bytes, string or fixed value. */
     static final class Extent {
         static final int PREFIXED = -1;
         static final int REST = -2;

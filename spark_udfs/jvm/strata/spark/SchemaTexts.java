@@ -17,7 +17,7 @@ import org.apache.avro.NameValidator;
 import org.apache.avro.Schema;
 
 /**
- * Rewrites schema texts for Avro's parser.
+ * A rewriter of schema texts for Avro's parser.
  *
  * <p>{@code .X} is the type X without namespace, wherever it is used. Avro's parser looks for a type spelled exactly
  * so. It accepts {@code X}, unless the enclosing namespace has its own X, and it accepts equal definitions.

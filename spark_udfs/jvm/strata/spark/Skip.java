@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.avro.Schema;
 
-/** Skips a value of the writer schema that no column needs: finds where its bytes end without interpreting them. */
+/** The skipping of a value that no column needs: it finds the end of the bytes without interpreting them. */
 abstract class Skip {
     abstract void pass(Cursor in);
 
@@ -20,7 +20,7 @@ abstract class Skip {
         return -1;
     }
 
-    /** Makes skips: one for each record however often it is met, because a writer's record may contain itself. */
+    /** A factory of skips: one for each record however often it is met, because a record may contain itself. */
     static final class Maker {
         private final Map<Schema, RecordSkip> records = new IdentityHashMap<>();
         private final Map<Schema, Integer> weights = new IdentityHashMap<>();
