@@ -51,9 +51,11 @@ def decode(
         message: for Protobuf, the full name of the message to read, by default the first of the reader schema. A frame
             with another message is a dead letter.
         validate: for JSON, validate each payload against its writer schema, instead of checking the column types only.
-        mode: what a frame that cannot be decoded becomes. `DEADLETTER`: the result is `struct<value, error:
-            struct<reason, schema_id, frame>>`, in which at most one field is set (`split_dead_letters` splits it into
-            two data frames). `PERMISSIVE`: null. `FAILFAST`: the task fails.
+        mode: what a frame that cannot be decoded becomes.
+            `DEADLETTER`: the result is `struct<value, error: struct<reason, schema_id, frame>>`, in which at most one
+            field is set; `split_dead_letters` splits it into two data frames.
+            `PERMISSIVE`: null.
+            `FAILFAST`: the task fails.
         columns: the fields of the reader schema to decode, in this order; skipping the others is faster.
         origin: names of columns whose values a FAILFAST error shows, such as `["topic", "partition", "offset"]`.
         headers: the column of record headers of Kafka's source (option `includeHeaders`). A record whose header

@@ -33,7 +33,8 @@ class Options(TypedDict, total=False):
 
     Attributes:
         registry: the registry's URL, several URLs of the same registry, or a `serdes.client.ClientSettings` with
-            credentials, timeouts and retries. Only the driver asks it, when the column is created.
+            credentials, timeouts and retries. The driver asks it when the column is created; executors ask it only for
+            the references of a JSON Schema.
         subject: the subject of the schema.
         schema: the schema to write with: a schema text, a `serdes.client.Schema` with its references, or the Spark type
             of the column (such as `df.schema`), from which an Avro or JSON schema is derived. Pass exactly one of
@@ -49,9 +50,10 @@ class Options(TypedDict, total=False):
         framing: `prefix`, the default, writes the schema id before the payload, and `guid` the schema's GUID. `header`
             writes the payload alone; the record then needs `Encoder.headers`.
         key: whether the column holds record keys, which have another header name.
-        mode: what a row that does not fit the schema becomes. `FAILFAST`, the default: the task fails. `PERMISSIVE`:
-            null, which Kafka treats as a deletion (a tombstone). `DEADLETTER`: the result is `struct<frame, error:
-            struct<reason, path>>`, in which at most one field is set.
+        mode: what a row that does not fit the schema becomes.
+            `FAILFAST`: the task fails, the default.
+            `PERMISSIVE`: null, which Kafka treats as a deletion (a tombstone).
+            `DEADLETTER`: the result is `struct<frame, error: struct<reason, path>>`, in which at most one field is set.
     """
 
     registry: Required[Registry]

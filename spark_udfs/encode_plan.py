@@ -1,6 +1,6 @@
 """What the driver decides about one encode, as one picklable value: the schema and the prefix of each payload.
 
-Rules of this file: the driver asks the registry here, once, and executors do not; no Spark session, no data.
+Rules of this file: only the driver runs it, and only here does it ask the registry; no Spark session, no data.
 """
 
 import re
