@@ -63,8 +63,8 @@ class SharedAnswers(Transport):
             body: the body, sent as JSON.
 
         Raises:
-            RegistryUnavailable: the registry does not answer after all retries, and no worker has cached a response.
-            RegistryError: the registry answers with an error.
+            RegistryUnavailable: If the registry does not answer after all retries, and no worker has cached a response.
+            RegistryError: If the registry answers with an error.
         """
         asked = json.dumps([self._registry, method, path, query or {}, body])
         file = self._folder / hashlib.sha256(asked.encode()).hexdigest()

@@ -69,9 +69,9 @@ def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None =
         jar: the jar to add; by default the one in this package.
 
     Raises:
-        NotInstalled: the jar does not exist, the session rejects it, or a setting is supported on the Python path only.
-        TypeError: `registry` is neither a URL nor several URLs nor `ClientSettings`.
-        ValueError: `registry` is not a valid URL.
+        NotInstalled: If the jar does not exist, the session rejects it, or only the Python path supports a setting.
+        TypeError: If `registry` is neither a URL nor several URLs nor `ClientSettings`.
+        ValueError: If `registry` is not a valid URL.
     """
     settings = settings_of(registry)
     _check(settings)

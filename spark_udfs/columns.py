@@ -70,16 +70,16 @@ def decode(
         A column of the reader schema's Spark type, or of the struct above in mode `DEADLETTER`.
 
     Raises:
-        UnsupportedSchema: the reader schema has no Spark type; the error names the field.
-        SchemaError: the reader schema is invalid.
-        RegistryError: the registry does not have the reader schema.
-        RegistryUnavailable: the registry does not answer.
-        NotInstalled: `path` is `jvm`, and `install` was not called for these settings.
-        ImportError: the Python path is chosen, and numba is not installed.
-        ModuleNotFoundError: the extra of the reader schema's format is not installed.
-        RuntimeError: a column is given by name, and there is no Spark session.
-        TypeError: an argument has the wrong type.
-        ValueError: the arguments contradict each other, a value is not allowed, or `columns` names an unknown field.
+        UnsupportedSchema: If the reader schema has no Spark type; the error names the field.
+        SchemaError: If the reader schema is invalid.
+        RegistryError: If the registry does not have the reader schema.
+        RegistryUnavailable: If the registry does not answer.
+        NotInstalled: If `path` is `jvm`, and `install` was not called for these settings.
+        ImportError: If the Python path is chosen, and numba is not installed.
+        ModuleNotFoundError: If the extra of the reader schema's format is not installed.
+        RuntimeError: If a column is given by name, and there is no Spark session.
+        TypeError: If an argument has the wrong type.
+        ValueError: If the arguments contradict each other, a value is not allowed, or `columns` names an unknown field.
     """
     chosen = one_of(Mode, "mode", mode)
     decided = plan(

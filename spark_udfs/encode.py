@@ -86,14 +86,14 @@ def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpac
         A binary column, or the struct that `Options.mode` describes in mode `DEADLETTER`.
 
     Raises:
-        UnsupportedType: the Spark type given as `schema` has no schema; the error names the field.
-        SchemaError: the schema cannot be used, or has data contract rules for writing, which `encode` does not run.
-        RegistryError: the registry does not have the schema, or refuses to register it.
-        RegistryUnavailable: the registry does not answer.
-        NotImplementedError: the installed Spark is older than 4.1 and has no `arrow_udf`; use `Encoder.with_column`.
-        RuntimeError: the column is given by name, and there is no Spark session.
-        TypeError: an option is unknown or has the wrong type.
-        ValueError: the options contradict each other, or a value is not allowed.
+        UnsupportedType: If the Spark type given as `schema` has no schema; the error names the field.
+        SchemaError: If the schema cannot be used, or has data contract rules for writing, which `encode` does not run.
+        RegistryError: If the registry does not have the schema, or refuses to register it.
+        RegistryUnavailable: If the registry does not answer.
+        NotImplementedError: If the installed Spark is older than 4.1 and has no `arrow_udf`; use `Encoder.with_column`.
+        RuntimeError: If the column is given by name, and there is no Spark session.
+        TypeError: If an option is unknown or has the wrong type.
+        ValueError: If the options contradict each other, or a value is not allowed.
     """
     values = column_of(column)  # check the column before registering a schema
     return encoder(**options)(values, origin=origin)
@@ -139,9 +139,9 @@ class Encoder:
             origin: names of columns whose values a FAILFAST error shows.
 
         Raises:
-            NotImplementedError: the installed Spark is older than 4.1 and has no `arrow_udf`; use `with_column`.
-            RuntimeError: the column is given by name, and there is no Spark session.
-            TypeError: `origin` is a text instead of a list of names.
+            NotImplementedError: If the installed Spark is older than 4.1 and has no `arrow_udf`; use `with_column`.
+            RuntimeError: If the column is given by name, and there is no Spark session.
+            TypeError: If `origin` is a text instead of a list of names.
         """
         plan = self._telling(origin)
         return _call(plan, [column_of(column), *map(functions.col, plan.origin)])
@@ -158,8 +158,8 @@ class Encoder:
             origin: names of columns whose values a FAILFAST error shows.
 
         Raises:
-            RuntimeError: the column is given by name, and there is no Spark session.
-            TypeError: `origin` is a text instead of a list of names.
+            RuntimeError: If the column is given by name, and there is no Spark session.
+            TypeError: If `origin` is a text instead of a list of names.
         """
         if _has_arrow_udf():
             return df.withColumn(name, self(column, origin=origin))
@@ -182,12 +182,12 @@ def encoder(**options: Unpack[Options]) -> Encoder:
         **options: see `Options`; `registry` and exactly one of `schema`, `version` and `schema_id` are required.
 
     Raises:
-        UnsupportedType: the Spark type given as `schema` has no schema; the error names the field.
-        SchemaError: the schema cannot be used, or has data contract rules for writing, which `encode` does not run.
-        RegistryError: the registry does not have the schema, or refuses to register it.
-        RegistryUnavailable: the registry does not answer.
-        TypeError: an option is unknown or has the wrong type.
-        ValueError: the options contradict each other, or a value is not allowed.
+        UnsupportedType: If the Spark type given as `schema` has no schema; the error names the field.
+        SchemaError: If the schema cannot be used, or has data contract rules for writing, which `encode` does not run.
+        RegistryError: If the registry does not have the schema, or refuses to register it.
+        RegistryUnavailable: If the registry does not answer.
+        TypeError: If an option is unknown or has the wrong type.
+        ValueError: If the options contradict each other, or a value is not allowed.
     """
     unknown = sorted(options.keys() - Options.__annotations__.keys())
     if unknown:

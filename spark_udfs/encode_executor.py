@@ -59,8 +59,8 @@ class BatchEncoder:
             A binary array; in mode DEADLETTER, structs of frame and error.
 
         Raises:
-            EncodeError: the column does not fit the schema.
-            RowRefused: a row does not fit the schema, in mode FAILFAST.
+            EncodeError: If the column does not fit the schema.
+            RowRefused: If a row does not fit the schema, in mode FAILFAST.
         """
         kept = _compute.indices_nonzero(values.is_valid())
         written, refused = self._writer(values.type)(values.take(kept) if values.null_count else values)

@@ -112,11 +112,10 @@ def target_of(
         with_guid: whether the schema's GUID is needed, which may take a further request.
 
     Raises:
-        RegistryError: the registry has no such schema, or refuses to register it.
-        SchemaError: the schema cannot be used, has no such message, or has rules for writing, which `encode` does not
-            run.
-        UnsupportedType: the Spark type of the column has no schema.
-        ValueError: the arguments contradict each other.
+        RegistryError: If the registry has no such schema, or refuses to register it.
+        SchemaError: If the schema cannot be used, has no such message, or has rules for writing, which do not run here.
+        UnsupportedType: If the Spark type of the column has no schema.
+        ValueError: If the arguments contradict each other.
     """
     schema_id, guid = _found(client, source, with_guid=with_guid)
     schema = client.get_schema(schema_id, subject=source.subject)

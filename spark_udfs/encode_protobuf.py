@@ -50,7 +50,7 @@ def message_of(file: FileDescriptor, name: str) -> Descriptor:
     """Return the message with a full name that the file itself defines.
 
     Raises:
-        SchemaError: the file does not define it.
+        SchemaError: If the file does not define it.
     """
     try:
         found = file.pool.FindMessageTypeByName(name)
@@ -67,7 +67,7 @@ def protobuf_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes
     """Return a function that writes values of an Arrow type as the plan's message.
 
     Raises:
-        EncodeError: the type does not fit the message.
+        EncodeError: If the type does not fit the message.
     """
     make: Any
     if not pa.types.is_struct(kind):

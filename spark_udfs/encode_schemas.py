@@ -95,7 +95,7 @@ def avro_schema(kind: DataType, name: str) -> str:
         name: the name of the record, with its namespace.
 
     Raises:
-        UnsupportedType: a part of the type, or the name of a field, cannot be expressed.
+        UnsupportedType: If a part of the type, or the name of a field, cannot be expressed.
     """
     return json.dumps(_Avro().schema(kind, name, ""))
 
@@ -108,7 +108,7 @@ def json_schema(kind: DataType, title: str) -> str:
         title: the title of the schema.
 
     Raises:
-        UnsupportedType: a part of the type cannot be expressed.
+        UnsupportedType: If a part of the type cannot be expressed.
     """
     schema = _json(kind, "")
     return json.dumps({"$schema": "http://json-schema.org/draft-07/schema#", "title": title} | schema)

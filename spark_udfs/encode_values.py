@@ -45,7 +45,7 @@ def instant_of(micros: int, path: str) -> datetime:
     """Return microseconds since 1970 as a datetime without a zone.
 
     Raises:
-        EncodeError: the year is outside 1 to 9999.
+        EncodeError: If the year is outside 1 to 9999.
     """
     try:
         return _EPOCH + timedelta(microseconds=micros)
@@ -57,7 +57,7 @@ def day_of(days: int, path: str) -> date:
     """Return days since 1970 as a date.
 
     Raises:
-        EncodeError: the year is outside 1 to 9999.
+        EncodeError: If the year is outside 1 to 9999.
     """
     try:
         return _FIRST_DAY + timedelta(days=days)

@@ -69,10 +69,10 @@ def run_stream(
         The query that ended, because it was stopped or had read everything.
 
     Raises:
-        StreamingQueryException: the query failed.
-        SerdeError: the registry does not have the subject, or does not answer at the start.
-        TypeError: `build` does not return a query, or `registry` has the wrong type.
-        ValueError: an argument is not allowed.
+        StreamingQueryException: If the query failed.
+        SerdeError: If the registry does not have the subject, or does not answer at the start.
+        TypeError: If `build` does not return a query, or `registry` has the wrong type.
+        ValueError: If an argument is not allowed.
     """
     if evolve not in get_args(Evolve):
         raise ValueError(f"evolve is {evolve!r}; allowed are {', '.join(get_args(Evolve))}")

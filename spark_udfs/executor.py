@@ -105,10 +105,10 @@ class BatchDecoder:
             The values; in mode DEADLETTER, structs of value and error.
 
         Raises:
-            ColumnTooLarge: a column of the batch exceeds what Arrow counts in 32 bits.
-            FrameRefused: a frame cannot be decoded, in mode FAILFAST.
-            RegistryNotUsable: a schema could not be looked up.
-            TypeError: the column holds no frames.
+            ColumnTooLarge: If a column of the batch exceeds what Arrow counts in 32 bits.
+            FrameRefused: If a frame cannot be decoded, in mode FAILFAST.
+            RegistryNotUsable: If a schema could not be looked up.
+            TypeError: If the column holds no frames.
         """
         batch = self._batch(frames)
         try:

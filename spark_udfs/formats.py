@@ -56,10 +56,10 @@ def payload_schema(
     """Return a reader schema with its references, which the registry is asked for.
 
     Raises:
-        RegistryError: the registry does not have a reference.
-        RegistryUnavailable: the registry does not answer.
-        TypeError: `columns` is not a list of names.
-        ValueError: the format is unknown, or an option belongs to another format.
+        RegistryError: If the registry does not have a reference.
+        RegistryUnavailable: If the registry does not answer.
+        TypeError: If `columns` is not a list of names.
+        ValueError: If the format is unknown, or an option belongs to another format.
     """
     if message is not None and schema.format != PROTOBUF:
         raise ValueError(f"message names a Protobuf message, and the reader schema is {schema.format}")
@@ -88,10 +88,10 @@ def reader_of(schema: PayloadSchema) -> "Reader":
     """Return the reader that reads payloads into a reader schema.
 
     Raises:
-        UnsupportedSchema: the reader schema has no Spark type.
-        SchemaError: the reader schema is invalid.
-        ValueError: it has no such message or columns.
-        ModuleNotFoundError: the extra of the format is not installed.
+        UnsupportedSchema: If the reader schema has no Spark type.
+        SchemaError: If the reader schema is invalid.
+        ValueError: If it has no such message or columns.
+        ModuleNotFoundError: If the extra of the format is not installed.
     """
     module, name, extra = _MODULES[schema.schema.format]
     try:

@@ -26,7 +26,7 @@ def column_of(column: Column | str) -> Column:
     """Return a column, given itself or its name.
 
     Raises:
-        RuntimeError: a name is given, and there is no Spark session yet.
+        RuntimeError: If a name is given, and there is no Spark session yet.
     """
     if not isinstance(column, str):
         return column

@@ -89,8 +89,8 @@ def shape_of(root: Node, columns: Sequence[str] | None = None) -> Shape:
         columns: the properties to make columns of, in this order; None means all.
 
     Raises:
-        UnsupportedSchema: a part of the schema has no Spark type.
-        ValueError: `columns` are not properties of the schema.
+        UnsupportedSchema: If a part of the schema has no Spark type.
+        ValueError: If `columns` are not properties of the schema.
     """
     walk = _Walk(columns)
     tree = walk.tree(root, "")

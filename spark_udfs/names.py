@@ -85,7 +85,7 @@ def records(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
     """Return the bytes of records, and the header that names the schema of each; None for a column without headers.
 
     Raises:
-        TypeError: the column is neither binary nor a struct of bytes and header; same message as `StrataCatalog`.
+        TypeError: If the column is neither binary nor a struct of bytes and header; same message as `StrataCatalog`.
     """
     kind = column.type
     has_headers = pa.types.is_struct(kind) and [one.name for one in kind] == [VALUE, HEADER]

@@ -62,7 +62,7 @@ def schema_named(client: RegistryClient, name: Name) -> Schema:
     """Return the schema of an id or GUID.
 
     Raises:
-        SerdeError: the errors of the client.
+        SerdeError: If the client cannot look the schema up.
     """
     return client.get_schema_by_guid(name) if isinstance(name, UUID) else client.get_schema(name)
 
@@ -82,8 +82,8 @@ def reading_references(name: Name) -> Iterator[None]:
     """Convert errors that occur while the references of a schema are read.
 
     Raises:
-        SchemaError: the schema cannot be used, or the registry does not have a reference.
-        RegistryNotUsable: the registry did not answer, or not as a registry.
+        SchemaError: If the schema cannot be used, or the registry does not have a reference.
+        RegistryNotUsable: If the registry did not answer, or not as a registry.
     """
     try:
         yield
@@ -114,7 +114,7 @@ def finished(
         explain: returns the full reason of a row's refusal.
 
     Raises:
-        FrameRefused: a row was refused, in mode FAILFAST.
+        FrameRefused: If a row was refused, in mode FAILFAST.
     """
     if refusals and plan.mode is Mode.FAILFAST:
         _fail(plan, refusals, origin, explain)

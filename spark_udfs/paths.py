@@ -60,9 +60,9 @@ def chosen_path(way: Way, plan: Plan) -> Path:
         plan: the plan of the decode.
 
     Raises:
-        NotInstalled: the JVM path is asked for, and `install` was not called for this registry.
-        ValueError: the JVM path is asked for, and the format is not Avro.
-        ImportError: the Python path needs numba, which is not installed.
+        NotInstalled: If the JVM path is asked for, and `install` was not called for this registry.
+        ValueError: If the JVM path is asked for, and the format is not Avro.
+        ImportError: If the Python path needs numba, which is not installed.
     """
     if plan.payload is not None:
         return _python_path(way, f"the JVM decodes Avro, and the reader schema is {plan.payload.schema.format}")

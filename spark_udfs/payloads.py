@@ -65,8 +65,8 @@ class Reader(Protocol):
         """Return the parsers for payloads of a writer schema.
 
         Raises:
-            SchemaError: the schema cannot be used.
-            SerdeError: the registry did not return the references of the schema.
+            SchemaError: If the schema cannot be used.
+            SerdeError: If the registry did not return the references of the schema.
         """
 
 
@@ -109,9 +109,9 @@ class PayloadDecoder:
             The values; in mode DEADLETTER, structs of value and error.
 
         Raises:
-            FrameRefused: a frame cannot be decoded, in mode FAILFAST.
-            RegistryNotUsable: a schema could not be looked up.
-            TypeError: the column holds no frames.
+            FrameRefused: If a frame cannot be decoded, in mode FAILFAST.
+            RegistryNotUsable: If a schema could not be looked up.
+            TypeError: If the column holds no frames.
         """
         sent, header = records(frames)
         parts: list[pa.Array] = []

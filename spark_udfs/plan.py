@@ -93,8 +93,8 @@ class ReaderSource:
         """Return the schema, from the registry unless it was given.
 
         Raises:
-            ValueError: the schema has another format.
-            SerdeError: the registry does not have the schema, or does not answer.
+            ValueError: If the schema has another format.
+            SerdeError: If the registry does not have the schema, or does not answer.
         """
         if isinstance(self.text, str):
             return Schema(self.text, self.format or AVRO)
@@ -134,9 +134,9 @@ def plan(
         validate: whether to validate JSON payloads against their writer schema.
 
     Raises:
-        SchemaError: the reader schema is invalid.
-        SerdeError: the registry does not have the schema or a reference, or does not answer.
-        ValueError: the options contradict each other, or `columns` names an unknown field.
+        SchemaError: If the reader schema is invalid.
+        SerdeError: If the registry does not have the schema or a reference, or does not answer.
+        ValueError: If the options contradict each other, or `columns` names an unknown field.
     """
     schema = source.read(registry)
     _tell_rules(schema)
@@ -154,7 +154,7 @@ def reader_type(plan: Plan) -> Type | Shape:
     """Return the type of the decoded values, which is the same on driver and executors.
 
     Raises:
-        UnsupportedSchema: the reader schema has no Spark type.
+        UnsupportedSchema: If the reader schema has no Spark type.
     """
     if plan.payload is not None:
         return reader_of(plan.payload).shape
@@ -165,7 +165,7 @@ def one_of(allowed: type[_E], name: str, given: str) -> _E:
     """Return the member of an enum with this text.
 
     Raises:
-        ValueError: there is no such member; the error lists those allowed.
+        ValueError: If there is no such member; the error lists those allowed.
     """
     try:
         return allowed(given)
@@ -177,8 +177,8 @@ def settings_of(registry: Registry) -> ClientSettings:
     """Return the settings of a registry, named in any way.
 
     Raises:
-        TypeError: the value is neither a URL nor several URLs nor `ClientSettings`.
-        ValueError: the value is not a valid URL.
+        TypeError: If the value is neither a URL nor several URLs nor `ClientSettings`.
+        ValueError: If the value is not a valid URL.
     """
     if isinstance(registry, ClientSettings):
         return registry

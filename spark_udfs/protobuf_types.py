@@ -147,8 +147,8 @@ def shape_of(message: Descriptor, columns: Sequence[str] | None = None) -> Shape
         columns: the fields to make columns of, in this order; None means all.
 
     Raises:
-        UnsupportedSchema: a part of the message has no Spark type.
-        ValueError: `columns` are not fields of the message.
+        UnsupportedSchema: If a part of the message has no Spark type.
+        ValueError: If `columns` are not fields of the message.
     """
     return _Walk().struct(message, "", chosen(_field_names(message), columns, f"the reader schema {message.full_name}"))
 

@@ -59,7 +59,7 @@ def class_to_read(reader: Descriptor, writer: Descriptor, names: Iterable[str]) 
         names: the fields of the reader that are columns; other fields need not agree.
 
     Raises:
-        Disagreement: a field cannot be read.
+        Disagreement: If a field cannot be read.
     """
     walk = _Walk()
     for name in names:

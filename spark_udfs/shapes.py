@@ -59,7 +59,7 @@ class Nest:
         """Count one more type.
 
         Raises:
-            UnsupportedSchema: the schema has too many types.
+            UnsupportedSchema: If the schema has too many types.
         """
         self._left -= 1
         if self._left < 0:
@@ -70,7 +70,7 @@ class Nest:
         """Enter something that has parts, for the length of a `with` block.
 
         Raises:
-            UnsupportedSchema: it contains itself, or is nested too deeply.
+            UnsupportedSchema: If it contains itself, or is nested too deeply.
         """
         if key in self._inside:
             raise UnsupportedSchema(path, f"the {self._what}{name} contains itself", _WAY_OUT)
@@ -90,7 +90,7 @@ def built(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Return an Arrow array of values.
 
     Raises:
-        DecodeError: a value does not fit the type.
+        DecodeError: If a value does not fit the type.
     """
     try:
         return pa.array(values, kind)
@@ -113,7 +113,7 @@ def chosen(names: Iterable[str], columns: Sequence[str] | None, owner: str) -> l
         owner: what has the columns, for the error.
 
     Raises:
-        ValueError: a name is unknown, or no column is chosen.
+        ValueError: If a name is unknown, or no column is chosen.
     """
     there = list(names)
     if columns is None:

@@ -30,8 +30,8 @@ def split_dead_letters(df: DataFrame, column: str = "decoded") -> tuple[DataFram
         for a decode, or `reason` and `path` for an encode.
 
     Raises:
-        ValueError: there is no such column, it is not the result of mode DEADLETTER, or another column has the name of
-            a dead letter's field.
+        ValueError: If there is no such column, it is not the result of mode DEADLETTER, or another column has the name
+            of a dead letter's field.
     """
     good_part, names = _checked(df, column)
     others = [_col(name) for name in df.columns if name != column]

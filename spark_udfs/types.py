@@ -73,8 +73,8 @@ def type_of(schema: Node) -> Type:
     """Return the type of a reader schema.
 
     Raises:
-        UnsupportedSchema: a part of the schema has no Spark type.
-        RecursiveSchema: a record contains itself.
+        UnsupportedSchema: If a part of the schema has no Spark type.
+        RecursiveSchema: If a record contains itself.
     """
     return _Walk().type_of(schema, "")
 

@@ -95,9 +95,9 @@ class BatchDecoder:
         style: whether columns have Arrow's or Spark's types.
 
     Raises:
-        SchemaError: the reader schema is not a valid Avro schema.
+        SchemaError: If the reader schema is not a valid Avro schema.
         UnsupportedSchema: Arrow has no type for a part of the schema; the error names the field.
-        ValueError: `columns` are not fields of the schema.
+        ValueError: If `columns` are not fields of the schema.
     """
 
     def __init__(
@@ -129,10 +129,10 @@ class BatchDecoder:
             string, schema_id: int32, position: int32> that is null if the frame was decoded.
 
         Raises:
-            SerdeError: the registry did not answer, so no frame is at fault.
-            ColumnTooLarge: a column exceeds what Arrow counts in 32 bits.
-            TypeError: the frames are an Arrow column that is not binary.
-            ValueError: a field of the reader schema is called `error`.
+            SerdeError: If the registry did not answer; no frame is at fault.
+            ColumnTooLarge: If a column exceeds what Arrow counts in 32 bits.
+            TypeError: If the frames are an Arrow column that is not binary.
+            ValueError: If a field of the reader schema is called `error`.
         """
         decoded = self.rows(frames)
         root = self._root
@@ -152,9 +152,9 @@ class BatchDecoder:
             frames: the frames, in the registry's wire format.
 
         Raises:
-            SerdeError: the registry did not answer, so no frame is at fault.
-            ColumnTooLarge: a column exceeds what Arrow counts in 32 bits.
-            TypeError: the frames are an Arrow column that is not binary.
+            SerdeError: If the registry did not answer; no frame is at fault.
+            ColumnTooLarge: If a column exceeds what Arrow counts in 32 bits.
+            TypeError: If the frames are an Arrow column that is not binary.
         """
         array = _binary(frames)
         source = _source(array)
@@ -335,12 +335,12 @@ def decode_batch(
         a struct<reason: string, schema_id: int32, position: int32> that is null if the frame was decoded.
 
     Raises:
-        SchemaError: the reader schema is not a valid Avro schema.
+        SchemaError: If the reader schema is not a valid Avro schema.
         UnsupportedSchema: Arrow has no type for a part of the schema; the error names the field.
-        SerdeError: the registry did not answer, so no frame is at fault.
-        ColumnTooLarge: a column exceeds what Arrow counts in 32 bits.
-        TypeError: the frames are an Arrow column that is not binary.
-        ValueError: `columns` are not fields of the schema, or one of its fields is called `error`.
+        SerdeError: If the registry did not answer; no frame is at fault.
+        ColumnTooLarge: If a column exceeds what Arrow counts in 32 bits.
+        TypeError: If the frames are an Arrow column that is not binary.
+        ValueError: If `columns` are not fields of the schema, or one of its fields is called `error`.
     """
     return BatchDecoder(reader_schema, writer_schemas, columns=columns, limits=limits).decode(frames)
 

@@ -48,7 +48,7 @@ class BatchEncoder:
         drop_unknown: whether to ignore columns and struct fields that the schema lacks, instead of raising an error.
 
     Raises:
-        SchemaError: the writer schema is not a valid Avro schema.
+        SchemaError: If the writer schema is not a valid Avro schema.
         UnsupportedSchema: Arrow has no type for a part of the schema.
     """
 
@@ -73,7 +73,7 @@ class BatchEncoder:
                 values.
 
         Raises:
-            EncodeError: a column or value does not fit; the error has the field as `path` and, for a value, the row.
+            EncodeError: If a column or value does not fit; the error has the field as `path` and, for a value, the row.
         """
         array = _rows(batch, self._node)
         return _run(self._program, Feed(self._root, array, drop_unknown=self._drop_unknown), len(array), self._prefix)
@@ -99,8 +99,8 @@ def encode_batch(
         A large_binary array with one frame for each row.
 
     Raises:
-        EncodeError: a column or value does not fit; the error has the field as `path` and, for a value, the row.
-        SchemaError: the writer schema is not a valid Avro schema.
+        EncodeError: If a column or value does not fit; the error has the field as `path` and, for a value, the row.
+        SchemaError: If the writer schema is not a valid Avro schema.
         UnsupportedSchema: Arrow has no type for a part of the writer schema.
     """
     prefix = b"" if schema_id is None else join(schema_id, b"")

@@ -85,7 +85,7 @@ class Compiler:
             root: the columns of the reader schema.
 
         Raises:
-            SchemaError: the program would be too large.
+            SchemaError: If the program would be too large.
         """
         start = len(self._rows)
         self._read(plan, reader, root)

@@ -79,7 +79,7 @@ class Programs:
         """Return the writer schema of an id that was learned.
 
         Raises:
-            SchemaError: the schema cannot be used; the error says why.
+            SchemaError: If the schema cannot be used; the error says why.
         """
         start = self._starts[schema_id]
         if start < 0:
@@ -101,7 +101,7 @@ class Programs:
         """Return a snapshot with one more schema id.
 
         Raises:
-            SerdeError: the registry did not answer, or failed in another way than not knowing the id.
+            SerdeError: If the registry did not answer, or failed in another way than not knowing the id.
         """
         found: Writer | SchemaError | None
         try:
@@ -180,8 +180,8 @@ def read_schema(client: RegistryClient, schema: Schema) -> Schema | Node:
         schema: the schema.
 
     Raises:
-        SchemaError: the schema cannot be used, or has too many references.
-        SerdeError: the registry did not answer.
+        SchemaError: If the schema cannot be used, or has too many references.
+        SerdeError: If the registry did not answer.
     """
     if schema.format != AVRO:
         return schema
