@@ -1,10 +1,10 @@
-"""Random Avro: a writer schema, a reader schema that came of it or it of that, and the bytes of a value.
+"""Random Avro cases: a writer schema, a reader schema derived from it (or it from the reader), and an encoded value.
 
-The bytes are written here from the schema alone, so that no codec's own idea of a value stands between; arrays and maps
-come in several blocks, with and without their length. What changed between the two schemas is told by name, so that a
-test can say which changes another implementation sees differently.
+The bytes are written from the schema alone, independently of any codec; arrays and maps come in several blocks, with
+and without their length. The changes between the two schemas are named, so that a test can say which changes another
+implementation handles differently.
 
-Rules of this file: everything hangs on the `Random` given; no codec.
+Rules of this file: all randomness comes from the given `Random`; no codec.
 """
 
 import json
@@ -17,7 +17,7 @@ from uuid import UUID
 __all__ = ["Case", "Maker", "zigzag"]
 
 Schema = Any
-"""A name of a primitive, a list for a union, or a dictionary; the same dictionary twice is the same named type."""
+"""A primitive's name, a list for a union, or a dictionary; the same dictionary object is the same named type."""
 
 _PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 _LOGICAL: Final[tuple[tuple[str, str], ...]] = (
@@ -44,7 +44,7 @@ _DEEPEST: Final = 3
 
 
 class Case(NamedTuple):
-    """A payload of the writer schema, to be read with the reader schema; `changes` names what is special about it."""
+    """A payload of the writer schema to read with the reader schema; `changes` names the changes between them."""
 
     writer: str
     reader: str
@@ -53,14 +53,14 @@ class Case(NamedTuple):
 
 
 class Maker:
-    """Makes cases, the same ones for the same chance."""
+    """A generator of cases; the same `Random` gives the same cases."""
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
         self._names = 0
 
     def case(self) -> Case:
-        """Any writer and reader schema; one of them came of the other."""
+        """Return a case in which one schema is derived from the other."""
         old = self._type(0) if self._chance.random() < 0.15 else self._record(0)
         change = _Change(self, self._chance)
         new = change.of(old)
@@ -68,7 +68,7 @@ class Maker:
         return self._case(writer, reader, change.names)
 
     def family(self, size: int) -> list[Case]:
-        """So many writer schemas of one reader schema, a record."""
+        """Return cases with different writer schemas for one reader schema, which is a record."""
         reader = self._record(0)
         changes = [_Change(self, self._chance) for _ in range(size)]
         return [self._case(change.of(reader), reader, change.names) for change in changes]
@@ -82,7 +82,7 @@ class Maker:
     # Schemas
 
     def name(self, prefix: str) -> str:
-        """A name not used before."""
+        """Return an unused name."""
         self._names += 1
         return f"{prefix}{self._names}"
 
@@ -138,12 +138,12 @@ class Maker:
         return {"type": "record", "name": self.name("R"), "fields": fields}
 
     def field(self, name: str, schema: Schema) -> dict[str, Any]:
-        """A field, with a default or without."""
+        """Return a field, with a default or without."""
         default = {"default": self._default(schema)} if self._chance.random() < 0.6 else {}
         return {"name": name, "type": schema, **default}
 
     def new_field(self, depth: int) -> dict[str, Any]:
-        """A field that one schema has and the other has not."""
+        """Return a field that only one of the schemas has."""
         return self.field(self.name("g"), self._type(depth + 1))
 
     def _default(self, schema: Schema) -> Any:
@@ -170,7 +170,7 @@ class Maker:
     # Bytes
 
     def payload(self, schema: Schema) -> bytes:
-        """A value of a schema, as bytes."""
+        """Return a random value of a schema, encoded."""
         kind = _kind(schema)
         choose = self._chance.choice
         simple: dict[str, Callable[[], bytes]] = {
@@ -192,7 +192,7 @@ class Maker:
         return simple[kind]()
 
     def random_bytes(self) -> bytes:
-        """Some bytes, most often no text."""
+        """Return random bytes, usually not valid UTF-8."""
         return self._chance.choice((b"", b"text", self._chance.randbytes(self._chance.randrange(20))))
 
     def _string(self, schema: Schema) -> str:
@@ -230,7 +230,7 @@ class Maker:
 
 
 class _Change:
-    """Makes another schema of one; `names` holds what was done."""
+    """Derives a schema from another; `names` collects the names of the changes."""
 
     def __init__(self, maker: Maker, chance: Random) -> None:
         self.names: set[str] = set()
@@ -239,7 +239,7 @@ class _Change:
         self._made: dict[int, Schema] = {}
 
     def of(self, schema: Schema, depth: int = 0) -> Schema:
-        """The schema, perhaps changed."""
+        """Return the schema, possibly changed."""
         if isinstance(schema, dict) and "name" in schema:
             if id(schema) not in self._made:
                 self._made[id(schema)] = self._inside(schema, depth)
@@ -322,7 +322,7 @@ class _Change:
         kinds: list[tuple[str, dict[str, Any]]] = [
             ("name with an alias", {"name": new, "aliases": [schema["name"]]}) if alias else ("name", {"name": new})
         ]
-        if schema["type"] != "record":  # inside a namespace, a type without one could not be referred to
+        if schema["type"] != "record":  # inside a namespace, a type without one could not be referenced
             kinds.append(("namespace", {"namespace": "elsewhere"}))
         name, change = self._chance.choice(kinds)
         return dict(self._told(name, change))
@@ -336,7 +336,7 @@ class _Change:
 
 
 def zigzag(number: int) -> bytes:
-    """A number as Avro writes it."""
+    """Return a number in Avro's zigzag encoding."""
     raw = number * 2 if number >= 0 else -number * 2 - 1
     written = bytearray()
     while raw > 0x7F:
@@ -354,12 +354,12 @@ def _kind(schema: Schema) -> str:
 
 
 def _branch(schema: Schema) -> str:
-    """What may stand once in a union."""
+    """Return the key by which a branch must be unique in a union."""
     return schema["name"] if isinstance(schema, dict) and "name" in schema else _kind(schema)
 
 
 def _text(schema: Schema) -> str:
-    """A named type is written out where it is met first."""
+    """Return the schema as JSON; each named type is defined at its first use."""
     return json.dumps(_tree(schema, {}))
 
 

@@ -1,9 +1,10 @@
-"""Random Avro schemas as text: made freely or of others, legal and not, oddly spelled; alone and in pairs.
+"""Random Avro schema texts: new or derived from others, valid and invalid, with unusual spelling; alone and in pairs.
 
-Names come from a small stock, so that they collide, shadow and refer to one another. What no JSON value of Python holds
-(the spelling of a number, a key twice, escapes, blanks, comments) is put in when the text is written.
+Names come from a small set, so that they collide, shadow and refer to one another. Features that Python's JSON values
+cannot represent (the spelling of a number, duplicate keys, escapes, whitespace, comments) are added when the text is
+written.
 
-Rules of this file: everything hangs on the `Random` given; no parser but Python's own of JSON.
+Rules of this file: all randomness comes from the given `Random`; no parser except Python's own for JSON.
 """
 
 import json
@@ -58,13 +59,13 @@ _DEEPEST: Final = 3
 
 
 class _Number(NamedTuple):
-    """A number as it is spelled."""
+    """A number with its spelling."""
 
     text: str
 
 
 class _Place(NamedTuple):
-    """Where a value stands: in which object or list, under what."""
+    """The position of a value: its object or list, and its key or index."""
 
     holder: Any
     key: Any
@@ -78,7 +79,7 @@ class _Place(NamedTuple):
 
 
 class Schemas:
-    """Makes schemas, the same ones for the same chance and seeds; seeds are texts of schemas."""
+    """A generator of schema texts; the same `Random` and the same seed texts give the same schemas."""
 
     def __init__(self, chance: Random, seeds: Sequence[str]) -> None:
         self._chance = chance
@@ -87,14 +88,14 @@ class Schemas:
         self._used: list[str] = []
 
     def text(self) -> str:
-        """A text that may be a schema."""
+        """Return a text that may be a valid schema."""
         root = self._root()
         for _ in range(self._pick((0, 1, 1, 2, 3))):
             self._pick((self._set_word, self._set_word, self._drop, self._spoil, self._copy, self._evolve))(root)
         return _Text(self._chance).of(root[0])
 
     def pair(self) -> tuple[str, str]:
-        """Two texts that may be schemas, most often legal ones and alike."""
+        """Return two texts that may be valid schemas, usually valid and similar."""
         old = self._root()
         new = deepcopy(old)
         for _ in range(self._pick((1, 1, 2, 3, 4))):
@@ -103,7 +104,7 @@ class Schemas:
         return plain.of(new[0]), plain.of(old[0])
 
     def referring(self, references: Sequence[str]) -> str:
-        """A text that may be a schema, and may use names that others define, or define them again."""
+        """Return a text that may be a valid schema, and may use or redefine names that the references define."""
         named = [place.value for text in references for place in _named_in(json.loads(text, parse_float=_Number))]
         names = [one["name"] for one in named]
         known = [*names, *(f"{self._pick(_SPACES)}.{name}".lstrip(".") for name in names)] or ["A"]
@@ -116,7 +117,7 @@ class Schemas:
         return _Text(None).of(root[0])
 
     def _root(self) -> list[Json]:
-        """A schema in a list, so that it has a place like every other."""
+        """Return a schema in a list, so that it has a position like every other value."""
         self._used = []
         if self._likely(0.5):
             seed = deepcopy(self._pick(self._seeds))
@@ -226,7 +227,7 @@ class Schemas:
         return self._more(made, 0.1)
 
     def _more(self, made: dict[str, Json], likely: float) -> dict[str, Json]:
-        """Attributes of no meaning, in any order."""
+        """Add attributes without meaning, and change the order."""
         if self._likely(likely):
             made = {**made, self._pick(("z", "Cat", "é", "props", *_WORDS)): self._json(0), **made}
         if self._likely(0.2):
@@ -234,7 +235,7 @@ class Schemas:
         return made
 
     def _default(self, kind: Json) -> Json:
-        """A default that fits, as far as this can be told from here."""
+        """Return a default that probably fits the type."""
         if isinstance(kind, list):
             return self._default(self._pick(kind)) if kind else None
         name = kind if isinstance(kind, str) else kind.get("type") if isinstance(kind, dict) else None
@@ -259,7 +260,7 @@ class Schemas:
         return {str(one["name"]): self._default(one.get("type")) for one in known}
 
     def _json(self, depth: int) -> Json:
-        """Any JSON."""
+        """Return any JSON value."""
         kinds: list[Callable[[], Json]] = [
             *(
                 lambda: self._pick(_TEXTS),
@@ -275,10 +276,10 @@ class Schemas:
             ]
         return self._pick(kinds)()
 
-    # What spoils a schema, or does not
+    # Changes that may make a schema invalid
 
     def _set_word(self, root: list[Json]) -> None:
-        """Any word of Avro's, at any object, with a value that it may have elsewhere."""
+        """Set one of Avro's attributes in any object, to a value that it may have elsewhere."""
         objects = [place.value for place in _places(root) if isinstance(place.value, dict)]
         if not objects:
             return
@@ -299,18 +300,18 @@ class Schemas:
         self._pick(objects)[word] = value
 
     def _drop(self, root: list[Json]) -> None:
-        """Something less."""
+        """Delete a value."""
         places = [place for place in _places(root) if place.holder is not root]
         if places:
             place = self._pick(places)
             del place.holder[place.key]
 
     def _spoil(self, root: list[Json]) -> None:
-        """Anything instead."""
+        """Replace a value with any JSON."""
         self._pick(list(_places(root))).put(self._json(0))
 
     def _copy(self, root: list[Json]) -> None:
-        """A type once more, where another one was: defined twice, or in a scope of its own."""
+        """Copy a type over another one, so that it is defined twice or in another namespace."""
         types = list(_types(root))
         if types:
             source = deepcopy(self._pick(types).value)
@@ -318,7 +319,7 @@ class Schemas:
             if isinstance(source, dict) and self._likely(0.3):
                 self._set_word([source])
 
-    # What becomes of a schema
+    # Schema evolution
 
     def _evolve(self, root: list[Json]) -> None:
         places = list(_types(root))
@@ -328,7 +329,7 @@ class Schemas:
         self._pick((self._wrap, self._inside, self._inside, self._inside, self._inside))(place)
 
     def _wrap(self, place: _Place) -> None:
-        """Another type at a place, often one with the old one in it."""
+        """Replace a type with another one, often one that contains it."""
         old = place.value
         inner = [old.get("items"), old.get("values")] if isinstance(old, dict) else old if isinstance(old, list) else []
         unwrapped = next(filter(None, inner), old)
@@ -342,7 +343,7 @@ class Schemas:
         )
 
     def _inside(self, place: _Place) -> None:
-        """A change of the kind that a type allows."""
+        """Change a type in a way that suits its kind."""
         old = place.value
         if isinstance(old, list):
             self._evolve_list(old, lambda: self._type(2, ""))
@@ -401,13 +402,13 @@ class Schemas:
 
 
 class _Text:
-    """Writes JSON: plainly, or by chance with blanks, escapes, comments and keys that come twice."""
+    """Writes JSON, either plainly or with random whitespace, escapes, comments and duplicate keys."""
 
     def __init__(self, chance: Random | None) -> None:
         self._random = chance.random if chance and chance.random() < 0.3 else lambda: 1.0
 
     def of(self, value: Json) -> str:
-        """The text of a value."""
+        """Return the text of a value."""
         if isinstance(value, _Number):
             return value.text
         if isinstance(value, dict):
@@ -446,7 +447,7 @@ def _named_in(schema: Json) -> list[_Place]:
 
 
 def _places(holder: Any) -> Iterator[_Place]:
-    """Every place in a value."""
+    """Yield every position in a value."""
     keys = list(holder) if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
     for key in keys:
         yield _Place(holder, key)
@@ -454,7 +455,7 @@ def _places(holder: Any) -> Iterator[_Place]:
 
 
 def _types(holder: list[Json]) -> Iterator[_Place]:
-    """Every place where a type stands, in a list of types."""
+    """Yield every position of a type in a list of types."""
     for index, one in enumerate(holder):
         yield _Place(holder, index)
         if isinstance(one, list):

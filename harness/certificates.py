@@ -1,4 +1,4 @@
-"""Certificates for https on loopback: each its own authority, good for a day before and after."""
+"""Self-signed certificates for HTTPS on loopback, valid from one day ago until one day from now."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ _KEYS: dict[str, Callable[[], Any]] = {
 
 
 def certificate_files(folder: Path, kind: str = "EC") -> tuple[str, str]:
-    """Return the names of new files with a certificate for 127.0.0.1 that is its own authority, and its key."""
+    """Return the file names of a new self-signed certificate for 127.0.0.1 and of its key."""
     key = _KEYS[kind]()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "registry")])
     now = datetime.now(UTC)

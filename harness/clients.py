@@ -1,7 +1,7 @@
-"""Builds the programs of `tests/clients` that speak to a registry with public clients of other languages.
+"""Builds the programs of `tests/clients`, which use a registry through public clients of other languages.
 
-What is built stands in `$STRATA_CACHE/clients`, by default `.cache/clients` of the checkout; a second build of the same
-sources is left to each toolchain's own cache.
+The results are in `$STRATA_CACHE/clients`, by default `.cache/clients` of the checkout. Each toolchain's own cache
+handles a second build of the same sources.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _BUILD_TIMEOUT_S = 1500
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A program: the tools that it needs on the PATH, and what builds it and returns the command that starts it."""
+    """A program: the tools that it needs on the PATH, and a function that builds it and returns its command."""
 
     name: str
     tools: tuple[str, ...]

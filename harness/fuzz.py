@@ -1,10 +1,10 @@
-"""Fuzzes what reads records: `python -m harness.fuzz`, or with the names of targets.
+"""Fuzzes the decoders: `python -m harness.fuzz`, optionally with the names of targets.
 
-Each target runs in a process of its own, so that a crash in native code is seen as what it is; libFuzzer, by way of
-atheris, chooses the inputs by what they reach in the Python code, generated decoders included. It stops at the first
-defect, at an input that takes too long, and where the process grows beyond bounds.
+Each target runs in its own process, so that a crash in native code is detected. libFuzzer, through atheris, selects
+inputs by the Python code that they reach, generated decoders included. It stops at the first defect, at an input that
+takes too long, and when the process uses too much memory.
 
-Rules of this file: processes and their last words; what is called is in `harness.fuzz_targets`.
+Rules of this file: processes and their output; `harness.fuzz_targets` defines what is called.
 """
 
 import argparse
@@ -21,13 +21,13 @@ __all__ = ["Outcome", "fuzz"]
 _SECONDS_PER_INPUT = 20
 _MOST_BYTES = 4096
 _MOST_MIB = 2048
-_MAKING_S = 120  # what it takes to make a target, at most
+_MAKING_S = 120  # longest time to create a target
 _STATISTICS = re.compile(r"stat::(\w+):\s+(\d+)")
 _TOLD = (re.compile(r"=== Uncaught Python exception: ===\n(.*)"), re.compile(r"==\d+== ?ERROR: (.*)"))
 
 
 class Outcome(NamedTuple):
-    """What became of one target: inputs tried, MiB at most, and what went wrong, with its input."""
+    """The result of one target: inputs tried, peak memory in MiB, and the defect with its input, if any."""
 
     target: str
     inputs: int
@@ -37,7 +37,14 @@ class Outcome(NamedTuple):
 
 
 def fuzz(target: str, *, runs: int, seconds: int, seed: int = 1) -> Outcome:
-    """Try so many inputs on a target, for so long at most."""
+    """Fuzz a target.
+
+    Args:
+        target: the name of the target.
+        runs: the number of inputs, at most.
+        seconds: the time limit.
+        seed: the seed of libFuzzer.
+    """
     with tempfile.TemporaryDirectory(prefix="strata-fuzz-") as folder:
         options = [f"--runs={runs}", f"--seconds={seconds}", f"--seed={seed}", f"--folder={folder}"]
         command = [sys.executable, "-m", "harness.fuzz", *options, target]
@@ -63,10 +70,10 @@ def _defect(said: str, code: int) -> str:
 
 
 def _run(target: str, runs: int, seconds: int, seed: int, folder: Path) -> None:
-    """The process of one target; it ends by itself."""
+    """Run one target in this process, until it exits."""
     import atheris
 
-    # Numba reads the byte code of serdes.arrow, which must stay as it is.
+    # Numba compiles the byte code of serdes.arrow, which must not be instrumented.
     with atheris.instrument_imports(include=["serdes", "google.protobuf.json_format"], exclude=["serdes.arrow"]):
         from harness.fuzz_targets import TARGETS
         from serdes import avro_decode, json_schema, protobuf  # noqa: F401 - instrumented before targets import them
@@ -92,7 +99,7 @@ def _run(target: str, runs: int, seconds: int, seed: int, folder: Path) -> None:
 
 
 def _instrumented(compile_listing: Callable[..., dict[str, Any]], instrument: Callable[[Any], Any]) -> Any:
-    """The same, but that the fuzzer sees which lines of the generated source are reached."""
+    """Return a `compile_listing` that shows the fuzzer which lines of the generated source are reached."""
 
     def compiled(listing: Any, name: str, names: Any) -> dict[str, Any]:
         namespace = compile_listing(listing, name, names)
@@ -104,7 +111,7 @@ def _instrumented(compile_listing: Callable[..., dict[str, Any]], instrument: Ca
 
 
 def main(arguments: list[str] | None = None, say: Callable[[str], object] = print) -> int:
-    """Fuzz targets one after the other and print a table; 1 if there was a defect."""
+    """Fuzz targets one after the other and print a table; return 1 if there was a defect."""
     parser = argparse.ArgumentParser(prog="python -m harness.fuzz", description=__doc__)
     parser.add_argument("targets", nargs="*", help="framing, avro, arrow, json, protobuf; all of them by default")
     parser.add_argument("--runs", type=int, default=1_000_000, help="inputs of each target")

@@ -1,9 +1,9 @@
-"""What a fuzzer calls: any bytes go in, and nothing may come out but values within their limits and faults by name.
+"""The functions that a fuzzer calls: for any bytes they return values within their limits or raise documented errors.
 
-A target is made once and then called with bytes, of which the first ones choose the schema. It returns, or it raises,
-and whatever it raises is a defect of the decoder.
+A target is created once and then called with bytes, of which the first ones select the schema. Every exception that it
+raises is a defect of the decoder.
 
-Rules of this file: no fuzzer here, so that each may call the same targets.
+Rules of this file: no fuzzer here, so that several fuzzers can call the same targets.
 """
 
 import json
@@ -25,18 +25,18 @@ Run = Callable[[bytes], None]
 
 
 class Defect(AssertionError):
-    """Something came of bytes that must never be."""
+    """A result that no input may cause."""
 
 
 class Target(NamedTuple):
-    """What makes the function to call, and inputs to begin with."""
+    """A function that creates the target, and its initial inputs."""
 
     make: Callable[[], Run]
     seeds: Callable[[], list[bytes]]
 
 
-_LIMITS = Limits(max_depth=20, max_weightless=100)  # low, so that inputs of some hundred bytes reach them
-_VALUES_PER_BYTE = 64  # what defaults may add to each record, and more
+_LIMITS = Limits(max_depth=20, max_weightless=100)  # low, so that inputs of a few hundred bytes reach them
+_VALUES_PER_BYTE = 64  # allows for the defaults that each record may add
 _PAIRS = 60
 _MOST_FRAMES = 32
 
@@ -55,7 +55,7 @@ def _check(holds: bool, what: str) -> None:
 
 
 def _extent(value: Any) -> tuple[int, int]:
-    """How many values there are, and how deep they stand inside each other."""
+    """Return the number of values, and their depth."""
     count, deepest, left = 0, 0, [(value, 1)]
     while left:
         one, depth = left.pop()
@@ -71,7 +71,7 @@ def _extent(value: Any) -> tuple[int, int]:
 
 
 def avro_pairs() -> list[tuple[str, str, bytes]]:
-    """Writer and reader schemas, with a payload: some that hold themselves, many at random."""
+    """Return writer schema, reader schema and a payload of each pair: a few recursive schemas, and many random ones."""
     own = [(json.dumps(one), json.dumps(one), b"\2\0") for one in _RECURSIVE]
     maker = Maker(Random(31))  # noqa: S311 - the same schemas each time
     return own + [(case.writer, case.reader, case.payload) for case in (maker.case() for _ in range(_PAIRS))]
@@ -104,7 +104,7 @@ def _avro() -> Run:
 
 
 def _nesting(schema: str) -> int:
-    """More than values of a schema nest where no record holds itself."""
+    """Return a bound on the nesting of a schema's values without recursion."""
     return 2 + 2 * _extent(json.loads(schema))[1]
 
 
@@ -138,13 +138,13 @@ def _arrow() -> Run:
 
 
 def _arrow_seeds() -> list[bytes]:
-    """Batches of one frame, and of many that are the same."""
+    """Return batches of one frame, and of many equal frames."""
     pairs = enumerate(avro_pairs())
     return [bytes([at, count - 1]) + payload * count for at, (_, _, payload) in pairs for count in (1, _MOST_FRAMES)]
 
 
 def _unchecked(schema: str) -> str:
-    """Batches take a uuid for the text that it is."""
+    """Return the schema with uuids as strings, since batches do not validate them."""
     return schema.replace('"logicalType": "uuid"', '"was": "uuid"')
 
 
@@ -154,7 +154,7 @@ def _cut(data: bytes, count: int) -> Iterator[bytes]:
 
 
 def _reason(decode: Callable[[bytes], Any], payload: bytes) -> str | None:
-    """Why the deserializer refuses a payload, as batches tell it."""
+    """Return the reason why the deserializer rejects a payload, in the form that batches use."""
     try:
         decode(payload)
     except DecodeError as error:
@@ -190,7 +190,7 @@ def _framing_seeds() -> list[bytes]:
 
 
 class _Registry:
-    """A registry of some schemas, as far as deserializers ask."""
+    """A registry of some schemas, with the methods that deserializers call."""
 
     settings = ClientSettings.of("http://nowhere.invalid")
 
@@ -207,7 +207,7 @@ class _Registry:
 
 
 def _frames(deserializers: list[Callable[..., Any]], check: Callable[[Any, int], None]) -> Run:
-    """Whole records, a byte of choices before them."""
+    """Return a target for whole records, preceded by a byte that selects the deserializer."""
 
     def run(data: bytes) -> None:
         record, headers = data[1:], []

@@ -1,10 +1,10 @@
-"""Resolves pinned sets of Maven artifacts once into a cache folder.
+"""Downloads pinned sets of Maven artifacts once into a cache folder.
 
-A set is resolved with `mvn` when that is on the PATH, otherwise with the Apache Ivy jar that PySpark ships, so that
-Python and Java are enough. The folder of a set is named by its contents and appears whole or not at all; a file lock
-keeps two processes from resolving the same set twice.
+A set is resolved with `mvn` if it is on the PATH, otherwise with the Apache Ivy jar that PySpark contains, so Python
+and Java are enough. The folder of a set is named by its contents and is created atomically; a file lock prevents two
+processes from resolving the same set twice.
 
-`python -m harness.jars` fetches everything ahead of time.
+`python -m harness.jars` downloads everything ahead of time.
 """
 
 import fcntl
@@ -49,13 +49,13 @@ class JarSet:
 
     @property
     def folder_name(self) -> str:
-        """The name of the set's folder: another list of artifacts is another folder."""
+        """The name of the set's folder, which depends on the list of artifacts."""
         digest = hashlib.sha256("\n".join((*self.artifacts, str(self.transitive))).encode()).hexdigest()
         return f"{self.name}-{digest[:12]}"
 
 
-# Kafka: 4.4.0 is newer, but its pom names an artifact that was never published.
-# Spark's Kafka source: its own dependency list cannot be resolved on every mirror, hence one by one.
+# Kafka: 4.4.0 is newer, but its pom names an artifact that was never published. Spark's Kafka source: some mirrors
+# cannot resolve its dependency list, so the artifacts are listed one by one.
 JAR_SETS = {
     jar_set.name: jar_set
     for jar_set in (
@@ -88,7 +88,7 @@ JAR_SETS = {
         ),
     )
 }
-# Not part of `make setup`: only what `make test-all` runs beyond `make test` asks for it.
+# Not part of `make setup`: only `make test-all` uses it.
 _FLINK_REGISTRY = JarSet(
     "flink-registry",
     (
@@ -101,37 +101,37 @@ _FLINK_REGISTRY = JarSet(
 
 
 def kafka_jars() -> list[Path]:
-    """The class path of a Kafka broker."""
+    """Return the class path of a Kafka broker."""
     return resolve(JAR_SETS["kafka"])
 
 
 def spark_kafka_jars() -> list[Path]:
-    """Spark's Kafka source, for `spark.jars`."""
+    """Return the jars of Spark's Kafka source, for `spark.jars`."""
     return resolve(JAR_SETS["spark-kafka"])
 
 
 def spark_avro_jars() -> list[Path]:
-    """Spark's own Avro functions, for `spark.jars`: benchmarks and second opinions."""
+    """Return the jars of Spark's own Avro functions, for `spark.jars`: benchmarks and second opinions."""
     return resolve(JAR_SETS["spark-avro"])
 
 
 def wire_jars() -> list[Path]:
-    """The parser of .proto files that the Confluent Schema Registry uses."""
+    """Return the jars of the .proto parser that the Confluent Schema Registry uses."""
     return resolve(JAR_SETS["wire"])
 
 
 def flink_registry_jars() -> list[Path]:
-    """Confluent's own Java client of the registry, as Flink's Avro format carries it."""
+    """Return the jars of Confluent's own Java client, as Flink's Avro format includes it."""
     return resolve(_FLINK_REGISTRY)
 
 
 def cache_folder() -> Path:
-    """Where jars are kept: `$STRATA_CACHE/jars`, by default `.cache/jars` of the checkout."""
+    """Return the cache folder of the jars: `$STRATA_CACHE/jars`, by default `.cache/jars` of the checkout."""
     return Path(os.environ.get("STRATA_CACHE") or _CHECKOUT / ".cache").resolve() / "jars"
 
 
 def resolve(jar_set: JarSet) -> list[Path]:
-    """Return the set's jars, fetching them first when the cache lacks them."""
+    """Return the set's jars, downloading them first if they are not cached."""
     folder = cache_folder() / jar_set.folder_name
     if not folder.is_dir():
         with _locked(folder.with_suffix(".lock")):
@@ -225,7 +225,7 @@ _POM_DEPENDENCY = """<dependency>
   <groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>%s
 </dependency>"""
 _POM_EXCLUSION = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
-# Ivy fetches one file after another: what it needs not look for saves a fifth of the time.
+# Ivy downloads one file after another; disabling lookups that are not needed saves a fifth of the time.
 _IVY_SETTINGS = """<ivysettings>
   <property name="ivy.maven.lookup.sources" value="false"/>
   <property name="ivy.maven.lookup.javadoc" value="false"/>
@@ -242,7 +242,7 @@ _IVY_MODULE = """<ivy-module version="2.0">
 
 
 def main(say: Callable[[str], object] = print) -> int:
-    """Fetch every set, telling what happens."""
+    """Download every set, and report the progress."""
     for jar_set in JAR_SETS.values():
         begun = time.monotonic()
         say(f"{jar_set.name}: {', '.join(jar_set.artifacts)}")

@@ -1,4 +1,4 @@
-"""Schemas that a loader of JSON Schema may take or refuse, made from tables: every keyword with every kind of value."""
+"""Schemas that a JSON Schema loader may accept or reject, made from tables: every keyword with every kind of value."""
 
 import json
 import random
@@ -33,12 +33,13 @@ _BESIDE: Final = ("", '"type":"object"', '"type":"array"', '"type":["string","ar
 _TOKENS: Final = r"""
     a b z 0 1 9 ( ) [ ] { } ^ $ . | * + ? - & \ , : = ! < > # (? (?< (?<= (?<! (?: (?i (?x) (?> (?<a> \k<a> \p \P{L}
     \p{Alpha} \p{Foo} \d \w \b \v \N \c \0 \1 \Q \E \u0041 \x41 \x{ \] -\d a-z && [^ {2} {1,2} {2,} é (a) *? ++"""
-# Where the newer loader on its own is not the reference: it does not read definitions, and goes round in this circle.
+# In these cases the newer loader alone differs from the reference: it does not read definitions, and this cycle never
+# ends.
 _LEFT_OUT: Final = {"definitions": None, "$dynamicRef": '"#"'}
 
 
 def schemas() -> Iterator[str]:
-    """Every keyword with every value, alone and beside others, in every dialect."""
+    """Yield every keyword with every value, alone and next to others, in every dialect."""
     values = [value for line in _VALUES.split("\n") for value in line.strip().split("|") if value]
     for beside in _BESIDE:
         for dialect in DIALECTS:
@@ -57,7 +58,7 @@ def _schema(dialect: str, *members: str) -> str:
 
 
 def patterns(number: int, seed: int = 1) -> list[str]:
-    """Regular expressions, most of them bad ones."""
+    """Return random regular expressions, most of them invalid."""
     chance = random.Random(seed)  # noqa: S311 - the same patterns each time
     tokens = [*_TOKENS.split(), " "]
     made = ("".join(chance.choices(tokens, k=chance.randint(1, 8))) for _ in range(number))

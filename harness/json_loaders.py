@@ -1,4 +1,4 @@
-"""The two public loaders of JSON Schema that the reference builds on, asked what they take and what they make of it.
+"""Runs the two public JSON Schema loaders that the reference uses: what they accept, and the model they produce.
 
 `python -m harness.json_loaders` writes a selection of answers to `tests/compat/json_schema/loaders.jsonl.gz`.
 """
@@ -40,9 +40,13 @@ _JARS: Final = tuple(
 
 
 def ask(questions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Answer each of `{"schema": TEXT, "references": {NAME: TEXT}}` or `{"pattern": TEXT}`.
+    """Run the loaders on schemas and patterns.
 
-    Returns: `{"accepted": BOOL}`, for an accepted schema of an older dialect with its `model`, a text.
+    Args:
+        questions: each is `{"schema": TEXT, "references": {NAME: TEXT}}` or `{"pattern": TEXT}`.
+
+    Returns:
+        `{"accepted": BOOL}` for each question; an accepted schema of an older dialect also has its `model`, a text.
     """
     jars = [jar for jar_set in _JARS for jar in resolve(jar_set)]
     with tempfile.TemporaryDirectory() as folder:

@@ -3,8 +3,8 @@
     with KafkaBroker() as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
 
-Every node is broker and controller at once. Settings keep a node small (about 170 MiB) and quick to restart: the
-controller refuses a node's id until its old session has ended, hence the short session.
+Every node is both broker and controller. The settings keep a node small (about 170 MiB) and quick to restart: the
+controller rejects a node's id until its old session has ended, so the session is short.
 """
 
 import os
@@ -71,8 +71,8 @@ class KafkaBroker:
 
     Nodes are numbered from 0. `kill`, `restart`, `pause` and `resume` act on one node; data and port survive a restart.
 
-    `proxied` adds listeners by name: a client that connects by one of them finds the brokers at the ports given, one
-    for each broker, where a proxy must lead it to `listener_port`.
+    `proxied` adds listeners by name, with one port for each broker. A client that connects through such a listener
+    finds the brokers at these ports, where a proxy must forward to `listener_port`.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class KafkaBroker:
         return self._nodes[i].listeners[name]
 
     def bootstrap_by(self, name: str) -> str:
-        """Return the `bootstrap.servers` of the cluster by way of a proxied listener."""
+        """Return the `bootstrap.servers` of the cluster through a proxied listener."""
         return ",".join(f"{_HOST}:{port}" for port in self._proxied[name])
 
     def __enter__(self) -> Self:
@@ -124,7 +124,7 @@ class KafkaBroker:
         self.stop()
 
     def start(self) -> None:
-        """Format and start every node, and wait until the whole cluster answers."""
+        """Format and start every node, and wait until the whole cluster responds."""
         self._class_path = os.pathsep.join(map(str, kafka_jars()))
         cluster_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         formatting = [self._format(node, cluster_id) for node in self._nodes]
@@ -136,27 +136,27 @@ class KafkaBroker:
         self._wait(self._nodes)
 
     def kill(self, i: int = 0) -> None:
-        """End a node with SIGKILL."""
+        """Kill a node (SIGKILL)."""
         process = self._nodes[i].process
         if process is not None:
             stop_process(process)
 
     def restart(self, i: int = 0) -> None:
-        """Start a node again, killing it first when it runs: same data, same port."""
+        """Start a node again with the same data and port, after killing it if it is running."""
         self.kill(i)
         self._launch(self._nodes[i])
         self._wait([self._nodes[i]])
 
     def pause(self, i: int = 0) -> None:
-        """Stop a node's process in its tracks: its connections stay open and silent."""
+        """Pause a node's process (SIGSTOP): its connections stay open and silent."""
         self._signal(i, signal.SIGSTOP)
 
     def resume(self, i: int = 0) -> None:
-        """Let a paused node go on."""
+        """Resume a paused node (SIGCONT)."""
         self._signal(i, signal.SIGCONT)
 
     def stop(self) -> None:
-        """End all nodes and remove their data; a second call does nothing."""
+        """Stop all nodes and remove their data; a second call does nothing."""
         for node in self._nodes:
             if node.process is not None:
                 stop_process(node.process)
@@ -171,7 +171,7 @@ class KafkaBroker:
     def _format(self, node: _Node, cluster_id: str) -> subprocess.Popen[bytes]:
         node.folder.mkdir()
         node.settings.write_text("".join(f"{key}={value}\n" for key, value in self._settings(node).items()))
-        # One id in 64 begins with a dash: as a word of its own it would be taken for an option.
+        # One id in 64 begins with a dash: as a separate argument it would be parsed as an option.
         options = ["format", f"--cluster-id={cluster_id}", "--config", str(node.settings)]
         return start_tied(self._java("kafka.tools.StorageTool", *options), log=node.log)
 
@@ -209,7 +209,7 @@ class KafkaBroker:
             "transaction.state.log.num.partitions": "4",
             "group.initial.rebalance.delay.ms": "0",
             "log.cleaner.dedupe.buffer.size": "8388608",
-            # How soon a topic is compacted is then up to the topic's own settings.
+            # With this, a topic's own settings determine how soon it is compacted.
             "log.cleaner.backoff.ms": "500",
             **self._config,
         }
@@ -220,7 +220,7 @@ class KafkaBroker:
             _until(partial(_listens, node.port), node, deadline)
         wanted = {node.node_id for node in self._nodes if node.alive()}
         for node in nodes:
-            # The reference keeps the client alive until its futures have answered.
+            # This reference keeps the client alive until its futures are done.
             admin = AdminClient({"bootstrap.servers": f"{_HOST}:{node.port}", "log_level": 0})
             _until(partial(_sees, admin, wanted), node, deadline)
 

@@ -1,4 +1,4 @@
-"""Columns of Protobuf and JSON frames decoded as a Python worker does it, without a Spark session."""
+"""Decodes columns of Protobuf and JSON frames like a Python worker, without a Spark session."""
 
 from functools import cache
 from typing import Any
@@ -28,13 +28,13 @@ class PayloadColumn:
         return reader_type(self.plan).spark
 
     def decode(self, frames: pa.Array, *origin: pa.Array) -> pa.Array:
-        """The decoded array, found to be sound."""
+        """Return the decoded array, after validating it."""
         decoded = payload_decoder(self.plan).decode(frames, origin)
         decoded.validate(full=True)
         return decoded
 
     def read(self, *frames: bytes | None) -> list[Any]:
-        """The values of frames; for a dead letter its reason and id, once its bytes are found to be those sent."""
+        """Return the values of frames; for a dead letter its reason and id, after checking its bytes."""
         rows = self.decode(pa.array(frames, pa.binary())).to_pylist(maps_as_pydicts="strict")
         if self.plan.mode is not Mode.DEADLETTER:
             return list(rows)
@@ -43,16 +43,16 @@ class PayloadColumn:
 
 
 def proto(text: str, *references: Reference) -> Schema:
-    """A Protobuf schema."""
+    """Return a Protobuf schema."""
     return Schema(text, "PROTOBUF", references)
 
 
 @cache
 def kind_of(schema: Schema, *path: int) -> Any:
-    """The class of a message in a Protobuf schema without references."""
+    """Return the class of a message in a Protobuf schema without references."""
     return GetMessageClass(find_message(link(schema, {}), path or (0,)))
 
 
 def proto_frame(client: RegistryClient, schema: Schema, payload: bytes, *path: int) -> bytes:
-    """A payload under a Protobuf schema that is registered for it."""
+    """Register a Protobuf schema, and return a frame of it with the payload."""
     return join(client.register("proto-columns", schema).schema_id, write_indexes(path or (0,)) + payload)

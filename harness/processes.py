@@ -1,8 +1,8 @@
-"""Child processes that end with the process that started them, however that ends, and loopback ports for them.
+"""Child processes that end with the process that started them, even if it is killed, and loopback ports for them.
 
-Run as a script this file is the launcher: it asks the kernel to kill it together with its parent, then becomes the
-command it was given. Linux kills a child when the *thread* that started it ends, so all children are started from
-one thread that lives as long as the interpreter.
+Run as a script, this file is the launcher: it asks the kernel to kill it together with its parent, then executes the
+given command. Linux kills a child when the *thread* that started it ends, so all children are started from one thread
+that lives as long as the interpreter.
 """
 
 import contextlib
@@ -25,15 +25,21 @@ __all__ = ["Process", "free_port", "start_tied", "stop_process", "tail"]
 
 _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="harness-starter")
 _PR_SET_PDEATHSIG = 1
-# Below the range from which the kernel picks ports for outgoing connections: a port that was free stays free
-# for a restart.
+# Below the range from which the kernel picks ports for outgoing connections, so that a free port stays free for a
+# restart.
 _PORTS = range(20_000, 32_000)
 _given: set[int] = set()
 _LOOPBACK = "127.0.0.1"
 
 
 def start_tied(command: Sequence[str], *, log: Path, user: int | None = None) -> subprocess.Popen[bytes]:
-    """Start a command that dies with this process; its output is appended to `log`."""
+    """Start a command that ends with this process, and append its output to `log`.
+
+    Args:
+        command: the program and its arguments.
+        log: the file for its output.
+        user: the id of the user that runs it; the current user if None.
+    """
     launcher = [sys.executable, "-I", "-S", str(Path(__file__).resolve()), str(os.getpid()), str(user or 0)]
     with log.open("ab") as output:
         return _STARTER.submit(
@@ -46,7 +52,7 @@ def start_tied(command: Sequence[str], *, log: Path, user: int | None = None) ->
 
 
 class Process(Protocol):
-    """What the harness uses of `subprocess.Popen`."""
+    """The methods of `subprocess.Popen` that the harness uses."""
 
     @property
     def pid(self) -> int:
@@ -55,7 +61,7 @@ class Process(Protocol):
 
     @property
     def returncode(self) -> int | Any:
-        """The exit code, None until the end was seen."""
+        """The exit code, None until the exit was noticed."""
         ...
 
     def poll(self) -> int | None:
@@ -63,11 +69,11 @@ class Process(Protocol):
         ...
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end and return the exit code."""
+        """Wait for the process to exit and return the exit code."""
         ...
 
     def send_signal(self, sig: int) -> None:
-        """Send a signal, unless the process has ended."""
+        """Send a signal, unless the process has exited."""
         ...
 
     def terminate(self) -> None:
@@ -80,7 +86,7 @@ class Process(Protocol):
 
 
 def stop_process(process: Process, *, grace_s: float = 0) -> None:
-    """End a process: politely when there is a grace period, then by force."""
+    """Stop a process: with SIGTERM first if there is a grace period, then with SIGKILL."""
     if process.poll() is None and grace_s:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -91,10 +97,10 @@ def stop_process(process: Process, *, grace_s: float = 0) -> None:
 
 
 def free_port() -> int:
-    """Pick a loopback port that nobody listens on.
+    """Return a loopback port that no process listens on.
 
-    Each is given once, also among processes that run at the same time: the one that got it may not have bound it yet,
-    or may start a server again there, and clients remember by its address who once listened there.
+    Each port is returned once, also among concurrent processes: its user may not have bound it yet, or may start a
+    server there again, and clients remember a server by its address.
     """
     left: list[int] = sorted({*_PORTS} - _given)
     for port in random.sample(left, min(200, len(left))):
@@ -112,8 +118,8 @@ def free_port() -> int:
 
 
 def _reserved(port: int) -> bool:
-    """Keep other processes from giving out a port until this one ends; false when another one has it."""
-    # A lock of one byte for each port: the kernel releases them with the process.
+    """Reserve a port for this process until it exits; return False if another process has it."""
+    # A lock of one byte for each port; the kernel releases it with the process.
     try:
         fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
     except OSError:
@@ -141,7 +147,7 @@ def _become(parent: int, user: int, command: list[str]) -> None:
         os.setuid(user)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # The parent may have died before the request was made. It reads as 0 from inside another PID namespace.
+    # The parent may have died before the request. Its id reads as 0 from inside another PID namespace.
     if os.getppid() not in {parent, 0}:
         sys.exit(1)
     os.execvp(command[0], command)  # noqa: S606 - no shell is wanted

@@ -1,8 +1,8 @@
-"""Random texts of .proto files: written from a grammar that errs now and then, or made of a text by small changes.
+"""Random .proto texts: generated from a grammar with occasional errors, or derived from a text by small changes.
 
-Most are no schemas. That is what they are for: a parser that has the rules wrong takes what another refuses.
+Most are not valid schemas, on purpose: a parser with wrong rules accepts what another one rejects.
 
-Rules of this file: everything hangs on the `Random` given; no parser.
+Rules of this file: all randomness comes from the given `Random`; no parser.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 __all__ = ["Maker", "changed"]
 
-# In each table the usual comes first: how far down a choice goes differs from text to text.
+# In each table the usual entries come first: how far down a choice goes differs from text to text.
 _NAMES: Final = (
     *(
         "a",
@@ -221,7 +221,7 @@ _Part = Callable[[], str]
 
 
 def changed(random: Random, text: str) -> str:
-    """The text with one to three of its tokens changed, or with something between them."""
+    """Return the text with one to three changes of its tokens."""
     tokens = _TOKEN.findall(text)
     tables = (_NAMES, _NUMBERS, _TYPES, _OPTIONS, _KEYS, _WORDS, _ENDS, _OTHERS, tuple("{}[]()<>=,:.-"))
     for _ in range(random.choice((1, 1, 2, 3))):
@@ -241,14 +241,14 @@ def changed(random: Random, text: str) -> str:
 
 
 class Maker:
-    """Makes texts that hold a declaration or two."""
+    """A generator of texts with one or two declarations."""
 
     def __init__(self, random: Random):
         self._random = random
         self._skew = 1
 
     def text(self) -> str:
-        """The text of a file, of which about one in three is a schema."""
+        """Return the text of a file; about one in three is a valid schema."""
         self._skew = self._random.choice((2, 3, 5))
         parts = [self._pick((self._message, self._message, self._enum, self._extend, self._service, self._other_top))()]
         if self._random.random() < 0.5:

@@ -1,4 +1,4 @@
-"""A real registry node: `strata serve` as a process of its own, on loopback.
+"""A real registry node: `strata serve` in its own process, on loopback.
 
     with RegistryNode("memory:") as node:
         RegistryClient(node.url)
@@ -27,15 +27,15 @@ _POLL_S = 0.02
 
 
 class Starter(Protocol):
-    """Starts a command; its output is appended to `log`."""
+    """A function that starts a command and appends its output to `log`."""
 
     def __call__(self, command: Sequence[str], *, log: Path) -> Process:
-        """Return the process."""
+        """Start the command and return its process."""
         ...
 
 
 class RegistryNode:
-    """One `strata serve`; `options` are its further flags, such as `--reads=local`, `start` runs the command."""
+    """One `strata serve`; `options` are further flags, such as `--reads=local`, and `start` runs the command."""
 
     def __init__(self, log_url: str, *options: str, start: Starter = start_tied) -> None:
         self.port = free_port()
@@ -59,7 +59,7 @@ class RegistryNode:
 
     @property
     def output(self) -> str:
-        """What the node has logged."""
+        """The output of the node so far."""
         return self.log_file.read_text(errors="replace")
 
     @property
@@ -74,10 +74,10 @@ class RegistryNode:
         return self._process is not None
 
     def restart(self) -> None:
-        """Start the node, and wait until it answers.
+        """Start the node, and wait until it responds.
 
         Raises:
-            RuntimeError: it ends, or does not answer in time; the message holds the end of its log.
+            RuntimeError: it exited, or did not respond in time; the message contains the end of its log.
         """
         self._process = self._start(self._command, log=self.log_file)
         deadline = time.monotonic() + _READY_S
@@ -90,13 +90,13 @@ class RegistryNode:
             time.sleep(_POLL_S)
 
     def kill(self) -> None:
-        """End the node without a word (kill -9)."""
+        """Kill the node (SIGKILL)."""
         assert self._process
         self._process.kill()
         self._process.wait()
 
     def terminate(self, *, grace_s: float = 20) -> int:
-        """Ask the node to stop (SIGTERM), wait for it and return its exit code."""
+        """Stop the node with SIGTERM, wait for it and return its exit code."""
         self.send(signal.SIGTERM)
         return self.wait(grace_s=grace_s)
 
@@ -106,12 +106,12 @@ class RegistryNode:
         self._process.send_signal(number)
 
     def wait(self, *, grace_s: float = 20) -> int:
-        """Wait for the node's end and return its exit code."""
+        """Wait for the node to exit and return its exit code."""
         assert self._process
         return self._process.wait(grace_s)
 
     def stop(self) -> None:
-        """End the node, and remove what it left."""
+        """Stop the node, and remove its files."""
         if self._process:
             stop_process(self._process, grace_s=15)
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""Builds the jar with the JVM side of `spark_udfs`, against the Spark that is installed.
+"""Builds the jar with the JVM part of `spark_udfs`, against the installed Spark.
 
-`python -m harness.spark_jar` does nothing when the jar is that of the sources already. With a JDK on the PATH it is
-`javac`; with a runtime alone it is the Eclipse compiler, fetched like any other jar.
+`python -m harness.spark_jar` does nothing if the jar is up to date with the sources. With a JDK on the PATH it uses
+`javac`; with only a runtime it uses the Eclipse compiler, downloaded like any other jar.
 """
 
 import fcntl
@@ -31,7 +31,7 @@ _EPOCH = (2026, 1, 1, 0, 0, 0)
 
 
 def build() -> Path:
-    """Return the jar of the sources as they are, built if need be.
+    """Return the jar of the current sources, building it if needed.
 
     Raises:
         RuntimeError: the sources do not compile; the message is the compiler's.
@@ -57,7 +57,7 @@ def _seal_of(jar: Path) -> str | None:
 
 
 def compile_java(sources: Sequence[Path], folder: Path, *more: Path) -> None:
-    """Compile against Spark's jars and `more` into a folder.
+    """Compile sources into a folder, against Spark's jars and `more`.
 
     Raises:
         RuntimeError: the sources do not compile; the message is the compiler's.
@@ -70,7 +70,7 @@ def compile_java(sources: Sequence[Path], folder: Path, *more: Path) -> None:
 
 
 def spark_class_path() -> str:
-    """The jars of the Spark that is installed."""
+    """Return the class path of the installed Spark."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
         raise RuntimeError("pyspark is not installed")
@@ -89,7 +89,7 @@ def _compiler() -> list[str]:
 
 
 def _pack(folder: Path, seal: str) -> None:
-    """Write the jar whole or not at all, the same bytes for the same classes."""
+    """Write the jar atomically; the same classes give the same bytes."""
     made = JAR.with_suffix(".new")
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, "META-INF/MANIFEST.MF", b"Manifest-Version: 1.0\r\n\r\n")

@@ -1,10 +1,10 @@
-"""Spark as processes of its own, from the pyspark that is installed: a Connect server, and jobs on a cluster.
+"""Spark in its own processes, from the installed pyspark: a Connect server, and jobs on a cluster.
 
     with ConnectServer(folder, python=bare_python(folder), env={}) as server:
         run_job(program, {"conf": {"spark.remote": server.url}})
 
-Python workers can be given an interpreter that has every library and not this project, so that what they know of it was
-shipped to them.
+Python workers can get an interpreter that has every library except this project, to show that its code was shipped to
+them.
 """
 
 import importlib.util
@@ -34,7 +34,7 @@ _JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class ConnectServer:
-    """A server of Spark Connect with its Spark, local[2], in the same process."""
+    """A Spark Connect server with its Spark, local[2], in the same process."""
 
     def __init__(self, folder: Path, *, python: Path, env: Mapping[str, str]) -> None:
         self.log_file = folder / "connect.log"
@@ -50,10 +50,10 @@ class ConnectServer:
         self._process: Process | None = None
 
     def __enter__(self) -> Self:
-        """Start it, and wait until it answers.
+        """Start the server, and wait until it responds.
 
         Raises:
-            RuntimeError: it ends, or does not answer in time; the message holds the end of its log.
+            RuntimeError: it exited, or did not respond in time; the message contains the end of its log.
         """
         self._process = start_tied(self._command, log=self.log_file)
         deadline = time.monotonic() + _READY_S
@@ -76,7 +76,7 @@ class ConnectServer:
 
 
 def small(folder: Path) -> dict[str, str]:
-    """Settings of a Spark that is for tests."""
+    """Return the settings of a small Spark for tests."""
     return {
         "spark.ui.enabled": "false",
         "spark.driver.memory": "1g",
@@ -92,12 +92,12 @@ def small(folder: Path) -> dict[str, str]:
 
 
 def run_job(program: Path, options: Mapping[str, Any], env: Mapping[str, str] | None = None) -> Any:
-    """Run a Spark job as a process that has the checkout, and return what it prints last, read as JSON.
+    """Run a Spark job in a process that can import the checkout, and return its last line of output, parsed as JSON.
 
     Raises:
-        RuntimeError: it fails; the message holds the end of what it wrote.
+        RuntimeError: it failed; the message contains the end of its output.
     """
-    # Executors would inherit what leads this process to the checkout.
+    # Executors would inherit the variables by which this process finds the checkout.
     inherited = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYSPARK_PYTHON")}
     command = [sys.executable, str(program), json.dumps({"packages": str(CHECKOUT), **options})]
     done = subprocess.run(
@@ -109,7 +109,7 @@ def run_job(program: Path, options: Mapping[str, Any], env: Mapping[str, str] | 
 
 
 def spark_home(folder: Path) -> Path:
-    """A home of the Spark that is installed, into which a local cluster may write."""
+    """Return a home of the installed Spark into which a local cluster may write."""
     home = folder / "spark-home"
     home.mkdir()
     for part in ("bin", "jars", "python", "sbin"):
@@ -118,7 +118,7 @@ def spark_home(folder: Path) -> Path:
 
 
 def bare_python(folder: Path) -> Path:
-    """An interpreter with all libraries that are installed here, but not with this project."""
+    """Return an interpreter with all installed libraries, but without this project."""
     script = folder / "bare-python"
     libraries = sysconfig.get_paths()["purelib"]
     path = f"${{PYTHONPATH:+$PYTHONPATH:}}{libraries}"
@@ -128,7 +128,7 @@ def bare_python(folder: Path) -> Path:
 
 
 def shipped_packages(folder: Path) -> Path:
-    """The two packages that executors need, as a zip."""
+    """Return a zip of the two packages that executors need."""
     archive = folder / "strata.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
         for package in ("serdes", "spark_udfs"):

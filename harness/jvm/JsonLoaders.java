@@ -56,7 +56,7 @@ import org.everit.json.schema.loader.SchemaLoader;
 import org.everit.json.schema.loader.internal.ReferenceResolver;
 import org.json.JSONObject;
 
-/** Says of JSON Schemas, one question a line, whether the two public loaders take them, and what the older one makes. */
+/** Tells whether two public loaders accept a JSON Schema, and which model the older one makes; one question per line. */
 final class JsonLoaders {
   private static final ObjectMapper JSON =
       JsonMapper.builder()
@@ -164,7 +164,7 @@ final class JsonLoaders {
     }
   }
 
-  /** The newer loader takes any type; the reference refuses unknown ones when it goes through what was loaded. */
+  /** Rejects unknown types as the reference does after loading; the newer loader itself accepts any type. */
   private static final class TypeCheck extends SchemaVisitor<Object> {
     private static final Set<String> TYPES =
         Set.of("string", "number", "integer", "object", "array", "boolean", "null");
@@ -207,7 +207,7 @@ final class JsonLoaders {
     }
   }
 
-  /** A schema of the older loader as a text: its kinds and what is compared of them. */
+  /** Writes a schema of the older loader as text: its kinds, and the properties that are compared. */
   private static final class Description {
     private final Map<Schema, Integer> around = new IdentityHashMap<>();
 
