@@ -1,1 +1,1 @@
-"""Measurements, side by side in one run: `python -m bench --help`."""
+"""Benchmarks, side by side in one run: `python -m bench --help`."""

@@ -1,4 +1,4 @@
-"""`python -m bench [NAME …]`: run the measurements, print their tables, keep them in docs/benchmarks.md."""
+"""`python -m bench [NAME …]`: run the benchmarks, print their tables, keep them in docs/benchmarks.md."""
 
 import argparse
 import datetime
@@ -13,7 +13,7 @@ from bench.report import DOCUMENT, keep
 
 __all__ = ["main"]
 
-# Section of docs/benchmarks.md -> module with a `run` that returns its text.
+# Section of docs/benchmarks.md -> module with a `run` that returns the section's text.
 SECTIONS = {
     "reads": "bench.reads",
     "writes": "bench.writes",
@@ -27,7 +27,7 @@ SECTIONS = {
 
 
 def main() -> None:
-    """Run what was asked for, or everything."""
+    """Run the given benchmarks, by default all of them."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SECTIONS)}; all when none is given")
     parser.add_argument("--keep", action="store_true", help=f"write the tables into {DOCUMENT.name}")
@@ -51,7 +51,7 @@ def _conditions() -> str:
 
 
 def _commit() -> str:
-    """Return the commit that is measured, and say so when files differ from it."""
+    """Return the commit that is measured, with a mark if files differ from it."""
     try:
         return _git("rev-parse", "--short", "HEAD") + (" with changes" if _git("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.CalledProcessError):

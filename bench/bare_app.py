@@ -1,4 +1,4 @@
-"""The ceiling of reads: a bare ASGI application that answers every request with one body, served as Strata is."""
+"""The upper bound of reads: a bare ASGI application that answers every request with one body, served like Strata."""
 
 import socket
 import sys
@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Serve the body in the file FILE on PORT until a signal ends it."""
+    """Serve the body from FILE on PORT until a signal stops the process."""
     port, file = sys.argv[1:]
     with open(file, "rb") as source:  # noqa: PTH123 - one read
         body = source.read()

@@ -1,7 +1,7 @@
-"""A load generator for keep-alive HTTP/1.1 on loopback, light enough to leave the server the bottleneck.
+"""A load generator for keep-alive HTTP/1.1 on loopback, light enough that the server is the bottleneck.
 
-Every answer to one request has the same length, so after the first one an answer is complete when that many bytes
-have come: no parsing in the loop. Runs in a process of its own, bounded in time.
+All answers to one request have the same length. So after the first one, an answer is complete when that many bytes have
+arrived, and the loop needs no parsing. It runs in a separate process, for a limited time.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ __all__ = ["Load", "main", "measure"]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a run of requests came to."""
+    """The result of a run of requests."""
 
     requests: int
     seconds: float
@@ -28,7 +28,7 @@ class Load:
 
     @property
     def per_second(self) -> float:
-        """Answers a second."""
+        """The answers per second."""
         return self.requests / self.seconds
 
 
@@ -103,12 +103,12 @@ async def _run(port: int, path: str, connections: int, seconds: float) -> Load:
 
 
 def measure(port: int, path: str, connections: int, seconds: float) -> Load:
-    """Send GETs over some connections for some seconds."""
+    """Send GET requests for a path over some connections, for some seconds."""
     return uvloop.run(_run(port, path, connections, seconds))
 
 
 def main() -> None:
-    """Measure from a process of its own: PORT PATH CONNECTIONS SECONDS, four numbers on standard output."""
+    """Run as a process with the arguments PORT PATH CONNECTIONS SECONDS; print four numbers."""
     port, path, connections, seconds = sys.argv[1:]
     load = measure(int(port), path, int(connections), float(seconds))
     print(load.requests, load.seconds, load.p50_ms, load.p99_ms)

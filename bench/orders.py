@@ -1,4 +1,4 @@
-"""The records of the Spark measurements: orders of twenty fields in many writer versions, as frames of 200 bytes."""
+"""The records of the Spark benchmarks: orders of twenty fields in many writer versions, as frames of 200 bytes."""
 
 import io
 import json
@@ -53,8 +53,8 @@ def _without(*names: str) -> list[dict[str, Any]]:
     return [field for field in _FIELDS if field["name"] not in names]
 
 
-# Version 1 lacks a field and has an int that became a long; version 3 has lost a field; version 2 is the reader's.
-# Those from 4 on have a field each that the reader does not know.
+# Version 1 lacks a field and has an int that became a long; version 2 is the reader's; version 3 lacks a field.
+# Versions from 4 on have one field each that the reader does not know.
 VERSIONS: dict[int, list[dict[str, Any]]] = {
     1: [{**field, "type": "int"} if field["name"] == "customer" else field for field in _without("coupon")],
     2: _FIELDS,
@@ -62,7 +62,7 @@ VERSIONS: dict[int, list[dict[str, Any]]] = {
     **{version: [*_FIELDS, {"name": f"extra_{version}", "type": "string", "default": ""}] for version in range(4, 51)},
 }
 _SAMPLES = 1000
-"""So many records of each version are written; then they come again."""
+"""The number of different records of each version; after that they repeat."""
 
 
 def schema_text(version: int) -> str:
@@ -71,7 +71,7 @@ def schema_text(version: int) -> str:
 
 
 def frames(ids: dict[int, int], count: int) -> Iterator[bytes]:
-    """Yield frames, the versions given (version -> schema id) in turn."""
+    """Yield frames, with the given versions (version -> schema id) in turn."""
     source = random.Random(7)
     each = min(_SAMPLES, count // len(ids) + 1)
     samples = {

@@ -1,4 +1,4 @@
-"""GET /schemas/ids/{id} against a bare ASGI application that answers the same bytes, at 1, 16 and 64 connections."""
+"""GET /schemas/ids/{id} against a bare ASGI application that returns the same bytes, at 1, 16 and 64 connections."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ _FIELDS = [{"name": f"field_{i}", "type": ["null", "string"], "default": None} f
 
 
 def run() -> str:
-    """Measure both in turn, and return the table of the best of each."""
+    """Measure both in turn, and return the table with the best run of each."""
     with tempfile.TemporaryDirectory() as folder, RegistryNode(f"sqlite:///{folder}/strata.db") as node:
         for number in range(SCHEMAS):
             _register(node.port, number)

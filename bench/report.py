@@ -1,4 +1,4 @@
-"""Tables of results, on the screen and in `docs/benchmarks.md` between the markers of their section."""
+"""Tables of results, printed and kept in `docs/benchmarks.md` between the markers of their section."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def keep(section: str, text: str) -> None:
-    """Replace a section's text in the document of benchmarks.
+    """Replace a section's text in docs/benchmarks.md.
 
     Raises:
         LookupError: the document has no such section.

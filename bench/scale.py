@@ -1,4 +1,4 @@
-"""How a node bears many schemas: start, memory, registrations and reads with 1,000, 100,000 and 1,000,000 of them."""
+"""The effect of many schemas on a node: start, memory, registrations and reads with 1,000, 100,000 and 1,000,000."""
 
 import http.client
 import json
@@ -56,7 +56,7 @@ def run() -> str:
 
 
 def _records(size: int) -> Iterator[Record]:
-    """Yield the records of some schemas, in subjects of a few versions; some subjects begin with a shared schema."""
+    """Yield the records of the schemas, in subjects of a few versions; some subjects begin with a shared schema."""
     schema_id, shared = 0, (SchemaId(1), _text(0, 1))
     for number in range(size // VERSIONS):
         subject = Subject(f"shop.orders-{number}-value")
@@ -115,7 +115,7 @@ def _start(url: str) -> tuple[float, float, float, float]:
 
 
 def _interleaved(small_url: str, large_url: str) -> str:
-    """Registrations and reads on both nodes, turn by turn, so that the machine's other load falls on both."""
+    """Measure registrations and reads on both nodes in turn, so that other load on the machine affects both."""
     with RegistryNode(small_url) as small, RegistryNode(large_url) as large:
         nodes = (small, large)
         registered: list[list[float]] = [[], []]

@@ -77,7 +77,7 @@ def _flat_frames(client: RegistryClient) -> list[bytes]:
 
 
 def _measure(url: str, client: RegistryClient, schema: str, frames: list[bytes]) -> dict[str, float]:
-    """Microseconds a record of each way; a first call each is not counted."""
+    """Return the microseconds per record of each way, without its first call."""
     parsed = fastavro.parse_schema(json.loads(schema))
     ours, batches = AvroDeserializer(client, schema), BatchDecoder(schema, client)
     theirs: Any = ConfluentDeserializer(SchemaRegistryClient({"url": url}), schema)

@@ -1,6 +1,6 @@
-"""Writing and reading one record in each format: ours, ours under asyncio, and confluent-kafka's serdes.
+"""Writing and reading one record in each format: our serdes, our serdes under asyncio, and confluent-kafka's.
 
-The registry has been asked for everything beforehand; one thread, one core.
+All schemas are cached beforehand; one thread, one core.
 """
 
 import asyncio
@@ -90,7 +90,7 @@ def _measure(write: Serializer, they_write: Any, read: Deserializer, they_read: 
         lambda: asyncio.run(_awaited(AsyncDeserializer(read), frame, context)),
         lambda: _seconds(they_read, frame, context),
     ]
-    rounds = [[way() for way in ways] for _ in range(ROUNDS)]  # side by side: the machine is shared
+    rounds = [[way() for way in ways] for _ in range(ROUNDS)]  # in turn: the machine is shared
     return [min(times) * 1e6 / RECORDS for times in zip(*rounds, strict=True)]
 
 

@@ -1,7 +1,7 @@
 """Decoding registry frames in Spark: ours on both paths, Spark's own `from_avro`, and a plain Python UDF.
 
-Every way reads the same cached column of frames, makes all twenty fields, or five of them, and throws the rows away.
-What a Python worker can reach at all says a decoder that costs nothing: it hands back the columns of its first batch.
+Every way reads the same cached column of frames, produces all twenty fields, or five of them, and discards the rows. A
+decoder that costs nothing shows the best that a Python worker can reach: it returns the columns of its first batch.
 """
 
 import io
@@ -35,9 +35,9 @@ __all__ = ["run"]
 
 ROWS = 2_000_000
 PLAIN_ROWS = 200_000
-"""For the plain Python UDF, which is slower by so much."""
+"""The rows for the plain Python UDF, which is that much slower."""
 ROUNDS = 5
-"""Of all ways in turn, after one to warm up: what else the machine does falls on each of them alike."""
+"""The rounds after one to warm up. All ways run in turn in each round, so that other load affects them equally."""
 _READER = 2
 _FEW = ["id", "customer", "price", "status", "total"]
 _NATIVE = "`from_avro(substring(value, 6))`, one schema"
@@ -107,7 +107,7 @@ def _jobs(url: str, ids: dict[int, int], spark: SparkSession, folder: str) -> di
 
 
 def _costless(url: str, schema_id: int, columns: Sequence[str] | None = None) -> Column:
-    """What `decode` does in Python workers, with the columns of a task's first batch for every batch."""
+    """Return what `decode` returns in Python workers, with the columns of a task's first batch for every batch."""
     decided = plan(settings_of(url), ReaderSource(schema_id=schema_id), mode=Mode.DEADLETTER, columns=columns)
     kept: list[pa.Array] = []
 
@@ -121,7 +121,7 @@ def _costless(url: str, schema_id: int, columns: Sequence[str] | None = None) ->
 
 
 def _plain_udf(spark: SparkSession) -> Callable[[str], Column]:
-    """What one writes by hand: strip five bytes, decode, return the dictionary. It needs to be told its type."""
+    """Return a hand-written UDF: strip five bytes, decode, return the dictionary. It needs an explicit type."""
     text = schema_text(_READER)
     empty = spark.createDataFrame([], "value binary")
     kind = empty.select(from_avro("value", text).alias("order")).schema["order"].dataType
@@ -132,7 +132,7 @@ def _plain_udf(spark: SparkSession) -> Callable[[str], Column]:
 def _cached(spark: SparkSession, folder: str, name: str, ids: dict[int, int], count: int) -> DataFrame:
     file = Path(folder) / f"{name}.parquet"
     pq.write_table(pa.table({"value": pa.array(frames(ids, count), pa.binary())}), file)
-    # Else equal frames come to lie side by side, and writer schemas with them.
+    # Otherwise equal frames, and so writer schemas, would be next to each other.
     spark.conf.set("spark.sql.execution.sortBeforeRepartition", "false")
     rows = spark.read.parquet(str(file)).repartition(2).cache()
     if rows.count() != count:

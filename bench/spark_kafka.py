@@ -25,7 +25,7 @@ ROWS = 600_000
 PARTITIONS = 2
 ROUNDS = 9
 WARM_UPS = 14
-"""The compiler of the JVM goes on improving what runs for some ten seconds each."""
+"""The JVM's compiler keeps improving each way for about ten seconds."""
 _READER = 2
 _RAW = "raw source, value only"
 _HEAD = ["way", "rows/s", "CPU µs a row, broker included", "to raw"]
@@ -33,7 +33,7 @@ _TOPICS = {"mixed": (1, 2, 3), "one": (_READER,)}
 
 
 def run() -> str:
-    """Fill the topics, read them in each way, turn by turn, and return the table."""
+    """Fill the topics, read them in each way in turn, and return the table."""
     with (
         tempfile.TemporaryDirectory() as folder,
         RegistryNode("memory:") as node,

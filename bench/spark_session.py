@@ -1,4 +1,4 @@
-"""What the Spark measurements share: a session, and what a job takes of time and of CPU time."""
+"""Shared parts of the Spark benchmarks: a session, and the time and CPU time of a job."""
 
 import os
 import sys
@@ -14,22 +14,22 @@ __all__ = ["Job", "Rate", "best", "in_turn", "ratio", "session"]
 
 
 class Job(NamedTuple):
-    """Rows to make and throw away, and how many they are."""
+    """A data frame to compute and discard, and its number of rows."""
 
     rows: DataFrame
     number: int
 
 
 class Rate(NamedTuple):
-    """What a job took."""
+    """The speed and the cost of a job."""
 
     rows_per_second: float
     cpu_microseconds: float
-    """A row, of the JVM, its workers and whatever else runs below this process."""
+    """Per row: the CPU time of the JVM, its workers and all other child processes."""
 
 
 def session(folder: Path, jars: Sequence[Path]) -> SparkSession:
-    """Return a session of two threads that keeps what it needs in a folder, with jars in it."""
+    """Return a session with two threads that keeps its files in a folder, with extra jars."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark: SparkSession = (
         SparkSession.builder.master("local[2]")
@@ -49,7 +49,7 @@ def session(folder: Path, jars: Sequence[Path]) -> SparkSession:
 
 
 def in_turn(jobs: dict[str, Job], warm_ups: int, rounds: int) -> dict[str, list[Rate]]:
-    """What each job takes in some rounds, in each of which all have their turn, after some to warm up."""
+    """Run all jobs in turn in each round, after some rounds to warm up; return the rates of each job."""
     for _ in range(warm_ups):
         for job in jobs.values():
             _measure(job)
@@ -58,12 +58,12 @@ def in_turn(jobs: dict[str, Job], warm_ups: int, rounds: int) -> dict[str, list[
 
 
 def best(rates: list[Rate]) -> Rate:
-    """The most rows a second, and the least CPU time a row."""
+    """Return the highest speed and the lowest CPU time per row."""
     return Rate(max(rate.rows_per_second for rate in rates), min(rate.cpu_microseconds for rate in rates))
 
 
 def ratio(rates: list[Rate], others: list[Rate]) -> float:
-    """How many times as many rows a second: the median of what it was in each round."""
+    """Return how many times as fast as the other rates: the median over the rounds."""
     return median(a.rows_per_second / b.rows_per_second for a, b in zip(rates, others, strict=True))
 
 
@@ -75,11 +75,11 @@ def _measure(job: Job) -> Rate:
 
 
 def _cpu_seconds() -> float:
-    """What all processes below this one have used so far: the JVM and its workers."""
+    """Return the CPU seconds of all child processes so far: the JVM and its workers."""
     ticks, below = 0, {os.getpid()}
     stats = [_stat(file) for file in Path("/proc").glob("[0-9]*/stat")]
     for pid, parent, used in sorted(one for one in stats if one is not None):
-        if parent in below:  # children have higher numbers than their parents, but for the rare turn-over
+        if parent in below:  # children have higher numbers than their parents, except in the rare case of a wrap-around
             below.add(pid)
             ticks += used
     return ticks / os.sysconf("SC_CLK_TCK")
@@ -88,6 +88,6 @@ def _cpu_seconds() -> float:
 def _stat(file: Path) -> tuple[int, int, int] | None:
     try:
         fields = file.read_text().rpartition(")")[2].split()
-    except OSError:  # it has ended
+    except OSError:  # it has exited
         return None
     return int(file.parent.name), int(fields[1]), int(fields[11]) + int(fields[12])

@@ -1,6 +1,7 @@
-"""Registrations, one at a time and 16 at once, against the bare round trip of the log beneath.
+"""Registrations, one at a time and 16 at once, against a bare round trip of the log.
 
-On Kafka that is one record produced with acks=all and flushed; on SQLite one row committed by the standard library.
+On Kafka the round trip is one record produced with acks=all and flushed; on SQLite, one row committed by the standard
+library.
 """
 
 import http.client
@@ -98,7 +99,7 @@ def _sqlite_commit(file: str) -> Callable[[], None]:
 
 
 def registration(port: int) -> Callable[[], None]:
-    """Return a call that registers one more new schema, under a subject of its own; for any number of threads."""
+    """Return a thread-safe function that registers one more new schema, under a new subject."""
     local = threading.local()
 
     def call() -> None:

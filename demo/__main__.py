@@ -1,7 +1,7 @@
-"""The whole run: `python -m demo`.
+"""The whole demo: `python -m demo`.
 
-Exits with 0 when every line of the comparison is as expected, with 1 when one is not or anything else went wrong, with
-130 when it was interrupted. Whatever happens, every process it started has ended.
+Exits with 0 when every line of the comparison is as expected, with 1 when a line differs or anything else failed, and
+with 130 when interrupted. In every case, all processes that it started have ended.
 """
 
 import shutil
@@ -35,11 +35,11 @@ _LOG_LINES: Final = 25
 
 
 def main() -> int:
-    """Run, and say how it went."""
+    """Run the demo, report the result, and return the exit code."""
     shutil.rmtree(_OUTPUT, ignore_errors=True)
     _SCRATCH.mkdir(parents=True)
     _LOGS.mkdir()
-    tempfile.tempdir = str(_SCRATCH)  # what the services keep while they run
+    tempfile.tempdir = str(_SCRATCH)  # for the services' data while they run
     interrupts = Interrupts()
     interrupts.listen()
     screen = open_screen(quiet(_LOG))
@@ -50,7 +50,7 @@ def main() -> int:
         screen.close()
         screen.say("Interrupted: everything that was started has been ended")
         return 130
-    except Exception as error:  # noqa: BLE001 - whatever it is, a person is told, and where to look further
+    except Exception as error:  # noqa: BLE001 - every error is shown, with the place to look further
         screen.close()
         _tell(error, screen)
         return 1

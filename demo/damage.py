@@ -1,9 +1,9 @@
 """Twenty-five damaged records: five kinds, five of each, spread over the whole run.
 
-Each is made from a row of the table as it is written at that moment, so that it looks as real as damage does: only
-what its kind says is wrong with it. What each kind must be called in the dead-letter table stands here too.
+Each is made from a row of the table as it is written at that moment, with only the defect of its kind, so that it looks
+like real damage. This file also defines the reason that each kind must have in the dead-letter table.
 
-Rules of this file: bytes and rows; what is sent and found is a matter of others.
+Rules of this file: bytes and rows; other files send and find the records.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +16,13 @@ from demo.flights import ROWS, Row
 __all__ = ["DAMAGES", "Damage", "Encode", "Kind"]
 
 Encode = Callable[[Row], bytes]
-"""The frame of a row, as it would be sent unharmed."""
+"""Returns the undamaged frame of a row."""
 
 _HEADER: Final = 5
 
 
 class Kind(StrEnum):
-    """The kinds of damage, each by the beginning of its reason in the dead-letter table."""
+    """The kinds of damage; each value is the beginning of its reason in the dead-letter table."""
 
     WRONG_MAGIC_BYTE = "wrong magic byte"
     UNKNOWN_ID = "unknown schema id"
@@ -33,18 +33,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One damaged record: what is wrong with it, and before which row of the table it is sent."""
+    """One damaged record: its kind of damage, and the row of the table before which it is sent."""
 
     kind: Kind
     variant: Any
     row: int
 
     def frame(self, row: Row, encode: Encode) -> bytes:
-        """The damaged frame of a row."""
+        """Return the damaged frame of a row."""
         return _MAKERS[self.kind](self.variant, row, encode)
 
     def schema_id(self, written_with: int) -> int | None:
-        """The schema id that can be read from the frame, None where there is none to read."""
+        """Return the schema id that can be read from the frame, None if the frame has no readable id."""
         match self.kind:
             case Kind.WRONG_MAGIC_BYTE:
                 return None
@@ -62,7 +62,7 @@ def _unknown_id(schema_id: int, row: Row, encode: Encode) -> bytes:
 
 
 def _truncated(kept: int, row: Row, encode: Encode) -> bytes:
-    """Keep so many bytes of the payload; a negative number says how many are lost at its end."""
+    """Keep that many bytes of the payload; if negative, drop that many at its end."""
     frame = encode(row)
     return frame[:_HEADER] + frame[_HEADER:][:kept]
 
@@ -72,7 +72,7 @@ def _trailing_bytes(more: bytes, row: Row, encode: Encode) -> bytes:
 
 
 def _invalid_utf8(text: bytes, row: Row, encode: Encode) -> bytes:
-    """Write a text of the same length first, so that its length before it is right."""
+    """Encode a text of the same length first, so that the length prefix is right."""
     harmless = b"?" * len(text)
     frame = encode({**row, "tailnum": harmless.decode()})
     if frame.count(harmless) != 1:
@@ -88,8 +88,8 @@ _MAKERS: Final[Mapping[Kind, Callable[[Any, Row, Encode], bytes]]] = {
     Kind.INVALID_UTF8: _invalid_utf8,
 }
 
-# The bytes that are no UTF-8: a lone continuation, an overlong form, half a surrogate pair, a character cut off, one
-# beyond the last.
+# Invalid UTF-8: a lone continuation byte, an overlong form, half a surrogate pair, a truncated character, a character
+# beyond the last one.
 _VARIANTS: Final[Mapping[Kind, Sequence[Any]]] = {
     Kind.WRONG_MAGIC_BYTE: (0x02, 0x03, 0x7B, 0x80, 0xFF),
     Kind.UNKNOWN_ID: (0, 4_711, 1_000_000, 2_000_000_000, 2**31 - 1),
@@ -100,7 +100,7 @@ _VARIANTS: Final[Mapping[Kind, Sequence[Any]]] = {
 
 
 def _spread(rows: int) -> tuple[Damage, ...]:
-    """The kinds take turns, at even distances, none at the very beginning or end."""
+    """Return the damaged records: kinds in turn, at even distances, none at the very beginning or end."""
     turns = [(kind, variants[turn]) for turn in range(5) for kind, variants in _VARIANTS.items()]
     return tuple(
         Damage(kind, variant, row=(2 * i + 1) * rows // (2 * len(turns))) for i, (kind, variant) in enumerate(turns)

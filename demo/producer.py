@@ -1,9 +1,9 @@
-"""Publishes the table: three versions of the schema one after the other, damaged records in between.
+"""Publishes the table: three versions of the schema one after the other, with damaged records in between.
 
-It runs in a thread of its own beside the stream that reads. Before each evolution it waits until that stream has read
-records of the version before, so that the new version appears to a query that is under way.
+The producer runs in its own thread next to the stream that reads. Before each evolution it waits until the stream has
+read records of the previous version, so that the new version arrives at a running query.
 
-Rules of this file: what a row is and what damage is, others know; here they are sent, and what was sent is kept.
+Rules of this file: send, and keep what was sent; other files define rows and damage.
 """
 
 import re
@@ -40,7 +40,7 @@ _MUST_SAY: Final = (
     "TYPE_MISMATCH",
     "Field 'distance' is int in the new schema",
 )
-"""A person needs to know which field breaks which rule, and what would be accepted."""
+"""The rejection must say which field breaks which rule, and what would be accepted."""
 _CONFIG: Final[Mapping[str, Any]] = {
     "enable.idempotence": True,
     "linger.ms": 20,
@@ -51,12 +51,12 @@ _CONFIG: Final[Mapping[str, Any]] = {
 
 
 class Cancelled(Exception):
-    """The run is over before the table is."""
+    """The run ends before the whole table is published."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """How the registry refused the incompatible change."""
+    """The registry's rejection of the incompatible change."""
 
     status: int
     error_code: int
@@ -65,7 +65,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class Publication:
-    """What has been published so far; written by the producer's thread, read by whoever watches."""
+    """The records published so far; the producer's thread writes, other threads read."""
 
     ids: dict[int, int] = field(default_factory=dict)
     """Schema ids by the number of the version."""
@@ -87,16 +87,16 @@ def publish(
     """Publish the whole table.
 
     Args:
-        publication: where it is written down what was sent.
+        publication: collects what was sent.
         bootstrap: the brokers.
-        topic: where to publish.
+        topic: the topic to publish to.
         client: the registry.
-        say: tells a person.
-        wait_for_reader: returns when the stream has read so many records.
+        say: shows a message to the user.
+        wait_for_reader: returns when the stream has read that many records.
 
     Raises:
-        Cancelled: nobody wants the rest.
-        RuntimeError: a record was not delivered, or the registry took the incompatible change.
+        Cancelled: the run ends early.
+        RuntimeError: a record was not delivered, or the registry accepted the incompatible change.
     """
     sender = _Sender(publication, bootstrap, topic)
     subject = f"{topic}-value"
@@ -135,7 +135,7 @@ def _encoder(serializer: AvroSerializer, topic: str) -> Encode:
 
 
 def try_incompatible(client: RegistryClient, subject: str) -> Refusal:
-    """Try the change that must be refused, and see that nothing is left of it."""
+    """Try the change that must be rejected, and check that it left nothing behind."""
     before = client.get_versions(subject)
     try:
         taken = client.register(subject, INCOMPATIBLE_SCHEMA)
@@ -155,7 +155,7 @@ def try_incompatible(client: RegistryClient, subject: str) -> Refusal:
 
 
 def told(refusal: Refusal, subject: str) -> str:
-    """The refusal on a screen; only the long quotation of the previous schema is cut out."""
+    """Return the rejection for the screen, with the long quotation of the previous schema removed."""
     message = re.sub(r"\{oldSchema: '\{.*?\}'\}", "{oldSchema: '...'}", refusal.message)
     lines = textwrap.wrap(message, 110, break_long_words=False, break_on_hyphens=False)
     head = f"Registry: refuses an incompatible change of {subject}, HTTP {refusal.status}, {refusal.error_code}:"
@@ -163,7 +163,7 @@ def told(refusal: Refusal, subject: str) -> str:
 
 
 class _Sender:
-    """A Kafka producer that keeps an account of what was delivered."""
+    """A Kafka producer that records what was delivered."""
 
     def __init__(self, publication: Publication, bootstrap: str, topic: str) -> None:
         self._publication = publication
@@ -185,7 +185,7 @@ class _Sender:
             self._check()
 
     def flush(self) -> None:
-        """Wait until all that was sent is in Kafka."""
+        """Wait until everything that was sent is in Kafka."""
         left = self._producer.flush(_FLUSH_S)
         self._check()
         if left:

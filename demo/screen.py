@@ -1,9 +1,9 @@
-"""What a person sees: steps, two bars, a table; plain lines where there is no terminal.
+"""The output for the user: steps, two progress bars, a table; plain lines without a terminal.
 
-Everything else that this process and its children write goes to a file: `quiet` puts the screen aside first and then
-points the standard streams to that file, which child processes inherit.
+All other output of this process and its children goes to a file: `quiet` keeps the screen and then redirects the
+standard streams, which child processes inherit, to that file.
 
-Rules of this file: it shows; it knows no flight and no record. `rich` is imported only where there is a terminal.
+Rules of this file: output only; nothing about flights and records. `rich` is imported only if there is a terminal.
 """
 
 import contextlib
@@ -23,19 +23,19 @@ _HEADINGS: Final = ("", "expected", "found", "")
 
 
 class Screen(Protocol):
-    """Where the run is told."""
+    """The output of the run."""
 
     def say(self, text: str) -> None:
-        """Tell one step."""
+        """Show one step."""
 
     def progress(self, published: int, read: int, total: int) -> None:
-        """Show how far the two ends are."""
+        """Show the progress of both ends, in records."""
 
     def table(self, checks: Sequence[Check]) -> None:
         """Show the comparison."""
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
 
 
 class PlainScreen:
@@ -67,14 +67,14 @@ class PlainScreen:
             self._print(f"{name:<{widths[0]}}  {expected:>{widths[1]}}  {found:>{widths[2]}}  {verdict}".rstrip())
 
     def close(self) -> None:
-        """Nothing to undo."""
+        """Do nothing."""
 
     def _print(self, line: str) -> None:
         print(line, file=self._file, flush=True)
 
 
 class RichScreen:
-    """Bars that stay at the bottom of the terminal while lines pass above them."""
+    """Progress bars at the bottom of the terminal, with lines scrolling above them."""
 
     def __init__(self, file: TextIO) -> None:
         from rich.console import Console
@@ -97,7 +97,7 @@ class RichScreen:
         self._console.print(f"[bold cyan]>[/] {_escaped(text)}")
 
     def progress(self, published: int, read: int, total: int) -> None:
-        """Move the bars; the first call shows them."""
+        """Update the bars; the first call shows them."""
         if not self._tasks:
             self._tasks = tuple(self._bars.add_task(name, total=total) for name in ("published", "read by Spark"))
             self._bars.start()
@@ -105,7 +105,7 @@ class RichScreen:
             self._bars.update(task, completed=done)
 
     def table(self, checks: Sequence[Check]) -> None:
-        """Print the comparison, with what is off in red."""
+        """Print the comparison, with failed checks in red."""
         from rich.table import Table
 
         self.close()
@@ -117,12 +117,12 @@ class RichScreen:
         self._console.print(table)
 
     def close(self) -> None:
-        """Stop moving, and leave the bars as they are."""
+        """Stop the bars, and leave them on the screen."""
         self._bars.stop()
 
 
 def open_screen(file: TextIO) -> Screen:
-    """The screen that fits the file."""
+    """Return the screen that fits the file."""
     if file.isatty():
         with contextlib.suppress(ImportError):
             return RichScreen(file)
@@ -130,9 +130,9 @@ def open_screen(file: TextIO) -> Screen:
 
 
 def quiet(log: Path) -> TextIO:
-    """Point both standard streams to a file for good, and give the old standard output.
+    """Redirect both standard streams to a file permanently, and return the old standard output.
 
-    For good, since what libraries leave behind writes until the very end.
+    The redirection is permanent, since threads of libraries may write until the very end.
     """
     sys.stdout.flush()
     sys.stderr.flush()

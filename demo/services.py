@@ -1,6 +1,6 @@
 """The real services of the run: a Kafka broker, and a registry whose log is a compacted topic on it.
 
-Their logs are kept in the output folder; their data goes when they do.
+Their logs are kept in the output folder; their data is removed with them.
 """
 
 import shutil
@@ -25,18 +25,18 @@ _ANSWER_S: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Where the services are."""
+    """The addresses of the running services."""
 
     bootstrap: str
     registry: str
 
     def create_topic(self, name: str, *, partitions: int) -> None:
-        """Create a topic and wait until it is there."""
+        """Create a topic and wait until it exists."""
         admin = self._admin()
         admin.create_topics([NewTopic(name, partitions, 1)], operation_timeout=_ANSWER_S)[name].result(_ANSWER_S)
 
     def records_in(self, topic: str) -> int:
-        """How many records a topic holds, as its broker counts them."""
+        """Return the number of records in a topic, according to its broker."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "count", "enable.auto.commit": False})
         try:
             partitions = consumer.list_topics(topic, timeout=_ANSWER_S).topics[topic].partitions
@@ -49,7 +49,7 @@ class Services:
         return sum(high - low for low, high in bounds)
 
     def cleanup_policy_of_schemas(self) -> str:
-        """How the registry's topic is kept."""
+        """Return the cleanup policy of the registry's topic."""
         admin = self._admin()
         resource = ConfigResource(ResourceType.TOPIC, _SCHEMAS)
         entries = admin.describe_configs([resource], request_timeout=_ANSWER_S)[resource].result(_ANSWER_S)
@@ -61,7 +61,7 @@ class Services:
 
 @contextmanager
 def running_services(logs: Path) -> Iterator[Services]:
-    """Start both, and end both; what they logged is copied to `logs` first."""
+    """Start both services, and stop them at the end; their logs are copied to `logs` first."""
     with ExitStack() as stack:
         broker = stack.enter_context(KafkaBroker())
         stack.callback(_keep_kafka_log, logs)
@@ -71,6 +71,6 @@ def running_services(logs: Path) -> Iterator[Services]:
 
 
 def _keep_kafka_log(logs: Path) -> None:
-    """The broker keeps its log with its data, below the folder for temporary files, and takes both away."""
+    """Copy the broker's log, which it keeps with its data in a temporary folder and would remove."""
     for log in Path(tempfile.gettempdir()).glob("strata-kafka-*/node-1/broker.log"):
         shutil.copy(log, logs / "kafka.log")

@@ -1,13 +1,14 @@
 """The Spark job: the topic in, two tables of Parquet files out.
 
-    flights         decoded into the reader schema, with the place in Kafka and the writer's schema id
-    dead-letters    what could not be decoded: place, schema id where it can be read, reason, and the bytes as they came
+    flights         decoded into the reader schema, with the Kafka position and the writer's schema id
+    dead-letters    records that could not be decoded: position, schema id if readable, reason, and the original bytes
 
-Each batch is decoded once and writes both tables into folders that are named by its number. A batch that fails half
-way is repeated by Spark with the same offsets under the same number, and overwrites what the first try left: nothing is
-lost, nothing is there twice.
+Each batch is decoded once and writes both tables into folders named by its number. If a batch fails halfway, Spark
+repeats it with the same offsets under the same number, and overwrites the output of the first try: no record is lost or
+duplicated.
 
-Rules of this file: the job is what anyone would write with `spark_udfs`; only starting and watching it is the demo's.
+Rules of this file: a job that any user of `spark_udfs` could write; only starting and watching it is specific to the
+demo.
 """
 
 import json
@@ -33,8 +34,8 @@ __all__ = ["FlightStream", "running_spark"]
 _RECORDS_PER_BATCH: Final = 60_000
 _ENDED_S: Final = 30.0
 _PLACE: Final = ("topic", "partition", "offset")
-# Loopback only, no web pages; a stop that hangs becomes an error. The optimising compiler would cost a third of all the
-# time of so short a run.
+# Loopback only, no web pages; a stop that hangs becomes an error. The optimizing compiler would cost a third of the
+# time of such a short run.
 _SPARK: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -49,11 +50,11 @@ _SPARK: Final = {
 
 @contextmanager
 def running_spark(folder: Path) -> Iterator[SparkSession]:
-    """A session on two cores of this machine, with Spark's own Kafka source; `folder` takes what it leaves lying.
+    """Run a session on two cores of this machine, with Spark's own Kafka source; `folder` takes its files.
 
-    When all went well it is asked to stop, otherwise it is ended: a job that hangs would not hear it.
+    After success the session is stopped; otherwise its process is killed, since a job that hangs would not stop.
     """
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers run where this process's libraries are
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # so that workers find this process's libraries
     builder = SparkSession.builder.master("local[2]").appName("flights")
     settings = {
         **_SPARK,
@@ -67,7 +68,7 @@ def running_spark(folder: Path) -> Iterator[SparkSession]:
     try:
         spark = builder.getOrCreate()
     except BaseException:
-        for pid in _children() - before:  # a JVM that nobody has hold of yet
+        for pid in _children() - before:  # a JVM without a handle yet
             os.kill(pid, signal.SIGKILL)
         raise
     process = cast("Any", spark.sparkContext)._gateway.proc
@@ -78,7 +79,7 @@ def running_spark(folder: Path) -> Iterator[SparkSession]:
         process.kill()
         raise
     finally:
-        process.stdin.close()  # on which it ends
+        process.stdin.close()  # which makes it exit
         try:
             process.wait(_ENDED_S)
         except subprocess.TimeoutExpired:
@@ -86,7 +87,7 @@ def running_spark(folder: Path) -> Iterator[SparkSession]:
 
 
 class FlightStream:
-    """The running job; `with` starts it, and stops it when all went well: otherwise Spark itself is ended."""
+    """The running job; `with` starts it, stops it after success, and otherwise kills Spark itself."""
 
     def __init__(
         self, spark: SparkSession, *, bootstrap: str, topic: str, registry: str, reader_schema: str, output: Path
@@ -110,7 +111,7 @@ class FlightStream:
 
     @property
     def position(self) -> int:
-        """How many records of the topic are in the tables.
+        """The number of records of the topic that are in the tables.
 
         Raises:
             RuntimeError: the job has ended.
@@ -144,7 +145,7 @@ def _decoded(spark: SparkSession, bootstrap: str, topic: str, registry: str, rea
             "failOnDataLoss": "true",
         }
     )
-    # The writer's schema id stands in the frame after the magic byte, as four bytes big-endian.
+    # The writer's schema id comes after the magic byte, as four big-endian bytes.
     writer_id = f.conv(f.hex(f.substring("value", 2, 4)), 16, 10).cast("int")
     return source.load().select(
         *_PLACE,
@@ -154,12 +155,12 @@ def _decoded(spark: SparkSession, bootstrap: str, topic: str, registry: str, rea
 
 
 def _cause(query: StreamingQuery | None) -> str:
-    """The last line that says something: above it stand long traces, below it the plan; both are in the log."""
+    """Return the last meaningful line: before it are long traces, after it the plan; both are in the log."""
     text = str(query.exception() if query is not None else "").partition("=== Streaming Query ===")[0]
     lines = [line for line in text.splitlines() if line.strip() and not line[0].isspace()]
     return lines[-1] if lines else "nobody knows why"
 
 
 def _children() -> set[int]:
-    """The processes that this one has started; on other systems than Linux, none that can be seen."""
+    """Return the child processes of this process; on systems other than Linux an empty set."""
     return {int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}

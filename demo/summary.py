@@ -1,7 +1,7 @@
-"""What should have come out, what did, and the comparison of the two.
+"""The expected result, the actual result, and their comparison.
 
-The expectation is counted from the texts of the table, the finding from the Parquet files, and neither passes through
-the code in between: a row lost, doubled or changed on the way shows as a line that is not ok.
+The expectation is counted from the texts of the table, the result from the Parquet files. Neither uses the code in
+between, so a row that is lost, duplicated or changed shows as a line that is not ok.
 
 Rules of this file: tables and numbers; Parquet files are read, nothing is written, nothing is printed.
 """
@@ -34,18 +34,18 @@ __all__ = [
 ]
 
 SUMMED: Final = ("distance", "air_time", "arr_delay")
-"""One that changed its type on the way, one with nulls, one with nulls and negative numbers."""
+"""A column whose type changed, one with nulls, and one with nulls and negative numbers."""
 
 NULLABLE: Final = ("dep_time", "dep_delay", "arr_time", "arr_delay", "tailnum", "air_time", "gained", "hour")
 """Every column of the reader schema that may be null."""
 
 COUNTED: Final = tuple(dict.fromkeys(("topic", "partition", "offset", "schema_id", *SUMMED, *NULLABLE)))
-"""The columns that are looked at."""
+"""The columns that are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is compared of the flights: all of it can be added up."""
+    """The compared properties of the flights, all of them sums or counts."""
 
     rows: Mapping[int, int]
     """By the id of the writer schema."""
@@ -56,23 +56,23 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One record that could not be decoded: as it was sent, or as the dead-letter table has it."""
+    """One record that could not be decoded, either as it was sent or as it is in the dead-letter table."""
 
     topic: str
     partition: int
     offset: int
     schema_id: int | None
     reason: str
-    """Of a record as it was sent: its kind, with which the reason must begin."""
+    """For a record that was sent: its kind, with which the reason must begin."""
     frame: bytes = field(repr=False)
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Where the record is in Kafka."""
+        """The position of the record in Kafka."""
         return self.topic, self.partition, self.offset
 
     def answers(self, sent: "DeadLetter") -> bool:
-        """Whether this is what must become of a damaged record."""
+        """Return whether this is the right dead letter for a damaged record."""
         return (
             self.place == sent.place
             and self.frame == sent.frame
@@ -91,12 +91,17 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether what was found is what was expected."""
+        """Whether the result is as expected."""
         return bool(self.expected == self.found)
 
 
 def expect(lines: Iterable[Sequence[str]], versions: Sequence[FlightVersion], ids: Mapping[int, int]) -> Facts:
-    """Count in the texts of the table; `ids` are the schema ids by the number of the version.
+    """Count the expected result in the texts of the table.
+
+    Args:
+        lines: the lines of the table.
+        versions: the versions of the schema, in the order in which they are published.
+        ids: schema ids by the number of the version.
 
     Raises:
         RuntimeError: the table is shorter or longer than the versions say.
@@ -123,7 +128,7 @@ def expect(lines: Iterable[Sequence[str]], versions: Sequence[FlightVersion], id
 
 
 def facts_of(flights: pa.Table) -> Facts:
-    """Count in the table of decoded flights; a place in Kafka that was read twice counts as doubled."""
+    """Count the result in the table of decoded flights; a Kafka position that was read twice counts as duplicated."""
     by_id = flights.group_by("schema_id").aggregate([([], "count_all")])
     places = flights.group_by(["topic", "partition", "offset"]).aggregate([])
     return Facts(
@@ -135,13 +140,13 @@ def facts_of(flights: pa.Table) -> Facts:
 
 
 def dead_letters_in(table: pa.Table) -> list[DeadLetter]:
-    """The rows of the dead-letter table."""
+    """Return the rows of the dead-letter table."""
     names = DeadLetter.__dataclass_fields__
     return [DeadLetter(**row) for row in table.select(list(names)).to_pylist()]
 
 
 def load(folder: Path, columns: Sequence[str]) -> pa.Table:
-    """Read the Parquet files of all batches; what a writer has not finished is in a folder further down."""
+    """Read the Parquet files of all batches; unfinished files are in a subfolder and are not read."""
     files = sorted(map(str, folder.glob("batch=*/*.parquet")))
     if not files:
         raise RuntimeError(f"There are no Parquet files in {folder}")
@@ -149,7 +154,7 @@ def load(folder: Path, columns: Sequence[str]) -> pa.Table:
 
 
 def compare(expected: Facts, found: Facts, sent: Sequence[DeadLetter], dead: Sequence[DeadLetter]) -> list[Check]:
-    """Every line of the comparison."""
+    """Return every line of the comparison."""
     return [*_compare_flights(expected, found), *_compare_dead_letters(sent, dead)]
 
 
@@ -182,5 +187,5 @@ def _count(letters: Sequence[DeadLetter], kind: Kind) -> int:
 
 
 def _first(count: int, lines: Iterable[Sequence[str]]) -> Iterable[Sequence[str]]:
-    """At most so many; the rest is left to the next who asks."""
+    """Yield at most that many lines; the rest remains for the next caller."""
     return (line for _, line in zip(range(count), lines, strict=False))

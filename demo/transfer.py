@@ -1,6 +1,6 @@
-"""The middle of the run: the table is published and read at the same time, until all of it is through.
+"""The middle of the run: the table is published and read at the same time, until all of it is done.
 
-The producer works in a thread of its own; the main thread watches both ends, and raises what goes wrong at either.
+The producer works in its own thread; the main thread watches both ends, and raises the errors of either.
 """
 
 import threading
@@ -31,7 +31,7 @@ _STANDSTILL_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What it takes to run."""
+    """The services and settings of the transfer."""
 
     services: Services
     client: RegistryClient
@@ -39,10 +39,10 @@ class Transfer:
     interrupts: Interrupts
 
     def run(self, output: Path, scratch: Path) -> tuple[Publication, FlightStream]:
-        """Publish and read the whole table; gives what was sent, and where the tables are.
+        """Publish and read the whole table; return what was sent, and the stream with the tables.
 
         Raises:
-            RuntimeError: one of the two ended early, or nothing moved for too long.
+            RuntimeError: one of the ends stopped early, or neither made progress for too long.
         """
         publication = Publication()
         with running_spark(scratch) as spark:
@@ -69,7 +69,7 @@ class Transfer:
 
     @contextmanager
     def _published(self, watch: "_Watch") -> Iterator[Callable[[], bool]]:
-        """Publish in a thread; gives whether all is published, and raises what went wrong there."""
+        """Publish in a thread; yield a function that returns whether everything is published, and raises its errors."""
         publication = watch.publication
         problems: list[BaseException] = []
 
@@ -104,7 +104,7 @@ class Transfer:
 
 
 class _Watch:
-    """Sees to it that the numbers keep moving."""
+    """Checks that the numbers keep growing."""
 
     def __init__(self, screen: Screen, publication: Publication, stream: FlightStream) -> None:
         self.publication = publication
@@ -115,10 +115,10 @@ class _Watch:
         self._moved = time.monotonic()
 
     def look(self) -> None:
-        """Show how far both ends are.
+        """Show the progress of both ends.
 
         Raises:
-            RuntimeError: the Spark job has ended, or neither end has moved for too long.
+            RuntimeError: the Spark job has ended, or neither end made progress for too long.
         """
         self.read = self._stream.position
         sent, read = now = (self.publication.sent, self.read)
@@ -132,7 +132,7 @@ class _Watch:
             )
 
     def wait_until_read(self, position: int) -> None:
-        """Wait, in the producer's thread, until so many records are read; the main thread's patience bounds it."""
+        """Wait, in the producer's thread, until that many records are read; the main thread enforces the time limit."""
         while self.read < position:
             if self.publication.cancelled.wait(_POLL_S):
                 raise Cancelled

@@ -56,7 +56,7 @@ import org.everit.json.schema.loader.SchemaLoader;
 import org.everit.json.schema.loader.internal.ReferenceResolver;
 import org.json.JSONObject;
 
-/** Tells whether two public loaders accept a JSON Schema, and which model the older one makes; one question per line. */
+/** Tells whether two public loaders accept a JSON Schema, and which model the older one makes; a question per line. */
 final class JsonLoaders {
   private static final ObjectMapper JSON =
       JsonMapper.builder()
