@@ -91,12 +91,12 @@ def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None =
 
 
 def is_installed(spark: SparkSession | None, settings: ClientSettings) -> bool:
-    """Return whether `install` succeeded in this session for these settings."""
+    """Return whether `install` succeeded in this session for these settings; False without a session."""
     return spark is not None and spark.conf.get(_PREFIX + catalog_of(settings), None) is not None
 
 
 def is_installed_otherwise(spark: SparkSession | None) -> bool:
-    """Return whether `install` succeeded in this session for any registry."""
+    """Return whether `install` succeeded in this session for any registry; False without a session."""
     return spark is not None and _CLASS in spark.conf.getAll.values()
 
 

@@ -36,8 +36,15 @@ _LONGEST_CHAIN = 50
 def json_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
     """Return a function that writes values of an Arrow type as JSON.
 
+    Args:
+        plan: the plan of the encode.
+        kind: the type of the column.
+
     Raises:
-        EncodeError: JSON has nothing for a part of the type.
+        EncodeError: If JSON has nothing for a part of the type.
+        SchemaError: If the schema or a reference cannot be used.
+        RegistryError: If the registry does not know a reference.
+        RegistryUnavailable: If the registry does not answer.
     """
     schema = plan.target.schema
     document = load(schema.text.encode())

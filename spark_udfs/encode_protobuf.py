@@ -66,6 +66,10 @@ def message_of(file: FileDescriptor, name: str) -> Descriptor:
 def protobuf_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
     """Return a function that writes values of an Arrow type as the plan's message.
 
+    Args:
+        plan: the plan of the encode.
+        kind: the type of the column, a struct.
+
     Raises:
         EncodeError: If the type does not fit the message.
     """

@@ -44,6 +44,10 @@ def _numbered(kind: pa.DataType) -> pa.DataType:
 def instant_of(micros: int, path: str) -> datetime:
     """Return microseconds since 1970 as a datetime without a zone.
 
+    Args:
+        micros: microseconds since 1970-01-01.
+        path: the path of the field, for the error.
+
     Raises:
         EncodeError: If the year is outside 1 to 9999.
     """
@@ -55,6 +59,10 @@ def instant_of(micros: int, path: str) -> datetime:
 
 def day_of(days: int, path: str) -> date:
     """Return days since 1970 as a date.
+
+    Args:
+        days: days since 1970-01-01.
+        path: the path of the field, for the error.
 
     Raises:
         EncodeError: If the year is outside 1 to 9999.
@@ -71,7 +79,16 @@ def inside(path: str, name: str) -> str:
 
 
 def nothing_beside(kind: pa.StructType, known: Mapping[str, Any], path: str) -> None:
-    """Raise EncodeError if a struct has a field that the schema lacks."""
+    """Check that a struct has no field that the schema lacks.
+
+    Args:
+        kind: the type of the struct.
+        known: the fields of the schema, by name.
+        path: the path of the struct, for the error.
+
+    Raises:
+        EncodeError: If the struct has such a field.
+    """
     extra = next((one.name for one in kind if one.name not in known), None)
     if extra is not None:
         raise unknown_field(extra, known, path)

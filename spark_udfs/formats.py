@@ -55,6 +55,14 @@ def payload_schema(
 ) -> PayloadSchema:
     """Return a reader schema with its references, which the registry is asked for.
 
+    Args:
+        registry: the settings of the registry.
+        schema: the reader schema.
+        subject: the subject of the schema; references without a context belong to its context.
+        columns: the fields to read, in this order; None means all.
+        message: the full name of the Protobuf message; None means the first.
+        validate: whether to validate JSON payloads against their writer schema.
+
     Raises:
         RegistryError: If the registry does not have a reference.
         RegistryUnavailable: If the registry does not answer.

@@ -38,7 +38,16 @@ class JsonReader:
         self._validates = schema.validate
 
     def writer(self, client: RegistryClient, schema: Schema) -> Writer:
-        """Return a function that parses payloads written with a schema."""
+        """Return a function that parses payloads written with a schema.
+
+        Args:
+            client: the client to read references with.
+            schema: the writer schema.
+
+        Raises:
+            SchemaError: If the schema or a reference cannot be used.
+            SerdeError: If the registry did not return the references of the schema.
+        """
         parse_payload = _validating(validator_of(client, schema)) if self._validates else load
         return lambda _: parse_payload
 

@@ -53,7 +53,12 @@ class Names:
         return self._names[number]
 
     def rename(self, value: pa.Array, header: pa.Array | None) -> Renamed:
-        """Return frames with numbers, from record values and their headers, if there are headers."""
+        """Return frames with numbers, from record values and their headers, if there are headers.
+
+        Args:
+            value: the bytes of the records, binary or large_binary.
+            header: the header that names the schema of each record, null where there is no such header.
+        """
         kind = value.type
         in_header = pa.repeat(False, len(value)) if header is None else header.is_valid()
         name, payload = _cut(value)

@@ -61,6 +61,10 @@ def client_of(settings: ClientSettings) -> RegistryClient:
 def schema_named(client: RegistryClient, name: Name) -> Schema:
     """Return the schema of an id or GUID.
 
+    Args:
+        client: the client of the registry.
+        name: the schema id or GUID.
+
     Raises:
         SerdeError: If the client cannot look the schema up.
     """

@@ -120,7 +120,12 @@ def output_type(plan: Plan) -> DataType:
 
 
 def arrow_path(plan: Plan, columns: Sequence[Column]) -> Column:
-    """Return the decoded column by an `arrow_udf`, which exchanges Arrow arrays with the JVM."""
+    """Return the decoded column by an `arrow_udf`, which exchanges Arrow arrays with the JVM.
+
+    Args:
+        plan: the plan of the decode.
+        columns: the column of frames, then the columns of `plan.origin`.
+    """
 
     def decode_arrow(frames: pa.Array, *origin: pa.Array) -> pa.Array:
         return _decoder(plan).decode(frames, origin)
@@ -132,6 +137,10 @@ def pandas_path(plan: Plan, columns: Sequence[Column]) -> Column:
     """Return the decoded column by a `pandas_udf` that passes Arrow arrays through pandas.
 
     The value is wrapped in one more struct, because a data frame of results cannot express that a whole row is null.
+
+    Args:
+        plan: the plan of the decode.
+        columns: the column of frames, then the columns of `plan.origin`.
     """
     import pandas as pd  # type: ignore[import-untyped,unused-ignore]
 

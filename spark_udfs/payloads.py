@@ -64,8 +64,12 @@ class Reader(Protocol):
     def writer(self, client: RegistryClient, schema: Schema) -> Writer:
         """Return the parsers for payloads of a writer schema.
 
+        Args:
+            client: the client to read references with.
+            schema: the writer schema.
+
         Raises:
-            SchemaError: If the schema cannot be used.
+            SchemaError: If the schema or a reference cannot be used.
             SerdeError: If the registry did not return the references of the schema.
         """
 

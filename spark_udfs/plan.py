@@ -164,6 +164,11 @@ def reader_type(plan: Plan) -> Type | Shape:
 def one_of(allowed: type[_E], name: str, given: str) -> _E:
     """Return the member of an enum with this text.
 
+    Args:
+        allowed: the enum.
+        name: the name of the argument, for the error.
+        given: the text.
+
     Raises:
         ValueError: If there is no such member; the error lists those allowed.
     """

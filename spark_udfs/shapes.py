@@ -69,6 +69,11 @@ class Nest:
     def inside(self, key: Hashable, path: str, name: str = "") -> Iterator[None]:
         """Enter something that has parts, for the length of a `with` block.
 
+        Args:
+            key: identifies the thing.
+            path: its path in the schema, for the error.
+            name: its name with a space before it, for the error.
+
         Raises:
             UnsupportedSchema: If it contains itself, or is nested too deeply.
         """
@@ -143,26 +148,56 @@ def map_type(key: Shape, value: Shape) -> tuple[MapType, pa.MapType]:
 
 
 def struct_array(columns: Sequence[pa.Array], kind: pa.StructType, missing: Sequence[bool]) -> pa.Array:
-    """Return an array of structs from its columns."""
+    """Return an array of structs from its columns.
+
+    Args:
+        columns: one array for each field, all of the same length.
+        kind: the type of the result.
+        missing: for each struct, whether it is null.
+    """
     if not columns:
         return pa.array([None if one else {} for one in missing], kind)
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=_mask(missing))
 
 
 def list_array(items: pa.Array, kind: pa.ListType, lengths: Sequence[int], missing: Sequence[bool] = ()) -> pa.Array:
-    """Return an array of lists from all their items."""
+    """Return an array of lists from all their items.
+
+    Args:
+        items: the items of all lists, one list after the other.
+        kind: the type of the result.
+        lengths: the number of items of each list; 0 for null.
+        missing: for each list, whether it is null; empty if none is.
+    """
     return pa.ListArray.from_arrays(_offsets(lengths), items, type=kind, mask=_mask(missing))
 
 
 def map_array(
     keys: pa.Array, items: pa.Array, kind: pa.MapType, lengths: Sequence[int], missing: Sequence[bool] = ()
 ) -> pa.Array:
-    """Return an array of maps from all their keys and values."""
+    """Return an array of maps from all their keys and values.
+
+    Args:
+        keys: the keys of all maps, one map after the other.
+        items: the values, in the same order.
+        kind: the type of the result.
+        lengths: the number of entries of each map; 0 for null.
+        missing: for each map, whether it is null; empty if none is.
+    """
     return pa.MapArray.from_arrays(_offsets(lengths), keys, items, type=kind, mask=_mask(missing))
 
 
 def under(step: str, build: Build, values: Sequence[Any]) -> pa.Array:
-    """Build a column inside another; prefix the path of an error with the step."""
+    """Build a column inside another.
+
+    Args:
+        step: the step from the outer column to the inner one, such as a field name or `[]`.
+        build: the builder of the inner column.
+        values: the values of the inner column.
+
+    Raises:
+        DecodeError: If a value does not fit; its path begins with the step.
+    """
     try:
         return build(values)
     except DecodeError as error:

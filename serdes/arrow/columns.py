@@ -56,7 +56,7 @@ class Columns:
             in_bytes: whether `need` counts bytes.
 
         Raises:
-            ColumnTooLarge: Arrow cannot count so many.
+            ColumnTooLarge: If Arrow cannot count this many.
         """
         column = self._all[(address - self.table.ctypes.data) // output.COLUMN]
         if need > MAX_OFFSET:

@@ -96,7 +96,7 @@ class BatchDecoder:
 
     Raises:
         SchemaError: If the reader schema is not a valid Avro schema.
-        UnsupportedSchema: Arrow has no type for a part of the schema; the error names the field.
+        UnsupportedSchema: If Arrow has no type for a part of the schema; the error names the field.
         ValueError: If `columns` are not fields of the schema.
     """
 
@@ -336,7 +336,7 @@ def decode_batch(
 
     Raises:
         SchemaError: If the reader schema is not a valid Avro schema.
-        UnsupportedSchema: Arrow has no type for a part of the schema; the error names the field.
+        UnsupportedSchema: If Arrow has no type for a part of the schema; the error names the field.
         SerdeError: If the registry did not answer; no frame is at fault.
         ColumnTooLarge: If a column exceeds what Arrow counts in 32 bits.
         TypeError: If the frames are an Arrow column that is not binary.

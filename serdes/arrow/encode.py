@@ -49,7 +49,7 @@ class BatchEncoder:
 
     Raises:
         SchemaError: If the writer schema is not a valid Avro schema.
-        UnsupportedSchema: Arrow has no type for a part of the schema.
+        UnsupportedSchema: If Arrow has no type for a part of the schema.
     """
 
     def __init__(self, writer_schema: str, *, prefix: bytes = b"", drop_unknown: bool = False) -> None:
@@ -101,7 +101,7 @@ def encode_batch(
     Raises:
         EncodeError: If a column or value does not fit; the error has the field as `path` and, for a value, the row.
         SchemaError: If the writer schema is not a valid Avro schema.
-        UnsupportedSchema: Arrow has no type for a part of the writer schema.
+        UnsupportedSchema: If Arrow has no type for a part of the writer schema.
     """
     prefix = b"" if schema_id is None else join(schema_id, b"")
     return BatchEncoder(writer_schema, prefix=prefix, drop_unknown=drop_unknown).encode(batch)

@@ -116,7 +116,7 @@ def layout(schema: Node, style: Style = Style.ARROW) -> Column:
         style: whether columns have Arrow's or Spark's types.
 
     Raises:
-        UnsupportedSchema: Arrow has no type for a part of the schema; the error names the field.
+        UnsupportedSchema: If Arrow has no type for a part of the schema; the error names the field.
     """
     root = _Walk(style).column(schema, "")
     for number, one in enumerate(root.subtree()):
