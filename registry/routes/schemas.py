@@ -46,7 +46,7 @@ async def schema(
     subject: SubjectQuery,
     form: Form = "",
     reference_format: ReferenceFormat = "",
-    find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
+    find_tags: FindTags = [],  # noqa: B006 - FastAPI copies it
     fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="tell the highest id, too")] = False,
 ) -> Response:
     """Return the schema of an id, even if it is soft-deleted."""

@@ -175,7 +175,7 @@ async def version(
     deleted: Deleted = False,
     form: Form = "",
     reference_format: ReferenceFormat = "",
-    find_tags: FindTags = [],  # noqa: B006 - FastAPI gives each request its own
+    find_tags: FindTags = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Return a version of a subject."""
     entry = await _version(request, service, subject, version, deleted)
