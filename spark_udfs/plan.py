@@ -3,7 +3,7 @@
 The reader schema is fixed here, because the type of the column depends on it. Executors look writer schemas up when
 they meet their ids.
 
-Rules of this file: at most one request, for the reader schema and its references; no Spark session, no data.
+Rules of this file: it asks the registry only for the reader schema and its references; no Spark session, no data.
 """
 
 import logging
