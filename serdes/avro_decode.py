@@ -52,7 +52,8 @@ def compile_decoder(
 ) -> Decoder:
     """Return a function from the payload of a frame to a value; it raises `DecodeError`.
 
-    A top-level `bytes` is read without a length, as every registry client writes it.
+    Writer and reader schema are resolved by the rules of "Schema Resolution" in the Avro specification. A top-level
+    `bytes` is read without a length, as every registry client writes it.
 
     Args:
         writer: the schema with which the payload was written, as text or parsed; one with references must be parsed.

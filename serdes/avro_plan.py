@@ -169,6 +169,8 @@ _READ_AS_TEXT = {(Kind.BYTES, Kind.STRING): Kind.STRING, (Kind.STRING, Kind.BYTE
 def plan(writer: Node, reader: Node | None, shape: Shape) -> Plan:
     """Return the plan for the payload of a frame.
 
+    The rules are those of "Schema Resolution" in the Avro specification; the module says where they are wider.
+
     Args:
         writer: the schema with which the payload was written.
         reader: the schema of the value wanted; None is the writer's.

@@ -289,7 +289,7 @@ class RegistryClient:
             deleted: whether to find soft-deleted versions too.
 
         Raises:
-            RegistryError: With a 404 status if the subject is unknown or no version has them.
+            RegistryError: With error code 40401 if the subject is unknown, 40403 if no version has the properties.
             RegistryUnavailable: If there is no usable answer after all retries.
         """
         pairs = [pair for name, value in metadata.items() for pair in (("key", name), ("value", value))]
@@ -340,8 +340,8 @@ class RegistryClient:
             permanent: hard-delete it; it must be soft-deleted first.
 
         Raises:
-            RegistryError: With error code 40401 if the subject is unknown, 40402 if the version is, 40407 if
-                `permanent` comes first, 42206 if other schemas refer to it.
+            RegistryError: With error code 40401 if the subject is unknown, 40402 if the version is, 40406 if it is
+                soft-deleted already, 40407 if `permanent` comes first, 42206 if other schemas refer to it.
             RegistryUnavailable: If there is no usable answer; the deletion may or may not have happened.
         """
         path = _subject(subject, "versions", str(version))
@@ -495,7 +495,7 @@ def _flags(**flags: bool) -> dict[str, str]:
 
 
 def segment(text: str) -> str:
-    """Quote a path segment; proxies would resolve a segment of dots alone as a directory."""
+    """Return a text as a quoted path segment; proxies would resolve a segment of dots alone as a directory."""
     return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
 
 

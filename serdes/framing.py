@@ -7,7 +7,9 @@
 After id or GUID, Protobuf has the path to its message in the file (the message indexes): the count, then the indexes,
 all zigzag varints; the path [0] is the single byte 0.
 
-Source: reference-behaviour, section 5. Rules of this file: bytes in, values out; no schema, no registry.
+Source: the wire format of Confluent's clients; GUIDs and headers are those of release 8.0.
+
+Rules of this file: bytes in, values out; no schema, no registry.
 """
 
 import struct
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 MAGIC_BYTE = 0
+"""The first byte of a frame with an id."""
 MAGIC_BYTE_GUID = 1
 HEADER_SIZE = 5
 MAX_SCHEMA_ID = 2**31 - 1
@@ -52,7 +55,13 @@ _VARINT_SIZE = 3  # bytes of MAX_INDEX
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A record split into the schema's id or GUID, the path to a Protobuf message, and the payload."""
+    """A record split into its parts.
+
+    Attributes:
+        schema: the schema's id, or its GUID.
+        indexes: the path to a Protobuf message, outermost first; empty for other formats.
+        payload: the bytes of the format.
+    """
 
     schema: int | UUID
     indexes: tuple[int, ...]
@@ -61,7 +70,13 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class SchemaId:
-    """The id and GUID of a schema, the message path; functions written for Confluent's `schema.id.serializer` fit."""
+    """The id, GUID and message path of a schema, as functions for Confluent's `schema.id.serializer` expect them.
+
+    Attributes:
+        id: the id in the context of the subject.
+        guid: the GUID, if the registry gave it.
+        message_indexes: the path to a Protobuf message, outermost first; empty for other formats.
+    """
 
     id: int
     guid: UUID | None = None

@@ -31,7 +31,13 @@ PROTOBUF = "PROTOBUF"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A reference of a schema: the name that it uses, and the subject and version that hold the other schema."""
+    """A reference of a schema to another one.
+
+    Attributes:
+        name: the name that the schema uses: a full name in Avro, a URI in JSON Schema, an import path in Protobuf.
+        subject: the subject of the other schema.
+        version: its version there.
+    """
 
     name: str
     subject: str
@@ -133,7 +139,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSet:
-    """The rules of a schema by phase; `enable_at` says which side runs them, such as CLIENT or ALL."""
+    """The rules of a schema.
+
+    Attributes:
+        migration_rules: rules between versions, for UPGRADE and DOWNGRADE.
+        domain_rules: rules over values, for WRITE and READ.
+        encoding_rules: rules over payloads, for WRITE and READ.
+        enable_at: which side runs them; clients run those for None, ALL and CLIENT.
+    """
 
     migration_rules: tuple[Rule, ...] = ()
     domain_rules: tuple[Rule, ...] = ()
@@ -170,7 +183,15 @@ class RuleSet:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema text with its format, references, metadata and rules."""
+    """A schema text with its format, references, metadata and rules.
+
+    Attributes:
+        text: the schema as text; for Protobuf, `.proto` source or a base64 descriptor.
+        format: AVRO, JSON or PROTOBUF.
+        references: the schemas that the text uses.
+        metadata: tags and properties, if any.
+        rule_set: the rules of its data contract, if any.
+    """
 
     text: str
     format: str = AVRO
@@ -244,7 +265,15 @@ def schema_given(given: Any, kind: str | None = None, name: str = "schema") -> S
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema with its id and the subject and version that hold it; registries before 8.0 give no GUID or version."""
+    """A schema with its id and the subject and version that hold it.
+
+    Attributes:
+        subject: the subject.
+        version: the version; None if a registry before 8.0 answered a registration.
+        schema_id: the id in the context of the subject.
+        guid: the GUID; None from registries before 8.0.
+        schema: the schema.
+    """
 
     subject: str
     version: int | None
@@ -277,7 +306,12 @@ class RegisteredSchema:
 
 @dataclass(frozen=True, slots=True)
 class CompatibilityResult:
-    """The result of a compatibility check; true if compatible, else `messages` says why not."""
+    """The result of a compatibility check; it is true if the schema is compatible.
+
+    Attributes:
+        is_compatible: whether the schema is compatible.
+        messages: why it is not, if the check was verbose.
+    """
 
     is_compatible: bool
     messages: tuple[str, ...] = ()

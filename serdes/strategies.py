@@ -44,7 +44,14 @@ class RecordContext(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of a call without a Kafka client; `key` is the record's key, for dead letters."""
+    """The context of a call without a Kafka client.
+
+    Attributes:
+        topic: the Kafka topic.
+        field: `key` or `value`.
+        headers: the record headers, as pairs or a dict; a serializer may add the schema header to them.
+        key: the key of the record, for dead letters.
+    """
 
     topic: str | None = None
     field: str = "value"
