@@ -1,4 +1,4 @@
-"""Chooses the branch of a union for a Python value.
+"""The choice of a union's branch for a Python value.
 
 A value may name its branch: `("name", value)` names a record, enum or fixed, and, in a union without arrays, a
 primitive type. A mapping may have its record's name under `-type`. A `Branch` from a decoder goes to the branch that it

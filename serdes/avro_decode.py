@@ -1,4 +1,4 @@
-"""Compiles Avro decoders for the payloads of registry frames.
+"""The compiler of Avro decoders for the payloads of registry frames.
 
     decode = compile_decoder(writer, reader)
     value = decode(payload)

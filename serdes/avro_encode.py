@@ -1,4 +1,4 @@
-"""Compiles Avro encoders for the payloads of registry frames.
+"""The compiler of Avro encoders for the payloads of registry frames.
 
     encode = compile_encoder(schema)
     payload = encode(value)
@@ -95,7 +95,7 @@ def _explain(error: Exception) -> str:
 
 
 class _EncoderWriter(SourceWriter):
-    """Writes `encode(value)` and a function for each record that is used in several places."""
+    """The writer of `encode(value)` and of a function for each record that is used in several places."""
 
     def __init__(self, branches: dict[int, Encoder], *, drop_unknown: bool) -> None:
         super().__init__()

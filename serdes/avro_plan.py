@@ -197,7 +197,7 @@ def _raw(whole: Plan) -> Plan:
 
 
 class _Resolver:
-    """Resolves one pair of schemas; it resolves each pair of records once."""
+    """The resolution of one pair of schemas; it resolves each pair of records once."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape

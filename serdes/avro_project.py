@@ -1,4 +1,4 @@
-"""Projects a reader schema to some columns, and writes schemas as text.
+"""The projection of a reader schema to some columns, and schemas as text.
 
 Rules of this file: nodes in, nodes or text out; no registry.
 """
@@ -44,7 +44,7 @@ def write(schema: Node) -> str:
 
 
 class SchemaWriter:
-    """Writes schemas as JSON: each named type in full where it comes first, later by name."""
+    """A writer of schemas as JSON: each named type in full where it comes first, later by name."""
 
     def __init__(self) -> None:
         self._written: set[str] = set()

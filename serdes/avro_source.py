@@ -39,7 +39,7 @@ def write_decoder(plan: Plan) -> Listing:
 
 
 class _DecoderWriter(SourceWriter):
-    """Writes the entry function, then the functions that it calls."""
+    """The writer of the entry function, then of the functions that it calls."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -221,7 +221,7 @@ def default_value(node: Node, written: Any, shape: Shape) -> Any:
 
 
 class _Defaults:
-    """Converts one default, within a budget: defaults inside defaults can multiply."""
+    """The conversion of one default, with a budget: defaults inside defaults can multiply."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape

@@ -1,4 +1,4 @@
-"""Checks whether a schema of the registry can read values of a local schema.
+"""The check that a schema of the registry can read values of a local schema.
 
 Rules of this file: `compat` decides, by the rules of the reference registry; its formats are imported on demand, since
 those of JSON Schema and Protobuf need their extras.

@@ -1,4 +1,4 @@
-"""Words the errors of values that a JSON Schema rejects: a sentence, the rule, and the path.
+"""The wording of validation errors of a JSON Schema: a sentence, the rule, and the path.
 
     expected an integer, got a string (rule properties/lines/items/properties/qty/type)    lines[3].qty
 

@@ -1,4 +1,4 @@
-"""Validates values against a JSON Schema.
+"""Validation of values against a JSON Schema.
 
 Rules of this file: orjson, which bounds the depth, has parsed the values, since the validator does not bound it; the
 validator fetches nothing, whatever a schema says.

@@ -1,4 +1,4 @@
-"""Finds fields of messages that the registry's schema lacks.
+"""Fields of messages that the registry's schema lacks.
 
 The bytes of a message have such fields, but readers with that schema do not see them.
 

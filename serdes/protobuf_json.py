@@ -24,7 +24,7 @@ _TAKEN = frozenset(dir(Empty))
 
 
 class _Types:
-    """Finds the message type inside an Any: in the message's own pool, or among those of the program."""
+    """A lookup of the message type inside an Any: in the message's own pool, then in the program's."""
 
     def __init__(self, own: Any) -> None:
         self._own = own

@@ -1,4 +1,4 @@
-"""Fetches the schemas that a schema refers to, in order of dependency.
+"""The schemas that a schema refers to, in order of dependency.
 
 Rules of this file: it asks the client within bounds and knows no format.
 """

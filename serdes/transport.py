@@ -1,4 +1,4 @@
-"""HTTP to the registry: sends a request, retries it and returns the parsed JSON of the answer.
+"""HTTP to the registry: send a request, retry it, and parse the JSON of the answer.
 
 Rules of this file: it knows addresses, retries and error bodies, and no route. A deletion is retried only when the
 registry cannot have carried it out.

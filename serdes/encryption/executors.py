@@ -47,7 +47,7 @@ class _WithKeys:
 
 
 class FieldEncryption(_WithKeys):
-    """ENCRYPT: encrypts the string and bytes fields that a rule selects when writing, and decrypts them when reading.
+    """The executor of ENCRYPT rules: it encrypts string and bytes fields when writing and decrypts them when reading.
 
     Args:
         client: the registry.
@@ -81,7 +81,7 @@ class FieldEncryption(_WithKeys):
 
 
 class PayloadEncryption(_WithKeys):
-    """ENCRYPT_PAYLOAD: encrypts and decrypts the payloads of whole records.
+    """The executor of ENCRYPT_PAYLOAD rules: it encrypts and decrypts the payloads of whole records.
 
     Args:
         client: the registry.

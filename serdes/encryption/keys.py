@@ -1,4 +1,4 @@
-"""Finds the data key for a record: the rule's parameters, the registry's answers, and a cache of unwrapped keys.
+"""The data key for a record: the rule's parameters, the registry's answers, and a cache of unwrapped keys.
 
 A rule without `encrypt.dek.expiry.days` has one data key, version 1. With it, the newest version is used until it
 reaches that age; then the first client to notice adds a new version.

@@ -1,1 +1,1 @@
-"""Data contracts: runs the rules of a schema over records. Needs the extra `rules`."""
+"""Data contracts: the rules of a schema, run over records. Needs the extra `rules`."""

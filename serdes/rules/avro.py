@@ -97,7 +97,7 @@ class AvroValues:
 
 
 class _Walk:
-    """Walks through a value along its schema and builds a new one.
+    """A walk through a value along its schema, which builds a new value.
 
     A value that fits no branch of a union does not change, with two exceptions: with `tries` the first branch wins
     whose result fits, and with `loosely` all branches run.

@@ -70,7 +70,7 @@ _FIELD: _Variables = {
 
 
 class CelExecutor:
-    """Runs CEL over whole values.
+    """The executor of CEL rules over whole values.
 
     Args:
         client: the registry; not used.
@@ -90,7 +90,7 @@ class CelExecutor:
 
 
 class CelFieldExecutor:
-    """Runs CEL over fields of primitive types.
+    """The executor of CEL_FIELD rules, over fields of primitive types.
 
     Args:
         client: the registry; not used.

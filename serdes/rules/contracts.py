@@ -1,4 +1,4 @@
-"""Applies a schema's rules to writing and reading, prepared once for each schema and topic.
+"""Writing and reading with a schema's rules, prepared once for each schema and topic.
 
 Reading runs the domain rules of the schema that the value has by then: the latest one if the caller asked for it, else
 the writer's. Only after that the value is converted to the shape that the caller wants.

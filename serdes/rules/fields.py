@@ -1,4 +1,4 @@
-r"""Selects the fields of a rule by their tags: those in the schema, and those that the metadata adds by wildcards.
+r"""The fields of a rule, selected by tags: those in the schema, and those that the metadata adds by wildcards.
 
     *   any characters of one name      **  any characters, also across the dots between names
     ?   one character of a name         \*  the character itself

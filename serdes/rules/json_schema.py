@@ -103,7 +103,7 @@ class _At:
 
 
 class _Walk:
-    """Walks through a value along its schema and builds a new one."""
+    """A walk through a value along its schema, which builds a new value."""
 
     def __init__(
         self, documents: Mapping[str, Any], validator: Callable[[str], Validate] | None, fields: Fields

@@ -50,7 +50,7 @@ jsonata = _library()
 
 
 class JsonataExecutor:
-    """Runs JSONata over whole values.
+    """The executor of JSONATA rules, over whole values.
 
     Args:
         client: the registry; not used.
@@ -99,7 +99,7 @@ class JsonataExecutor:
 
 
 class _Guard:
-    """Checks depth, time and sizes at each step of an evaluation."""
+    """The checks of depth, time and sizes at each step of an evaluation."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout

@@ -1,4 +1,4 @@
-"""Runs the rules of a schema over records.
+"""The rules of a schema, run over records in order.
 
 The choice of rules, their order, executors and fields is made once for a schema, so a schema without rules to run costs
 nothing.
@@ -69,7 +69,7 @@ def _rules(rule_set: RuleSet | None, phase: str) -> tuple[Rule, ...]:
 
 
 class Runner:
-    """Prepares rules with the executors, actions and settings of one serializer or deserializer."""
+    """The executors, actions and settings of one serializer or deserializer, which prepare its rules."""
 
     def __init__(self, client: RegistryClient, conf: Mapping[str, Any]) -> None:
         self._client = client
