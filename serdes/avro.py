@@ -50,7 +50,7 @@ class AvroSerializer(Serializer):
         client: the registry.
         schema: the schema of the values, a `Schema` if it has references; None if a setting such as
             `use.latest.version` chooses one of the registry.
-        to_dict: a function from your object and the context to a value of the schema.
+        to_dict: a function from your object and the context to a value of the schema; its errors pass through.
         conf: settings under the names of Confluent's clients, see `serdes.configuration`.
 
     Raises:
@@ -114,7 +114,7 @@ class AvroDeserializer(Deserializer):
     Args:
         client: the registry.
         reader_schema: the schema of the values wanted; without it each value has the shape of its writer schema.
-        from_dict: a function from the value and the context to your object.
+        from_dict: a function from the value and the context to your object; its errors pass through.
         conf: settings under the names of Confluent's clients, see `serdes.configuration`.
         limits: bounds for hostile payloads.
         numeric_times: leave dates, times and timestamps numbers, see `compile_decoder`.

@@ -163,7 +163,7 @@ class Serializer(ABC):
         return self._frame(payload, context, target.schema)
 
     def _key(self, context: RecordContext) -> Any:
-        """Return the cache key of a target; only the subject itself will do for a strategy that the caller supplied."""
+        """Return the cache key of a target: topic and field, or the subject if the strategy is the caller's own."""
         if self._own_strategy:
             return self._strategy(context, self._record_name())
         return context.topic, context.field

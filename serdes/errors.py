@@ -12,8 +12,8 @@
     ├── TokenError            the OAuth token endpoint gave no token
     └── RegistryUnavailable   the registry did not answer; a later call may succeed
 
-The functions below the classes word the errors about values and arguments, so that all formats say the same: `expected
-…, got …`, with a path such as `lines[3].price` or `by['key'].price`.
+The functions below the classes word the errors about values and arguments, so that all formats say the same:
+`expected …, got …`, with a path such as `lines[3].price` or `by['key'].price`.
 
 Rules of this file: an error carries its parts as attributes, prints them as one sentence and survives pickling, since a
 worker process may hand it to its parent. No message has a payload or credentials: of a value it shows the type; it

@@ -50,7 +50,7 @@ class JsonSerializer(Serializer):
         client: the registry.
         schema: the JSON Schema of the values, a `Schema` if it has references; None if a setting such as
             `use.latest.version` chooses one of the registry.
-        to_dict: a function from your object and the context to a JSON value.
+        to_dict: a function from your object and the context to a JSON value; its errors pass through.
         conf: settings under the names of Confluent's clients, see `serdes.configuration`.
 
     Raises:
@@ -123,8 +123,8 @@ class JsonDeserializer(Deserializer):
     Args:
         client: the registry.
         reader_schema: the JSON Schema that values must satisfy; without it the schema that they were written with.
-        from_dict: a function from the value and the context to your object, such as `lambda value, _:
-            Order.model_validate(value)`.
+        from_dict: a function from the value and the context to your object, such as
+            `lambda value, _: Order.model_validate(value)`; its errors pass through.
         conf: settings under the names of Confluent's clients, see `serdes.configuration`.
 
     Raises:

@@ -178,7 +178,7 @@ class ProtobufDeserializer(Deserializer):
         client: the registry.
         message_type: the class of the messages wanted; without it the classes are made from the schemas in the
             registry.
-        from_dict: a function from the message, or dict, and the context to your object.
+        from_dict: a function from the message, or dict, and the context to your object; its errors pass through.
         conf: settings under the names of Confluent's clients, see `serdes.configuration`.
         as_dict: return dicts in protobuf's JSON mapping, with field names as in the schema.
 

@@ -1,9 +1,9 @@
 """The memory that a CEL expression may take over a value: an upper bound from its tree and the value's sizes.
 
-CEL bounds depth and rounds, but not size: `message.replace('a', message)` squares a text, and ten nested `[x].map(a, a
-+ a)` turn one item into a thousand. Each part of an expression has a `Size`; calls that create a value add its size to
-the total. The total for values up to some size is computed when the expression is compiled; only for larger values it
-is computed per record.
+CEL bounds depth and rounds, but not size: `message.replace('a', message)` squares a text, and ten nested
+`[x].map(a, a + a)` turn one item into a thousand. Each part of an expression has a `Size`; calls that create a value
+add its size to the total. The total for values up to some size is computed when the expression is compiled; only for
+larger values it is computed per record.
 
 All rounds of a macro are computed together. The cost of a round, f(item), is at least proportional to its item, so all
 rounds cost no more than f(all items as one) + (rounds - 1) * f(nothing).
