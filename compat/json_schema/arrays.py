@@ -1,4 +1,4 @@
-"""Arrays: sizes, what every item is, and the content model of tuples."""
+"""The rules for arrays: sizes, the schema of every item, and the content model of tuples."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _BOUNDS: Final = (
 
 
 def compare_arrays(context: Comparer, reader: ArrayNode, writer: ArrayNode, into: Findings) -> None:
-    """Compare two array schemas."""
+    """Compare two array schemas; add the differences to `into`."""
     for attribute, kind, word in _BOUNDS:
         compare_bound(context, getattr(reader, attribute), getattr(writer, attribute), into, kind, word)
     if reader.unique != writer.unique:
@@ -84,7 +84,7 @@ def _removed(context: Comparer, reader: ArrayNode, old: Node, steps: tuple[str, 
 
 
 def _open(node: ArrayNode) -> bool:
-    """Whether anything may follow the items that are named."""
+    """Whether any items may follow the listed ones."""
     return (
         node.permits_additional
         and node.additional is None
@@ -94,7 +94,7 @@ def _open(node: ArrayNode) -> bool:
 
 
 def _covering(node: ArrayNode) -> Node | None:
-    """The schema that items have to meet which are not named."""
+    """Return the schema that items after the listed ones must match, or None."""
     if node.additional is not None or not node.permits_additional:
         return node.additional
     return node.unevaluated

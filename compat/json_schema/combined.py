@@ -1,4 +1,4 @@
-"""`allOf`, `anyOf`, `oneOf`: criteria, numbers of branches, and a maximum matching of branches that fit each other."""
+"""The rules for `allOf`, `anyOf`, `oneOf`: criteria, numbers of branches, a maximum matching of compatible branches."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _SUMS: Final = (Criterion.ANY, Criterion.ONE)
 
 
 def distinct(node: CombinedNode) -> list[Node]:
-    """The branches, each once, however often it is written."""
+    """Return the branches without duplicates."""
     kept: dict[tuple[object, str], Node] = {}
     for branch in node.branches:
         kept.setdefault((type(branch), branch.key) if branch.key else (type(branch), str(id(branch))), branch)
@@ -19,7 +19,7 @@ def distinct(node: CombinedNode) -> list[Node]:
 
 
 def compare_combined(context: Comparer, reader: CombinedNode, writer: CombinedNode, into: Findings) -> None:
-    """Compare two combined schemas."""
+    """Compare two combined schemas; add the differences to `into`."""
     if not _criteria(context, reader, writer, into):
         return
     new, old = distinct(reader), distinct(writer)
@@ -61,11 +61,11 @@ def _criteria(context: Comparer, reader: CombinedNode, writer: CombinedNode, int
 
 
 def _matching(context: Comparer, fitting: list[dict[int, Findings]]) -> dict[int, int]:
-    """A largest set of pairs that fit, no branch in two of them; by augmenting paths, found breadth first."""
+    """Return a maximum matching of compatible branches, by augmenting paths that a breadth-first search finds."""
     partner_of_new: dict[int, int] = {}
     partner_of_old: dict[int, int] = {}
     for start in range(len(fitting)):
-        came_from: dict[int, int] = {}  # a new branch, and the old one it was reached from
+        came_from: dict[int, int] = {}  # new branch to the old one from which it was reached
         queue = [start]
         end: int | None = None
         for old in queue:

@@ -1,7 +1,7 @@
-"""The five dialects, and how `$schema` decides between them.
+"""The five dialects, and how `$schema` selects one of them.
 
-None, or one that nobody knows, is draft 7. What a schema refers to is read by the loader that reads the schema: its
-own `$schema` counts among the dialects of that loader only. Nothing is ever looked up under the URI.
+Without `$schema`, or with an unknown one, the dialect is draft 7. The loader of a schema also reads the documents to
+which the schema refers: their own `$schema` counts only among the dialects of that loader. The URI is never fetched.
 """
 
 from enum import IntEnum
@@ -14,7 +14,7 @@ __all__ = ["Dialect", "dialect_of", "dialect_within"]
 
 
 class Dialect(IntEnum):
-    """A dialect, in the order of time."""
+    """A dialect; the order is that of publication."""
 
     DRAFT_4 = 4
     DRAFT_6 = 6
@@ -24,7 +24,7 @@ class Dialect(IntEnum):
 
     @property
     def modern(self) -> bool:
-        """Whether it is one of those that the reference reads with its second loader."""
+        """Whether the reference reads the dialect with its newer loader."""
         return self >= Dialect.DRAFT_2019_09
 
     @property
@@ -33,7 +33,7 @@ class Dialect(IntEnum):
         return "id" if self is Dialect.DRAFT_4 else "$id"
 
 
-_KNOWN: Final = {  # by the beginning of the URI, behind http:// or https://
+_KNOWN: Final = {  # by the beginning of the URI after http:// or https://
     "json-schema.org/draft-04/schema": Dialect.DRAFT_4,
     "json-schema.org/schema": Dialect.DRAFT_4,
     "json-schema.org/draft-06/schema": Dialect.DRAFT_6,
@@ -44,21 +44,29 @@ _KNOWN: Final = {  # by the beginning of the URI, behind http:// or https://
 
 
 def dialect_of(root: Json) -> Dialect:
-    """The dialect that a document is written in."""
+    """Return the dialect of a document.
+
+    Raises:
+        SchemaParseError: `$schema` is not a string.
+    """
     return _named(root) or Dialect.DRAFT_7
 
 
 def dialect_within(root: Json, referring: Dialect) -> Dialect:
-    """The dialect that a document is read in which another one refers to."""
+    """Return the dialect in which to read a document that another one, of dialect `referring`, refers to.
+
+    Raises:
+        SchemaParseError: `$schema` is not a string.
+    """
     own = _named(root)
     return own if own is not None and not own.modern and not referring.modern else referring
 
 
 def _named(root: Json) -> Dialect | None:
-    """The dialect that a document names.
+    """Return the dialect that a document names, or None.
 
     Raises:
-        SchemaParseError: `$schema` is no string.
+        SchemaParseError: `$schema` is not a string.
     """
     uri = root.get("$schema", "") if isinstance(root, dict) else ""
     if not isinstance(uri, str):

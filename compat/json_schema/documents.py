@@ -1,4 +1,4 @@
-"""Where a `$ref` leads: inside its document, to a registered reference, or nowhere. Nothing is ever fetched."""
+"""Resolution of `$ref`: to its own document, a registered reference or a known metaschema. Nothing is fetched."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -12,18 +12,18 @@ from compat.schema import SchemaParseError
 
 __all__ = ["NOT_SCHEMAS", "Documents", "Place"]
 
-NOT_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})  # keywords that hold values
-_MODERN_VALUES: Final = frozenset({"enum", "const"})  # the newer loader finds names in the others as well
+NOT_SCHEMAS: Final = frozenset({"enum", "const", "default", "examples"})  # keywords with values, not schemas
+_MODERN_VALUES: Final = frozenset({"enum", "const"})  # the newer loader also finds names in `default` and `examples`
 
 
 class Place(NamedTuple):
     """A schema in a document."""
 
     value: Json
-    base: str  # the URI that relative ones are joined with
+    base: str  # the base of relative URIs
     document: int
     dialect: Dialect
-    root: bool = False  # whether it is the whole of the document
+    root: bool = False  # whether the schema is the root of the document
 
 
 class _Document(NamedTuple):
@@ -33,7 +33,15 @@ class _Document(NamedTuple):
 
 
 class Documents:
-    """The schema itself (document 0) and what it refers to, with every name in them."""
+    """The schema itself (document 0) and the referenced documents, with every name in them.
+
+    Args:
+        root: The schema.
+        references: The referenced documents by name.
+
+    Raises:
+        SchemaParseError: A `$schema` or `$id` is invalid, or two schemas have the same name.
+    """
 
     def __init__(self, root: Json, references: Mapping[str, Json]):
         self._dialect = dialect_of(root)
@@ -42,7 +50,7 @@ class Documents:
         self.has_references = bool(references)
         for name, value in references.items():
             self._documents.append(self._document(value, name, dialect_within(value, self._dialect)))
-        self._taken: dict[str, Json] = {}  # by name, the schemas of the documents that are in use
+        self._taken: dict[str, Json] = {}  # the schemas of the documents in use, by name
         self._in_use: set[int] = set()
         for number in range(len(self._documents)):
             whole = self._whole(number)
@@ -63,14 +71,14 @@ class Documents:
         """Return the schema that a reference means at a place.
 
         Raises:
-            SchemaParseError: There is none, or its document names a schema as another one is named.
+            SchemaParseError: There is no such schema, or its document uses a name that is already taken.
         """
         place = self._resolved(reference, origin)
         self._use(place.document)
         return place
 
     def pointer(self, place: Place) -> str:
-        """Return where a schema stands, as a URI with a JSON Pointer; for error messages, since it looks everywhere."""
+        """Return the location of a schema as a URI with a JSON Pointer; slow, so for error messages only."""
         whole = self._documents[place.document]
         stack: list[tuple[Json, str]] = [(whole.root, "#")]
         while stack:
@@ -88,9 +96,9 @@ class Documents:
         return Place(document.root, document.uri, number, document.dialect)
 
     def _use(self, number: int) -> None:
-        """Refuse a document that gives a schema a name already taken.
+        """Mark a document as used; refuse it if it uses a name that is already taken.
 
-        The newer loader reads a document, with every name in it, when the first `$ref` leads there.
+        The newer loader reads a document and all its names when the first `$ref` leads to it.
         """
         if number in self._in_use:
             return
@@ -113,12 +121,12 @@ class Documents:
                 return self._names[name]
         if origin.dialect.modern:
             raise SchemaParseError(f"$ref {excerpt(reference)!r} leads to no schema")
-        # An anchor that nobody declares means the document, as the reference's older loader takes it.
+        # The reference's older loader takes an undeclared anchor for its document.
         return _pointed(start, "/".join(["", *fragment.split("/")[1:]]), reference)
 
     @staticmethod
     def join(base: str, own: str) -> str:
-        """The base inside a schema that names itself."""
+        """Return the base URI inside a schema whose id is `own`."""
         target, _ = urldefrag(own)
         return urljoin(base, target) if target else base
 
@@ -156,7 +164,7 @@ class Documents:
 
 
 def _named(root: Place) -> Iterator[tuple[Place, str]]:
-    """Every schema of a document that has a name of its own, with the name."""
+    """Yield every schema of a document that has a name, with the name."""
     values = _MODERN_VALUES if root.dialect.modern else NOT_SCHEMAS
     stack: list[tuple[Json, str]] = [(root.value, root.base)]
     while stack:
@@ -193,7 +201,7 @@ def _is_dynamic(place: Place, name: str) -> bool:
 def _pointed(start: Place, pointer: str, reference: str) -> Place:
     value, base = start.value, start.base
     steps = pointer.split("/")[1:]
-    while steps and not steps[-1] and not start.dialect.modern:  # which the older loader does not see
+    while steps and not steps[-1] and not start.dialect.modern:  # the older loader ignores trailing slashes
         steps.pop()
     for token in steps:
         step = unquote_plus(token).replace("~1", "/").replace("~0", "~")

@@ -1,7 +1,7 @@
-"""Are two texts one version of a subject?
+"""The decision whether two texts are one version of a subject.
 
-They are if their canonical texts are equal, order of keys included. So are a text and a stored one if the text writes
-out, in the place of a `$ref`, the registered reference (or the part of it) to which the stored one's `$ref` leads.
+They are if their canonical texts are equal, including the order of keys. A text is also the same version as a stored
+one if, in place of a `$ref`, it writes out the registered reference (or the part of it) to which the `$ref` leads.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,18 @@ __all__ = ["equivalent"]
 
 
 def equivalent(left: JsonSchema, right: JsonSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Tell whether the canonical texts are equal, or the left one writes out what the right one refers to."""
+    """Whether the canonical texts are equal, or the left one writes out references of the right one.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     if left.canonical == right.canonical:
         return True
     return right.documents.has_references and _written_out(left.json, right.documents, limits)
 
 
 def _written_out(text: Json, documents: Documents, limits: Limits) -> bool:
-    """Walk both at once, so that the walk is no longer than the text, however often references lead in circles."""
+    """Walk both at once, so that the walk is no longer than the text, even if references form cycles."""
     work = [(text, documents.root)]
     while work:
         limits.look_at_clock()
@@ -49,7 +53,7 @@ def _written_out(text: Json, documents: Documents, limits: Limits) -> bool:
 
 
 def _parts(ours: Json, theirs: Place, documents: Documents) -> Iterator[tuple[Json, Place, bool]]:
-    """What is inside of both, and whether it is no schema but a value."""
+    """Yield the parts of both, and whether a part is a value and not a schema."""
     if isinstance(ours, list) and isinstance(theirs.value, list):
         for part, inner in zip(ours, theirs.value, strict=True):
             yield part, theirs._replace(value=inner, root=False), False
@@ -61,10 +65,10 @@ def _parts(ours: Json, theirs: Place, documents: Documents) -> Iterator[tuple[Js
 
 
 def _target(place: Place, documents: Documents) -> Place:
-    """Where a chain of `$ref` leads, as far as it is not inside the schema itself.
+    """Follow a chain of `$ref` as long as it does not lead into the schema itself.
 
     Raises:
-        SchemaParseError: to no schema, or in a circle.
+        SchemaParseError: The chain leads to no schema, or is a cycle.
     """
     seen: set[int] = set()
     while isinstance(place.value, dict) and place.value.keys() == {"$ref"}:

@@ -1,4 +1,4 @@
-"""Differences as the rules note them: a kind, and the steps that lead to it from the schema being compared."""
+"""Differences as the rules note them: a kind, and the steps that lead to it from the compared schema."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from compat.result import Value
 
 __all__ = ["Comparer", "Difference", "Findings", "Shown", "TooComplexError", "described", "value_of"]
 
-# What a schema has at a place; values of enums and constants are their canonical texts.
+# The value of a schema at a path; values of enums and constants are canonical texts.
 Shown: TypeAlias = Value | ConstNode | frozenset[str]
 
 _KINDS: Final[Mapping[type[Node], str]] = {
@@ -45,7 +45,7 @@ _KINDS: Final[Mapping[type[Node], str]] = {
 
 
 class TooComplexError(Exception):
-    """Comparing takes more work than is allowed."""
+    """The comparison takes more work than is allowed."""
 
 
 class Difference(NamedTuple):
@@ -53,42 +53,47 @@ class Difference(NamedTuple):
 
     kind: str
     steps: tuple[str, ...] = ()
-    reader: Shown = None  # what the reader schema has there, for a person
+    reader: Shown = None  # what the reader schema has there, for a message
     writer: Shown = None
 
 
 @dataclass(slots=True)
 class Findings:
-    """What was found of a pair, and whether the reader accepts all that the writer writes."""
+    """The differences of a pair, and whether the reader accepts everything that the writer allows."""
 
     found: list[Difference] = field(default_factory=list)
     compatible: bool = True
 
 
 class Comparer(Protocol):
-    """What the rules of one kind of schema need of the whole."""
+    """The parts of the comparison that the rules for one kind of schema use."""
 
     def note(self, into: Findings, kind: str, *steps: str, reader: Shown = None, writer: Shown = None) -> None:
-        """Note a difference, and what the two schemas have there."""
+        """Add a difference, with what the two schemas have there, to the findings of a pair."""
 
     def compare(self, reader: Node | None, writer: Node | None) -> Findings:
-        """Compare two schemas."""
+        """Return the findings of comparing two schemas."""
 
     def descend(self, into: Findings, reader: Node | None, writer: Node | None, *steps: str) -> bool:
-        """Compare two schemas further down, and keep what is found; true if they are compatible."""
+        """Compare two schemas below a pair and add their findings; return whether they are compatible."""
 
     def take(self, into: Findings, findings: Findings, *steps: str) -> None:
-        """Keep what was found further down."""
+        """Add the findings of schemas below a pair, under some steps."""
 
     def charge(self, amount: int = 1) -> None:
-        """Count work, and give up when it is too much."""
+        """Count work.
+
+        Raises:
+            TooComplexError: The comparison takes too much work.
+            OutOfTime: The time of the limits ran out.
+        """
 
     def matches(self, pattern: str, name: str) -> bool:
-        """Whether a pattern is found in a property name."""
+        """Whether a pattern matches somewhere in a property name."""
 
 
 def described(node: Node | None) -> str | None:
-    """Return what kind of schema a node is, in a word or two; None where there is no schema."""
+    """Return the kind of a schema in a word or two, or None if there is no schema."""
     if node is None:
         return None
     node = follow(node)
@@ -100,7 +105,7 @@ def described(node: Node | None) -> str | None:
 
 
 def value_of(shown: Shown) -> Value:
-    """Return what a schema has at a place as a JSON value; texts of values are read only now, for what is reported."""
+    """Return what a schema has at a path as a JSON value; canonical texts are parsed only here, for reports."""
     if isinstance(shown, ConstNode):
         return _read(shown.value)
     return [_read(text) for text in sorted(shown)] if isinstance(shown, frozenset) else shown

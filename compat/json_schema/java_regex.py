@@ -1,7 +1,7 @@
-r"""Is a pattern one that Java's `java.util.regex` compiles? The reference's loaders compile every pattern they meet.
+r"""A syntax check of patterns as Java's `java.util.regex` compiles them: the reference's loaders compile every pattern.
 
-Read here is syntax alone, in the order in which Java reads it; nothing is matched. What depends on its release passes:
-unknown names of scripts and blocks (`\p{IsLatin}`, `\p{InGreek}`), and a look-behind without a bound.
+This module checks only syntax, in the order in which Java reads it, and matches nothing. It accepts what depends on the
+release of Java: unknown names of scripts and blocks (`\p{IsLatin}`, `\p{InGreek}`), and a look-behind without a bound.
 """
 
 import re
@@ -23,24 +23,25 @@ _METHOD_NAMES: Final = """LowerCase UpperCase Alphabetic Ideographic TitleCase D
     Whitespace ISOControl Mirrored"""
 _CATEGORIES: Final = frozenset(_CATEGORY_NAMES.split())
 _PROPERTIES: Final = _CATEGORIES.union(_CLASS_NAMES.split(), (f"java{name}" for name in _METHOD_NAMES.split()))
-_WIDE: Final = frozenset(_CLASS_NAMES.upper().split()) - {"ASCII"} | {"WORD"}  # with (?U), in any case
+_WIDE: Final = frozenset(_CLASS_NAMES.upper().split()) - {"ASCII"} | {"WORD"}  # with (?U), case-insensitive
 _GROUP_NAME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9]*)>")
 _UNICODE_NAME: Final = re.compile(r"\{([A-Za-z0-9 \-]+)\}")
 _QUOTE: Final = re.compile(r"(?:[^\\]|\\[^Q])*?\\Q", re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _\-]*")
 _KEYS: Final = frozenset({"sc", "script", "blk", "block", "gc", "general_category"})
-_CLASSES: Final = frozenset("DHSVWdhsvw")  # escapes that stand for several characters
+_CLASSES: Final = frozenset("DHSVWdhsvw")  # escapes that match several characters
 _CONTROLS: Final = {"a": "\a", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_PLACES: Final = frozenset("ABGZbz")  # escapes that stand for none, and for nothing inside a class
+_PLACES: Final = frozenset("ABGZbz")  # escapes that match a position, and are invalid inside a class
 _FLAGS: Final = frozenset("imsducxU")
 _LARGEST_COUNT: Final = 0x7FFFFFFF
 
 
 def check_pattern(pattern: str, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Check the syntax of a pattern, unless it is too long to be used.
+    """Check the syntax of a pattern, unless it is too long to be matched anyway.
 
     Raises:
-        SchemaParseError: Java does not compile it.
+        SchemaParseError: Java does not compile the pattern.
+        OutOfTime: The time of `limits` ran out.
     """
     limits.look_at_clock()
     if len(pattern) > limits.pattern:
@@ -56,7 +57,7 @@ class _BadPatternError(Exception):
 
 
 def _without_quotes(pattern: str) -> str:
-    r"""With the characters between `\Q` and `\E` escaped one by one."""
+    r"""Return the pattern with the characters between `\Q` and `\E` escaped one by one."""
     parts: list[str] = []
     at = 0
     begin = _QUOTE.match(pattern)
@@ -74,7 +75,7 @@ def _quoted(char: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    return f"\\x3{char}" if char in "0123456789" else _quoted(char)  # lest it belongs to an escape before
+    return f"\\x3{char}" if char in "0123456789" else _quoted(char)  # a plain digit could extend an escape before it
 
 
 class _Reader:
@@ -127,7 +128,7 @@ class _Reader:
                 return
             if char in "*+?":
                 raise _BadPatternError(f"a {char} that follows nothing")
-            if char != "{":  # which repeats nothing, if it is a repetition
+            if char != "{":  # read below as a repetition of nothing
                 self._at += 1
             if char == "(" and not self._group():
                 continue
@@ -172,7 +173,7 @@ class _Reader:
         return count
 
     def _group(self) -> bool:
-        """Read a group behind its `(`; false if it only sets flags, which cannot be repeated."""
+        """Read a group after its `(`; return false if it only sets flags, which cannot be repeated."""
         outer = self._comments, self._wide
         if self._take_if("?"):
             kind = self._text[self._at]
@@ -207,7 +208,7 @@ class _Reader:
         return found[1]
 
     def _flags(self) -> bool:
-        """Read the flags of a group; true if there is nothing else in it."""
+        """Read the flags of a group; return true if the group contains nothing else."""
         on = True
         while True:
             char = self._peek()
@@ -233,7 +234,7 @@ class _Reader:
             self._escape(in_class=False)
 
     def _escape(self, *, in_class: bool) -> str:
-        """Read what follows a backslash: the character that it means, or none if it means several."""
+        """Read the rest of an escape; return its character, or an empty string if it does not mean one character."""
         if self._at >= self._length:
             raise _BadPatternError("a backslash at the end")
         char = self._text[self._at]
@@ -285,7 +286,7 @@ class _Reader:
             raise _BadPatternError("a reference to no group")
 
     def _property(self) -> None:
-        r"""Read what follows `\p`."""
+        r"""Read the rest of a property after `\p`."""
         if self._text[self._at] != "{":
             name = self._text[self._at]
             self._at += 1
@@ -307,12 +308,12 @@ class _Reader:
             raise _BadPatternError("an unknown property")
 
     def _class(self) -> None:
-        """Read a class behind its `[`, up to and with its `]`."""
+        """Read a class after its `[`, including its `]`."""
         self._take_if("^")
         self._members(closing=True, empty=True)
 
     def _members(self, *, closing: bool, empty: bool) -> None:
-        """Read members of a class; a `]` before the first one is one."""
+        """Read members of a class; a `]` in the first position is a member."""
         while True:
             char = self._peek()
             if char == "":
@@ -353,7 +354,7 @@ class _Reader:
             raise _BadPatternError("a range from more to less")
 
     def _member(self, *, in_range: bool = False) -> str:
-        """Read one member: the character, or none for a class."""
+        """Read one member; return its character, or an empty string for a class."""
         char = self._peek()
         if char == "":
             raise _BadPatternError("a [ without ]")

@@ -1,7 +1,7 @@
 """JSON as the reference reads and prints a JSON Schema.
 
-Numbers keep the digits they were written with, as a BigDecimal does; what stands after the root value is dropped;
-of two equal keys the last wins. NaN and the infinities become strings.
+Numbers keep their digits, as in a BigDecimal. Text after the root value is dropped. Of two equal keys the last wins.
+NaN and the infinities become strings.
 """
 
 import hashlib
@@ -19,13 +19,17 @@ __all__ = ["Json", "as_double", "excerpt", "json_digest", "json_key", "read_json
 
 Json: TypeAlias = bool | int | Decimal | str | list["Json"] | dict[str, "Json"] | None
 
-_NAME: Final = re.compile(r"[\w$]")  # what would make another word of `true`
+_NAME: Final = re.compile(r"[\w$]")  # a character that continues a word such as `true`
 _BLANKS: Final = " \t\r\n"
 _LARGEST_EXPONENT: Final = 100_000  # beyond it, arithmetic on the number would cost more than the schema is worth
 
 
 def read_json(text: str, limits: Limits) -> Json:
-    """Read the first JSON value of a text."""
+    """Read the first JSON value of a text.
+
+    Raises:
+        SchemaParseError: The text does not begin with a JSON value, or exceeds a bound.
+    """
     check_bounds(text, limits)
 
     def check(digits: str) -> str:
@@ -52,7 +56,7 @@ def read_json(text: str, limits: Limits) -> Json:
 
 
 def write_json(value: Json, *, sort: bool = False) -> str:
-    """Print compactly; on request with the keys of every object sorted as Java sorts strings."""
+    """Return compact JSON text; `sort` sorts the keys of every object as Java sorts strings."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -70,17 +74,17 @@ def write_json(value: Json, *, sort: bool = False) -> str:
 
 
 def sorted_keys(value: dict[str, Json]) -> list[str]:
-    """The keys of an object in Java's order."""
+    """Return the keys of an object in Java's order of strings."""
     return in_java_order(value)
 
 
 def json_key(value: Json) -> str:
-    """A text that is equal for two values if, and only if, the reference takes them for equal."""
+    """Return a text that is equal for two values if, and only if, they are equal in the reference."""
     return write_json(value, sort=True)
 
 
 def json_digest(value: Json, known: dict[int, str]) -> str:
-    """A digest that is equal where `json_key` is; those of parts, by identity, are kept in `known`."""
+    """Return a digest that is equal where `json_key` is; `known` caches the digests of parts by object id."""
     if not isinstance(value, dict | list):
         return json_key(value)
     digest = known.get(id(value))
@@ -97,7 +101,7 @@ def json_digest(value: Json, known: dict[int, str]) -> str:
 
 
 def as_double(value: int | Decimal) -> float:
-    """The double nearest to a number; an infinity beyond their range."""
+    """Return the double nearest to a number, infinite if the number is out of range."""
     try:
         return float(value)
     except OverflowError:

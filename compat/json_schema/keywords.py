@@ -1,7 +1,6 @@
-"""What one JSON object says under its keywords, refused where the reference's loaders refuse it.
+"""The keyword values of one JSON object, checked as the reference's loaders check them.
 
-The older dialects are read by one loader, the newer ones by another; they know different keywords and check them
-differently.
+One loader reads the older dialects and another the newer ones. They know different keywords and check them differently.
 """
 
 import math
@@ -54,7 +53,7 @@ _T = TypeVar("_T")
 
 
 class Keywords:
-    """The keywords of one schema. Every method raises SchemaParseError for a value that is refused."""
+    """The keywords of one schema. Every method raises SchemaParseError for an invalid value."""
 
     def __init__(self, json: dict[str, Json], dialect: Dialect, limits: Limits):
         self._json = json
@@ -63,11 +62,11 @@ class Keywords:
         self._used: set[str] = set()
 
     def use(self, words: frozenset[str]) -> None:
-        """Count keywords as read by one of the types of the schema."""
+        """Mark keywords as read by one of the schema's types."""
         self._used |= words
 
     def check_annotations(self) -> None:
-        """Check what is not compared."""
+        """Check the keywords that are not compared."""
         for start, word in (("", self._dialect.id_keyword), ("#", "$anchor"), ("#", "$dynamicAnchor")):
             name = self._json.get(word)
             if isinstance(name, str) and (self._dialect.modern or not start):
@@ -78,14 +77,14 @@ class Keywords:
             self.typed("$dynamicAnchor", str, "a string")
 
     def pattern(self) -> str | None:
-        """The pattern of strings."""
+        """Return the pattern of strings, or None."""
         pattern = self.typed("pattern", str, "a string")
         if pattern is not None:
             check_pattern(pattern, self._limits)
         return pattern
 
     def strings(self, value: Json, word: str) -> list[str]:
-        """The strings of an array."""
+        """Return the strings of an array; `word` is the keyword for the error message."""
         if not isinstance(value, list):
             raise self.fault(word, "an array")
         found: list[str] = []
@@ -96,28 +95,28 @@ class Keywords:
         return found
 
     def count(self, word: str) -> Number | None:
-        """A number of things."""
+        """Return a keyword that counts things, such as `minLength`, or None if it is absent."""
         value = self.numeric(word)
-        if self._dialect.modern:  # that loader cuts off what stands behind the point
+        if self._dialect.modern:  # the newer loader cuts off the digits after the point
             return value.to_integral_value(ROUND_DOWN) if isinstance(value, Decimal) else value
         if isinstance(value, Decimal) or (value is not None and not -_INT <= value < _INT):
             raise self.fault(word, "an integer of 32 bits")
         return value
 
     def multiple_of(self) -> Number | None:
-        """What numbers have to be multiples of."""
+        """Return `multipleOf`, or None if it is absent."""
         value = self.numeric("multipleOf")
         if value is not None and not self._dialect.modern and not 0 < abs(as_double(value)) < math.inf:
             raise self.fault("multipleOf", "a number other than 0, in the range of a double")
         return value
 
     def number_or_none(self, word: str) -> Number | None:
-        """A number; none if there is something else."""
+        """Return a number, or None if the keyword is absent or has another value."""
         value = self._json.get(word)
         return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
 
     def numeric(self, word: str) -> Number | None:
-        """A number."""
+        """Return a number, or None if the keyword is absent."""
         if word not in self._json:
             return None
         value = self._json[word]
@@ -126,7 +125,14 @@ class Keywords:
         return value
 
     def typed(self, word: str, kind: type[_T], name: str, *, strict: bool = True) -> _T | None:
-        """A value of a type; if not `strict`, none for one of another type."""
+        """Return a value of a type, or None if the keyword is absent.
+
+        Args:
+            word: The keyword.
+            kind: The type.
+            name: The name of the type for the error message.
+            strict: Refuse a value of another type; otherwise return None for it.
+        """
         if word not in self._json:
             return None
         value = self._json[word]
@@ -137,12 +143,12 @@ class Keywords:
         raise self.fault(word, name)
 
     def has(self, words: frozenset[str]) -> bool:
-        """Whether there is one of the keywords, known in the dialect and not used yet."""
+        """Whether the object has one of the keywords that the dialect defines and no type has used."""
         words -= _OLD_ONLY if self._dialect.modern else _MODERN_ONLY
         if self._dialect is Dialect.DRAFT_4:
             words -= _NOT_IN_DRAFT_4
         return not (words - self._used).isdisjoint(self._json)
 
     def fault(self, word: str, name: str) -> SchemaParseError:
-        """The error that a keyword has another value than it should."""
+        """Return the error for an invalid value of a keyword; `name` says what is expected."""
         return SchemaParseError(f"{excerpt(word)!r} must be {name}, got {excerpt(write_json(self._json.get(word)))}")

@@ -1,7 +1,7 @@
-"""From JSON to model.
+"""The loader: JSON to model.
 
-Only what a schema can reach is read: in the older dialects definitions count when a `$ref` leads to them, in the
-newer ones always. Targets of `$ref` wait in a list, so a long chain of them does not become a deep recursion.
+It reads only the reachable parts of a schema: in the older dialects, definitions count if a `$ref` leads to them; in
+the newer ones, always. Targets of `$ref` wait in a list, so a long chain of them does not become a deep recursion.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,32 +37,40 @@ from compat.schema import SchemaParseError
 __all__ = ["Loader"]
 
 _CONDITIONS: Final = frozenset({"if", "then", "else"})
-_REFERENCES: Final = ("$ref", "$dynamicRef")  # the second leads to the anchor of that name in its own document
+_REFERENCES: Final = ("$ref", "$dynamicRef")  # the second leads to an anchor in its own document
 
 _Object = dict[str, Json]
 
 
 class Loader:
-    """Reads the nodes of one schema and of what it refers to."""
+    """The loader of one schema and the schemas to which it refers.
+
+    Methods raise SchemaParseError for an invalid schema, and OutOfTime.
+    """
 
     def __init__(self, documents: Documents, limits: Limits):
         self._documents = documents
         self.limits = limits
         self._nodes: dict[
             tuple[int, int, bool], Node
-        ] = {}  # by document, identity of the JSON value, and how it is named
+        ] = {}  # by document, identity of the JSON value, and whether its name ends with `#`
         self._waiting: list[tuple[ReferenceNode, Place, bool]] = []
         self._loaded = 0
         self._digests: dict[int, str] = {}
-        self._located: SchemaParseError | None = None  # the error on its way out, once it says where
+        self._located: SchemaParseError | None = None  # the current error, once it has a location
 
     def load(self) -> Node:
-        """Read everything from the root on."""
+        """Load the root and every schema that is reachable from it.
+
+        Raises:
+            SchemaParseError: A schema is invalid or exceeds a bound.
+            OutOfTime: The time of the limits ran out.
+        """
         place = self._documents.root
         root = self._node(place)
         if place.dialect.modern:
-            # To "#" the reference's newer loader gives a schema of its own with the parts of the root; the older one,
-            # whose targets are all read on their own, gives it parts of its own as well.
+            # The reference's newer loader makes a separate schema for "#" that shares the parts of the root. The older
+            # one reads all targets separately, so its "#" has separate parts as well.
             self._nodes[place.document, id(place.value), False] = replace(root, id=None)
         while self._waiting:
             reference, place, by_hash = self._waiting.pop()
@@ -94,20 +102,24 @@ class Loader:
             raise self._located from None
 
     def digest(self, value: Json) -> str:
-        """Equal for branches that say the same."""
+        """Return a digest that is equal for branches with equal content."""
         return json_digest(value, self._digests)
 
     def check_branches(self, number: int) -> None:
-        """Refuse a combined schema of too many branches."""
+        """Check the number of branches of a combined schema.
+
+        Raises:
+            SchemaParseError: There are too many.
+        """
         if number > self.limits.branches:
             raise SchemaParseError(f"{number} branches, more than the {self.limits.branches} allowed")
 
     def wait(self, reference: ReferenceNode, place: Place, *, by_hash: bool) -> None:
-        """Read the target of a reference later; `by_hash` if it is a document with a `#` behind its name."""
+        """Load the target of a reference later; `by_hash` says whether the reference ends with `#`."""
         self._waiting.append((reference, place, by_hash))
 
     def node(self, value: Json, place: Place) -> Node:
-        """Read a schema inside another."""
+        """Load a schema inside another."""
         _check_kind(value)
         base = place.base
         own = value.get(place.dialect.id_keyword) if isinstance(value, dict) else None
@@ -117,7 +129,7 @@ class Loader:
 
 
 class _Reader:
-    """Reads one JSON object."""
+    """The reader of one JSON object."""
 
     def __init__(self, loader: Loader, documents: Documents, place: Place):
         self._loader = loader
@@ -162,19 +174,19 @@ class _Reader:
         return parts
 
     def _conditional(self) -> bool:
-        if self._modern:  # the newer loader looks at "then" and "else" when it meets "if"
+        if self._modern:  # the newer loader ignores "then" and "else" without "if"
             return "if" in self._json
         return self._place.dialect is Dialect.DRAFT_7 and not _CONDITIONS.isdisjoint(self._json)
 
     def _with_contains(self, node: Node) -> Node:
-        """With the two limits that the older dialects do not know: the reference reads them where the array is all."""
+        """Add two limits that the older dialects lack: the reference reads them if the array is the only part."""
         if isinstance(node, ArrayNode) and not self._modern:
             node.min_contains = self._keywords.number_or_none("minContains")
             node.max_contains = self._keywords.number_or_none("maxContains")
         return node
 
     def _annotated(self, node: Node) -> Node:
-        if not self._modern or self._place.root:  # the newer loader keeps the name of the whole alone
+        if not self._modern or self._place.root:  # the newer loader keeps only the name of the root
             node.id = self._keywords.typed(self._place.dialect.id_keyword, str, "a string", strict=not self._modern)
         self._keywords.check_annotations()
         node.title = self._keywords.typed("title", str, "a string")
@@ -187,13 +199,13 @@ class _Reader:
     def _reference(self, word: str = "$ref") -> ReferenceNode:
         reference = self._keywords.typed(word, str, "a string") or ""
         node = ReferenceNode()
-        by_hash = reference.endswith("#") and not self._modern  # to the older loader not what the name alone leads to
+        by_hash = reference.endswith("#") and not self._modern  # the older loader distinguishes `name#` from `name`
         self._loader.wait(node, self._documents.resolve(reference, self._place), by_hash=by_hash)
         return node
 
     def _definitions(self) -> None:
         self._schemas("$defs")
-        if isinstance(self._json.get("definitions"), dict):  # no keyword of these dialects, so it may hold anything
+        if isinstance(self._json.get("definitions"), dict):  # not a keyword of these dialects, so it may have any value
             self._schemas("definitions")
 
     def _combined(self) -> list[Node]:
@@ -310,7 +322,7 @@ class _Reader:
         )
 
     def _items(self) -> tuple[Node | None, list[Node] | None, bool, Node | None]:
-        """The schema of every item, those of the first ones, and whether, and as what, others may follow."""
+        """Return the schema of every item, those of the first items, whether others may follow, and their schema."""
         if self._modern:
             return self._modern_items()
         permits, additional = self._open("additionalItems")
@@ -353,7 +365,7 @@ class _Reader:
         return True, self._schema(value)
 
     def _unevaluated(self, word: str) -> tuple[bool, Node | None]:
-        """As `_open`, but here the reference tells `true` from nothing said."""
+        """Return the same as `_open`, except that here the reference distinguishes `true` from an absent keyword."""
         if not self._modern or word not in self._json:
             return True, None
         permits, schema = self._open(word)
@@ -368,7 +380,7 @@ class _Reader:
 
     def _properties(self) -> dict[str, Node]:
         values = self._keywords.typed("properties", dict, "an object") or {}
-        name = "" if self._modern else self._place.dialect.id_keyword  # the older loader takes it for the object's name
+        name = "" if self._modern else self._place.dialect.id_keyword  # the older loader reads it as the object's id
         return {key: self._schema(value) for key, value in values.items() if key != name or isinstance(value, dict)}
 
     def _patterns(self) -> dict[str, Node]:
@@ -389,7 +401,7 @@ def _check_kind(value: Json) -> None:
 
 
 def _without_empty(arrays: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """The loaders keep what they meet in the lists, so an empty one leaves nothing."""
+    """Drop empty lists, because the loaders keep only the members of the lists."""
     return {name: names for name, names in arrays.items() if names}
 
 

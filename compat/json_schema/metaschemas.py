@@ -1,6 +1,6 @@
 """The metaschemas of the five dialects and their vocabularies, as json-schema.org publishes them.
 
-A `$ref` to one of them leads here. Nothing is fetched.
+A `$ref` to one of them resolves to this copy. Nothing is fetched.
 """
 
 import json
@@ -16,7 +16,11 @@ _FILE: Final = "metaschemas.json"  # an object: URI to document
 
 
 def metaschema_of(uri: str) -> tuple[str, Json] | None:
-    """The metaschema that a URI without a fragment names, over http or https, under the URI that it has itself."""
+    """Return the metaschema that a URI names, with its own URI, or None.
+
+    Args:
+        uri: The URI without a fragment; http and https are equivalent.
+    """
     host_and_path = uri.partition("://")[2]
     for scheme in ("http", "https") if host_and_path.startswith("json-schema.org/") else ():
         own = f"{scheme}://{host_and_path}"

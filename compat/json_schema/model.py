@@ -1,7 +1,7 @@
-"""What a JSON Schema is read into: the kinds of schema that the reference tells apart.
+"""The JSON Schema model: the kinds of schema that the reference distinguishes.
 
 A JSON object with keywords of several kinds becomes a synthetic `allOf`, one with several types a synthetic `anyOf`.
-Nodes are compared by identity: a schema that is met twice over a `$ref` is one node.
+Nodes compare by identity: a schema that is reached twice through `$ref` is one node.
 """
 
 from dataclasses import dataclass, field
@@ -40,24 +40,24 @@ Number: TypeAlias = int | Decimal
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Node:
-    """What every kind of schema may carry."""
+    """The attributes of every kind of schema."""
 
     id: str | None = None
     title: str | None = None
     description: str | None = None
     default: str | None = None  # as canonical text
     connect_type: Json = None
-    key: str = ""  # of a branch: equal for branches that say the same
+    key: str = ""  # for a branch: equal for branches with equal content
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class EmptyNode(Node):
-    """Accepts everything."""
+    """A schema that accepts everything."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class FalseNode(Node):
-    """Accepts nothing."""
+    """A schema that accepts nothing."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -72,12 +72,12 @@ class NullNode(Node):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class ConditionalNode(Node):
-    """`if`, `then` and `else`: known to be there, never compared."""
+    """`if`, `then` and `else`, whose contents are never compared."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class StringNode(Node):
-    """Strings, or only the keywords that are about them."""
+    """Strings, or only keywords for strings."""
 
     min_length: Number | None = None
     max_length: Number | None = None
@@ -86,7 +86,7 @@ class StringNode(Node):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class NumberNode(Node):
-    """Numbers, or only the keywords that are about them."""
+    """Numbers, or only keywords for numbers."""
 
     integer: bool = False
     minimum: Number | None = None
@@ -98,7 +98,7 @@ class NumberNode(Node):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class ObjectNode(Node):
-    """Objects, or only the keywords that are about them."""
+    """Objects, or only keywords for objects."""
 
     properties: dict[str, Node] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
@@ -115,12 +115,12 @@ class ObjectNode(Node):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class ArrayNode(Node):
-    """Arrays, or only the keywords that are about them."""
+    """Arrays, or only keywords for arrays."""
 
     min_items: Number | None = None
     max_items: Number | None = None
     unique: bool = False
-    items: Node | None = None  # of every item
+    items: Node | None = None  # the schema of every item
     tuple_items: list[Node] | None = None
     permits_additional: bool = True
     additional: Node | None = None
@@ -146,13 +146,13 @@ class ConstNode(Node):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class NotNode(Node):
-    """What another schema refuses."""
+    """The values that another schema refuses."""
 
     inner: Node
 
 
 class Criterion(StrEnum):
-    """How many branches have to accept."""
+    """How many branches must accept a value."""
 
     ALL = "allOf"
     ANY = "anyOf"
@@ -169,13 +169,13 @@ class CombinedNode(Node):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class ReferenceNode(Node):
-    """A `$ref`; its target is known once everything is read."""
+    """A `$ref`; its target is set once everything is loaded."""
 
     target: Node | None = None
 
 
 def follow(node: Node) -> Node:
-    """The schema that a chain of references leads to; one that leads nowhere says nothing."""
+    """Return the schema at the end of a chain of references, or one that accepts everything if there is no end."""
     seen: set[int] = set()
     while isinstance(node, ReferenceNode):
         if node.target is None or id(node) in seen:
@@ -187,7 +187,7 @@ def follow(node: Node) -> Node:
 
 @dataclass(frozen=True)
 class JsonSchema(ParsedSchema):
-    """A JSON Schema that has been read."""
+    """A parsed JSON Schema."""
 
     json: Json
     root: Node

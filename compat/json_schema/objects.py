@@ -1,4 +1,4 @@
-"""Objects: sizes, required names, dependencies, content models and properties."""
+"""The rules for objects: sizes, required names, dependencies, content models and properties."""
 
 from typing import Final, TypeAlias
 
@@ -17,7 +17,7 @@ _BOUNDS: Final = (
 
 
 def compare_objects(context: Comparer, reader: ObjectNode, writer: ObjectNode, into: Findings) -> None:
-    """Compare two object schemas."""
+    """Compare two object schemas; add the differences to `into`."""
     for attribute, kind, word in _BOUNDS:
         compare_bound(context, getattr(reader, attribute), getattr(writer, attribute), into, kind, word)
     _required(context, reader, writer, into)
@@ -50,7 +50,16 @@ def compare_objects(context: Comparer, reader: ObjectNode, writer: ObjectNode, i
 def compare_bound(
     context: Comparer, reader: Number | None, writer: Number | None, into: Findings, kind: str, word: str
 ) -> None:
-    """Compare a limit that both, one or none of two schemas set."""
+    """Compare a limit that both schemas, one or neither of them sets.
+
+    Args:
+        context: The comparison.
+        reader: The limit of the reader schema.
+        writer: The limit of the writer schema.
+        into: The findings to add to.
+        kind: The beginning of the name of the difference.
+        word: The keyword.
+    """
     if reader == writer:
         return
     if writer is None:
@@ -63,7 +72,7 @@ def compare_bound(
 
 
 def compare_rest(context: Comparer, reader: _Rest, writer: _Rest, into: Findings, kind: str, word: str) -> None:
-    """Compare what two schemas let through that they do not name."""
+    """Compare which unnamed properties or items two schemas allow; see `compare_bound` for the arguments."""
     new, old = _rest(reader), _rest(writer)
     if reader[0] != writer[0]:
         context.note(into, f"{kind}_{'ADDED' if reader[0] else 'REMOVED'}", word, reader=new, writer=old)
@@ -79,7 +88,7 @@ def compare_rest(context: Comparer, reader: _Rest, writer: _Rest, into: Findings
 
 
 def _rest(rest: _Rest) -> Value:
-    """What a schema says of what it does not name: everything, nothing, or a schema for it."""
+    """Return what a schema allows beyond the names: true, false, or the kind of the schema for it."""
     permits, schema = rest
     return described(schema) if permits and schema is not None else permits
 
@@ -162,7 +171,7 @@ def _demand(reader: ObjectNode, name: str) -> str:
 
 
 def _open(node: ObjectNode) -> bool:
-    """Whether anything may stand under any other name."""
+    """Whether other properties may have any value."""
     return (
         not node.patterns
         and node.permits_additional
@@ -173,7 +182,7 @@ def _open(node: ObjectNode) -> bool:
 
 
 def _covering(context: Comparer, node: ObjectNode, name: str) -> Node | None:
-    """The schema that a property has to meet though it is not named."""
+    """Return the schema that an unnamed property must match, or None."""
     for pattern, schema in node.patterns.items():
         if context.matches(pattern, name):
             return schema

@@ -1,6 +1,6 @@
-"""From text to schema, and the normalized text of a schema.
+"""The JSON Schema parser: text to schema, and the normalized text of a schema.
 
-Strict and lenient are the same here: what the reference cannot load it refuses, new or stored.
+Strict and lenient parsing are the same here: the reference refuses a schema that it cannot load, whether new or stored.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,18 @@ def parse(
     references: Sequence[ResolvedReference] = (),
     limits: Limits = DEFAULT_LIMITS,
 ) -> JsonSchema:
-    """Read a schema."""
+    """Parse a schema.
+
+    Args:
+        text: The schema text, which is JSON.
+        strict: Ignored.
+        references: The referenced schemas.
+        limits: Bounds on size and time.
+
+    Raises:
+        SchemaParseError: The text or a reference is not a valid schema or exceeds a bound.
+        OutOfTime: The time of `limits` ran out.
+    """
     check_references(references, limits)
     json = read_json(text, limits)
     if not isinstance(json, bool | dict):
@@ -43,6 +54,10 @@ def parse(
 
 
 def normalize(schema: JsonSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
-    """The text with the keys of every object sorted; arrays stay as they are."""
+    """Return the text with the keys of every object sorted; arrays do not change.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     limits.look_at_clock()
     return write_json(schema.json, sort=True)

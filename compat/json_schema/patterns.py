@@ -1,7 +1,7 @@
-"""Does a pattern of `patternProperties` match a property name? Found anywhere in the name, as in the dialects.
+"""Matching of `patternProperties` patterns: a pattern may match anywhere in a property name, as in all dialects.
 
-Patterns come from strangers, so Python's `re`, which may backtrack for ever, is not asked. jsonschema-rs runs plain
-patterns in linear time and those with look-around or back-references under a limit. A pattern that it cannot read
+Patterns come from strangers, so Python's `re`, which may backtrack forever, is not used. jsonschema-rs runs plain
+patterns in linear time, and those with look-around or back-references under a limit. A pattern that it cannot read
 matches nothing.
 """
 
@@ -18,7 +18,7 @@ _COMPILED_SIZE: Final = 1 << 20  # bytes
 
 
 def found_in(pattern: str, name: str, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether the pattern is found in the name."""
+    """Whether a pattern matches somewhere in a name; false if a bound of `limits` is exceeded."""
     if len(pattern) > limits.pattern or len(name) > limits.pattern:
         return False
     validator = _compiled(pattern, limits.backtracks)

@@ -1,9 +1,10 @@
-"""Can a reader schema accept all that a writer schema lets through? The reference's difference table.
+"""The JSON Schema compatibility rules: does a reader schema accept everything that a writer schema allows?
 
-Every difference is collected. A pair of schemas is judged once in a pass, and meeting it while it is being judged
-counts as compatible unless an earlier pass found that it is not; passes are repeated until none is added: the
-largest set of pairs that do not contradict each other. Work is counted, so a check always ends: over the limit, or
-too deep for the stack, it says so instead of a verdict on the pair.
+The rules are the reference's table of differences, and every difference is collected. A pair of schemas is judged once
+in a pass. A pair that is still being judged counts as compatible unless an earlier pass found otherwise. Passes repeat
+until no pair is added: the result is the largest set of pairs that do not contradict each other.
+
+Work is counted, so a check always ends. Beyond the limit, or too deep for the stack, its finding is TOO_COMPLEX.
 """
 
 from decimal import Decimal
@@ -43,9 +44,9 @@ __all__ = ["check", "differences"]
 
 _COST_OF_A_PATTERN: Final = 20
 _COST_OF_A_DIVISION: Final = 20
-_STEPS_PER_CHARGE: Final = 8  # of a path being copied, against one pair being compared
+_STEPS_PER_CHARGE: Final = 8  # steps of a copied path that cost as much as one compared pair
 _DEEPEST: Final = 80  # pairs on the stack, each of which takes several calls
-_STRIDE: Final = 100  # units of work between two looks at the clock
+_STRIDE: Final = 100  # units of work between two checks of the clock
 _LARGEST_FOR_DIVISION: Final = 1000  # decimal places
 _LIMITS_OF_NUMBERS: Final = (
     ("maximum", "MAXIMUM", "maximum"),
@@ -58,7 +59,19 @@ _LIMITS_OF_NUMBERS: Final = (
 def check(
     reader: JsonSchema, writer: JsonSchema, *, policy: Policy = Policy.STRICT, limits: Limits = DEFAULT_LIMITS
 ) -> list[Incompatibility]:
-    """Every reason why the reader schema does not accept what the writer schema lets through."""
+    """Return every reason why the reader schema does not accept everything that the writer schema allows.
+
+    A check that exceeds the comparisons of `limits`, or is nested too deeply, returns the single finding TOO_COMPLEX.
+
+    Args:
+        reader: The reader schema.
+        writer: The writer schema.
+        policy: How strictly to treat differences.
+        limits: Bounds on work, findings and time.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     try:
         found = _Comparison(policy, limits, harmless=False).run(reader.root, writer.root)
     except (TooComplexError, RecursionError) as error:
@@ -70,7 +83,12 @@ def check(
 def differences(
     reader: JsonSchema, writer: JsonSchema, *, policy: Policy = Policy.STRICT, limits: Limits = DEFAULT_LIMITS
 ) -> list[Difference]:
-    """Every difference, harmful or not."""
+    """Return every difference, compatible ones included; the arguments are those of `check`.
+
+    Raises:
+        TooComplexError: The comparison takes too much work.
+        OutOfTime: The time of `limits` ran out.
+    """
     return _Comparison(policy, limits, harmless=True).run(reader.root, writer.root)
 
 
@@ -88,7 +106,7 @@ def _finding(difference: Difference) -> Incompatibility:
 
 
 class _TooDeepError(Exception):
-    """A pair lies too deep below the one that is being judged: it has to be judged on its own first."""
+    """A pair is too deep below the current one and must be judged separately first."""
 
     def __init__(self, reader: Node, writer: Node):
         super().__init__()
@@ -97,19 +115,19 @@ class _TooDeepError(Exception):
 
 class _Comparison:
     def __init__(self, policy: Policy, limits: Limits, *, harmless: bool):
-        self._harmless = harmless  # whether differences that do no harm are kept as well
+        self._harmless = harmless  # whether to keep compatible differences as well
         self._policy = policy
         self._limits = limits
         self._work = 0
         self._next_look = 0
         self._open: set[tuple[int, int]] = set()
         self._done: dict[tuple[int, int], Findings] = {}
-        self._incompatible: dict[tuple[int, int], Findings] = {}  # with what was found of them first
-        self._assumed = False  # whether a pair was met while it was being judged
+        self._incompatible: dict[tuple[int, int], Findings] = {}  # with their first findings
+        self._assumed = False  # whether a pair occurred while it was being judged
         self._depth = 0
 
     def run(self, reader: Node, writer: Node) -> list[Difference]:
-        """Compare in passes, each with what the one before has found out."""
+        """Compare in passes, each with the incompatible pairs of the earlier ones."""
         reader, writer = follow(reader), follow(writer)
         while True:
             known = len(self._incompatible)
@@ -120,7 +138,7 @@ class _Comparison:
             self._assumed = False
 
     def _pass(self, reader: Node, writer: Node) -> Findings:
-        """Judge a pair; those too deep for the stack first, and from the deepest up."""
+        """Judge a pair; first judge the pairs that are too deep for the stack, deepest first."""
         waiting = [(reader, writer)]
         while True:
             pair = waiting[-1]
@@ -128,7 +146,7 @@ class _Comparison:
             try:
                 findings = self._judged(*pair)
             except _TooDeepError as deeper:
-                self._open.add((id(pair[0]), id(pair[1])))  # it is being judged, though from a list and not a stack
+                self._open.add((id(pair[0]), id(pair[1])))  # still being judged, although not on the stack
                 waiting.append(deeper.pair)
                 continue
             waiting.pop()
@@ -166,7 +184,7 @@ class _Comparison:
         return found_in(pattern, name, self._limits)
 
     def compare(self, reader: Node | None, writer: Node | None) -> Findings:
-        """Compare two schemas, or remember how they compared."""
+        """Compare two schemas, or return the earlier result."""
         self.charge()
         findings = Findings()
         if reader is None or writer is None:
@@ -217,7 +235,7 @@ class _Comparison:
         self._same_kind(reader, writer, into)
 
     def _one_sided(self, reader: Node, writer: Node, into: Findings) -> bool:
-        """Compare a combined schema with a plain one; false if there is nothing to compare."""
+        """Compare a combined schema with a plain one; return whether that settles the pair."""
         if isinstance(reader, CombinedNode):
             several, kind = reader.criterion is not Criterion.ALL, "SUM_TYPE_EXTENDED"
             pairs = [(branch, writer) for branch in reader.branches]
@@ -264,7 +282,7 @@ class _Comparison:
             if reader.value != writer.value:
                 self.note(into, "ENUM_ARRAY_CHANGED", "const", reader=reader, writer=writer)
         elif isinstance(reader, NotNode) and isinstance(writer, NotNode):
-            # Turned round: what the new schema refuses has to be within what the old one refused.
+            # Swap the sides: values that the new schema refuses must be among those that the old one refused.
             fits = self.compare(writer.inner, reader.inner).compatible
             kind = "NOT_TYPE_NARROWED" if fits else "NOT_TYPE_EXTENDED"
             self.note(into, kind, "not", reader=described(reader.inner), writer=described(writer.inner))
@@ -296,7 +314,7 @@ class _Comparison:
 
 
 def _double(value: Number | None) -> Number | None:
-    """The number as the reference compares it, exactly what a double holds of it."""
+    """Return the exact value of the double nearest to a number, as the reference compares it."""
     return None if value is None else Decimal(as_double(value))
 
 

@@ -1,9 +1,9 @@
 """The entities of a JSON Schema: an object is a record, a property a field.
 
-A path tells the way from the root: `object`, then a property's name; `array` for items; `allof.0`, `anyof.1`,
-`oneof.2` for branches, `not`, `conditional.if`. A schema that says several of these at once is an `allof` of what it
-says, and a list of types an `anyof`. Branches count in the order of the text. A `$ref` into the document is followed,
-unless it leads back to where the path has been.
+A path leads from the root: `object`, then a property's name; `array` for items; `allof.0`, `anyof.1`, `oneof.2` for
+branches, `not`, `conditional.if`. A schema with several of these is an `allof` of them, and a list of types is an
+`anyof`. Branches are numbered in the order of the text. A `$ref` into the document is followed unless it leads back to
+a schema on the path.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from compat.schema import SchemaParseError
 __all__ = ["entities"]
 
 _Nodes = Iterator[tuple[Entity, dict[str, Any]]]
-_Step = tuple[str, Any]  # what to add to the path, and the schema that is there
+_Step = tuple[str, Any]  # the extension of the path, and the schema there
 
 _OBJECT: Final = frozenset({"properties", "required", "additionalProperties", "patternProperties", "minProperties",
                             "maxProperties", "dependencies", "propertyNames"})  # fmt: skip
@@ -27,23 +27,27 @@ _CONDITIONAL: Final = ("if", "then", "else")
 
 
 def entities(tree: Any, limits: Limits) -> _Nodes:
-    """Return the objects and properties of a schema, with the JSON objects that say what they are.
+    """Yield the objects and properties of a schema, with the JSON objects that hold their attributes.
+
+    Args:
+        tree: The schema as JSON values.
+        limits: Bounds; the number of paths is bounded like that of fields.
 
     Raises:
-        SchemaParseError: the paths are more than a schema may have fields, since references multiply them.
+        SchemaParseError: There are too many paths, since references multiply them.
     """
     return _Walk(tree, limits.fields).entities(tree, "", frozenset())
 
 
 class _Walk:
-    """The way through one document, with a bound on its length."""
+    """A walk through one document, with a bound on its length."""
 
     def __init__(self, root: Any, bound: int) -> None:
         self._root = root
         self._bound = self._left = bound
 
     def entities(self, node: Any, path: str, around: frozenset[int]) -> _Nodes:
-        """What is tagged in a schema and below it; `around` are the schemas that the path leads through."""
+        """Yield the entities of a schema; `around` has the object ids of the schemas on the path."""
         self._left -= 1
         if self._left < 0:
             raise SchemaParseError(f"The schema has more than {self._bound} paths to what could be tagged")
@@ -76,7 +80,7 @@ class _Walk:
 
 
 def _facets(node: dict[str, Any]) -> list[list[_Step]]:
-    """The things that a schema says at once, each as steps to what it says of; a step to itself is one of its types."""
+    """Return the parts of a schema, each as steps to schemas in it; a step to the schema itself is one of its types."""
     facets: list[list[_Step]] = [[]] if "enum" in node else []
     facets += (
         [(f"{keyword.lower()}.{i}", branch) for i, branch in enumerate(node[keyword])]
@@ -112,7 +116,7 @@ def _items(node: dict[str, Any]) -> Iterator[_Step]:
 
 
 def _target(root: Any, node: Any) -> Any:
-    """What a `$ref` within the document leads to; a reference to a reference is followed once only."""
+    """Return the target of a `$ref` into the document, or the node itself; a reference is followed only once."""
     reference = node.get("$ref") if isinstance(node, dict) else None
     if not isinstance(reference, str) or not reference.startswith("#"):
         return node

@@ -1,4 +1,4 @@
-"""The syntax of URIs, as Java's `java.net.URI` checks it: what it refuses, no schema may carry as name or reference."""
+"""The syntax of URIs as in Java's `java.net.URI`; ids and references of a schema must follow it."""
 
 import re
 from typing import Final
@@ -20,10 +20,10 @@ _URI: Final = re.compile(
 
 
 def check_uri(uri: str) -> None:
-    """Check a URI, relative ones included.
+    """Check the syntax of a URI, which may be relative.
 
     Raises:
-        SchemaParseError: it is none.
+        SchemaParseError: The text is not a URI.
     """
     if _URI.fullmatch(uri) is None:
         raise SchemaParseError(f"{excerpt(uri)!r} is not a URI; percent-encode what a URI may not hold")

@@ -1,7 +1,7 @@
-"""The kinds of difference, which of them are compatible, and what is said of the others.
+"""The kinds of difference, which of them are compatible, and the messages for the others.
 
-The wire text looks like JSON and is none (it opens with a double quote and closes with a single one); clients match
-on it, so it is emitted letter by letter.
+The wire text looks like JSON but is not (it opens with a double quote and closes with a single one). Clients match on
+it, so it is reproduced letter by letter.
 """
 
 import json
@@ -169,8 +169,8 @@ _WORDINGS: Final[Mapping[str, str]] = {
 _DESCRIPTIONS: Final = {kind: text for text, kinds in _WORDINGS.items() for kind in kinds.split()}
 _UNFINISHED: Final = "Unexpected exception during compatibility check: {path}"
 
-# What would be accepted, where the new schema reads and where the previous version does; {old} and {new} are what the
-# two have at the place, {previous} names the version.
+# Advice, first if the new schema is the reader, then if the previous version is. {old} and {new} are the values of the
+# two schemas at the path, {previous} names the version.
 _REMEDIES: Final[Mapping[str, tuple[str, str]]] = {
     _APPEARED: (
         "The new schema demands more there than {previous}. Leave the keyword as it was ({old}).",
@@ -261,19 +261,32 @@ _OF_A_KIND: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def compatible(kind: str, policy: Policy) -> bool:
-    """Whether a difference does no harm under a policy."""
+    """Whether a kind of difference is compatible under a policy."""
     return kind in (_LENIENT if policy is Policy.LENIENT else _COMPATIBLE)
 
 
 def describe(kind: str, path: str, *, reader: str = "reader", writer: str = "writer") -> str:
-    """One sentence on a difference; the reference has none for some kinds."""
+    """Return one sentence about a difference, empty for kinds without a sentence in the reference.
+
+    Args:
+        kind: The kind of difference.
+        path: Its path.
+        reader: The word for the reader schema.
+        writer: The word for the writer schema.
+    """
     if kind == TOO_COMPLEX:
         return _UNFINISHED.format(path=path)
     return _DESCRIPTIONS.get(kind, "").format(path=path, reader=reader, writer=writer)
 
 
 def wire_message(finding: Incompatibility, *, reader: str, writer: str) -> str:
-    """The message as the reference puts it into its answers; reader and writer are "new" and "old", or reversed."""
+    """Return the message of a finding as in the reference's answers.
+
+    Args:
+        finding: The finding.
+        reader: The word for the reader schema, "new" or "old".
+        writer: The word for the writer schema, "old" or "new".
+    """
     if finding.kind == TOO_COMPLEX:
         return _UNFINISHED.format(path=finding.detail)
     text = describe(finding.kind, finding.path, reader=reader, writer=writer)
@@ -281,7 +294,7 @@ def wire_message(finding: Incompatibility, *, reader: str, writer: str) -> str:
 
 
 def explain(finding: Incompatibility) -> str:
-    """What is wrong and what would make it acceptable, for the person who wants to register the new schema."""
+    """Return what is wrong and which change would be accepted, for the person who wants to register the new schema."""
     previous = "the previous version" if finding.version is None else f"version {finding.version}"
     if finding.kind == TOO_COMPLEX:
         return (
@@ -297,7 +310,7 @@ def explain(finding: Incompatibility) -> str:
 
 
 def _told(value: Value) -> str:
-    """What a schema has at a place, in a sentence."""
+    """Return the value of a schema at a path as text for a sentence."""
     if value is None:
         return "none"
     if isinstance(value, Decimal) and abs(value.adjusted()) > _LONGEST_NUMBER:
