@@ -41,8 +41,11 @@ def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
 def why_unreachable(addresses: Sequence[tuple[str, int]], patience_s: float) -> str | None:
     """Return why no address accepts a connection, or None if one does or if the check remains undecided.
 
-    A name that cannot be resolved and a refused connection are retried until `patience_s` seconds have passed, because
-    a service that is just starting may need them.
+    A name that cannot be resolved and a refused connection are retried, because the service may be starting.
+
+    Args:
+        addresses: Hosts and ports.
+        patience_s: How long to retry, in seconds.
     """
     deadline = time.monotonic() + patience_s
     reasons = None

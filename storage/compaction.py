@@ -158,7 +158,7 @@ def _superseded(read: Read, kept: _Kept, aside: set[int]) -> Iterator[int]:
 
 
 def _is_settled(key: bytes) -> bool:
-    """Whether a tombstone that is the newest record of this key only removes what earlier records of the key set."""
+    """Return whether a tombstone that is the newest record of this key only undoes earlier records of the key."""
     try:
         return isinstance(decode_key(key), SchemaKey | ConfigKey | ModeKey | NoopKey | KekKey | DekKey)
     except RecordError:

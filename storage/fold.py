@@ -344,7 +344,7 @@ class _Ids:
 
 
 def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:
-    """Whether two values certainly hold the same content; they may do so even if this returns false."""
+    """Return whether two values certainly hold the same content; they may do so even if this returns false."""
     return (
         held.text == value.text
         and held.schema_type == value.schema_type

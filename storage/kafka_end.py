@@ -50,6 +50,10 @@ class End:
     def once_beyond(self, offset: int, deadline: float) -> int:
         """Wait until the end has passed a record, so that everyone can read it, and return the end.
 
+        Args:
+            offset: The offset of the record.
+            deadline: A time on the clock of `time.monotonic`, in seconds.
+
         Raises:
             LogTimeout: The end did not pass the record in time, or the leader did not answer.
         """
@@ -69,6 +73,10 @@ class End:
         """Search backwards from an end for the last record before it, and return its offset.
 
         If the topic holds no record, return the offset before the topic's first: earlier records have been deleted.
+
+        Args:
+            end: The end.
+            timeout_s: Time limit for each step, in seconds.
 
         Raises:
             LogError: The topic was not read in time.

@@ -202,8 +202,7 @@ class KafkaLog:
         for entry in self._entries(self._end.first(deadline) - 1 if after == START else after, end):
             last = entry.offset
             yield entry
-        # The records count only if the topic is still the same, and compaction cannot have dropped a tombstone
-        # meanwhile.
+        # The read is valid only if the topic is the same and compaction cannot have dropped a tombstone meanwhile.
         self._watch.confirm(self._by(self._timeouts.read))
         self._seen.check(complete, after)
         self._seen.note(last, began)
@@ -255,7 +254,7 @@ class KafkaLog:
     # --- writing
 
     def _has_pen(self) -> bool:
-        """Whether this node may write, as far as it knows: it has read no later signature of another node."""
+        """Return whether this node may write, as far as it knows: it has read no later signature of another node."""
         if self._pen is None or not self._pen.usable:
             return False
         return not self._pen.transactional or self._signatures.newest <= self._pen_offset

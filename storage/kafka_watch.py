@@ -84,6 +84,10 @@ class Seen:
     def check(self, moment: Moment, after: int) -> None:
         """Check that no tombstone written since a moment can be gone.
 
+        Args:
+            moment: When the reader was at the end of the log.
+            after: The reader's offset, for the message.
+
         Raises:
             LogCompacted: Too much time has passed.
         """
@@ -153,7 +157,7 @@ class TopicWatch:
             self._refresh_retention()
 
     def _is_confirmed(self) -> bool:
-        """Whether Kafka confirms the topic's id; false if it does not answer or knows no such topic."""
+        """Return whether Kafka confirms the topic's id; false if it does not answer or knows no such topic."""
         name = self._topic.name
         if not self._replaced:
             try:

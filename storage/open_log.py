@@ -116,7 +116,7 @@ def _scheme(url: str) -> str:
 
 
 def _has_ports(bootstrap: str) -> bool:
-    """Whether the text after the colon of each host is a number; a client would retry other hosts in vain."""
+    """Return whether the text after the colon of each host is a number; a client would retry other hosts in vain."""
     ends = (server.rpartition(":") for server in bootstrap.split(","))
     return all(not colon or end.endswith("]") or end.isdecimal() for _, colon, end in ends)
 

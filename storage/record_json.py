@@ -61,7 +61,12 @@ class RecordError(ValueError):
 
 
 def encode(key: Key, value: Value = None) -> Record:
-    """Encode a record; a value of None makes a tombstone, or no value for a key type that has none."""
+    """Encode a record.
+
+    Args:
+        key: The key.
+        value: The value; None makes a tombstone, or is the only value of a key type without values.
+    """
     return Record(_dump(_key_json(key)), _ENCODE_VALUE[type(key)](key, value))
 
 

@@ -84,7 +84,7 @@ _TABLE = Table(
     Column("value", LargeBinary, nullable=True),
     Column("append_id", LargeBinary, nullable=False),
 )
-# One row, written by the first compaction: how many there were, and the last offset that they considered.
+# One row, first written by a compaction: how many compactions there were, and the last offset that they considered.
 _COMPACTION = Table(
     "strata_compaction",
     MetaData(),
@@ -296,7 +296,7 @@ class SqlLog:
                 raise
 
     def _has_not_landed(self, first: int, token: bytes) -> bool:
-        """Whether it is certain that a commit which the database refused did not take place."""
+        """Return whether it is certain that a commit which the database refused did not take place."""
         try:
             with self._connect(write=False) as connection:
                 return not _landed(connection, first, token)

@@ -1,4 +1,4 @@
-"""The check of default values: is a JSON value a legal default for a type?
+"""The check whether a JSON value is a legal default for a type.
 
 Avro Java checks a default twice. The first check is at the field: a type that is not defined up to there counts as a
 record without fields, so only an object fits it. The second check uses the real types, once every name is known. A
@@ -56,9 +56,16 @@ _SCALARS: Final[Mapping[str, Callable[[Json], bool]]] = {
 
 
 def accepts(node: Node, value: Json, names: Names, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether a value is a legal default for a type, when all names are known.
+    """Return whether a value is a legal default for a type, when all names are known.
+
+    Args:
+        node: The type.
+        value: The default, as a JSON value.
+        names: The named types to which references lead.
+        limits: Bounds on time.
 
     Raises:
+        KeyError: A reference's name is not in `names`.
         OutOfTime: The time of `limits` ran out.
     """
     return DefaultCheck(names, limits).accepts(node, value)
@@ -90,7 +97,7 @@ class DefaultCheck:
         self.undefined_seen = False
 
     def accepts(self, node: Node, value: Json) -> bool:
-        """Whether the value fits the type.
+        """Return whether the value fits the type.
 
         Raises:
             SchemaParseError: The answer depends on a record that is not complete.

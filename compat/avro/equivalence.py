@@ -39,7 +39,12 @@ class _Different(Exception):
 
 
 def equivalent(left: AvroSchema, right: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether two schemas are equal apart from the order of attributes and aliases.
+    """Return whether two schemas are equal apart from the order of attributes and aliases.
+
+    Args:
+        left: One schema.
+        right: The other schema.
+        limits: Bounds on time.
 
     Raises:
         OutOfTime: The time of `limits` ran out.
@@ -51,7 +56,7 @@ def equivalent(left: AvroSchema, right: AvroSchema, *, limits: Limits = DEFAULT_
 def same_structure(
     left: Node, right: Node, names: Names, limits: Limits = DEFAULT_LIMITS, *, forward: Container[int] = ()
 ) -> bool:
-    """Whether two definitions of a name agree.
+    """Return whether two definitions of a name agree.
 
     Args:
         left: One definition.

@@ -113,7 +113,10 @@ def in_java_order(texts: Iterable[str]) -> list[str]:
 
 
 def json_equal(left: Json, right: Json) -> bool:
-    """Whether two values are equal in Jackson: 1, 1.0 and true differ, 0.0 and -0.0 differ, key order is ignored."""
+    """Return whether two values are equal in Jackson.
+
+    1, 1.0 and true differ, and so do 0.0 and -0.0; the order of keys is ignored.
+    """
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):

@@ -1,4 +1,4 @@
-"""The compatibility rules of Avro Java's SchemaCompatibility: can a reader schema read all data of a writer schema?
+"""The compatibility rules of Avro Java's SchemaCompatibility: whether a reader schema reads a writer schema's data.
 
 The check collects every incompatibility, not only the first. It keeps three properties of the original on purpose,
 because the messages, and in rare recursive schemas the verdict, depend on them:
@@ -46,7 +46,7 @@ __all__ = ["check"]
 
 
 class _Pair(NamedTuple):
-    """A question: can this reader type read this writer type?"""
+    """A pair of types to judge: can the reader type read the writer type?"""
 
     reader: Node
     writer: Node
@@ -70,6 +70,11 @@ def check(reader: AvroSchema, writer: AvroSchema, *, limits: Limits = DEFAULT_LI
     """Return every reason why the reader schema cannot read data of the writer schema.
 
     A check that exceeds the comparisons of `limits` returns the single finding TOO_COMPLEX.
+
+    Args:
+        reader: The reader schema.
+        writer: The writer schema.
+        limits: Bounds on work, findings and time.
 
     Raises:
         OutOfTime: The time of `limits` ran out.
@@ -144,7 +149,7 @@ class _Check:
         return None
 
     def _branches(self, reader: Node, writer: UnionType, place: Place) -> _Judging:
-        """The reader must read every branch that the writer may write."""
+        """Check that the reader reads every branch of the writer."""
         notes: list[Note] = []
         for position, branch in enumerate(writer.branches):
             step = Place(place, str(position), "")
@@ -227,7 +232,7 @@ def _names(reader: NamedType, writer: NamedType, place: Place) -> Findings:
 
 
 def _is_called(alias: Name, reader: NamedType, writer: NamedType) -> bool:
-    """Whether an alias is the writer's name; an alias without a namespace is ignored in a reader with one."""
+    """Return whether an alias is the writer's name; an alias without a namespace is ignored in a reader with one."""
     return alias.full == writer.name.full and bool(alias.namespace or not reader.name.namespace)
 
 

@@ -50,7 +50,15 @@ _UNFINISHED: Final = "Unexpected exception during compatibility check: {detail}"
 
 
 def describe(kind: Kind, path: str, detail: str, *, reader: str = "reader", writer: str = "writer") -> str:
-    """Return one sentence about a finding; `reader` and `writer` name the two schemas."""
+    """Return one sentence about a finding.
+
+    Args:
+        kind: The kind of finding.
+        path: Its path.
+        detail: Its `additionalInfo`.
+        reader: The word for the reader schema.
+        writer: The word for the writer schema.
+    """
     return _DESCRIPTIONS.get(kind, _UNFINISHED).format(path=path, detail=detail, reader=reader, writer=writer)
 
 

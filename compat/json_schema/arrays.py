@@ -84,7 +84,7 @@ def _removed(context: Comparer, reader: ArrayNode, old: Node, steps: tuple[str, 
 
 
 def _open(node: ArrayNode) -> bool:
-    """Whether any items may follow the listed ones."""
+    """Return whether any items may follow the listed ones."""
     return (
         node.permits_additional
         and node.additional is None

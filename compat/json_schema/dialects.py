@@ -53,7 +53,11 @@ def dialect_of(root: Json) -> Dialect:
 
 
 def dialect_within(root: Json, referring: Dialect) -> Dialect:
-    """Return the dialect in which to read a document that another one, of dialect `referring`, refers to.
+    """Return the dialect in which to read a document that another one refers to.
+
+    Args:
+        root: The document.
+        referring: The dialect of the document that refers to it.
 
     Raises:
         SchemaParseError: `$schema` is not a string.

@@ -70,6 +70,10 @@ class Documents:
     def resolve(self, reference: str, origin: Place) -> Place:
         """Return the schema that a reference means at a place.
 
+        Args:
+            reference: The value of the `$ref`.
+            origin: The schema that contains it.
+
         Raises:
             SchemaParseError: There is no such schema, or its document uses a name that is already taken.
         """
@@ -193,7 +197,7 @@ def _escaped(key: str) -> str:
 
 
 def _is_dynamic(place: Place, name: str) -> bool:
-    """Whether a name is a `$dynamicAnchor`, which several schemas may have."""
+    """Return whether a name is a `$dynamicAnchor`, which several schemas may have."""
     anchor = place.value.get("$dynamicAnchor") if isinstance(place.value, dict) else None
     return isinstance(anchor, str) and name.endswith(f"#{anchor}")
 

@@ -16,7 +16,12 @@ __all__ = ["equivalent"]
 
 
 def equivalent(left: JsonSchema, right: JsonSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether the canonical texts are equal, or the left one writes out references of the right one.
+    """Return whether two schemas are one version of a subject.
+
+    Args:
+        left: The new schema, which may write out references of the stored one.
+        right: The stored schema.
+        limits: Bounds on time.
 
     Raises:
         OutOfTime: The time of `limits` ran out.

@@ -69,7 +69,15 @@ class Comparer(Protocol):
     """The parts of the comparison that the rules for one kind of schema use."""
 
     def note(self, into: Findings, kind: str, *steps: str, reader: Shown = None, writer: Shown = None) -> None:
-        """Add a difference, with what the two schemas have there, to the findings of a pair."""
+        """Add a difference to the findings of a pair.
+
+        Args:
+            into: The findings.
+            kind: The kind of difference.
+            *steps: The path from the pair to the difference.
+            reader: What the reader schema has there.
+            writer: What the writer schema has there.
+        """
 
     def compare(self, reader: Node | None, writer: Node | None) -> Findings:
         """Return the findings of comparing two schemas."""
@@ -89,7 +97,7 @@ class Comparer(Protocol):
         """
 
     def matches(self, pattern: str, name: str) -> bool:
-        """Whether a pattern matches somewhere in a property name."""
+        """Return whether a pattern matches somewhere in a property name."""
 
 
 def described(node: Node | None) -> str | None:

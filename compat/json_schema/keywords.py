@@ -53,7 +53,7 @@ _T = TypeVar("_T")
 
 
 class Keywords:
-    """The keywords of one schema. Every method raises SchemaParseError for an invalid value."""
+    """The keywords of one schema."""
 
     def __init__(self, json: dict[str, Json], dialect: Dialect, limits: Limits):
         self._json = json
@@ -66,7 +66,11 @@ class Keywords:
         self._used |= words
 
     def check_annotations(self) -> None:
-        """Check the keywords that are not compared."""
+        """Check the keywords that are not compared.
+
+        Raises:
+            SchemaParseError: A value is invalid.
+        """
         for start, word in (("", self._dialect.id_keyword), ("#", "$anchor"), ("#", "$dynamicAnchor")):
             name = self._json.get(word)
             if isinstance(name, str) and (self._dialect.modern or not start):
@@ -77,14 +81,26 @@ class Keywords:
             self.typed("$dynamicAnchor", str, "a string")
 
     def pattern(self) -> str | None:
-        """Return the pattern of strings, or None."""
+        """Return the pattern of strings, or None if it is absent.
+
+        Raises:
+            SchemaParseError: The value is not a pattern that Java compiles.
+        """
         pattern = self.typed("pattern", str, "a string")
         if pattern is not None:
             check_pattern(pattern, self._limits)
         return pattern
 
     def strings(self, value: Json, word: str) -> list[str]:
-        """Return the strings of an array; `word` is the keyword for the error message."""
+        """Return the strings of an array.
+
+        Args:
+            value: The array.
+            word: The keyword, for the error message.
+
+        Raises:
+            SchemaParseError: The value is not an array of strings.
+        """
         if not isinstance(value, list):
             raise self.fault(word, "an array")
         found: list[str] = []
@@ -95,7 +111,11 @@ class Keywords:
         return found
 
     def count(self, word: str) -> Number | None:
-        """Return a keyword that counts things, such as `minLength`, or None if it is absent."""
+        """Return a keyword that counts things, such as `minLength`, or None if it is absent.
+
+        Raises:
+            SchemaParseError: The value is not a number or, in the older dialects, not an integer of 32 bits.
+        """
         value = self.numeric(word)
         if self._dialect.modern:  # the newer loader cuts off the digits after the point
             return value.to_integral_value(ROUND_DOWN) if isinstance(value, Decimal) else value
@@ -104,7 +124,11 @@ class Keywords:
         return value
 
     def multiple_of(self) -> Number | None:
-        """Return `multipleOf`, or None if it is absent."""
+        """Return `multipleOf`, or None if it is absent.
+
+        Raises:
+            SchemaParseError: The value is not a number or, in the older dialects, 0 or out of a double's range.
+        """
         value = self.numeric("multipleOf")
         if value is not None and not self._dialect.modern and not 0 < abs(as_double(value)) < math.inf:
             raise self.fault("multipleOf", "a number other than 0, in the range of a double")
@@ -116,7 +140,11 @@ class Keywords:
         return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
 
     def numeric(self, word: str) -> Number | None:
-        """Return a number, or None if the keyword is absent."""
+        """Return a number, or None if the keyword is absent.
+
+        Raises:
+            SchemaParseError: The value is not a number.
+        """
         if word not in self._json:
             return None
         value = self._json[word]
@@ -132,6 +160,9 @@ class Keywords:
             kind: The type.
             name: The name of the type for the error message.
             strict: Refuse a value of another type; otherwise return None for it.
+
+        Raises:
+            SchemaParseError: The value has another type, and `strict` is set.
         """
         if word not in self._json:
             return None
@@ -143,7 +174,7 @@ class Keywords:
         raise self.fault(word, name)
 
     def has(self, words: frozenset[str]) -> bool:
-        """Whether the object has one of the keywords that the dialect defines and no type has used."""
+        """Return whether the object has one of the keywords that the dialect defines and no type has used."""
         words -= _OLD_ONLY if self._dialect.modern else _MODERN_ONLY
         if self._dialect is Dialect.DRAFT_4:
             words -= _NOT_IN_DRAFT_4

@@ -43,10 +43,7 @@ _Object = dict[str, Json]
 
 
 class Loader:
-    """The loader of one schema and the schemas to which it refers.
-
-    Methods raise SchemaParseError for an invalid schema, and OutOfTime.
-    """
+    """The loader of one schema and the schemas to which it refers."""
 
     def __init__(self, documents: Documents, limits: Limits):
         self._documents = documents
@@ -115,11 +112,26 @@ class Loader:
             raise SchemaParseError(f"{number} branches, more than the {self.limits.branches} allowed")
 
     def wait(self, reference: ReferenceNode, place: Place, *, by_hash: bool) -> None:
-        """Load the target of a reference later; `by_hash` says whether the reference ends with `#`."""
+        """Put the target of a reference on the list of schemas to load.
+
+        Args:
+            reference: The node of the reference.
+            place: The target.
+            by_hash: Whether the reference ends with `#`, in the older dialects.
+        """
         self._waiting.append((reference, place, by_hash))
 
     def node(self, value: Json, place: Place) -> Node:
-        """Load a schema inside another."""
+        """Load a schema inside another.
+
+        Args:
+            value: The schema.
+            place: The schema around it.
+
+        Raises:
+            SchemaParseError: The schema is invalid or exceeds a bound.
+            OutOfTime: The time of the limits ran out.
+        """
         _check_kind(value)
         base = place.base
         own = value.get(place.dialect.id_keyword) if isinstance(value, dict) else None

@@ -171,7 +171,7 @@ def _demand(reader: ObjectNode, name: str) -> str:
 
 
 def _open(node: ObjectNode) -> bool:
-    """Whether other properties may have any value."""
+    """Return whether other properties may have any value."""
     return (
         not node.patterns
         and node.permits_additional

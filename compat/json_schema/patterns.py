@@ -18,7 +18,7 @@ _COMPILED_SIZE: Final = 1 << 20  # bytes
 
 
 def found_in(pattern: str, name: str, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether a pattern matches somewhere in a name; false if a bound of `limits` is exceeded."""
+    """Return whether a pattern matches somewhere in a name; return false if a bound of `limits` is exceeded."""
     if len(pattern) > limits.pattern or len(name) > limits.pattern:
         return False
     validator = _compiled(pattern, limits.backtracks)

@@ -1,4 +1,4 @@
-"""The JSON Schema compatibility rules: does a reader schema accept everything that a writer schema allows?
+"""The JSON Schema compatibility rules: whether a reader schema accepts everything that a writer schema allows.
 
 The rules are the reference's table of differences, and every difference is collected. A pair of schemas is judged once
 in a pass. A pair that is still being judged counts as compatible unless an earlier pass found otherwise. Passes repeat

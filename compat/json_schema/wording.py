@@ -261,7 +261,7 @@ _OF_A_KIND: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def compatible(kind: str, policy: Policy) -> bool:
-    """Whether a kind of difference is compatible under a policy."""
+    """Return whether a kind of difference is compatible under a policy."""
     return kind in (_LENIENT if policy is Policy.LENIENT else _COMPATIBLE)
 
 

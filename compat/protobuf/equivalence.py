@@ -21,7 +21,12 @@ __all__ = ["equivalent"]
 
 
 def equivalent(left: ProtobufSchema, right: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether two schemas differ only in spelling, or the left one writes out types to which the right one refers.
+    """Return whether two schemas are one version of a subject.
+
+    Args:
+        left: The new schema, which may write out types to which the stored one refers.
+        right: The stored schema.
+        limits: Bounds on size and time.
 
     Raises:
         SchemaParseError: A text would be too long.

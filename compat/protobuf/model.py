@@ -253,7 +253,7 @@ def map_types(type_name: str) -> tuple[str, str] | None:
 
 
 def is_map_entry(message: Message) -> bool:
-    """Whether a message is the entry of a map (`option map_entry = true`)."""
+    """Return whether a message is the entry of a map (`option map_entry = true`)."""
     return any(
         option.name == "map_entry" and isinstance(option.value, Scalar) and option.value.text == "true"
         for option in message.options

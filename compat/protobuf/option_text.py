@@ -34,7 +34,11 @@ def read_options(reader: Reader, depth: int) -> tuple[Option, ...]:
 
 
 def read_option(reader: Reader, depth: int) -> Option:
-    """Read `name = value`; see `read_options`."""
+    """Read `name = value`; see `read_options` for the arguments.
+
+    Raises:
+        SchemaParseError: The text is invalid, or the value is nested too deeply.
+    """
     name, path, custom = _read_name(reader, depth)
     if not reader.take("="):
         raise reader.fault(f"'=' is missing after the option name {'.'.join((name, *path))[:60]}")

@@ -31,7 +31,13 @@ _FLOATS: Final = frozenset({FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTY
 
 
 def set_option(holder: Proto, name: str, value: Value) -> None:
-    """Set one of Google's own options by its name, which may have dots; ignore an unknown name."""
+    """Set one of Google's own options; ignore an unknown one.
+
+    Args:
+        holder: The message of options.
+        name: The name of the option, which may have dots.
+        value: Its value.
+    """
     first, *path = name.split(".")
     for part in reversed(path):
         value = MapValue(((part, value),))
@@ -41,7 +47,13 @@ def set_option(holder: Proto, name: str, value: Value) -> None:
 
 
 def set_metadata(holder: Proto, name: str | None, value: Value) -> None:
-    """Set Confluent's metadata, and ignore other options; the message keeps the metadata as an unknown field."""
+    """Set Confluent's metadata; ignore other options.
+
+    Args:
+        holder: The message of options, which keeps the metadata as an unknown field.
+        name: The full name of the option, or None if it is unknown.
+        value: Its value.
+    """
     if name not in _METADATA or not isinstance(value, MapValue):
         return
     metadata = _metadata_class()()

@@ -82,7 +82,7 @@ def default_option(field: Field) -> Option:
 
 
 def is_readable_default(field: Field) -> bool:
-    """Whether the default can be read back from the reference's text, which has quotes only for a string."""
+    """Return whether the default can be read back from the reference's text, which has quotes only for a string."""
     return field.default is None or field.type == "string" or _WORD.fullmatch(field.default) is not None
 
 

@@ -108,7 +108,15 @@ class Reader:
         return self._text[start:end]
 
     def name(self, *, leading_digit: bool = True, dots: bool = True) -> str:
-        """Read a word that may be in parentheses or brackets, where it may always have dots; see `word`."""
+        """Read a word that may be in parentheses or brackets, where it may always have dots.
+
+        Args:
+            leading_digit: Whether the word may begin with a digit.
+            dots: Whether the word may have dots outside parentheses and brackets.
+
+        Raises:
+            SchemaParseError: There is no word, it begins with a digit, or the bracket is not closed.
+        """
         closing = _CLOSING.get(self.peek())
         if closing is None:
             return self.word(leading_digit=leading_digit, dots=dots)

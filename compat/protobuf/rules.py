@@ -61,6 +61,11 @@ def check(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DE
 
     A check that exceeds the comparisons of `limits` returns the single finding TOO_COMPLEX.
 
+    Args:
+        reader: The reader schema.
+        writer: The writer schema.
+        limits: Bounds on work, findings and time.
+
     Raises:
         OutOfTime: The time of `limits` ran out.
     """
@@ -71,7 +76,11 @@ def check(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DE
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS) -> list[Found]:
-    """Return every difference between two schemas, compatible ones included; see `check`."""
+    """Return every difference between two schemas, compatible ones included; see `check` for the arguments.
+
+    Raises:
+        OutOfTime: The time of `limits` ran out.
+    """
     return _Comparison(reader.names, writer.names, limits).run(reader, writer)
 
 

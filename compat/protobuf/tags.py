@@ -37,6 +37,11 @@ def tags_of(file: File) -> "dict[Entity, list[str]]":
 def retagged(file: File, add: Tags, remove: Tags) -> tuple[str, set[Entity]]:
     """Return the text of a file after tags were added and then others removed, and all entities of the file.
 
+    Args:
+        file: The file.
+        add: The tags to add, by entity.
+        remove: The tags to remove, by entity.
+
     Raises:
         SchemaParseError: The text would be too long.
     """

@@ -54,6 +54,11 @@ _LABELS: Final[Mapping[str, FieldDescriptorProto.Label.ValueType]] = {
 def file_to_descriptor(file: File, names: Names, limits: Limits = DEFAULT_LIMITS) -> FileDescriptorProto:
     """Return the descriptor of a file.
 
+    Args:
+        file: The file.
+        names: The names to which types and options resolve.
+        limits: Bounds on time.
+
     Raises:
         OutOfTime: The time of `limits` ran out.
     """
