@@ -42,7 +42,7 @@ def room_for(connections: int) -> int:
 
 
 class Acceptor:
-    """Accepts the connections of one listening socket, with the interface of `asyncio.Server`.
+    """An accept loop for one listening socket, with the interface of `asyncio.Server`.
 
     Args:
         listener: the listening socket.

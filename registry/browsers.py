@@ -20,7 +20,7 @@ _LONGEST_SHOWN = 200
 
 
 class BrowserGuard:
-    """Checks `Host`, `Origin` and `Sec-Fetch-Site` of requests.
+    """A check of `Host`, `Origin` and `Sec-Fetch-Site` in requests.
 
     Args:
         hosts: names that `Host` may have besides those of loopback; None allows any.

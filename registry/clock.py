@@ -23,7 +23,7 @@ TimedDecide = Callable[[State, Limits], Decision[_T]]
 
 
 class Clock(Generic[_T]):
-    """Runs one request's decision, as often as needed, within the limits' total seconds.
+    """A runner of one request's decision, as often as needed within the limits' total seconds.
 
     Args:
         decide: the decision.

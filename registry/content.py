@@ -99,7 +99,17 @@ def parsed(state: State, subject: Subject, request: SchemaRequest, *, normalize:
 
 
 def find(state: State, subject: Subject, candidate: Candidate, *, include_deleted: bool) -> Found | None:
-    """Return the version of a subject that holds a schema: by identity, else the newest equal one, if any."""
+    """Return the version of a subject that holds a schema: by identity, else the newest equal one; else None.
+
+    Args:
+        state: the State to search.
+        subject: the subject.
+        candidate: the parsed schema.
+        include_deleted: whether to find soft-deleted versions.
+
+    Raises:
+        TooExpensive: if this takes too long.
+    """
     known = state.id_of(context_of(subject), candidate.schema_type, candidate.digest)
     held = state.schema(context_of(subject), known) if known is not None else None
     if held and (entry := use_of(state, subject, held)) and (include_deleted or not entry.deleted):
@@ -109,7 +119,16 @@ def find(state: State, subject: Subject, candidate: Candidate, *, include_delete
 
 
 def equal_version(state: State, candidate: Candidate, versions: Sequence[SchemaVersion]) -> SchemaVersion | None:
-    """Return the newest version that equals a schema by the weaker equality, if any; versions come oldest first."""
+    """Return the newest version that holds a schema by the weaker equality; None without a match.
+
+    Args:
+        state: the State that references are resolved in.
+        candidate: the parsed schema.
+        versions: the versions to search, oldest first.
+
+    Raises:
+        TooExpensive: if this takes too long.
+    """
     equal = (
         entry
         for entry in reversed(versions)

@@ -112,7 +112,7 @@ class TooExpensive(RegistryError):
         super().__init__(42201, reason)
 
 
-# --- 4xx without a code of their own
+# --- HTTP errors without a five-digit code
 
 
 def http_error(status: int, phrase: str) -> RegistryError:

@@ -54,11 +54,11 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
             click.echo("strata: interrupted", err=True)
             code = ExitCode.INTERRUPTED
         except OSError as error:
-            if not isinstance(error, BrokenPipeError):  # which `| head` causes
+            if not isinstance(error, BrokenPipeError):  # `| head` closes the pipe
                 click.echo(f"strata: {error.strerror or error}", err=True)
             _drop_output()
             code = ExitCode.FAILED
-        except Exception:  # noqa: BLE001 - Python would end with 1, which says that something differs
+        except Exception:  # noqa: BLE001 - Python's own exit code 1 would mean a difference
             traceback.print_exc()
             code = ExitCode.FAILED
         sys.exit(code)
@@ -67,6 +67,6 @@ def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
 
 
 def _drop_output() -> None:
-    """Drop what standard output has not taken: Python would write it at the end, fail, and end with another code."""
+    """Redirect standard output to /dev/null: otherwise Python's flush at exit would fail and change the exit code."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -24,7 +24,7 @@ _log = logging.getLogger("strata.health")
 
 
 class Health:
-    """Watches the log of one node and reports whether the node is ready.
+    """A watch on the log of one node that reports whether the node is ready.
 
     Args:
         writer: the writer, which holds the State and reads the log.

@@ -47,7 +47,7 @@ class ConnectionLimits:
 
 
 class _Refused(Exception):
-    """Stops the parser; `HttpProtocol._refusal` holds the reason."""
+    """The end of parsing a rejected request; `HttpProtocol._refusal` holds the reason."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -201,7 +201,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._refusal = status, reason
         raise _Refused
 
-    # --- answers and ends
+    # --- responses and closing
 
     def _refuse(self, status: int, reason: str) -> None:
         """Answer the incoming request with an error and close, after the responses to earlier requests."""

@@ -59,14 +59,14 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """A schema as a request brings it.
+    """The schema of a request.
 
     Attributes:
         text: the schema text; blank means that of the latest version.
         schema_type: the format's name on the wire.
         references: the references, in which version -1 means the latest.
         version: the version it must get; 0 if the request names none, -1 for the next one.
-        schema_id: the id it must get, which only imports set.
+        schema_id: the id it must get, in mode IMPORT; None for any other registration.
         metadata: None keeps the previous version's metadata, an empty mapping removes it.
         rule_set: None keeps the previous version's rules, an empty mapping removes them.
         tags_to_add: tags to add to the text.
@@ -253,7 +253,7 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
         return False
     try:
         ours = candidate.parsed
-        if candidate.text != ours.canonical:  # the normalized text is what would be stored
+        if candidate.text != ours.canonical:  # normalized: parse what would be stored
             known = resolved(state, entry.subject, candidate.references, candidate.limits)
             ours = _parse(candidate.schema_type, candidate.text, False, known, candidate.limits)
         stored = _stored(state, entry, candidate.limits)

@@ -35,7 +35,7 @@ _log = logging.getLogger("strata")
 
 
 class StartError(Exception):
-    """The node cannot start; the message says why and what to do."""
+    """A failure to start the node or open its log; the message says why and what to do."""
 
 
 def run(settings: Settings) -> None:

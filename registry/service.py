@@ -52,7 +52,11 @@ class Service:
         return _NOTHING if self.writer.lags else self.writer.state
 
     async def text_of(self, entry: SchemaVersion, form: str) -> str:
-        """Return a version's text, in another of its format's forms if `form` is not empty.
+        """Return the text of a version.
+
+        Args:
+            entry: the version.
+            form: another form of its format, such as `resolved`; empty means as stored.
 
         Raises:
             RegistryError: 42201 if the stored schema cannot be printed.
@@ -62,7 +66,11 @@ class Service:
         return await self.writer.in_thread(printed, self.writer.state, entry, form)
 
     async def tags_of(self, entry: SchemaVersion, wanted: list[str]) -> Tags:
-        """Return the records and fields of a version with one of the wanted tags; `*` means any tag.
+        """Return the records and fields of a version that have a wanted tag, with their tags.
+
+        Args:
+            entry: the version.
+            wanted: the wanted tags; `*` means any.
 
         Raises:
             TooExpensive: if this takes too long.

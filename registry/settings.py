@@ -229,7 +229,7 @@ class Settings(BaseSettings):
         """Return the base URL under which other nodes reach this one, given the port in use."""
         if self.advertised_url:
             return self.advertised_url
-        host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared
+        host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared, not bound
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 

@@ -98,7 +98,7 @@ _Outcome = tuple[_Command, Any, Exception | None]
 
 
 class _PenLost(Exception):
-    """Signals that nothing was written because another node holds the pen now."""
+    """The loss of the pen to another node; nothing was written."""
 
 
 class Writer:

@@ -126,7 +126,14 @@ def delete_deks(
 
 
 def undelete_deks(state: State, kek: str, subject: Subject, algorithm: str, version: int | None) -> Decision[None]:
-    """Return the records that undo the soft deletion of a version of a DEK; None means all versions.
+    """Return the records that undo the soft deletion of versions of a DEK.
+
+    Args:
+        state: the State to decide on.
+        kek: the name of the KEK.
+        subject: the subject of the DEK.
+        algorithm: the algorithm of the DEK.
+        version: the version; None means all.
 
     Raises:
         RegistryError: 40470 if there is no such DEK; 40472 if the KEK is soft-deleted; 42205 if the subject is
@@ -139,7 +146,15 @@ def undelete_deks(state: State, kek: str, subject: Subject, algorithm: str, vers
 
 
 def dek_of(state: State, kek: str, subject: Subject, algorithm: str, version: int, *, include_deleted: bool) -> Dek:
-    """Return a version of a DEK; `LATEST` means the latest visible one.
+    """Return a version of a DEK.
+
+    Args:
+        state: the State to search.
+        kek: the name of the KEK.
+        subject: the subject of the DEK.
+        algorithm: the algorithm of the DEK.
+        version: the version; `LATEST` means the latest visible one.
+        include_deleted: whether soft-deleted keys are visible.
 
     Raises:
         RegistryError: 40470 if there is no such DEK or KEK; 42271 if a name is invalid.

@@ -22,7 +22,7 @@ DefaultToGlobal = Annotated[
 
 
 @router.get("", responses={200: {"model": ConfigAnswer}, **failures()})
-async def registry_config(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - the registry's is complete
+async def registry_config(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
     """Return the registry-wide configuration."""
     return answer(config_in_force(await service.fresh(), None, service.settings.compatibility_level))
 

@@ -23,7 +23,7 @@ Recursive = Annotated[Flag, Query(description="the modes of all subjects within,
 
 
 @router.get("", responses={200: {"model": ModeAnswer}, **failures()})
-async def registry_mode(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - the registry's is complete
+async def registry_mode(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
     """Return the registry-wide mode."""
     return answer({"mode": mode_in_force(await service.fresh(), None).value})
 

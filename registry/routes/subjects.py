@@ -97,8 +97,8 @@ async def look_up(
 async def with_metadata(
     service: ServiceDep,
     subject: SubjectPath,
-    key: Annotated[list[str], Query(description="names of properties of the metadata")] = [],  # noqa: B006 - as above
-    value: Annotated[list[str], Query(description="their values, in the same order")] = [],  # noqa: B006 - as above
+    key: Annotated[list[str], Query(description="names of properties of the metadata")] = [],  # noqa: B006 - FastAPI copies it
+    value: Annotated[list[str], Query(description="their values, in the same order")] = [],  # noqa: B006 - FastAPI copies it
     deleted: Deleted = False,
     form: Form = "",
 ) -> Response:

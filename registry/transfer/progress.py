@@ -35,7 +35,12 @@ def walk(title: str, items: Iterable[_T], total: int | None = None) -> Iterator[
 
 @contextmanager
 def step(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Report the progress of a step; yield a function that takes the number of newly finished items."""
+    """Report the progress of a step; yield a function that takes the number of newly finished items.
+
+    Args:
+        title: the name of the step.
+        total: the number of items; 0 if unknown.
+    """
     if sys.stderr.isatty():
         try:
             from rich.console import Console
@@ -51,7 +56,7 @@ def step(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 class _Lines:
-    """Prints a line after the first progress, after each fifth of the total, and at the end."""
+    """A progress report in lines: after the first progress, after each fifth of the total, and at the end."""
 
     def __init__(self, title: str, total: int) -> None:
         self._title, self._total = title, total
