@@ -100,6 +100,9 @@ FAULTS = {
     ),
     "compaction by the brokers": Fault(logs.compact_topic, (1.0, 3.0), 6, ("kafka",), needs_service=True),
     "a writer without the pen": Fault(logs.write_without_pen, (0.5, 2.0), 4, ("kafka",)),
+    "answers to COMMIT lost": Fault(
+        lambda s, r: nodes.cut_from_log(s, r, "answer to COMMIT lost"), (0.2, 1.0), 5, ("postgres",)
+    ),
     "crash of PostgreSQL": Fault(logs.crash_postgres, (0.0, 1.5), 6, ("postgres",), needs_service=True),
     "table locked": Fault(logs.lock_table, (0.5, 2.0), 3, ("postgres",)),
     "connections used up": Fault(logs.take_connections, (0.5, 2.0), 3, ("postgres",), needs_service=True),

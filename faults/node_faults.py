@@ -132,6 +132,7 @@ _HOW = {
     "requests lost": lambda path, _rng: path.silence(back=False),
     "answers lost": lambda path, _rng: path.silence(forth=False),
     "answers lost, then refused": lambda path, _rng: path.silence(forth=False),
+    "answer to COMMIT lost": lambda path, _rng: path.break_after(b"COMMIT"),
     "slow": _slow,
 }
 

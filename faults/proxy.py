@@ -2,7 +2,8 @@
 
 `refuse` closes every connection and the port, as when the process behind it dies. `silence` keeps connections open,
 accepts new ones, and transfers nothing, as a network that drops packets does: in both directions, or in one only, so
-that requests arrive but their answers do not. `slow` delays the data.
+that requests arrive but their answers do not. `slow` delays the data. `break_after` transfers a request that holds
+some bytes, and breaks its connection before the answer.
 
 When a silent path is restored, the data that it held back is transferred, as TCP retransmissions would do.
 """
@@ -29,6 +30,7 @@ class Proxy:
         self._target = (_HOST, 0)
         self._forth, self._back = threading.Event(), threading.Event()
         self._delay = 0.0
+        self._last_words: bytes | None = None
         self._lock = threading.Lock()
         self._ends: set[socket.socket] = set()
         self._listener: socket.socket | None = None
@@ -61,9 +63,13 @@ class Proxy:
         """Delay all data by some seconds."""
         self._delay = seconds
 
+    def break_after(self, words: bytes) -> None:
+        """Transfer data that holds these bytes, and then break its connection."""
+        self._last_words = words
+
     def restore(self) -> None:
         """Transfer data normally again."""
-        self._delay = 0.0
+        self._delay, self._last_words = 0.0, None
         self._forth.set()
         self._back.set()
         with self._lock:
@@ -105,6 +111,8 @@ class Proxy:
                     time.sleep(self._delay)
                 flows.wait()
                 target.sendall(data)
+                if self._last_words and flows is self._forth and self._last_words in data:
+                    break
         for end in (source, target):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

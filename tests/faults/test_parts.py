@@ -54,6 +54,7 @@ class _Hello(BaseHTTPRequestHandler):
 def proxied():
     """A proxy in front of a server that says hello."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
+    server.handle_error = lambda *_: None  # clients are cut off on purpose
     threading.Thread(target=server.serve_forever).start()
     with closing(Proxy()) as proxy:
         proxy.lead_to(server.server_port)
@@ -90,6 +91,15 @@ def test_proxy_in_one_direction(proxied, lost):
     proxied.silence(forth=lost == "forth", back=lost == "back")
     with pytest.raises(TimeoutError):
         get(proxied, timeout=0.2)
+    proxied.restore()
+    assert b"hello" == get(proxied)
+
+
+def test_proxy_that_breaks_after_a_request(proxied):
+    """A request that holds the words gets no answer, and breaks its connection."""
+    proxied.break_after(b"GET")
+    with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
+        get(proxied)
     proxied.restore()
     assert b"hello" == get(proxied)
 
