@@ -6,6 +6,7 @@ is not found within the seeds.
 
 import argparse
 import json
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,14 @@ __all__ = ["Trial", "main", "reasons", "trial"]
 
 _SEEDS = 70
 _REASON = 160
+_CONTRADICTED = re.compile(
+    r"subject (?P<name>\S+): contradicted.*?\n +Operation\([^\n]*kind='(?P<kind>\w+)'[^\n]*answer=(?P<answer>[^\n]*)\)",
+    re.DOTALL,
+)
+_DIFFERS = re.compile(
+    r"(?P<what>in the end node \d+ differs from the log, which says) (?P<truth>.*?): Operation\(.*"
+    r"kind='(?P<kind>\w+)', subject='(?P<name>[^']*)'.*answer=(?P<answer>.*)\)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,11 @@ def _line(found: Trial) -> str:
 
 
 def _short(reason: str) -> str:
+    """Return the point of a reason: what was answered where, without the rest of the operations."""
+    if found := _CONTRADICTED.match(reason):
+        return f"no order of the operations on {found['name']} explains {found['kind']}, answered {found['answer']}"
+    if found := _DIFFERS.match(reason):
+        return f"{found['what']} {found['truth']}: {found['kind']} of {found['name']}, answered {found['answer']}"
     first = reason.splitlines()[0] if reason else ""
     return first if len(first) <= _REASON else f"{first[:_REASON]}…"
 
