@@ -25,7 +25,8 @@ __all__ = ["Trial", "main", "reasons", "trial"]
 _SEEDS = 70
 _REASON = 160
 _CONTRADICTED = re.compile(
-    r"subject (?P<name>\S+): contradicted.*?\n +Operation\([^\n]*kind='(?P<kind>\w+)'[^\n]*answer=(?P<answer>\([^\n]*)\)",
+    r"subject (?P<name>\S+): contradicted.*?\n"
+    r" +Operation\([^\n]*kind='(?P<kind>\w+)'[^\n]*answer=(?P<answer>\([^\n]*)\)",
     re.DOTALL,
 )
 _DIFFERS = re.compile(
