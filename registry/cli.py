@@ -92,7 +92,7 @@ def _log_arguments(command: Any) -> Any:
 def compact(log: str, kafka_config: str | None, dry_run: bool) -> None:
     """Drop the superseded records of the SQL log LOG; nodes may keep serving it.
 
-    Offsets do not change, and no schema id is ever given again. Before anything is dropped, the command checks that the
+    Offsets do not change, and no schema id is ever reused. Before anything is dropped, the command checks that the
     remaining records give the same result.
     """
     from registry.log_commands import compact_log

@@ -1,4 +1,4 @@
-"""Decide the deletion of a context, which must be empty; its ids are never given again."""
+"""Decide the deletion of a context, which must be empty; its ids are never reused."""
 
 from collections.abc import Iterable, Iterator
 

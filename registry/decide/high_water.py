@@ -13,7 +13,7 @@ __all__ = ["mark_highest"]
 def mark_highest(state: State, leaving: Iterable[SchemaVersion]) -> Iterator[Record]:
     """Yield a high-water record if one of the leaving versions has the highest id of its context.
 
-    Compaction forgets the schema, but an id must never be given twice.
+    Compaction forgets the schema, but an id must never be reused.
 
     Args:
         state: the State before the versions leave.
