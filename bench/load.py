@@ -103,7 +103,14 @@ async def _run(port: int, path: str, connections: int, seconds: float) -> Load:
 
 
 def measure(port: int, path: str, connections: int, seconds: float) -> Load:
-    """Send GET requests for a path over some connections, for some seconds."""
+    """Measure a server with GET requests.
+
+    Args:
+        port: the loopback port of the server.
+        path: the path to request.
+        connections: the number of connections, each with one request at a time.
+        seconds: the duration, after a warm-up of a quarter of it.
+    """
     return uvloop.run(_run(port, path, connections, seconds))
 
 

@@ -49,7 +49,13 @@ def session(folder: Path, jars: Sequence[Path]) -> SparkSession:
 
 
 def in_turn(jobs: dict[str, Job], warm_ups: int, rounds: int) -> dict[str, list[Rate]]:
-    """Run all jobs in turn in each round, after some rounds to warm up; return the rates of each job."""
+    """Run all jobs in turn in each round, and return the rates of each job.
+
+    Args:
+        jobs: the jobs by name.
+        warm_ups: the number of rounds before the measured ones.
+        rounds: the number of measured rounds.
+    """
     for _ in range(warm_ups):
         for job in jobs.values():
             _measure(job)

@@ -135,7 +135,11 @@ def _encoder(serializer: AvroSerializer, topic: str) -> Encode:
 
 
 def try_incompatible(client: RegistryClient, subject: str) -> Refusal:
-    """Try the change that must be rejected, and check that it left nothing behind."""
+    """Try the change that must be rejected, and check that it left nothing behind.
+
+    Raises:
+        RuntimeError: the registry accepted the change, or rejected it in another way than expected.
+    """
     before = client.get_versions(subject)
     try:
         taken = client.register(subject, INCOMPATIBLE_SCHEMA)

@@ -146,7 +146,11 @@ def dead_letters_in(table: pa.Table) -> list[DeadLetter]:
 
 
 def load(folder: Path, columns: Sequence[str]) -> pa.Table:
-    """Read the Parquet files of all batches; unfinished files are in a subfolder and are not read."""
+    """Read the Parquet files of all batches; unfinished files are in a subfolder and are not read.
+
+    Raises:
+        RuntimeError: there are no Parquet files.
+    """
     files = sorted(map(str, folder.glob("batch=*/*.parquet")))
     if not files:
         raise RuntimeError(f"There are no Parquet files in {folder}")

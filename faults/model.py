@@ -175,7 +175,13 @@ def _reads(reader: str, writer: str) -> bool:
 
 
 def perform(subject: Subject, request: Request, fresh_id: int = 0) -> tuple[Subject, Answer]:
-    """Return the subject after a request, and the answer; a new schema gets `fresh_id`."""
+    """Return the subject after a request, and the answer.
+
+    Args:
+        subject: the subject before the request.
+        request: the request.
+        fresh_id: the id of a new schema; 0 if no client knows it.
+    """
     return _REQUESTS[request.kind](subject, request, fresh_id)
 
 

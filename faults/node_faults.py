@@ -101,7 +101,13 @@ def cut(scene: Scene, rng: random.Random, how: str) -> Iterator[str]:
 
 @contextmanager
 def cut_from_log(scene: Scene, rng: random.Random, how: str) -> Iterator[str]:
-    """Cut the path from a node to its log: to the server, or to one or all of the brokers."""
+    """Cut the path from a node to its log: to the server, or to one or all of the brokers.
+
+    Args:
+        scene: the running nodes.
+        rng: selects the node and the brokers.
+        how: a key of `_HOW`; with "then refused", the connections break before the path is restored.
+    """
     holder = scene.holder() if rng.random() < 0.5 else None
     candidates = [holder] if holder else rng.sample(scene.members, len(scene.members))
     member = next((member for member in candidates if member.path_lock.acquire(blocking=False)), None)

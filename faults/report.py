@@ -62,7 +62,12 @@ def tables(results: Sequence[Result]) -> str:
 
 
 def into_document(text: str, document: Path, part: str = "runs") -> None:
-    """Put a text that ends with a line break into a document, between the two markers of a part.
+    """Replace the text between the two markers of a part of a document.
+
+    Args:
+        text: the new text, which ends with a line break.
+        document: the file.
+        part: the name in the markers.
 
     Raises:
         ValueError: the document has no such markers.

@@ -102,6 +102,12 @@ def run_recorded(
 ) -> tuple[Result, list[Operation]]:
     """Run one seed on one log; a run that raises an exception is broken, with the exception as its reason.
 
+    Args:
+        services: the services behind the logs; closed after an exception, since their state is unknown.
+        log: the kind of log: sqlite, postgres or kafka.
+        seed: determines the schedule of faults and the requests.
+        settings: the default settings if None.
+
     Returns:
         The result and the history; an empty history if the run raised.
     """
@@ -117,7 +123,14 @@ def run_recorded(
 
 
 def run(services: Services, log: str, seed: int, settings: Settings | None = None) -> tuple[Result, list[Operation]]:
-    """Run one seed on one log, and return its result and its history."""
+    """Run one seed on one log, and return its result and its history.
+
+    Args:
+        services: the services behind the logs.
+        log: the kind of log: sqlite, postgres or kafka.
+        seed: determines the schedule of faults and the requests.
+        settings: the default settings if None.
+    """
     settings, began = settings or Settings(), time.monotonic()
     with opened(services, log) as scene:
         _prepare(scene)

@@ -73,7 +73,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def trial(services: Services, mutant: str, log: str, seeds: Iterable[int], settings: Settings | None = None) -> Trial:
-    """Run a mutant on seeds until one of them finds it."""
+    """Run a mutant on seeds until one of them finds it.
+
+    Args:
+        services: the services behind the logs; they run the real registry again afterwards.
+        mutant: a name in `MUTANTS`.
+        log: the kind of log: sqlite, postgres or kafka.
+        seeds: the seeds to try, in order.
+        settings: the default settings if None.
+    """
     began = time.monotonic()
     services.mutate(mutant)
     try:

@@ -20,7 +20,12 @@ _KEYS: dict[str, Callable[[], Any]] = {
 
 
 def certificate_files(folder: Path, kind: str = "EC") -> tuple[str, str]:
-    """Return the file names of a new self-signed certificate for 127.0.0.1 and of its key."""
+    """Return the file names of a new self-signed certificate for 127.0.0.1 and of its key.
+
+    Args:
+        folder: the folder for the files.
+        kind: the kind of key, a name in `_KEYS`.
+    """
     key = _KEYS[kind]()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "registry")])
     now = datetime.now(UTC)

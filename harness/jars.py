@@ -131,7 +131,11 @@ def cache_folder() -> Path:
 
 
 def resolve(jar_set: JarSet) -> list[Path]:
-    """Return the set's jars, downloading them first if they are not cached."""
+    """Return the set's jars, downloading them first if they are not cached.
+
+    Raises:
+        RuntimeError: the jars cannot be downloaded.
+    """
     folder = cache_folder() / jar_set.folder_name
     if not folder.is_dir():
         with _locked(folder.with_suffix(".lock")):

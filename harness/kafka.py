@@ -124,7 +124,11 @@ class KafkaBroker:
         self.stop()
 
     def start(self) -> None:
-        """Format and start every node, and wait until the whole cluster responds."""
+        """Format and start every node, and wait until the whole cluster responds.
+
+        Raises:
+            RuntimeError: a node could not be formatted or started; the message contains the end of its log.
+        """
         self._class_path = os.pathsep.join(map(str, kafka_jars()))
         cluster_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         formatting = [self._format(node, cluster_id) for node in self._nodes]

@@ -80,7 +80,12 @@ class Postgres:
         self.stop()
 
     def start(self) -> None:
-        """Create the data folder, start the server and wait until it responds."""
+        """Create the data folder, start the server and wait until it responds.
+
+        Raises:
+            RuntimeError: the data folder could not be created, or the server did not start; the message contains the
+                end of its log.
+        """
         self._log.touch()
         if self._user is not None:
             os.chown(self._folder, self._user, -1)

@@ -101,6 +101,9 @@ def free_port() -> int:
 
     Each port is returned once, also among concurrent processes: its user may not have bound it yet, or may start a
     server there again, and clients remember a server by its address.
+
+    Raises:
+        RuntimeError: there is no free port.
     """
     left: list[int] = sorted({*_PORTS} - _given)
     for port in random.sample(left, min(200, len(left))):

@@ -70,7 +70,11 @@ def compile_java(sources: Sequence[Path], folder: Path, *more: Path) -> None:
 
 
 def spark_class_path() -> str:
-    """Return the class path of the installed Spark."""
+    """Return the class path of the installed Spark.
+
+    Raises:
+        RuntimeError: pyspark is not installed.
+    """
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
         raise RuntimeError("pyspark is not installed")

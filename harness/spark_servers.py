@@ -94,6 +94,11 @@ def small(folder: Path) -> dict[str, str]:
 def run_job(program: Path, options: Mapping[str, Any], env: Mapping[str, str] | None = None) -> Any:
     """Run a Spark job in a process that can import the checkout, and return its last line of output, parsed as JSON.
 
+    Args:
+        program: the job, which gets its options as a JSON object in its only argument.
+        options: the options; `packages` is the folder of the checkout.
+        env: environment variables to add.
+
     Raises:
         RuntimeError: it failed; the message contains the end of its output.
     """
