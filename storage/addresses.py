@@ -63,7 +63,7 @@ def _tried(addresses: Sequence[tuple[str, int]], deadline: float) -> str | None:
     """Try each address once.
 
     Raises:
-        queue.Empty: time is up while an address is still being tried.
+        queue.Empty: The time is up while an address is still being tried.
     """
     # Use threads: a name server that does not answer blocks a look-up for longer than we want to wait.
     outcomes: queue.SimpleQueue[str | None] = queue.SimpleQueue()

@@ -1,10 +1,10 @@
 """Compaction of a SQL log: drop records whose loss leaves the State unchanged.
 
 As in a compacted Kafka topic, a record is superseded by a later one with the same key bytes, and a tombstone can go
-when it is the only record of its key. Unlike Kafka, the plan is proved before anything is dropped: the State of the
-remaining records is compared with the State of the whole log. Keys whose loss makes a difference keep all their records
-(for example, a deletion that named more versions than the next one, or the highest id where no high-water record holds
-it).
+together with the records that it supersedes. Unlike in Kafka, the plan is proved before anything is dropped: the State
+of the remaining records is compared with the State of the whole log. Keys whose loss makes a difference keep all their
+records (for example, a deletion that named more versions than the next one, or the highest id where no high-water
+record holds it).
 
 The last record always stays, because it marks the end of the log.
 """

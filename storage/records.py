@@ -235,7 +235,7 @@ class AssociationValue:
 class KekValue:
     """A KEK as stored: its location in the KMS, without key material; `created` is in milliseconds since the epoch.
 
-    `shared` is kept for the reference, which may use such a KEK itself; this registry has no access to a KMS.
+    `shared` lets the reference's registry use the KMS for this KEK; Strata only stores it, and has no access to a KMS.
     """
 
     kms_type: str
