@@ -15,6 +15,7 @@ checks `strata_compaction`, and `LogCompacted` sends it back to the start if row
 """
 
 import logging
+import os
 import random
 import threading
 import time
@@ -141,11 +142,13 @@ class SqlLog:
         self._writing_engine = self._engine.execution_options(**_WRITE)
         self._write_lock = threading.Lock()
         self._closed = False
+        self._file: tuple[int, int] | None = None
         try:
             if must_exist:
                 self._check_exists()
             else:
                 self._create()
+            self._file = self._file_now()
         except BaseException:
             self._engine.dispose()
             raise
@@ -321,6 +324,9 @@ class SqlLog:
     def _connect(self, *, write: bool) -> Connection:
         if self._closed:
             raise LogError(f"{self._name()}: the log is closed")
+        if self._file is not None and self._file_now() != self._file:
+            # Open connections would go on with the old file, and what they write would be lost with it.
+            raise LogError(f"{self._name()}: the file was removed or replaced; put it back, or restart the node")
         return (self._writing_engine if write else self._engine).connect()
 
     def _create(self) -> None:
@@ -334,8 +340,20 @@ class SqlLog:
             except SQLAlchemyError as error:
                 self._retry_or_raise(error, deadline, fate_unknown=False)
 
+    def _file_now(self) -> tuple[int, int] | None:
+        """Return device and inode of the SQLite file; None if there is none, or for a server."""
+        file = self._sqlite_file()
+        try:
+            found = os.stat(file) if file is not None else None  # noqa: PTH116 - before every call; a Path costs more
+        except OSError:
+            return None
+        return found and (found.st_dev, found.st_ino)
+
+    def _sqlite_file(self) -> str | None:
+        return self._url.database if self._url.drivername.startswith("sqlite") else None
+
     def _check_exists(self) -> None:
-        file = self._url.database if self._url.drivername.startswith("sqlite") else None
+        file = self._sqlite_file()
         if file is not None and not Path(file).is_file():
             raise LogError(f"{self._name()}: there is no such file")
         if not self._run(_has_table):

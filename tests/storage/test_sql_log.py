@@ -392,3 +392,22 @@ def test_a_role_that_may_not_create_says_so(postgres_url: str) -> None:
 
     with pytest.raises(LogError, match="permission denied for schema public"):
         SqlLog(make_url(postgres_url).set(username=role).render_as_string(hide_password=False))
+
+
+@pytest.mark.parametrize("replace", [False, True], ids=["removed", "replaced"])
+def test_a_file_that_goes_away_under_a_running_node(tmp_path: Path, *, replace: bool) -> None:
+    """Nothing is acknowledged into a file that its path no longer leads to; put back, it serves again."""
+    path, aside, other = (tmp_path / f"{name}.db" for name in ("strata", "aside", "other"))
+    SqlLog(f"sqlite:///{other}").close()
+    with closing(SqlLog(f"sqlite:///{path}")) as log:
+        first = log.append(START, [_record("a")])
+        path.rename(aside)
+        if replace:
+            other.rename(path)
+
+        for call in (lambda: log.append(0, [_record("b")]), log.end, log.check_writable, lambda: list(log.read(START))):
+            with pytest.raises(LogError, match="removed or replaced"):
+                call()
+
+        aside.rename(path)
+        assert first == list(log.read(START))
