@@ -53,7 +53,7 @@ def why_unreachable(addresses: Sequence[tuple[str, int]], patience_s: float) -> 
         try:
             reasons = _tried(addresses, deadline)
         except queue.Empty:
-            return reasons  # of the attempt before
+            return reasons  # those of the previous attempt
         if reasons is None or time.monotonic() + _PAUSE_S > deadline:
             return reasons
         time.sleep(_PAUSE_S)
