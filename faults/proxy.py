@@ -2,8 +2,8 @@
 
 `refuse` closes every connection and the port, as when the process behind it dies. `silence` keeps connections open,
 accepts new ones, and transfers nothing, as a network that drops packets does: in both directions, or in one only, so
-that requests arrive but their answers do not. `slow` delays the data. `break_after` transfers a request that holds
-some bytes, and breaks its connection before the answer.
+that requests arrive but their answers do not. `slow` delays the data. `break_after` transfers a request that contains
+certain bytes, and breaks its connection before the answer.
 
 When a silent path is restored, the data that it held back is transferred, as TCP retransmissions would do.
 """
@@ -64,7 +64,7 @@ class Proxy:
         self._delay = seconds
 
     def break_after(self, words: bytes) -> None:
-        """Transfer data that holds these bytes, and then break its connection."""
+        """Break a connection after it has transferred data to the target that contains these bytes."""
         self._last_words = words
 
     def restore(self) -> None:

@@ -108,7 +108,7 @@ def _line(found: Trial) -> str:
 
 
 def _short(reason: str) -> str:
-    """Return the point of a reason: what was answered where, without the rest of the operations."""
+    """Return a reason's wrong answer and where it was given, without the other operations."""
     if found := _CONTRADICTED.match(reason):
         return f"no order of the operations on {found['name']} explains {found['kind']}, answered {found['answer']}"
     if found := _DIFFERS.match(reason):
