@@ -2,8 +2,8 @@
 
 A timer limits how long the client may take from the start of the connection, or from the first bytes of a request,
 until the request is complete. uvicorn's keep-alive timer covers an idle connection after a response. Another timer
-covers a client that does not read its response. A request that the parser rejects gets an error object, after the
-responses to the requests before it.
+covers a client that does not read its response. A request that the parser rejects gets an error object; if
+earlier requests of the connection are still running, it closes after their responses instead.
 """
 
 import asyncio
@@ -204,7 +204,7 @@ class HttpProtocol(HttpToolsProtocol):
     # --- responses and closing
 
     def _refuse(self, status: int, reason: str) -> None:
-        """Answer the incoming request with an error and close, after the responses to earlier requests."""
+        """Answer the incoming request with an error and close; with earlier responses due, only close after them."""
         if self.transport.is_closing():
             return
         cycle, in_body = self.cycle, self._is_open and not self._in_head
