@@ -16,7 +16,7 @@ from demo.flights import ROWS, Row
 __all__ = ["DAMAGES", "Damage", "Encode", "Kind"]
 
 Encode = Callable[[Row], bytes]
-"""Returns the undamaged frame of a row."""
+"""A function that returns the undamaged frame of a row."""
 
 _HEADER: Final = 5
 

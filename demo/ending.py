@@ -13,7 +13,7 @@ _LIMIT_S: Final = 900
 
 
 class Interrupts:
-    """Turns Ctrl-C and SIGTERM into KeyboardInterrupt, and repeats it if a library has swallowed it."""
+    """A handler that turns Ctrl-C and SIGTERM into KeyboardInterrupt, and repeats it if a library has swallowed it."""
 
     def __init__(self) -> None:
         self._seen = False

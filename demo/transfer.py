@@ -104,7 +104,7 @@ class Transfer:
 
 
 class _Watch:
-    """Checks that the numbers keep growing."""
+    """A check that the numbers keep growing."""
 
     def __init__(self, screen: Screen, publication: Publication, stream: FlightStream) -> None:
         self.publication = publication

@@ -230,7 +230,7 @@ class Maker:
 
 
 class _Change:
-    """Derives a schema from another; `names` collects the names of the changes."""
+    """A derivation of one schema from another; `names` collects the names of the changes."""
 
     def __init__(self, maker: Maker, chance: Random) -> None:
         self.names: set[str] = set()

@@ -402,7 +402,7 @@ class Schemas:
 
 
 class _Text:
-    """Writes JSON, either plainly or with random whitespace, escapes, comments and duplicate keys."""
+    """A JSON writer, either plain or with random whitespace, escapes, comments and duplicate keys."""
 
     def __init__(self, chance: Random | None) -> None:
         self._random = chance.random if chance and chance.random() < 0.3 else lambda: 1.0
