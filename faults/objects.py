@@ -114,10 +114,11 @@ def _pair_hard_delete(pair: Pair, request: Request) -> tuple[Pair, Answer]:
     refusal, going = _to_delete(part, request.version)
     if refusal:
         return pair, (refusal, None)
-    if any(pair.is_referred_to(request.subject, entry, by_deleted=True) for entry in going):
-        return pair, (42206, None)
-    if not all(entry.deleted for entry in going):
-        return pair, (40407 if request.version else 40405, None)
+    for entry in going:
+        if pair.is_referred_to(request.subject, entry, by_deleted=True):
+            return pair, (42206, None)
+        if not entry.deleted:
+            return pair, (40407 if request.version else 40405, None)
     return pair.with_part(request.subject, part.without(going)), (200, _versions_of(going, request))
 
 
