@@ -1,4 +1,4 @@
-"""A level's check over a history: which versions are looked at, in which direction, and what is said."""
+"""Each level checks its versions of a history in its directions, and reports its findings."""
 
 import json
 
@@ -52,7 +52,7 @@ def test_verdicts(new, old, refused):
 
 
 def test_a_compatible_schema_has_no_messages():
-    """Nothing is said where nothing is wrong."""
+    """A compatible schema has no messages."""
     result = check(A_B_DEFAULT, _history([A]), Level.FULL_TRANSITIVE)
 
     assert (True, (), ()) == (result.compatible, result.messages, result.incompatibilities)
@@ -84,7 +84,7 @@ def test_messages(level, new, expected):
 
 
 def test_transitive_stops_at_the_first_incompatible_version():
-    """Going back from the latest, only the first version that does not fit is told of."""
+    """A transitive check goes back from the latest version and reports only the first one that does not fit."""
     result = check(A_B, _history([NOTHING, A, A_B_DEFAULT]), Level.BACKWARD_TRANSITIVE)
 
     assert "{oldSchemaVersion: 2}" in result.messages
@@ -104,7 +104,7 @@ def test_a_long_previous_schema_is_cut():
 
 
 def test_another_format_is_incompatible():
-    """Schemas of two formats are not compared."""
+    """Schemas of two formats are incompatible and are not compared further."""
     other = ParsedSchema("OTHER", "{}")
 
     assert ("Incompatible because of different schema type",) == check(A, _history([other]), Level.FULL).messages
@@ -112,7 +112,7 @@ def test_another_format_is_incompatible():
 
 
 def test_an_exception_of_the_reference_is_a_message():
-    """Where the reference gives up with an exception, its text is what is said."""
+    """Where the reference fails with an exception, the message is the exception's text."""
     new = _record(("b", "int", {"aliases": ["a"]}), ("a", "int", {"aliases": ["b"]}))
     old = _record(("a", "int", {}), ("b", "int", {}))
     first, *_ = check(new, _history([old]), Level.BACKWARD).messages
@@ -124,7 +124,7 @@ def test_an_exception_of_the_reference_is_a_message():
 
 
 def test_findings_know_direction_and_version():
-    """The findings are there as values, each with the reader's side and the version that was compared."""
+    """Findings are values, each with the reader's side and the version compared."""
     result = check(A_LONG_B, _history([A, A]), Level.FULL)
 
     assert [
@@ -173,7 +173,7 @@ EXPLAINED = [
     ("reader", "writer", "backward", "forward"), [row[1:] for row in EXPLAINED], ids=[row[0] for row in EXPLAINED]
 )
 def test_explanations(reader, writer, backward, forward):
-    """A person is told the place, the versions and what would make the new schema acceptable."""
+    """The explanation names the place, the versions and a change that would make the new schema acceptable."""
     (told_backward,) = _explained(reader, writer, Level.BACKWARD)
     (told_forward,) = _explained(writer, reader, Level.FORWARD)
 
@@ -185,7 +185,7 @@ def test_explanations(reader, writer, backward, forward):
 
 
 def test_an_explanation_in_full():
-    """The sentence that a refused producer reads."""
+    """A refused producer gets this full sentence."""
     assert [
         (
             "Field 'b' is in the new schema but not in version 1, and it has no default, so what version 1 wrote could "
@@ -202,7 +202,7 @@ def test_every_kind_can_be_explained_before_a_level_check():
 
 
 def test_every_level_has_a_rule():
-    """The table is complete, and only NONE checks nothing."""
+    """Every level has a rule, and only NONE checks nothing."""
     assert set(Level) == set(LEVELS)
     assert [Level.NONE] == [level for level, rule in LEVELS.items() if not rule.directions]
     assert all(level.value.endswith("_TRANSITIVE") == rule.transitive for level, rule in LEVELS.items())

@@ -1,4 +1,4 @@
-"""The table of formats."""
+"""The table of formats has a working row for each format."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from compat.schema import ParsedSchema, SchemaFormat
 
 
 def test_every_format_has_a_row():
-    """A format is named only once it works."""
+    """A format is in the table only if it works."""
     assert set(SchemaFormat) == set(FORMATS)
 
 
 def test_a_row_takes_only_its_own_format():
-    """A schema of another format is a mistake of the caller, and told as one."""
+    """A schema of another format raises a TypeError that names its format."""
     other = ParsedSchema("OTHER", "{}")
 
     with pytest.raises(TypeError, match="OTHER"):

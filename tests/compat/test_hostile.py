@@ -1,4 +1,4 @@
-"""Whatever the text: a schema or a `SchemaParseError`, in bounded time, and nothing is ever fetched."""
+"""Any text gives a schema or a `SchemaParseError`, in bounded time, and no fetch."""
 
 import base64
 import gzip
@@ -30,7 +30,7 @@ LONG = settings(QUICK, max_examples=1_500)
 
 @cache
 def recorded(schema_format):
-    """The schemas of the recorded answers that are not too long to be changed here and there."""
+    """Return the schemas of the recorded answers that are short enough to mutate."""
     texts = set()
     for path in sorted(RECORDED.glob(f"{schema_format.value.lower()}_*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -59,7 +59,7 @@ ODD = ["\0", "\ud800", "\ufeff", "é", "\u2028", '"', "\\", "{", "}", "[", "]", 
 
 @st.composite
 def mutations(draw, schema_format):
-    """A recorded schema with a few places cut, doubled, swapped, or overwritten by what belongs elsewhere."""
+    """Draw a recorded schema with a few places cut, doubled, swapped or overwritten by parts of other texts."""
     text = draw(st.sampled_from(recorded(schema_format)))
     for _ in range(draw(st.integers(0, 4))):
         start = draw(st.integers(0, len(text)))
@@ -85,7 +85,7 @@ NUMBERS = st.integers(-2, 3) | st.sampled_from([2**63, 10**400, 1e300, -0.0, 0.1
 
 
 def near_schemas(schema_format):
-    """JSON that has the words of a schema, most often in wrong places."""
+    """Draw JSON that has the words of a schema, most often in wrong places."""
     scalars = st.none() | st.booleans() | NUMBERS | st.sampled_from(VALUES[schema_format])
     names = st.sampled_from(WORDS[schema_format]) | st.sampled_from(["a", "b", ""])
     inner = st.recursive(
@@ -97,7 +97,7 @@ def near_schemas(schema_format):
 
 
 def texts(schema_format):
-    """Mutations, near-schemas and plain text, for Protobuf also descriptors."""
+    """Draw mutations, near-schemas and plain text, for Protobuf also descriptors."""
     if schema_format is PROTOBUF:
         raw = st.binary(max_size=80).map(lambda data: base64.b64encode(data).decode())
         descriptors = mutations(PROTOBUF).map(_damaged_descriptor)
@@ -106,7 +106,7 @@ def texts(schema_format):
 
 
 def _damaged_descriptor(text):
-    """The descriptor of a text, if it has one, with one character changed."""
+    """Return the descriptor of a text, if it has one, with one character changed."""
     try:
         whole = FORMATS[PROTOBUF].printed_as["serialized"](FORMATS[PROTOBUF].parse(text, strict=False))
     except SchemaParseError:
@@ -126,7 +126,7 @@ def _parsed(schema_format, text, *, strict):
 
 
 def the_answer_is_a_schema_or_a_parse_error(schema_format, text):
-    """No other exception; canonical text is its own canonical text, and can be printed in every form."""
+    """Raise no other exception; canonical text is its own canonical text, and prints in every form."""
     rules = FORMATS[schema_format]
     for strict in (True, False):
         schema = _parsed(schema_format, text, strict=strict)
@@ -141,7 +141,7 @@ def the_answer_is_a_schema_or_a_parse_error(schema_format, text):
 
 
 def every_check_ends(schema_format, one, other, policy):
-    """A check of two schemas has a verdict; of a schema with itself, a good one, unless it is too complex."""
+    """A check of two schemas has a verdict; a schema is compatible with itself unless it is too complex."""
     rules = FORMATS[schema_format]
     left, right = (_parsed(schema_format, text, strict=False) for text in (one, other))
     if left and right:
@@ -166,7 +166,7 @@ FORMATS_IN_ROWS = pytest.mark.parametrize("schema_format", list(SchemaFormat), i
 @QUICK
 @given(data=st.data())
 def test_any_text(schema_format, data):
-    """Hostile text ends in a schema or a parse error."""
+    """Hostile text gives a schema or a parse error."""
     the_answer_is_a_schema_or_a_parse_error(schema_format, data.draw(texts(schema_format)))
 
 
@@ -174,7 +174,7 @@ def test_any_text(schema_format, data):
 @QUICK
 @given(data=st.data(), policy=st.sampled_from(list(Policy)))
 def test_any_two_schemas(schema_format, data, policy):
-    """Whatever can be read can be compared."""
+    """Any two readable schemas can be compared."""
     one, other = data.draw(texts(schema_format)), data.draw(texts(schema_format))
     every_check_ends(schema_format, one, other, policy)
 
@@ -184,13 +184,13 @@ def test_any_two_schemas(schema_format, data, policy):
 @LONG
 @given(data=st.data(), policy=st.sampled_from(list(Policy)))
 def test_any_text_at_length(schema_format, data, policy):
-    """The same laws, for as long as patience allows."""
+    """The same laws hold over a longer run."""
     one, other = data.draw(texts(schema_format)), data.draw(texts(schema_format))
     the_answer_is_a_schema_or_a_parse_error(schema_format, one)
     every_check_ends(schema_format, one, other, policy)
 
 
-# --- what once took minutes, or memory without end
+# --- inputs that once took minutes, or unbounded memory
 
 
 def _union_default(branches, items):
@@ -245,7 +245,7 @@ EXPENSIVE = [
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("schema_format", "text", "other"), EXPENSIVE)
 def test_expensive_work_is_given_up(schema_format, text, other):
-    """What would take minutes is given up when its time is over, or refused for its size."""
+    """Input that would take minutes is given up at the deadline, or refused for its size."""
     limits = Limits(seconds=0.2)
 
     def ask():
@@ -271,7 +271,7 @@ def test_expensive_work_is_given_up(schema_format, text, other):
     ],
 )
 def test_large_schemas_are_read(schema_format, text):
-    """What is only large takes time in proportion to its size, in every form that it is printed in."""
+    """A large schema takes time in proportion to its size, in every form that it is printed in."""
     schema = FORMATS[schema_format].parse(text, strict=False)
 
     assert FORMATS[schema_format].normalize(schema)
@@ -279,7 +279,7 @@ def test_large_schemas_are_read(schema_format, text):
 
 
 def test_time_over_is_no_verdict():
-    """Whoever runs out of time says so, and says nothing of the schemas."""
+    """A check that runs out of time says so, and gives no verdict on the schemas."""
     schema = FORMATS[AVRO].parse('{"type":"array","items":"int"}', strict=True)
 
     with pytest.raises(OutOfTime, match="more than 0 s of computing"):
@@ -287,7 +287,7 @@ def test_time_over_is_no_verdict():
 
 
 def test_messages_are_bounded_together():
-    """A finding met a thousand times does not say its thousand words a thousand times."""
+    """A finding that occurs a thousand times does not repeat its thousand words."""
 
     def wide(salt):
         enum = {"type": "enum", "name": "E", "symbols": [f"S{salt}{number}" for number in range(5_000)]}
@@ -314,7 +314,7 @@ POINTING = [
     (AVRO, '{"type":"record","name":"A","$schema":"URI","fields":[{"name":"a","type":"URI"}]}'),
     (AVRO, '{"type":"URI"}'),
 ]
-_touched = []  # the arguments of what the interpreter is about to open, look up or connect to
+_touched = []  # the arguments of the interpreter's events for opening files, looking up hosts and connecting
 
 
 def _note_what_is_touched(event, arguments):
@@ -328,7 +328,7 @@ sys.addaudithook(_note_what_is_touched)
 @pytest.mark.parametrize("uri", URIS)
 @pytest.mark.parametrize(("schema_format", "text"), POINTING)
 def test_nothing_is_fetched(tmp_path, schema_format, text, uri):
-    """Whatever a schema points at, nobody connects there and no file is read; also when it comes as a reference."""
+    """No pointer in a schema, even as a reference, causes a connection or the reading of a file."""
     secret = tmp_path / "secret.json"
     secret.write_text('{"type":"object"}')
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -1,4 +1,4 @@
-"""Against Avro's own Java library, on random schemas, pairs and references: the same texts, verdicts and findings."""
+"""Random schemas, pairs and references get the same texts, verdicts and findings as from Avro's own Java library."""
 
 import gzip
 import json
@@ -22,13 +22,13 @@ RECORDED = Path(__file__).parents[2] / "conformance"
 
 
 def read(text, references=(), *, strict=True):
-    """Parse a text with texts that it refers to."""
+    """Parse a text, with the texts that it refers to."""
     given = [ResolvedReference(f"r{index}", other, f"s{index}") for index, other in enumerate(references)]
     return parse(text, strict=strict, references=given)
 
 
 def tried(step):
-    """What a step returns, or why it cannot."""
+    """Return the result of a step, or the reason of its failure."""
     try:
         return step()
     except SchemaParseError as error:
@@ -36,7 +36,7 @@ def tried(step):
 
 
 def seeds():
-    """The schemas of the recorded cases, each once."""
+    """Return the distinct schemas of the recorded cases."""
     texts = {}
     for name in ("canonical", "compat", "history"):
         with gzip.open(RECORDED / f"avro_{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -47,7 +47,7 @@ def seeds():
 
 
 def parse_task(text, references=()):
-    """A text to be read, and what we make of it."""
+    """Return a text to parse, and our result."""
     ours = {
         way: tried(lambda way=way: read(text, references, strict=way == "strict").canonical)
         for way in ("strict", "lenient")
@@ -56,7 +56,7 @@ def parse_task(text, references=()):
 
 
 def check_task(new, old, new_references=(), old_references=()):
-    """Two texts to be compared, the old one as it is stored, and what we find; None if one is no schema."""
+    """Return two texts to compare, the old one as it is stored, and our findings; None if one is not a schema."""
     try:
         reader, stored = read(new, new_references), read(old, old_references).canonical
     except SchemaParseError:
@@ -67,7 +67,7 @@ def check_task(new, old, new_references=(), old_references=()):
 
 
 def findings(reader, writer):
-    """What `AvroSchemas.java` shows of a comparison."""
+    """Return a comparison in the form that `AvroSchemas.java` prints."""
     found = check(reader, writer)
     if found and found[0].kind == Kind.AMBIGUOUS_FIELD:
         return {"reason": f"AvroRuntimeException: {found[0].detail}"}
@@ -75,7 +75,7 @@ def findings(reader, writer):
 
 
 def referred(maker):
-    """A schema in canonical form, and one that may follow it, for others to refer to."""
+    """Return a schema in canonical form, and one that may follow it, for others to refer to."""
     while True:
         made = [tried(lambda text=text: read(text).canonical) for text in maker.pair()]
         if all(isinstance(text, str) and len(text) < 1500 for text in made):
@@ -83,7 +83,7 @@ def referred(maker):
 
 
 def made(maker, size):
-    """So many tasks of each kind."""
+    """Draw this many tasks of each kind."""
     tasks = {"parse": [parse_task(maker.text()) for _ in range(size)], "check": [], "referring": []}
     while len(tasks["check"]) < size // 2:
         tasks["check"] += filter(None, [check_task(*maker.pair())])
@@ -114,12 +114,12 @@ def told(request, tmp_path_factory):
 
 
 def plain(avro):
-    """Avro's answer in the order of ours."""
+    """Return Avro's answer in the order of ours."""
     return sorted(avro) if isinstance(avro, list) else avro
 
 
 def differing(task, ours, avro):
-    """The parts of two answers that are not the same, as pairs; whatever the words of a refusal to parse are."""
+    """Return pairs of the parts in which two answers differ; the wording of a refusal to parse does not count."""
     if "schema" not in task:
         return [] if ours == avro or same_but_unions(ours, avro) else [(ours, avro)]
     pairs = [(ours[way], avro[way]) for way in ours]
@@ -127,7 +127,7 @@ def differing(task, ours, avro):
 
 
 def same_but_unions(ours, avro):
-    """Of a branch that a union lacks Avro tells the union that has it, where this tells the branch."""
+    """Return whether two answers differ only in this: Avro names the union that lacks a branch, we name the branch."""
     if not isinstance(ours, list) or not isinstance(avro, list):
         return False
     lacking = [str(Kind.MISSING_UNION_BRANCH), UnionType.kind]
@@ -137,7 +137,7 @@ def same_but_unions(ours, avro):
 
 
 def reason(answer):
-    """Why there is no answer, if there is none."""
+    """Return the reason of a failure, or None."""
     return answer.get("reason", "") if isinstance(answer, dict) else ""
 
 
@@ -146,7 +146,7 @@ LARGE = (
     'NullPointerException: Cannot invoke "Object.getClass()"',
 )
 
-# Where we differ from Avro, and when: asked of each pair of parts that are not the same, with the task.
+# Known differences from Avro, each with a condition on the pair of differing parts and the task.
 EXPLAINED = {
     "a lone surrogate is printed as its escape, since no UTF-8 text could hold it": (
         lambda _, ours, avro: json.dumps(ours).replace(r"\\uD800", r"\ud800") == json.dumps(avro)
@@ -167,7 +167,7 @@ EXPLAINED = {
 
 @pytest.mark.parametrize("kind", ["parse", "check", "referring"])
 def test_same_as_avro(told, kind):
-    """What is accepted, its text, and every finding are the same; each difference has its row."""
+    """Both libraries accept the same texts, print them alike and find the same; each difference has its row."""
     pairs = [(task, *pair) for task, ours, avro in told[kind] for pair in differing(task, ours, avro)]
 
     assert [] == [pair for pair in pairs if not any(applies(*pair) for applies in EXPLAINED.values())]
@@ -175,7 +175,7 @@ def test_same_as_avro(told, kind):
 
 
 def test_both_answers_are_frequent(told):
-    """Legal and illegal schemas, compatible and incompatible pairs are all among what is compared."""
+    """The comparison covers legal and illegal schemas, compatible and incompatible pairs."""
     accepted = [isinstance(avro["strict"], str) for _, _, avro in told["parse"]]
     found = [bool(avro) for _, _, avro in told["check"]]
 

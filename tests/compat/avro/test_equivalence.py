@@ -1,4 +1,4 @@
-"""Schemas of one subject that count as one version though their texts differ."""
+"""Equivalent schemas of one subject count as one version though their texts differ."""
 
 import pytest
 
@@ -75,14 +75,14 @@ def _same(left, right):
 
 @pytest.mark.parametrize(("left", "right"), [row[1:] for row in EQUAL], ids=[row[0] for row in EQUAL])
 def test_equal(left, right):
-    """Order that means nothing does not count."""
+    """Order without a meaning does not count."""
     assert _same(left, right)
     assert _same(right, left)
 
 
 @pytest.mark.parametrize(("left", "right"), [row[1:] for row in DIFFERENT], ids=[row[0] for row in DIFFERENT])
 def test_different(left, right):
-    """Everything that was written down counts."""
+    """Everything in the text counts."""
     assert _same(left, left)
     assert not _same(left, right)
     assert not _same(right, left)
@@ -90,7 +90,7 @@ def test_different(left, right):
 
 @pytest.mark.parametrize(("left", "right"), [row[1:] for row in FIELDS], ids=[row[0] for row in FIELDS])
 def test_different_fields(left, right):
-    """Everything that a field says counts."""
+    """Every attribute of a field counts."""
     whole = '{"type":"record","name":"R","fields":[%s]}'
 
     assert _same(whole % left, whole % left)
@@ -98,7 +98,7 @@ def test_different_fields(left, right):
 
 
 def test_deep_schemas_do_not_overflow():
-    """A chain of types as long as a schema may have is compared."""
+    """The check compares a chain of types of the greatest length that a schema may have."""
     fields = ['{"name":"f0","type":{"type":"record","name":"T0","fields":[]}}']
     fields += [
         f'{{"name":"f{n}","type":{{"type":"record","name":"T{n}","fields":[{{"name":"x","type":"T{n - 1}"}}]}}}}'

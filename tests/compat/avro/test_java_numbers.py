@@ -1,4 +1,4 @@
-"""Numbers in Java's layout."""
+"""Numbers are printed as Java prints them."""
 
 import math
 
@@ -77,11 +77,11 @@ def test_float(value, expected):
 
 @pytest.mark.parametrize(("text", "expected"), TEXTS, ids=[repr(text) for text, _ in TEXTS])
 def test_parse(text, expected):
-    """Whatever Double.parseDouble reads is read to the same value."""
+    """Every text that Double.parseDouble reads gives the same value."""
     assert java_double(expected) == java_double(parse_java_double(text))
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS, ids=repr)
 def test_no_number(text):
-    """What Double.parseDouble refuses is no number, though Python may think so."""
+    """Texts that Double.parseDouble refuses are not numbers, even where Python accepts them."""
     assert parse_java_double(text) is None

@@ -1,4 +1,4 @@
-"""The JSON dialect of Avro Java."""
+"""The reader and writer follow the JSON dialect of Avro Java."""
 
 import pytest
 
@@ -70,7 +70,7 @@ EQUAL = [
 
 @pytest.mark.parametrize(("text", "expected"), [row[1:] for row in READ], ids=[row[0] for row in READ])
 def test_read(text, expected):
-    """What Jackson reads is read to the same value."""
+    """Text that Jackson reads gives the same value."""
     value = read_json(text, SMALL)
 
     assert expected == value
@@ -79,13 +79,13 @@ def test_read(text, expected):
 
 @pytest.mark.parametrize("text", [row[1] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_refused(text):
-    """What Jackson refuses, and what is out of bounds, is an error that says so."""
+    """Text that Jackson refuses, or that exceeds a bound, is an error that says so."""
     with pytest.raises(SchemaParseError):
         read_json(text, SMALL)
 
 
 def test_depth_counts_no_brackets_in_strings():
-    """Only real brackets nest."""
+    """Only real brackets count as nesting."""
     assert ["[[[[[[", '\\"{{{{{'] == read_json('["[[[[[[", "\\\\\\"{{{{{"]', SMALL)
 
 
@@ -96,7 +96,7 @@ def test_written(value, expected):
 
 
 def test_quoted_text_fits_into_utf_8():
-    """Whatever was read can be encoded again."""
+    """Every value that was read can be encoded again."""
     assert b'"a\\uDC00"' == quote("a\udc00").encode()
 
 
@@ -113,5 +113,5 @@ def test_equal(left, right):
 
 
 def test_java_order():
-    """Java compares UTF-16 units: what lies beyond them comes before the last ones."""
+    """Strings are compared by UTF-16 units, as in Java: characters beyond the BMP sort before its last ones."""
     assert ["Z", "a", "é", "😀", "\uffee"] == in_java_order(["\uffee", "😀", "é", "a", "Z"])

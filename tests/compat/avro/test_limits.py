@@ -1,4 +1,4 @@
-"""Hostile schemas end in one sentence that names the bound."""
+"""Hostile schemas get a one-sentence error that names the bound."""
 
 import json
 
@@ -25,7 +25,7 @@ def _fields(count):
 
 
 def forward_chain(count):
-    """Flat text in which each type uses the one after it, so that its canonical text is nested."""
+    """Return flat text in which each type uses the one after it, so that its canonical text is nested."""
     types = [
         {"type": "record", "name": f"T{number}", "fields": [{"name": "x", "type": f"T{number + 1}"}]}
         for number in range(count)
@@ -88,13 +88,13 @@ HOSTILE = [
 @pytest.mark.parametrize("text", [row[1] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
 @pytest.mark.parametrize("strict", [True, False], ids=["strict", "lenient"])
 def test_hostile_text(text, strict):
-    """Whatever is sent, the answer is a parse error: no crash, no other exception."""
+    """Any hostile text gives a parse error, not a crash or another exception."""
     with pytest.raises(SchemaParseError):
         parse(text, strict=strict)
 
 
 def nested_defaults(count):
-    """Each record's default is filled from the defaults of the one before, twice."""
+    """Return records of which each has two fields that default to the record before."""
     kinds = [{"type": "record", "name": "T0", "fields": [{"name": "x", "type": "int", "default": 1}]}]
     for number in range(1, count):
         inner = [{"name": name, "type": f"T{number - 1}", "default": {}} for name in "xy"]
@@ -104,7 +104,7 @@ def nested_defaults(count):
 
 
 def test_defaults_within_defaults_end():
-    """A default that stands for two to the thirty values is judged by looking at thirty."""
+    """A default that expands to two to the thirty values is checked by looking at thirty."""
     assert parse(nested_defaults(30), strict=True).canonical
 
 
@@ -115,7 +115,7 @@ def test_defaults_too_deep_are_refused():
 
 
 def test_the_deepest_schema_can_be_read_back():
-    """What is accepted under the default bounds is readable as stored text."""
+    """A schema accepted under the default bounds can be read back as stored text."""
     canonical = parse(_arrays(DEFAULT_LIMITS.depth), strict=True).canonical
 
     assert canonical == parse(canonical, strict=False).canonical

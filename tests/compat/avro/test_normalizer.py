@@ -1,4 +1,4 @@
-"""Normalized text; rows marked with an asterisk are where the reference damages the schema and we do not."""
+"""Normalized text; an asterisk marks rows where the reference damages the schema and Strata does not."""
 
 import pytest
 
@@ -163,7 +163,7 @@ def _normalized(text, *, strict=True):
 
 @pytest.mark.parametrize(("kind", "value", "expected"), [row[1:] for row in DEFAULTS], ids=[row[0] for row in DEFAULTS])
 def test_defaults(kind, value, expected):
-    """A default is written as a value of its type, and none is lost."""
+    """A default is written as a value of its type, and no default is lost."""
     kept = _normalized(_with_default(kind, value)).rpartition('"default":')[2].removesuffix("}]}")
 
     assert expected == kept
@@ -171,7 +171,7 @@ def test_defaults(kind, value, expected):
 
 @pytest.mark.parametrize(("text", "expected"), [row[1:] for row in CHANGED], ids=[row[0] for row in CHANGED])
 def test_normalized(text, expected):
-    """What is mere spelling gets one order."""
+    """Different spellings get one order."""
     assert expected == _normalized(text)
 
 
@@ -183,6 +183,6 @@ def test_default_of_a_stored_schema_that_does_not_fit():
 
 
 def test_bounds_hold():
-    """Text beyond the bounds is refused, since it could not be read again."""
+    """Text beyond the bounds is refused, since it could not be read back."""
     with pytest.raises(SchemaParseError, match="more than the 10 allowed"):
         normalize(parse('{"type":"int","x":1}', strict=True), limits=Limits(text=10))

@@ -1,4 +1,4 @@
-"""What is a schema and what is none; verdicts are those of Avro Java 1.12.1 unless the row says otherwise."""
+"""The parser accepts and rejects schemas as Avro Java 1.12.1 does unless the row says otherwise."""
 
 import json
 import re
@@ -186,19 +186,19 @@ def _verdict(schema, *, strict):
 
 @pytest.mark.parametrize("schema", [row[1] for row in ACCEPTED], ids=[row[0] for row in ACCEPTED])
 def test_accepted(schema):
-    """A new schema like this is accepted, and a stored one too."""
+    """The parser accepts these as new schemas and as stored ones."""
     assert (True, True) == (_verdict(schema, strict=True), _verdict(schema, strict=False))
 
 
 @pytest.mark.parametrize("schema", [row[1] for row in REJECTED], ids=[row[0] for row in REJECTED])
 def test_rejected(schema):
-    """No version of Avro could have stored this, so nobody may register it and nobody has."""
+    """The parser rejects these even as stored schemas, since no version of Avro could have stored them."""
     assert (False, False) == (_verdict(schema, strict=True), _verdict(schema, strict=False))
 
 
 @pytest.mark.parametrize("schema", [row[1] for row in LENIENT_ONLY], ids=[row[0] for row in LENIENT_ONLY])
 def test_lenient_only(schema):
-    """Stored schemas stay readable, though they could not be registered any more."""
+    """The parser reads these as stored schemas, but rejects them as new ones."""
     assert (False, True) == (_verdict(schema, strict=True), _verdict(schema, strict=False))
 
 
@@ -239,7 +239,7 @@ DEFAULTS_AND_NAMES = [
     ("schema", "legal"), [row[1:] for row in DEFAULTS_AND_NAMES], ids=[row[0] for row in DEFAULTS_AND_NAMES]
 )
 def test_defaults_and_names(schema, legal):
-    """Where a default stands decides which types it can be told to fit."""
+    """The position of a default decides which types it may fit."""
     assert legal == _verdict(schema, strict=True)
 
 
@@ -279,7 +279,7 @@ def test_message(schema, message):
 
 
 def test_names_lead_to_the_first_definition():
-    """Each named type is found under its full name."""
+    """Each named type is found by its full name."""
     schema = parse(json.dumps(_record(_field(E), {"name": "b", "type": E}, name="n.R")), strict=True)
 
     assert ["n.E", "n.R"] == list(schema.names)
@@ -319,7 +319,7 @@ BESIDE = [
 
 @pytest.mark.parametrize(("referred", "schema", "fault"), [row[1:] for row in BESIDE], ids=[row[0] for row in BESIDE])
 def test_types_of_references_are_complete(referred, schema, fault):
-    """What a referenced schema defines can be defined again alike, and nothing in it is unknown."""
+    """A schema may repeat a definition of its reference, and every type in the reference is known."""
     reference = ResolvedReference("r", json.dumps(referred), "r/1")
     expected = pytest.raises(SchemaParseError, match=re.escape(fault)) if fault else nullcontext()
 
@@ -335,7 +335,7 @@ def test_types_of_references_are_complete(referred, schema, fault):
     ],
 )
 def test_a_schema_that_is_a_type_of_its_reference(referred, canonical):
-    """The text of a schema that is defined by its reference already is that of the definition there."""
+    """A schema that its reference already defines has the text of that definition."""
     reference = ResolvedReference("r", json.dumps(referred), "r/1")
     schema = parse(json.dumps({**TREE, "doc": "again"}), strict=True, references=[reference])
 

@@ -100,13 +100,13 @@ CHANGED = [
 
 @pytest.mark.parametrize("text", SAME)
 def test_canonical_text_stays(text):
-    """Text that Avro would print comes out as it went in."""
+    """Text in Avro's own form is printed unchanged."""
     assert text == parse(text, strict=True).canonical
 
 
 @pytest.mark.parametrize(("text", "expected"), [row[1:] for row in CHANGED], ids=[row[0] for row in CHANGED])
 def test_canonical_text(text, expected):
-    """Every spelling of a schema becomes Avro's own, and stays so when read again."""
+    """Every spelling of a schema becomes Avro's own, and reading it again does not change it."""
     canonical = parse(text, strict=True).canonical
 
     assert expected == canonical

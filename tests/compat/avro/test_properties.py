@@ -1,4 +1,4 @@
-"""Laws that hold for every Avro schema, on generated ones."""
+"""Generated Avro schemas follow the laws that hold for every schema."""
 
 import json
 from contextlib import suppress
@@ -60,7 +60,7 @@ PRIMITIVES = sorted(DEFAULTS)
 
 
 class _Schemas:
-    """Draws one schema; names are numbered, so that nothing is defined twice."""
+    """Generator of one schema; it numbers names so that no name is defined twice."""
 
     def __init__(self, draw):
         self.draw = draw
@@ -142,7 +142,7 @@ def _schemas(draw):
 
 
 def shuffled(value, generator):
-    """The same JSON with the keys of every object in another order."""
+    """Return the same JSON with the keys of every object in another order."""
     if isinstance(value, dict):
         items = [(key, shuffled(item, generator)) for key, item in value.items()]
         generator.shuffle(items)
@@ -153,7 +153,7 @@ def shuffled(value, generator):
 @SLOW
 @given(_schemas())
 def test_canonical_text_is_a_fixed_point(schema):
-    """Canonical text reads as the schema that it was printed from."""
+    """Canonical text parses to the schema that it was printed from."""
     parsed = parse(json.dumps(schema), strict=True)
     again = parse(parsed.canonical, strict=True)
 
@@ -164,7 +164,7 @@ def test_canonical_text_is_a_fixed_point(schema):
 @SLOW
 @given(_schemas(), st.integers(0, 4) | st.none(), st.booleans())
 def test_spelling_does_not_count(schema, indent, ascii_only):
-    """Blanks, line ends and escapes leave the canonical text as it is."""
+    """Blanks, line ends and escapes do not change the canonical text."""
     compact = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
     spelled = json.dumps(schema, indent=indent, separators=(" ,\t", "\n: "), ensure_ascii=ascii_only)
 
@@ -174,7 +174,7 @@ def test_spelling_does_not_count(schema, indent, ascii_only):
 @SLOW
 @given(_schemas())
 def test_normalize_is_idempotent(schema):
-    """Normalized text is normal, and canonical."""
+    """Normalizing is idempotent, and its result is canonical."""
     normalized = normalize(parse(json.dumps(schema), strict=True))
     again = parse(normalized, strict=True)
 
@@ -185,7 +185,7 @@ def test_normalize_is_idempotent(schema):
 @SLOW
 @given(_schemas(), st.randoms(use_true_random=False))
 def test_order_of_attributes_does_not_count(schema, generator):
-    """However attributes are ordered, the schemas are equivalent and normalize to one text."""
+    """The order of attributes changes neither equivalence nor the normalized text."""
     one = parse(json.dumps(schema), strict=True)
     other = parse(json.dumps(shuffled(schema, generator)), strict=True)
 
@@ -223,21 +223,21 @@ def _survives(text, *, strict):
 @SLOW
 @given(st.text(max_size=50), st.booleans())
 def test_any_text(text, strict):
-    """Text that is no schema is a parse error and nothing else."""
+    """Text that is not a schema is a parse error and nothing else."""
     _survives(text, strict=strict)
 
 
 @SLOW
 @given(VALUES, st.booleans())
 def test_any_json(value, strict):
-    """JSON that is no schema is a parse error and nothing else."""
+    """JSON that is not a schema is a parse error and nothing else."""
     _survives(json.dumps(value), strict=strict)
 
 
 @SLOW
 @given(_schemas(), st.randoms(use_true_random=False), st.booleans())
 def test_damaged_schemas(schema, generator, strict):
-    """A schema with characters lost, doubled or exchanged is a schema or a parse error."""
+    """A schema with characters lost, doubled or swapped is a schema or a parse error."""
     text = json.dumps(schema)
     for _ in range(3):
         place = generator.randrange(len(text) + 1)
@@ -251,7 +251,7 @@ def test_damaged_schemas(schema, generator, strict):
 @SLOW
 @given(_schemas(), VALUES, st.randoms(use_true_random=False), st.booleans())
 def test_schemas_with_a_part_replaced(schema, value, generator, strict):
-    """A schema with any JSON in the place of one of its parts is a schema or a parse error."""
+    """A schema with one part replaced by any JSON is a schema or a parse error."""
     schema = json.loads(json.dumps(schema))
     parts = [schema]
     for part in parts:

@@ -1,4 +1,4 @@
-"""Reader against writer: verdicts, kinds, places and details of Avro Java 1.12.1's SchemaCompatibility."""
+"""A reader checked against a writer gets the verdicts, kinds, places and details of Avro Java 1.12.1."""
 
 import json
 from collections import Counter
@@ -280,14 +280,14 @@ def test_findings(reader, writer, expected):
 
 @pytest.mark.parametrize("reader", PRIMITIVES)
 def test_promotions(reader):
-    """A primitive reads its own kind and those that can be promoted to it."""
+    """A primitive reads its own kind and those that promote to it."""
     readable = {writer for writer in PRIMITIVES if not _found(reader, writer)}
 
     assert {reader, *READS.get(reader, ())} == readable
 
 
 def test_places_are_told_by_field_names_too():
-    """The place follows the fields even through unions, arrays and maps, where the path starts anew."""
+    """The place names fields even through unions, arrays and maps, where the path starts again."""
     inner = _record(_field("code", "int"), name="Airport")
     other = _record(_field("code", "string"), name="Airport")
     reader = _record(_field("legs", _array(_mapping(_record(_field("origin", inner), name="Leg")))))
@@ -299,7 +299,7 @@ def test_places_are_told_by_field_names_too():
 
 
 def chain(length, last):
-    """Types that each use the one before twice: as a tree it has two to the length leaves."""
+    """Return types that each use the one before twice: 2**length leaves as a tree."""
     fields = [_field("t0", _record(_field("x", last), name="T0"))]
     for number in range(1, length):
         before = f"T{number - 1}"
@@ -308,7 +308,7 @@ def chain(length, last):
 
 
 def ring(length, last):
-    """A ring of records, each holding the next one."""
+    """Return a ring of records, each holding the next one."""
     return _record(
         *(
             _field(f"f{here}", _record(_field("next", f"C{(here + 1) % length}"), _field("v", last), name=f"C{here}"))
@@ -318,7 +318,7 @@ def ring(length, last):
 
 
 def test_exponential_schemas_end():
-    """A pair is looked at once, and findings that double with every level are kept up to a bound."""
+    """Each pair is compared once, and findings that double with every level are kept up to a bound."""
     assert [] == _found(chain(150, "long"), chain(150, "int"))
     assert 1000 == len(_found(chain(150, "int"), chain(150, "long")))
 
@@ -331,7 +331,7 @@ def test_rings_of_coprime_length_do_not_overflow():
 
 
 def test_too_much_to_compare_is_incompatible():
-    """A check that had to stop says so instead of calling the schemas compatible."""
+    """A check that stops early says so instead of calling the schemas compatible."""
     findings = _found(
         [_fixed(1, name=f"F{number}") for number in range(9)], [_fixed(1, name="G")], limits=Limits(comparisons=5)
     )

@@ -1,4 +1,4 @@
-"""Which patterns Java compiles."""
+"""The checker accepts the patterns that Java compiles."""
 
 import pytest
 
@@ -24,7 +24,7 @@ from compat.schema import SchemaParseError
     ],
 )
 def test_compiled(pattern):
-    """A pattern of Java passes."""
+    """A pattern that Java compiles is accepted."""
     check_pattern(pattern)
 
 
@@ -60,6 +60,6 @@ def test_compiled(pattern):
     ],
 )
 def test_refused(pattern):
-    """What Java does not compile is refused."""
+    """A pattern that Java does not compile is refused."""
     with pytest.raises(SchemaParseError):
         check_pattern(pattern)

@@ -1,4 +1,4 @@
-"""What each dialect's loader takes under a keyword, and which schema it reads from it."""
+"""Each dialect accepts and reads keywords as its loader does."""
 
 import json
 
@@ -51,7 +51,7 @@ def _text(dialect, schema):
     ],
 )
 def test_refused(dialect, schema):
-    """A value that the dialect's loader does not take is refused."""
+    """A value that the dialect's loader rejects is refused."""
     with pytest.raises(SchemaParseError):
         parse(_text(dialect, schema), strict=True)
 
@@ -84,7 +84,7 @@ def test_refused(dialect, schema):
     ],
 )
 def test_accepted(dialect, schema):
-    """What the dialect's loader does not look at is not checked."""
+    """A value that the dialect's loader does not look at is not checked."""
     text = _text(dialect, schema)
 
     assert json.loads(text) == json.loads(parse(text, strict=True).canonical)
@@ -139,7 +139,7 @@ def test_read_as_the_same(dialect, one, other):
     ],
 )
 def test_dialect_of_what_is_referred_to(referring, referred, kinds):
-    """A document is read by the loader of the schema that refers to it."""
+    """A referenced document is read by the loader of the schema that refers to it."""
     reference = ResolvedReference("a.json", json.dumps(referred))
     reader = parse(json.dumps({**referring, "$ref": "a.json"}), strict=True, references=[reference])
     writer = parse(json.dumps({**referring, "type": "number"}), strict=True)
@@ -149,7 +149,7 @@ def test_dialect_of_what_is_referred_to(referring, referred, kinds):
 
 @pytest.mark.parametrize("name", ["http://h.test/x/a.json", "./a.json", "/x/a.json", "../x/a.json#"])
 def test_names_are_joined(name):
-    """A reference is looked for under its name and under what the schema's own name makes of it."""
+    """A reference is looked up under its name and under that name resolved against the schema's own."""
     reference = ResolvedReference("a.json", '{"type":"string"}')
     text = _text(DRAFT_7, {"$id": "http://h.test/x/root.json", "properties": {"p": {"$ref": name}}})
 

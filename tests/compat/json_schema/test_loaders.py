@@ -1,4 +1,4 @@
-"""What the public loaders take, which the reference builds on, and what they make of it: recorded, and asked live."""
+"""Schemas are accepted and read as by the public loaders that the reference builds on, recorded and live."""
 
 import gzip
 import json
@@ -40,7 +40,7 @@ PLAIN = {
 
 
 class Description:
-    """A schema as a text: its kinds and what is compared of them."""
+    """A schema as a text: its kinds and their compared parts."""
 
     def __init__(self):
         self._around = {}
@@ -140,7 +140,7 @@ def _answer(question, *, with_model):
 
 
 def _is_look_behind(case):
-    """Which look-behinds have a bound changes with the release of Java, so none is refused."""
+    """Return whether a look-behind was refused; we refuse none, since its bounds change with the Java release."""
     return any(start in case.get("pattern", "") for start in ("(?<=", "(?<!")) and not case["accepted"]
 
 
@@ -155,7 +155,7 @@ def _differing(cases):
 
 
 def test_recorded_answers_of_the_loaders():
-    """Schemas and patterns are taken or refused, and read, as the loaders do."""
+    """The parser accepts, rejects and reads schemas and patterns as the recorded loaders do."""
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
         cases = [json.loads(line) for line in lines]
 
@@ -176,7 +176,7 @@ def _referring():
         for name in (None, "http://h.test/x/root.json", "urn:x:y"):
             for target in ("a.json", "a.json#", "./a.json", "a.json#/definitions/A", "a.json#/none", *REGISTERED):
                 if "draft-04" in dialect and target == "new.json":
-                    continue  # refused by the older loader for a dialect it does not know; here read as draft 4
+                    continue  # The older loader refuses a dialect that it does not know; we read it as draft 4.
                 if (name is None or name.startswith("urn:")) and target == "./a.json":
                     continue
                 keyword = "id" if "draft-04" in dialect else "$id"
@@ -188,7 +188,7 @@ def _referring():
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_answers_of_the_loaders():
-    """As before, asked live: other schemas and patterns, and references among documents."""
+    """The live loaders agree on other schemas and patterns, and on references among documents."""
     questions = [{"schema": schema} for schema in islice(schemas(), 3, None, 11)]
     questions += [{"pattern": pattern} for pattern in patterns(10_000, seed=2)]
     questions += _referring()

@@ -1,4 +1,4 @@
-"""JSON Schema: reading, printing, references."""
+"""JSON Schema texts are parsed, printed and their references resolved."""
 
 import json
 import socket
@@ -26,7 +26,7 @@ def test_canonical_text(text, expected):
 
 
 def test_normalized_text():
-    """Normalizing sorts the keys of every object and no array."""
+    """Normalizing sorts the keys of every object, but not arrays."""
     assert '{"a":[{"x":1,"y":2},0],"b":1}' == normalize(parse('{"b":1,"a":[{"y":2,"x":1},0]}', strict=True))
 
 
@@ -45,13 +45,13 @@ def test_normalized_text():
     ],
 )
 def test_refused(text):
-    """What is no schema, or leads out of what is registered, is refused."""
+    """A text is refused if it is not a schema or refers to something unregistered."""
     with pytest.raises(SchemaParseError):
         parse(text, strict=True)
 
 
 def test_reference_is_resolved_among_those_given():
-    """A `$ref` leads to the registered schema of that name."""
+    """A `$ref` resolves to the registered schema of that name."""
     other = ResolvedReference("money.json", '{"definitions":{"M":{"type":"string"}}}')
 
     assert '{"$ref":"money.json#/definitions/M"}' == (
@@ -61,7 +61,7 @@ def test_reference_is_resolved_among_those_given():
 
 @pytest.mark.parametrize("keyword", ["$ref", "$schema", "$id"])
 def test_nothing_is_fetched(keyword):
-    """No URI in a schema makes anybody connect to it."""
+    """No URI in a schema causes a connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
         uri = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
@@ -87,7 +87,7 @@ def test_nothing_is_fetched(keyword):
     ],
 )
 def test_metaschemas_are_known(uri):
-    """A `$ref` to a published metaschema leads to it, and it differs from a string."""
+    """A `$ref` to a published metaschema resolves to it, and it differs from a string."""
     schema = parse(f'{{"properties":{{"a":{{"$ref":"{uri}"}}}}}}', strict=True)
     other = parse('{"properties":{"a":{"type":"string"}}}', strict=True)
 
@@ -96,7 +96,7 @@ def test_metaschemas_are_known(uri):
 
 
 def test_undeclared_anchor():
-    """An anchor that nobody declares means its document in the older dialects, and nothing in the newer ones."""
+    """An undeclared anchor means its document in the older dialects, and nothing in the newer ones."""
     text = '{"properties":{"a":{"$ref":"#nowhere"}}}'
     modern = f'{{"$schema":"https://json-schema.org/draft/2020-12/schema",{text[1:]}'
 
@@ -131,7 +131,7 @@ TAKEN_NAMES = [
     ("schema", "references", "accepted"), [row[1:] for row in TAKEN_NAMES], ids=[row[0] for row in TAKEN_NAMES]
 )
 def test_names_that_are_taken(schema, references, accepted):
-    """In the newer dialects no two schemas of the documents in use may have one name."""
+    """In the newer dialects two schemas of the documents in use may not share a name."""
     resolved = [ResolvedReference(name, json.dumps({"$schema": NEWER, **text})) for name, text in references.items()]
     expected = nullcontext() if accepted else pytest.raises(SchemaParseError, match="Two schemas are called")
 

@@ -1,4 +1,4 @@
-"""JSON Schema: what a reader accepts of a writer."""
+"""A JSON Schema reader is checked against a writer."""
 
 import json
 
@@ -62,7 +62,7 @@ def _kinds(reader, writer, **settings):
     ],
 )
 def test_rules(reader, writer, expected):
-    """Harmful differences are found, harmless ones are not told."""
+    """The check reports harmful differences and no harmless ones."""
     assert expected == _kinds(reader, writer)
 
 
@@ -74,7 +74,7 @@ def test_rules(reader, writer, expected):
     ],
 )
 def test_changes_on_a_cycle(dialect, levels):
-    """A change on the way round is told once for each array that the loader makes of it, and once more."""
+    """A change on a cycle is found once for each array that the loader makes of it, and one time more."""
     old = {"$schema": dialect, "type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}}}
     new = {**old, "properties": {"kids": {**old["properties"]["kids"], "maxItems": 9}}}
 
@@ -113,7 +113,7 @@ _ACCEPTED = [
 
 @pytest.mark.parametrize(("new", "old", "advice", "followed", "policy"), _ACCEPTED)
 def test_advice_on_open_models_holds(new, old, advice, followed, policy):
-    """What the advice on an addition to an open model names is accepted, and LENIENT alone is not the advice."""
+    """The additions that the advice on open models names are accepted, and LENIENT alone is not the advice."""
     model = old or {"properties": {}}
     strict, lenient = (
         check(parse(json.dumps(new), strict=True), parse(json.dumps(model), strict=True), policy=one)
@@ -134,7 +134,7 @@ def test_work_is_bounded():
 
 
 def test_long_chain_of_references():
-    """A chain of references too long for the stack is judged to its end, and a change there is found."""
+    """A chain of references too long for the stack is checked to its end, and a change there is found."""
     changed = _chain({"type": "string", "maxLength": 5})
 
     assert [] == _kinds(_chain({"type": "string"}), changed)
@@ -165,5 +165,5 @@ def _chain(last, count=500):
     ],
 )
 def test_patterns(pattern, name, expected):
-    """A pattern is found anywhere in a name, and none hangs."""
+    """A pattern may match anywhere in a name, and no pattern hangs."""
     assert expected == found_in(pattern, name)

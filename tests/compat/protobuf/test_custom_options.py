@@ -1,4 +1,4 @@
-"""Custom options of a schema that comes as a descriptor are those that its text would have."""
+"""A schema from a descriptor has the same custom options as one from its text."""
 
 import base64
 from pathlib import Path
@@ -56,7 +56,7 @@ def _quoted(text):
 
 
 def _without_plus(number):
-    return str(number).replace("e+", "e")  # the reference reads no plus
+    return str(number).replace("e+", "e")  # The reference does not read a plus.
 
 
 def _entry(pair):
@@ -67,7 +67,7 @@ def _listed(values):
     return st.lists(values, min_size=1, max_size=3).map(lambda items: f"[{', '.join(items)}]")
 
 
-# Six digits: so many does a `float` keep.
+# A `float` keeps six digits.
 SINGLES = st.tuples(st.integers(-999_999, 999_999), st.integers(-30, 30)).map(lambda pair: f"{pair[0]}e{pair[1]}")
 ENUMS = st.sampled_from(["Z", "Y"])
 SCALARS = {
@@ -97,7 +97,7 @@ PLACES = ["FILE", "MESSAGE", "FIELD", "ENUM", "METHOD"]
 
 
 def _descriptor(folder, text):
-    """What protoc makes of the file `a.proto`, in base64, without the JSON names that it adds."""
+    """Return protoc's descriptor of `a.proto` in base64, without the JSON names that it adds."""
     (folder / "a.proto").write_text(text)
     assert 0 == protoc.main(["protoc", f"-I{folder}", f"-I{GOOGLE}", f"-o{folder}/out", "a.proto"])
     (file,) = FileDescriptorSet.FromString((folder / "out").read_bytes()).file
@@ -117,14 +117,14 @@ def _clear_json_names(message):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where protoc reads and writes."""
+    """The folder that protoc reads and writes."""
     return tmp_path_factory.mktemp("protos")
 
 
 @settings(max_examples=25, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.fixed_dictionaries(dict.fromkeys(PLACES, VALUES)))
 def test_a_descriptor_has_the_options_of_its_text(folder, values):
-    """Normalized, which spells names and numbers in one way, text and descriptor are the same text."""
+    """Text and descriptor normalize to the same text, since normalizing spells names and numbers in one way."""
     text = 'syntax = "proto3";' + DECLARED + USES
     for place, value in values.items():
         text = text.replace(f"= {place};", f"= {value};").replace(f"= {place},", f"= {value},")
@@ -135,7 +135,7 @@ def test_a_descriptor_has_the_options_of_its_text(folder, values):
 
 
 def test_options_declared_in_a_reference(tmp_path):
-    """What an import declares is found in the reference of its name; without it, the options are passed over."""
+    """Declarations of an import come from the reference of its name; without it, its options are ignored."""
     declared = 'syntax = "proto3";' + DECLARED
     (tmp_path / "declared.proto").write_text(declared)
     text = 'syntax = "proto3"; package q; import "declared.proto"; message M { option (p.numbers) = 3; p.V v = 1; }'
@@ -155,7 +155,7 @@ DAMAGED = [
 
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_options_that_nobody_declares_are_passed_over(tmp_path, damage):
-    """The schema is read all the same."""
+    """A schema with undeclared options can still be read."""
     text = (
         'syntax = "proto3"; package p; import "google/protobuf/descriptor.proto"; message M { option (a) = 3; } '
         "extend google.protobuf.MessageOptions { int32 a = 50001; }"

@@ -1,4 +1,4 @@
-"""The normal form of files with custom options: a fixed point with the meaning that protoc gives the text."""
+"""The normal form of files with custom options is a fixed point and keeps the meaning that protoc gives the text."""
 
 import base64
 from pathlib import Path
@@ -59,7 +59,7 @@ HEAD = 'syntax = "proto2"; package q; import "declared.proto"; '
 
 
 def _text(value):
-    """The value in braces."""
+    """Return the value in braces."""
     if isinstance(value, list):
         return f"[{', '.join(map(_text, value))}]"
     if isinstance(value, dict):
@@ -68,7 +68,7 @@ def _text(value):
 
 
 def _statements(draw, name, value):
-    """The statements that give an option a value: dotted down to somewhere, from there in braces."""
+    """Return the statements that set an option: dotted down to some level, in braces from there."""
     if not isinstance(value, dict) or not value or draw(st.booleans()):
         return [f"option {name} = {_text(item)};" for item in (value if isinstance(value, list) else [value])]
     parts = (_statements(draw, f"{name}.{key.replace('[', '(').replace(']', ')')}", value[key]) for key in value)
@@ -77,7 +77,7 @@ def _statements(draw, name, value):
 
 @st.composite
 def _options(draw):
-    """Statements of options, a list for each option."""
+    """Draw statements of options, a list for each option."""
     held = draw(VALUES)
     options = [_statements(draw, "(p.file)", draw(VALUES)), _statements(draw, "(.p.Holder.held)", held)]
     options.append([f"option (p.numbers) = {number};" for number in draw(st.lists(st.integers(0, 3), max_size=3))])
@@ -88,14 +88,14 @@ def _options(draw):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where protoc reads and writes, with the file that declares the options."""
+    """The folder that protoc reads and writes, with the file that declares the options."""
     path = tmp_path_factory.mktemp("protos")
     (path / "declared.proto").write_text(DECLARED)
     return path
 
 
 def _meaning(folder, text):
-    """What protoc takes the options of a file for, in bytes."""
+    """Return the options of a file as protoc understands them, in bytes."""
     (folder / "a.proto").write_text(text)
     arguments = ["protoc", f"-I{folder}", f"-I{GOOGLE}", f"-o{folder}/out", "--include_imports", "a.proto"]
     assert 0 == protoc.main(arguments), text
@@ -129,7 +129,7 @@ def test_the_normal_form_means_the_same(folder, options):
 @STEADY
 @given(options=_options(), random=st.randoms(use_true_random=False))
 def test_the_normal_form_is_a_fixed_point(options, random):
-    """Normal and stored form normalize to one text, wherever each statement of an option stands."""
+    """Normal and stored form normalize to one text, wherever each statement of an option is."""
     text = HEAD + "".join(statement for statements in options for statement in statements)
     schema = _parsed(text)
     normalized = normalize(schema)
@@ -143,12 +143,12 @@ def test_the_normal_form_is_a_fixed_point(options, random):
 
 
 def _dense(text):
-    """The text without spaces: a oneof without members leaves a blank line in the normal form, and is gone then."""
+    """Return the text without spaces: the blank line of a oneof without members is in the normal form only."""
     return "".join(text.split())
 
 
 def test_the_normal_form_of_random_texts_is_a_fixed_point():
-    """Whatever a text holds that can be read, it has one normal form, and that can be read."""
+    """Every text that can be read has one normal form, and that can be read too."""
     maker = Maker(Random(2028))
     read = 0
     for text in (maker.text() for _ in range(3000)):
@@ -233,7 +233,7 @@ extend .p.A.B {
 
 
 def test_extensions_in_messages_and_extend_blocks():
-    """Extensions in messages get their full names; blocks keep their order, fields in them go by number."""
+    """Extensions in messages get their full names; blocks keep their order, their fields are sorted by number."""
     normalized = normalize(parse(EXTENDING, strict=True))
 
     assert EXTENDED == normalized == normalize(parse(normalized, strict=True))

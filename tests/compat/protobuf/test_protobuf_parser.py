@@ -1,4 +1,4 @@
-"""From text or descriptor to schema."""
+"""Texts and descriptors are parsed to schemas."""
 
 import base64
 
@@ -159,7 +159,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(text):
-    """What the reference takes is taken, and its canonical text is a fixed point."""
+    """Texts that the reference accepts are accepted, and their canonical text is a fixed point."""
     canonical = parse(text, strict=True).canonical
 
     assert canonical == parse(canonical, strict=True).canonical
@@ -167,7 +167,7 @@ def test_accepted(text):
 
 @pytest.mark.parametrize(("text", "message", "place"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused(text, message, place):
-    """What the reference refuses is refused, with the place and the reason."""
+    """Texts that the reference refuses are refused, with the place and the reason."""
     with pytest.raises(SchemaParseError) as caught:
         parse(text, strict=True)
 
@@ -177,7 +177,7 @@ def test_refused(text, message, place):
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile(text):
-    """Depth and length are refused with a sentence, and never with another exception."""
+    """Too much depth or length is refused with a sentence, and never with another exception."""
     with pytest.raises(SchemaParseError):
         parse(text, strict=True)
 
@@ -201,17 +201,17 @@ def test_limits(limits, text):
 
 
 class Clock(Limits):
-    """Limits that count how often the clock is looked at."""
+    """Limits that count how often the clock is read."""
 
     looks = 0
 
     def look_at_clock(self):
-        """Count, and never give up."""
+        """Count, and never expire."""
         Clock.looks += 1
 
 
 def test_the_clock_is_looked_at_inside_of_an_option():
-    """Each value counts: one option may be as long as a schema."""
+    """Each value counts, since one option may be as long as a schema."""
     before = Clock.looks
     text = "option (o) = {" + "b: [1, {c: 2}]," * 100 + "};"
 
@@ -220,7 +220,7 @@ def test_the_clock_is_looked_at_inside_of_an_option():
 
 
 def test_indentation_is_bounded_before_there_is_a_text():
-    """A short text of many lines deep inside an option would be printed as a long one."""
+    """A short text is refused if its many lines deep inside an option would print as a long text."""
     text = "option o = " + "{a:" * 150 + "{" + "n: 1," * 2_000 + "}" + "}" * 150 + ";"
 
     with pytest.raises(SchemaParseError, match="Printed, the schema has more than the 100000 characters"):
@@ -228,7 +228,7 @@ def test_indentation_is_bounded_before_there_is_a_text():
 
 
 def test_the_printed_form_of_dotted_names_is_bounded():
-    """A short text with long dotted names would be a long one when its parts are merged."""
+    """A short text is refused if merging the parts of its long dotted names would make a long text."""
     text = "".join(f"option (o){'.a' * 190} = {number};" for number in range(100))
 
     assert parse(text, strict=True)
@@ -237,7 +237,7 @@ def test_the_printed_form_of_dotted_names_is_bounded():
 
 
 def test_the_deepest_schema_is_usable():
-    """What is not too deep to be read is not too deep for anything else."""
+    """A schema that is not too deep to be read is not too deep for any other operation."""
     text = "message A {" * 100 + "option a = " + "{a:" * 90 + "1" + "}" * 90 + ";" + "}" * 100
     schema = parse(text, strict=True)
 
@@ -262,13 +262,13 @@ def test_references_stand_for_imports():
 
 
 def test_a_stored_schema_may_lack_a_type():
-    """A schema that is stored already stays readable."""
+    """A stored schema stays readable."""
     assert parse("message A { optional B b = 1; }", strict=False).canonical
     assert parse("", strict=False).canonical == ""
 
 
 def test_descriptor_in_base64():
-    """A descriptor becomes text, with its Confluent metadata, also beside a library that has registered its own."""
+    """A descriptor becomes text, with its Confluent metadata, even where a library has registered its own."""
     import confluent_kafka.schema_registry.confluent.meta_pb2  # noqa: F401 - what it does is done by importing it
 
     text = (
@@ -283,12 +283,12 @@ def test_descriptor_in_base64():
 
 @pytest.mark.parametrize("written", ["CgdhLnByb3RvIgMKAUE=", "CgdhLnByb3RvIgMKAUE"], ids=["padded", "not padded"])
 def test_padding_of_base64(written):
-    """A descriptor may come with the padding of its base64, or without."""
+    """A descriptor may come with or without the padding of its base64."""
     assert "message A {}" in parse(written, strict=True).canonical
 
 
 def test_editions_are_refused_as_descriptors_too():
-    """The syntax of a descriptor is looked at as well."""
+    """The syntax of a descriptor is checked as well."""
     descriptor = FileDescriptorProto(name="a", syntax="editions")
     text = base64.b64encode(descriptor.SerializeToString()).decode()
 
@@ -306,7 +306,7 @@ PIECES = st.lists(st.sampled_from([*WORDS.split(), "\n"]), max_size=40).map(" ".
 @given(st.one_of(st.text(max_size=200), PIECES))
 @settings(max_examples=400, deadline=None)
 def test_only_one_exception(text):
-    """Whatever comes, it is a schema that can be used, or a SchemaParseError."""
+    """Any input gives a usable schema or a SchemaParseError."""
     try:
         schema = parse(text, strict=False)
     except SchemaParseError:

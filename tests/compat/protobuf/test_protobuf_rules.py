@@ -1,4 +1,4 @@
-"""Reader against writer. The recorded cases pin the rules one by one; here is what they do not reach."""
+"""A reader is checked against a writer; these are the cases that the recorded ones do not reach."""
 
 import pytest
 
@@ -53,7 +53,7 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize(("writer", "reader", "expected"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
 def test_differences(writer, reader, expected):
-    """What changed, and where."""
+    """Return what changed, and where."""
     assert expected == _found(_schema(writer), _schema(reader))
 
 
@@ -78,7 +78,7 @@ SHAPES = {
 
 @pytest.mark.parametrize(("levels", "text"), SHAPES.values(), ids=SHAPES.keys())
 def test_each_pair_of_referenced_messages_is_compared_once(levels, text):
-    """The work grows with the number of messages, whatever the way from one to another; so do the findings."""
+    """The work and the findings grow with the number of messages, not with the paths between them."""
     middle = "".join(text.format(n=n, next=n + 1) for n in range(levels))
     schemas = [
         _schema("message A { M0 m = 1; }", ResolvedReference("d.proto", f"{HEAD}{middle}message M{levels} {end}", end))
@@ -90,7 +90,7 @@ def test_each_pair_of_referenced_messages_is_compared_once(levels, text):
 
 
 def test_a_comparison_beyond_the_limit_is_given_up():
-    """The check ends, and is incompatible."""
+    """The check ends, and its verdict is incompatible."""
     schema = _schema("".join(f"message M{n} {{ M{n} a = 1; }} " for n in range(100)))
 
     (finding,) = rules.check(schema, schema, limits=Limits(comparisons=100))
@@ -98,7 +98,7 @@ def test_a_comparison_beyond_the_limit_is_given_up():
 
 
 def test_findings_are_bounded():
-    """No more findings are kept than the limit says."""
+    """The check keeps no more findings than the limit."""
     writer = _schema("message A {" + "".join(f"int32 a{n} = {n};" for n in range(1, 100)) + "}")
     reader = _schema("message A {" + "".join(f"string a{n} = {n};" for n in range(1, 100)) + "}")
 
@@ -110,7 +110,7 @@ def _message(kind, description):
 
 
 def test_messages():
-    """Every incompatible difference has its words, on the wire and for a person."""
+    """Every incompatible difference has its words, for the wire and for people."""
     new = _schema("package b; message A { oneof o { int32 a = 1; int32 b = 2; } int32 c = 3; }")
     old = _schema("package a; message A { int32 a = 1; int32 b = 2; int32 c = 3; } message B {}")
     result = check(new, [Previous(4, old)], Level.BACKWARD)
@@ -157,7 +157,7 @@ def test_another_format_is_another_type():
 
 
 def test_explain_names_the_field():
-    """A person is told the field by name and tag, and what to do."""
+    """The explanation names the field by name and tag, and says what to do."""
     new = _schema("message A { message B { string price = 3; } }")
     old = _schema("message A { message B { int32 price = 3; } }")
     (finding,) = check(new, [Previous(2, old)], Level.BACKWARD).incompatibilities

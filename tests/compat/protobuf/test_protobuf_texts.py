@@ -1,4 +1,4 @@
-"""Canonical and normalized text, equivalence, and the texts of `format=`."""
+"""Schemas have canonical and normalized texts, equivalence, and the texts of `format=`."""
 
 import base64
 
@@ -114,12 +114,12 @@ enum E {
 
 
 def test_canonical_text():
-    """Statements come in blocks, by their kind, and otherwise in their order."""
+    """Statements are in blocks by kind, and keep their order otherwise."""
     assert CANONICAL.removeprefix("\n") == parse(TEXT, strict=True).canonical
 
 
 def test_normalized_text():
-    """Types are named in full, everything without a meaning in its order is sorted."""
+    """Types have their full names, and everything whose order has no meaning is sorted."""
     assert NORMALIZED in normalize(parse(TEXT, strict=True))
 
 
@@ -136,7 +136,7 @@ def test_normalized_text():
     ],
 )
 def test_paths_of_imports(statement, expected):
-    """The path of an import is made plain."""
+    """Normalizing simplifies the path of an import."""
     assert f"\n{expected}\n" == parse(statement, strict=True).canonical
 
 
@@ -153,7 +153,7 @@ def test_paths_of_imports(statement, expected):
     ],
 )
 def test_defaults(kind, written, expected):
-    """What a default looks like follows from the type of its field; only that of a string is in quotes."""
+    """The type of a field decides the form of its default; only a string's is in quotes."""
     schema = parse(f"message A {{ optional {kind} a = 1 [default = {written}]; }} enum E {{ Z = 0; }}", strict=True)
 
     assert f" a = 1 [default = {expected}];" in schema.canonical
@@ -235,7 +235,7 @@ def _file_options(text):
     ],
 )
 def test_equivalent(one, other, expected):
-    """One version: the same in the same order, however its types and maps are spelled."""
+    """Two texts are one version if they agree in content and order, however types and maps are spelled."""
     left = parse(one, strict=True)
     right = parse(serialized(left) if other == "@serialized" else other, strict=True)
 
@@ -263,7 +263,7 @@ def test_metadata_of_a_text_and_of_its_descriptor(options):
 
 @pytest.mark.parametrize("tags", [(1, 0), (0, 2), (2, 3)])
 def test_what_is_no_entry_of_a_map_is_not_folded(tags):
-    """A message that only calls itself an entry stays one."""
+    """A message that only calls itself a map entry stays a message."""
     entry = f"option map_entry = true; optional string key = {tags[0]}; optional string value = {tags[1]};"
     schema = parse(f"message A {{ repeated E e = 1; message E {{ {entry} }} }}", strict=True)
 
@@ -271,7 +271,7 @@ def test_what_is_no_entry_of_a_map_is_not_folded(tags):
 
 
 def test_extensions_inside_an_option():
-    """An extension in brackets gets its full name, and the last of its values; an unknown name stays as it is."""
+    """An extension in brackets gets its full name and the last of its values; an unknown name is kept as it is."""
     text = """package p; message O { extensions 1 to 9; message I { extend O { optional int32 x = 1; } } }
     message A { option (o) = { [I.x]: 1, [O.I.x]: 2, [.p.O.I.x]: 3, [y]: { [p.O.I.x]: 4 } }; }"""
     normalized = normalize(parse(text, strict=True))
@@ -282,13 +282,13 @@ def test_extensions_inside_an_option():
 
 
 def test_texts_of_format():
-    """The row in the table says which texts there are."""
+    """The row in the table lists the formats of a text."""
     assert {"serialized", "ignore_extensions"} == set(FORMATS[SchemaFormat.PROTOBUF].printed_as)
     assert {"resolved"} == set(FORMATS[SchemaFormat.AVRO].printed_as)
 
 
 def test_ignore_extensions():
-    """Custom options, `extend` blocks and ranges for extensions are left out."""
+    """`format=ignore_extensions` leaves out custom options, `extend` blocks and extension ranges."""
     schema = parse(TEXT, strict=True)
     text = FORMATS[SchemaFormat.PROTOBUF].printed_as["ignore_extensions"](schema)
 
@@ -300,7 +300,7 @@ def test_ignore_extensions():
 @pytest.mark.parametrize("request_streams", [False, True])
 @pytest.mark.parametrize("response_streams", [False, True])
 def test_streams_of_methods(request_streams, response_streams):
-    """Both directions of a method are written out, and read back to the same schema."""
+    """Both directions of a method are written out, and parse to the same schema."""
     types = [f"({'stream ' if streams else ''}A)" for streams in (request_streams, response_streams)]
     schema = parse(f"message A {{}} service S {{ rpc F{types[0]} returns {types[1]}; }}", strict=True)
     descriptor = FileDescriptorProto.FromString(base64.b64decode(serialized(schema)))

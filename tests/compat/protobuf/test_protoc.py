@@ -1,6 +1,6 @@
-"""protoc as the second opinion: what it accepts we accept, and describe as it does.
+"""Our parser and protoc accept the same texts and describe them alike.
 
-Compared are linked descriptors. Left out is what the reference's form of a descriptor does not say or say otherwise:
+The tests compare linked descriptors. They leave out what the reference's form of a descriptor omits or says otherwise:
 the order of fields among oneofs, the names of map entries, custom options, implied JSON names, options of extension
 ranges (which protoc keeps for itself).
 """
@@ -28,7 +28,7 @@ GOOGLE = sorted(
 CONFORMANCE = Path(__file__).parents[2] / "conformance"
 IMPORT = re.compile(r'^\s*import\s+(?:public\s+|weak\s+)?"([^"]+)"', re.MULTILINE)
 
-KNOWN = re.compile(r"= *0[0-7]|import weak")  # the reference reads 017 as 17, and drops weak imports
+KNOWN = re.compile(r"= *0[0-7]|import weak")  # The reference reads 017 as 17, and drops weak imports.
 
 HAND_WRITTEN = {
     "labels": 'syntax = "proto3"; message A { optional int32 a = 1; repeated string b = 2; bytes c = 3; }',
@@ -73,7 +73,7 @@ def _conformance():
 
 
 def _compile(path, roots, tmp_path):
-    """What protoc makes of a file and all that it imports; None for what it refuses."""
+    """Return protoc's descriptors of a file and all its imports; None if protoc refuses it."""
     target = tmp_path / "descriptors"
     arguments = ["protoc", *(f"-I{root}" for root in roots), f"-o{target}", "--include_imports", path]
     if protoc.main(arguments) != 0:
@@ -82,7 +82,7 @@ def _compile(path, roots, tmp_path):
 
 
 def _linked(file, others):
-    """A descriptor with the names in it resolved."""
+    """Return a descriptor with the names in it resolved."""
     pool = DescriptorPool()
     for other in others:
         pool.AddSerializedFile(other.SerializeToString())
@@ -93,7 +93,7 @@ def _linked(file, others):
 
 
 def _plain(file):
-    """Without what is left out of the comparison."""
+    """Return a descriptor without the parts that the comparison leaves out."""
     for message in file.message_type:
         _plain_message(message)
     _sort(file.extension, "number")
@@ -146,7 +146,7 @@ def _without_empty_options(message):
 
 
 def _ours(text, name, others):
-    """Our descriptor of a text, for whose references the files stand that protoc read."""
+    """Return our descriptor of a text, whose references are the files that protoc read."""
     references = [ResolvedReference(other.name, _text(other.name), other.name) for other in others]
     schema = parse(text, strict=True, references=references)
     descriptor = file_to_descriptor(schema.file, schema.names)
@@ -166,7 +166,7 @@ def _compare(text, files):
 
 @pytest.mark.parametrize(("path", "root"), GOOGLE, ids=[path for path, _ in GOOGLE])
 def test_files_of_google(path, root, tmp_path):
-    """Google's own files, which use nearly everything that the language has."""
+    """Google's own files, which use nearly every feature of the language, have the descriptors of protoc."""
     expected, actual = _compare((root / path).read_text(encoding="utf-8"), _compile(path, ROOTS, tmp_path))
 
     assert expected == actual
@@ -174,7 +174,7 @@ def test_files_of_google(path, root, tmp_path):
 
 @pytest.mark.parametrize("text", HAND_WRITTEN.values(), ids=HAND_WRITTEN.keys())
 def test_hand_written_files(text, tmp_path):
-    """One file for each part of the language."""
+    """Hand-written files, one for each part of the language, have the descriptors of protoc."""
     (tmp_path / "a.proto").write_text(text)
     files = _compile("a.proto", (tmp_path, *ROOTS), tmp_path)
     expected, actual = _compare(text, files)
@@ -183,7 +183,7 @@ def test_hand_written_files(text, tmp_path):
 
 
 def _refused(text):
-    """Whether the text is refused for what the reference says of comments, and protoc does not."""
+    """Return whether the reference refuses the text for its comments, which protoc does not."""
     try:
         parse(text, strict=True)
     except SchemaParseError as error:
@@ -192,7 +192,7 @@ def _refused(text):
 
 
 def test_recorded_files(tmp_path):
-    """Every recorded schema that protoc accepts and the reference does not refuse for a reason of its own."""
+    """Recorded schemas have the descriptors of protoc, if both protoc and the reference accept them."""
     compared = 0
     for name, text in _conformance():
         if not text or "confluent/" in text or KNOWN.search(text):

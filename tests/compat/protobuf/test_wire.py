@@ -1,4 +1,4 @@
-"""Against Wire, whose parser the Confluent Schema Registry uses: the same tree, or both refuse."""
+"""Wire's parser, which the Confluent Schema Registry uses, and ours read the same tree or both refuse."""
 
 import gzip
 import json
@@ -38,12 +38,12 @@ from harness.proto_texts import Maker, changed
 
 JAVA = Path(__file__).parents[1] / "java"
 RECORDED = Path(__file__).parents[2] / "conformance"
-ON_PURPOSE = "takes a single value"  # a default or a JSON name that is a list or a map: Wire takes what Java calls it
+ON_PURPOSE = "takes a single value"  # Wire takes a default or a JSON name that is a list or a map for its Java text
 SYNTAXES = {"PROTO_2": "proto2", "PROTO_3": "proto3", None: None}
 
 
 def _seeds():
-    """The schemas of the recorded cases about texts."""
+    """Return the schemas of the recorded cases about texts."""
     for name in ("canonical", "parse"):
         with gzip.open(RECORDED / f"protobuf_{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
             yield from (json.loads(line)["new"]["schema"] for line in lines)
@@ -63,7 +63,7 @@ def _texts(count):
 
 @pytest.fixture(scope="module", params=[2500, pytest.param(40_000, marks=pytest.mark.slow)])
 def told(request, tmp_path_factory):
-    """Texts, and what Wire says of each; one JVM for all of them."""
+    """Texts with Wire's answer to each; one JVM for all of them."""
     texts = _texts(request.param)
     classes = tmp_path_factory.mktemp("wire")
     spark_jar.compile_java(sorted(JAVA.rglob("*.java")), classes, *wire_jars())
@@ -81,7 +81,7 @@ def told(request, tmp_path_factory):
 
 
 def test_the_same_tree_or_none(told):
-    """Whatever the text, both parsers refuse it, or read the same from it."""
+    """For any text, both parsers refuse it or read the same from it."""
     wrong, read = {}, 0
     for text, wire in told:
         expected = _file(wire["file"]) if "file" in wire else None
@@ -181,7 +181,7 @@ def _options(elements):
 
 
 def _option(element):
-    """A path of options is one option here."""
+    """Return a path of options as one option, as we have it."""
     path, last = [], element
     while last["kind"] == "OPTION":
         last = last["value"]

@@ -18,10 +18,10 @@ import java.util.Set;
 import kotlin.ranges.IntRange;
 
 /**
- * What Wire's parser makes of the text of a .proto file: a line of JSON in, a line out.
+ * Parses the text of a .proto file with Wire's parser: a line of JSON in, a line out.
  *
  * <p>In: the text. Out: `{file}`, every part with its class under `is`, ranges as `{first, last}`, maps of options as
- * `{map: [[key, value], ...]}`; or `{reason}`. Places and comments are left out.
+ * `{map: [[key, value], ...]}`; or `{reason}`. Locations and comments are left out.
  */
 final class WireParser {
     private static final ObjectMapper JSON = new ObjectMapper();

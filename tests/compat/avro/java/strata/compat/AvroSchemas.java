@@ -19,10 +19,11 @@ import org.apache.avro.SchemaCompatibility;
 import org.apache.avro.SchemaCompatibility.Incompatibility;
 
 /**
- * What Avro's own library makes of schemas: a line of JSON in, a line out.
+ * Parses and compares schemas with Avro's own library: a line of JSON in, a line out.
  *
- * <p>In: {schema, references}; references are texts, those needed by others first. Out: `strict` and `lenient`, each the canonical text or {reason}.
- * In: {reader, writer}, texts that can be parsed, and their references. Out: the incompatibilities, or {reason}.
+ * <p>In: {schema, references}; references are texts, each after those that it needs. Out: `strict` and `lenient`, each
+ * the canonical text or {reason}. In: {reader, writer}, texts that parse, and their references. Out: the
+ * incompatibilities, or {reason}.
  */
 final class AvroSchemas {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -109,7 +110,7 @@ final class AvroSchemas {
         }
     }
 
-    /** With escapes for what is beyond ASCII, lone surrogates among it. */
+    /** Write JSON with escapes for characters beyond ASCII, lone surrogates included. */
     private static String ascii(String text) {
         StringBuilder escaped = new StringBuilder();
         for (char unit : text.toCharArray()) {
