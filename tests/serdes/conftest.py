@@ -1,4 +1,4 @@
-"""The real registry over HTTP, and a server that answers what a test scripts."""
+"""Fixtures: the real registry over HTTP, and a server with scripted answers."""
 
 import json
 import ssl
@@ -17,7 +17,7 @@ from serdes.client import RegistryClient
 
 @pytest.fixture(scope="session")
 def registry_url() -> Iterator[str]:
-    """The address of a registry of this test session."""
+    """The address of a registry for this test session."""
     with RegistryNode("memory:") as node:
         yield node.url
 
@@ -31,7 +31,7 @@ def client(registry_url: str) -> Iterator[RegistryClient]:
 
 @dataclass
 class Request:
-    """What arrived."""
+    """A request that arrived."""
 
     method: str
     path: str
@@ -42,7 +42,7 @@ class Request:
 
 @dataclass
 class Answer:
-    """What goes back: JSON, or raw bytes; with `drop` the connection is closed instead; `when` may wait first."""
+    """An answer: JSON or raw bytes; with `drop` the connection closes instead; `when` may wait first."""
 
     status: int = 200
     body: Any = None
@@ -52,7 +52,7 @@ class Answer:
 
 
 class ScriptedServer:
-    """Answers requests in the order of its script, and with the last answer ever after."""
+    """A server that answers requests in the order of its script, and repeats the last answer."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.script: list[Answer] = []
@@ -60,7 +60,7 @@ class ScriptedServer:
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
-        self._server.handle_error = lambda *_: None  # a client that goes away is part of the tests
+        self._server.handle_error = lambda *_: None  # the tests include clients that disconnect
         if tls is not None:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
@@ -107,14 +107,14 @@ class ScriptedServer:
                 self.wfile.write(data)
 
             def log_message(self, *_: object) -> None:
-                """Tests look at the requests instead."""
+                """Log nothing; tests look at the requests instead."""
 
         return Handler
 
 
 @pytest.fixture
 def scripted_servers() -> Iterator[Callable[..., ScriptedServer]]:
-    """Makes servers with a script."""
+    """A factory of servers with a script."""
     servers: list[ScriptedServer] = []
 
     def make(*answers: Answer, tls: ssl.SSLContext | None = None) -> ScriptedServer:

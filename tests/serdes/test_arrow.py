@@ -1,4 +1,4 @@
-"""Batches of frames to Arrow and back."""
+"""Batches of frames are decoded to Arrow and encoded back."""
 
 # ruff: noqa: E501 - a row of a table is a line
 import json
@@ -27,38 +27,38 @@ from serdes.errors import EncodeError
 
 
 def record(*fields, name="R", **more):
-    """A record of fields given as (name, type) or (name, type, default)."""
+    """Return a record of fields given as (name, type) or (name, type, default)."""
     written = [{"name": one[0], "type": one[1], **({"default": one[2]} if len(one) > 2 else {})} for one in fields]
     return {"type": "record", "name": name, "fields": written, **more}
 
 
 def logical(kind, logical_type, **more):
-    """A schema with a logical type."""
+    """Return a schema with a logical type."""
     return {"type": kind, "logicalType": logical_type, **more}
 
 
 def decimal(precision, scale):
-    """A decimal in bytes."""
+    """Return a decimal in bytes."""
     return logical("bytes", "decimal", precision=precision, scale=scale)
 
 
 def array(items):
-    """An array."""
+    """Return an array."""
     return {"type": "array", "items": items}
 
 
 def mapping(values):
-    """A map."""
+    """Return a map."""
     return {"type": "map", "values": values}
 
 
 def frame(schema_id, schema, value):
-    """A frame."""
+    """Return a frame."""
     return b"\0" + schema_id.to_bytes(4, "big") + compile_encoder(json.dumps(schema))(value)
 
 
 def decoded(frames, reader, writers, **options):
-    """The batch, which Arrow itself has checked."""
+    """Return the decoded batch after Arrow itself has validated it."""
     texts = {schema_id: json.dumps(one) for schema_id, one in writers.items()}
     batch = decode_batch(frames, json.dumps(reader), writer_schemas=texts, **options)
     batch.validate(full=True)
@@ -76,17 +76,17 @@ NOTHING = dict.fromkeys(ROW_A)
 
 
 def refused(reason, schema_id=None, position=None):
-    """The row of a frame that is refused."""
+    """Return the row of a refused frame."""
     return {**NOTHING, "error": {"reason": reason, "schema_id": schema_id, "position": position}}
 
 
 def test_what_is_no_record():
-    """Values that are no records are the column `value`."""
+    """Values that are not records become the column `value`."""
     assert [{"value": 5, "error": None}] == decoded([frame(1, "int", 5)], ["null", "long"], {1: "int"}).to_pylist()
 
 
 def test_versions_mixed_with_damage():
-    """Rows come in the order of the frames; a damaged one is nulls and a reason, its neighbours are whole."""
+    """Rows keep the order of the frames; a damaged frame gives nulls and a reason, and its neighbours are intact."""
     frames = [A, B, A[:-1], None, b"\1oops", b"\0\0", B, b"\0\0\0\0\x09", A + b"!", b"\0\xff\0\0\0"]
 
     batch = decoded(frames, V2, {1: V1, 2: V2})
@@ -113,19 +113,19 @@ def test_shapes_of_frames(shape):
 
 
 def test_no_frames():
-    """An empty batch has the columns."""
+    """An empty batch has all columns."""
     for frames in ([], pa.array([], pa.binary())):
         assert ["carrier", "delay", "gate", "colour", "error"] == decoded(frames, V2, {}).schema.names
 
 
 def test_what_is_no_binary_column():
-    """Text is refused: its bytes are no frames any more."""
+    """A text column is refused, since its bytes are no longer frames."""
     with pytest.raises(TypeError, match="the column to decode is string"):
         decoded(pa.array(["a"]), V2, {})
 
 
 def test_columns_asked_for():
-    """Only the columns asked for are there, in that order; the bytes of the others are passed over."""
+    """The batch has only the requested columns, in that order; the bytes of the others are skipped."""
     batch = decoded([A, B], V2, {1: V1, 2: V2}, columns=["gate", "carrier"])
 
     assert [
@@ -181,7 +181,7 @@ VALUES = [
     ("writer", "value", "reader", "expected"), [row[1:] for row in VALUES], ids=[row[0] for row in VALUES]
 )
 def test_resolution(writer, value, reader, expected):
-    """A row has the shape of the reader schema, whatever it was written with."""
+    """A row has the shape of the reader schema for any writer schema."""
     batch = decoded([frame(7, writer, value)] * 2, reader or writer, {7: writer})
 
     assert [{**expected, "error": None}] * 2 == batch.to_pylist()
@@ -219,7 +219,7 @@ HOSTILE = [
     ("schema", "payload", "reason", "position"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE]
 )
 def test_hostile_payloads(schema, payload, reason, position):
-    """Each is an error with its reason and place, between two rows that are decoded."""
+    """Each hostile payload is an error with its reason and place, between two rows that are decoded."""
     reader = record(("u", ["null", {"type": "int"}], None), ("f", ["null", "string", record(("f", schema), name="In")]))
     good, bad = b"\0\0\0\0\1\2\2a", b"\0\0\0\0\1\4" + payload
     writer = record(("f", ["null", "string", record(("f", schema), name="In")]))
@@ -232,7 +232,7 @@ def test_hostile_payloads(schema, payload, reason, position):
 
 
 def test_depth_of_what_is_skipped():
-    """A recursive field that nobody asks for is passed over, to the same depth as by the deserializer."""
+    """A recursive field that is not requested is skipped, down to the depth limit of the deserializer."""
     writer = record(("c", CHAIN), ("z", "int"))
     frames = [b"\0\0\0\0\1" + b"\x02" * deep + b"\x00\x0e" for deep in (0, 3, 199, 200, 20_000)]
 
@@ -246,7 +246,7 @@ def test_depth_of_what_is_skipped():
 
 @pytest.mark.parametrize("keys", [2, 9, 500])
 def test_a_key_twice(keys):
-    """Of a key that a map has twice the last value counts, as in Python; other rows are not touched."""
+    """If a map has a key twice, the last value counts, as in Python; other rows do not change."""
     schema = record(("m", mapping(["null", "int"])), ("z", "string"))
     entries = b"".join(b"\x06" + f"{n:03}".encode() + b"\x02\x02" for n in range(keys)) + b"\x06000\x02\x08"
     count = (keys + 1) * 2
@@ -261,7 +261,7 @@ def test_a_key_twice(keys):
 
 
 def test_columns_grow():
-    """Neither many items nor long texts fit what a batch begins with."""
+    """Columns grow when many items or long texts exceed the initial capacity."""
     schema = record(("a", array(record(("s", "string"), ("n", ["null", "long"]), name="P"))), ("t", "string"))
     values = [
         {"a": [{"s": "é" * n, "n": None if n % 2 else n} for n in range(size)], "t": "x" * 100 * size}
@@ -274,7 +274,7 @@ def test_columns_grow():
 
 
 def test_a_column_that_is_too_large(monkeypatch):
-    """What Arrow cannot count is an error of the call, which says so."""
+    """A batch too large for Arrow's offsets makes the call fail with an error that says so."""
     monkeypatch.setattr(columns, "MAX_OFFSET", 10_000)
     reader = record(("f", "string", "x" * 1000))
 
@@ -283,7 +283,7 @@ def test_a_column_that_is_too_large(monkeypatch):
 
 
 def test_thousands_of_writer_schemas():
-    """A decoder meets more schema ids than it keeps programs."""
+    """A decoder decodes more schema ids than it keeps programs for."""
     frames = [frame(n, "int", n) for n in range(1500)]
     asked = []
 
@@ -300,7 +300,7 @@ def test_thousands_of_writer_schemas():
 
 
 def test_schemas_of_a_registry(client):
-    """A client is asked for an id once, and again for one that it did not know."""
+    """A decoder asks the client for an id once, and again for one that was unknown."""
     text = json.dumps(V1)
     encoded = AvroSerializer(client, text)({"carrier": "UA", "delay": 1, "old": []}, topic="arrow")
     unknown = encoded[:1] + (987654).to_bytes(4, "big") + encoded[5:]
@@ -312,7 +312,7 @@ def test_schemas_of_a_registry(client):
 
 
 def test_schemas_that_refer_to_others(client):
-    """A writer schema of a registry is read with all that it refers to."""
+    """A writer schema from a registry is read with all its references."""
     point = record(("x", "int"), name="geo.Point")
     client.register("arrow-point", json.dumps(point))
     refers = Schema(json.dumps(record(("to", "geo.Point"))), references=(Reference("geo.Point", "arrow-point", 1),))
@@ -332,7 +332,7 @@ UNUSABLE = [
 
 @pytest.mark.parametrize(("text", "reason"), [row[1:] for row in UNUSABLE], ids=[row[0] for row in UNUSABLE])
 def test_unusable_writer_schemas(text, reason):
-    """A writer schema that cannot be read makes errors of its own frames."""
+    """An unreadable writer schema makes errors of its own frames only."""
     batch = decode_batch([b"\0\0\0\0\1\2a", B], json.dumps(V2), writer_schemas={1: text, 2: json.dumps(V2)})
 
     assert [reason, None] == [one and one["reason"] for one in batch.column("error").to_pylist()]
@@ -347,19 +347,19 @@ REFUSED = [
 
 @pytest.mark.parametrize(("schema", "says"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_what_arrow_has_no_type_for(schema, says):
-    """It is refused when the decoder is made, with the place."""
+    """A schema without an Arrow type is refused when the decoder is made, with the place."""
     with pytest.raises(UnsupportedSchema, match=says):
         BatchDecoder(json.dumps(schema), {})
 
 
 def test_a_field_called_error():
-    """It would hide the column of errors."""
+    """A field called `error` is refused, since it would hide the column of errors."""
     with pytest.raises(ValueError, match="has a field `error`"):
         decoded([], record(("error", "int")), {})
 
 
 def test_spark_types():
-    """Spark has instants in microseconds only, and no times of day."""
+    """The Spark types have instants in microseconds only, and no times of day."""
     schema = record(
         ("t", logical("long", "timestamp-millis")),
         ("d", logical("int", "time-millis")),
@@ -376,7 +376,7 @@ def test_spark_types():
 
 
 def test_threads_share_a_decoder():
-    """Batches decoded at once by one decoder, which learns meanwhile, come out whole."""
+    """Threads that share a decoder while it learns schemas get intact batches."""
     texts = {n: json.dumps(V1 if n % 2 else V2) for n in range(40)}
     decoder = BatchDecoder(json.dumps(V2), texts)
     frames = [(A if n % 2 else B)[:1] + n.to_bytes(4, "big") + (A if n % 2 else B)[5:] for n in range(40)] * 50
@@ -404,7 +404,7 @@ ENCODED = [
 
 @pytest.mark.parametrize(("schema", "value"), [row[1:] for row in ENCODED], ids=[row[0] for row in ENCODED])
 def test_frames_are_those_of_the_serializer(schema, value):
-    """What was decoded is written again byte for byte."""
+    """Encoding a decoded batch gives the same frames byte for byte."""
     frames = [frame(1, schema, value)] * 3
 
     batch = decoded(frames, schema, {1: schema})
@@ -414,7 +414,7 @@ def test_frames_are_those_of_the_serializer(schema, value):
 
 
 def test_columns_of_other_types():
-    """Columns are found by name and cast where nothing is lost; what is missing is null, what is unknown is dropped."""
+    """Columns are found by name and cast if nothing is lost; a missing one is null, an unknown one is dropped."""
     table = pa.table(
         {
             "delay": pa.chunked_array([[1], [2]], pa.int8()),
@@ -449,7 +449,7 @@ UNFIT = [
 
 @pytest.mark.parametrize(("schema", "given", "says"), [row[1:] for row in UNFIT], ids=[row[0] for row in UNFIT])
 def test_values_that_do_not_fit(schema, given, says):
-    """The error names row and field."""
+    """The error for a value that does not fit names row and field."""
     with pytest.raises(EncodeError) as caught:
         encode_batch(pa.table(given), json.dumps(schema), schema_id=1)
 
@@ -457,7 +457,7 @@ def test_values_that_do_not_fit(schema, given, says):
 
 
 def test_without_numba():
-    """The error says what to install."""
+    """Without numba, the error says what to install."""
     program = "import sys; sys.modules['numba'] = None\nimport serdes.arrow"
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Columns of Arrow that would be bent on their way to a frame."""
+"""Columns that lose information when cast to the field's type are refused."""
 
 import json
 from decimal import Decimal
@@ -12,7 +12,7 @@ from serdes.errors import EncodeError
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 1}
 
-# what happens, type of the field, values, type of the column wanted, type found
+# what happens, type of the field, values, type of the requested column, type found
 BENT: list[tuple[str, Any, list[Any], str, str]] = [
     ("truth of a number", "boolean", [5], "bool", "int64"),
     ("a number of a truth", "int", [True], "int32", "bool"),
@@ -26,7 +26,7 @@ BENT: list[tuple[str, Any, list[Any], str, str]] = [
 
 @pytest.mark.parametrize(("kind", "values", "wanted", "found"), [pytest.param(*one, id=name) for name, *one in BENT])
 def test_columns_that_would_be_bent(kind: Any, values: list[Any], wanted: str, found: str) -> None:
-    """What Arrow casts without a word, though it is not the same, is refused for the whole column."""
+    """A lossy cast that Arrow would make silently is refused for the whole column."""
     schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]})
 
     with pytest.raises(EncodeError) as caught:

@@ -1,4 +1,4 @@
-"""Where compiled code is kept."""
+"""Compiled code is cached on disk where that is safe."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from serdes.arrow import compiled
 
 
 def test_nowhere_to_keep_compiled_code(monkeypatch):
-    """Where nothing can be written to, the machine is compiled without being kept."""
+    """Without a writable place, the decoder is compiled but not cached."""
     whole = numba.njit
 
     def njit(**options):
@@ -41,7 +41,7 @@ def test_package_in_a_zip(monkeypatch, tmp_path, mode, is_kept):
 
 
 def test_compiled_once():
-    """What one process has compiled the next one finds."""
+    """A process reuses the code that another process compiled."""
     compiled.run(0)
     program = "from serdes.arrow.compiled import run; run(0); print(sum(run.stats.cache_hits.values()))"
 

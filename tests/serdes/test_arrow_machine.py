@@ -1,4 +1,4 @@
-"""What the machine of batches reads by words, all at once or in larger steps, is what the deserializer reads."""
+"""The batch decoder, which reads whole words and larger steps at once, reads the same values as the deserializer."""
 
 # ruff: noqa: E501 - a row of a table is a line
 import json
@@ -17,12 +17,12 @@ HEADER = b"\0\0\0\0\1"
 
 
 def record(**fields):
-    """A record of fields by name."""
+    """Return a record of fields by name."""
     return {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
 
 
 def told(writer, reader, payload):
-    """What the deserializer makes of a payload: the value, or reason and position."""
+    """Return the deserializer's value of a payload, or reason and position."""
     try:
         return compile_decoder(json.dumps(writer), json.dumps(reader))(payload)
     except DecodeError as error:
@@ -30,13 +30,13 @@ def told(writer, reader, payload):
 
 
 def found(batch, row):
-    """What the batch made of it."""
+    """Return the batch decoder's value of a row, or reason and position."""
     error = batch.column("error")[row].as_py()
     return (error["reason"], error["position"]) if error else batch.column(0)[row].as_py()
 
 
 def check(writer, payloads, reader=None):
-    """Batch and deserializer agree, whatever lies behind a payload: nothing, or bytes that end no number and no text."""
+    """Assert that batch and deserializer agree with and without unterminated bytes behind a payload."""
     reader = writer if reader is None else reader
     expected = [told(writer, reader, payload) for payload in payloads]
     decoder = BatchDecoder(json.dumps(reader), {1: json.dumps(writer)})
@@ -54,13 +54,13 @@ def check(writer, payloads, reader=None):
 
 @pytest.mark.parametrize("kind", ["int", "long"])
 def test_numbers_of_every_length(kind):
-    """Numbers of one byte to eleven, of few bits and many, in the fewest bytes or more, whole and cut off."""
+    """Numbers of zero to eleven bytes agree: few and many bits, shortest and longer encodings, whole and cut off."""
     bodies = [bytes([128 + low] * size) for low, size in product((0, 1, 42, 127), range(11))]
     check(kind, [body + last for body in bodies for last in (b"", b"\x00", b"\x01", b"\x0f", b"\x10", b"\x7f")])
 
 
 def test_texts_of_every_length():
-    """ASCII of any length, with a letter of two bytes or with what is no UTF-8 at any place."""
+    """Texts of any length agree, with a two-byte letter or invalid UTF-8 at any place."""
     plain = [b"x" * size for size in range(36)]
     texts = [
         text[:at] + middle + text[at:]
@@ -75,7 +75,7 @@ def test_texts_of_every_length():
 
 @pytest.mark.parametrize(("precision", "scale"), [(4, 2), (18, 2), (19, 2), (38, 0), (50, 3)])
 def test_decimals_of_every_length(precision, scale):
-    """Decimals in no bytes up to ten, in the fewest or more, within the precision and beyond."""
+    """Decimals of zero to ten bytes agree, in the fewest bytes or more, within the precision and beyond."""
     schema = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
     amounts = [0, 1, -1, 127, -128, 10**4, 10**precision - 1, -(10**precision) + 1, 10**precision, -(10**precision)]
     raw = [
@@ -113,7 +113,7 @@ OPTIONS = {
 @pytest.mark.parametrize(("kind", "value"), OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("place", [0, 1])
 def test_unions_with_null(kind, value, place):
-    """A null, a value, and what is neither, with the null in either place, before another field."""
+    """Unions with null agree on a null, a value and a bad index, with null first or second, before another field."""
     union = ["null", kind] if place == 0 else [kind, "null"]
     null, there = bytes([2 * place]), bytes([2 - 2 * place])
     writer = {"type": "record", "name": "W", "fields": [{"name": "outer", "type": record(u=union, z="int")}]}
@@ -143,7 +143,7 @@ def test_unions_with_null(kind, value, place):
 
 
 def _plain(row, kind):
-    """A row with maps as the deserializer has them."""
+    """Return a row with its maps as the deserializer has them."""
     value = row["outer"]["u"]
     if isinstance(kind, dict) and kind["type"] == "map" and value is not None:
         row["outer"]["u"] = dict(value)
@@ -151,7 +151,7 @@ def _plain(row, kind):
 
 
 def test_a_null_where_nothing_else_can_be():
-    """A column of nulls keeps nothing, and takes its null out of a union."""
+    """A column of nulls takes the null of a writer's union and refuses other values."""
     check(["null", "int"], [b"\x00", b"\x02\x02", b"\x04"], ["null", "long"])
     rows = BatchDecoder('"null"', {1: '["null", "int"]'}).decode([HEADER + b"\x00", HEADER + b"\x02\x02"]).to_pylist()
 
@@ -161,7 +161,7 @@ def test_a_null_where_nothing_else_can_be():
 
 
 def test_lists_that_are_defaults():
-    """Lists in lists, of records and maps, stand between values of other rows that have their own."""
+    """Default lists of lists and of records, and default maps, come between rows that have their own."""
     inner = {
         "type": "record",
         "name": "P",
@@ -197,7 +197,7 @@ def test_lists_that_are_defaults():
 
 
 def test_batches_of_all_sizes():
-    """What a decoder expects after one batch is no bound for the next."""
+    """The sizes of one batch do not limit the next one."""
     schema = record(t="string", a={"type": "array", "items": {"type": "map", "values": "string"}})
     encode = compile_encoder(json.dumps(schema))
     decoder = BatchDecoder(json.dumps(schema), {1: json.dumps(schema)})
@@ -252,7 +252,7 @@ print("refused" if refused > 400 else refused)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pages are closed by mprotect")
 def test_nothing_behind_the_frames_is_read():
-    """Frames that end where memory ends are decoded, whole and damaged: reading on would end the process."""
+    """Frames at the end of mapped memory are decoded, whole and damaged; reading past them would end the process."""
     done = subprocess.run([sys.executable, "-c", BEHIND], capture_output=True, text=True, check=False)
 
     assert (0, "refused\n") == (done.returncode, done.stdout), done.stderr

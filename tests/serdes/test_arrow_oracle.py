@@ -1,4 +1,4 @@
-"""Batches against the deserializer: the same value or both refuse, for random schemas, values and damage."""
+"""Batch decoder and deserializer give the same value or both refuse, for random schemas, values and damage."""
 
 import json
 import math
@@ -31,19 +31,19 @@ TEXTS = ["", "a", "zürich", "🚋" * 3, "x" * 40]
 
 
 class Schemas:
-    """Random schemas, readers derived from them, values of them."""
+    """Generator of random schemas, readers derived from them, and values of them."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.names = 0
 
     def name(self, stem: str) -> str:
-        """A name that nothing has yet."""
+        """Return an unused name."""
         self.names += 1
         return f"{stem}{self.names}"
 
     def schema(self, depth: int = 3) -> Any:
-        """Any type."""
+        """Return any type."""
         chance = self.chance
         if depth == 0 or chance.random() < 0.4:
             return self.leaf()
@@ -58,12 +58,12 @@ class Schemas:
                 return self.record(depth)
 
     def record(self, depth: int = 3) -> Any:
-        """A record of some fields."""
+        """Return a record of some fields."""
         fields = [{"name": f"f{n}", "type": self.schema(depth - 1)} for n in range(self.chance.randrange(5))]
         return {"type": "record", "name": self.name("R"), "fields": fields}
 
     def union(self, depth: int) -> Any:
-        """A union, mostly with null."""
+        """Return a union, mostly with null."""
         branches: list[Any] = ["null"] if self.chance.random() < 0.7 else []
         kinds = [k for k in KINDS if k != "null"]
         branches += self.chance.sample(kinds, self.chance.randrange(1, 3))
@@ -75,7 +75,7 @@ class Schemas:
         return branches
 
     def leaf(self) -> Any:
-        """A type without types inside."""
+        """Return a type without nested types."""
         chance = self.chance
         match chance.randrange(8):
             case 0:
@@ -96,7 +96,7 @@ class Schemas:
                 return chance.choice(KINDS)
 
     def reader(self, written: Any) -> Any:  # noqa: C901 - a case for each kind of type
-        """A type to read it as; mostly one that it can be read as."""
+        """Return a type to read the given one as; mostly one that can read it."""
         chance = self.chance
         if chance.random() < 0.03:
             return self.leaf()
@@ -145,7 +145,7 @@ class Schemas:
         return written
 
     def reader_record(self, written: Any) -> Any:
-        """Fields left out, renamed, added with a default."""
+        """Return the record with fields left out, renamed or added with a default."""
         fields = []
         for one in written["fields"]:
             roll = self.chance.random()
@@ -164,7 +164,7 @@ class Schemas:
         return {**written, "fields": fields}
 
     def default(self, kind: Any) -> Any:
-        """A default as JSON has it; now and then a wrong one."""
+        """Return a default as JSON; now and then a wrong one."""
         match kind:
             case list():
                 return self.default(kind[0])
@@ -183,7 +183,7 @@ class Schemas:
         return {"null": None, "boolean": True, "int": 7, "long": 123456, "float": 0.5, "double": -0.25}.get(kind, "é")
 
     def value(self, kind: Any) -> Any:
-        """A value that the encoder takes."""
+        """Return a value that the encoder accepts."""
         chance = self.chance
         match kind:
             case list():
@@ -210,7 +210,7 @@ class Schemas:
         return self.primitive(kind)
 
     def clock(self, name: str) -> Any:
-        """A date or time."""
+        """Return a date or time."""
         at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.chance.randrange(-(10**16), 10**16))
         at = at.replace(microsecond=at.microsecond // 1000 * 1000) if name.endswith("millis") else at
         match name.split("-")[0]:
@@ -223,7 +223,7 @@ class Schemas:
         return at
 
     def primitive(self, kind: str) -> Any:
-        """A value of a primitive type, often one at the edge."""
+        """Return a value of a primitive type, often one at a limit."""
         chance = self.chance
         match kind:
             case "int":
@@ -241,7 +241,7 @@ class Schemas:
         return None if kind == "null" else chance.random() < 0.5
 
     def damaged(self, payload: bytes) -> bytes:
-        """The payload with some bytes changed, cut or added."""
+        """Return the payload with some bytes changed, cut or added."""
         chance, changed = self.chance, bytearray(payload)
         for _ in range(chance.randrange(1, 4)):
             at = chance.randrange(len(changed) + 1)
@@ -253,7 +253,7 @@ class Schemas:
 
 
 def shown(value: Any, node: Node) -> Any:
-    """A value of the deserializer as Arrow gives it back."""
+    """Return a deserializer's value in the form that Arrow gives back."""
     match value, node:
         case Branch(), Union():
             others = [
@@ -280,7 +280,7 @@ def shown(value: Any, node: Node) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """What Arrow gives back, with floats that compare and time zones that all mean UTC."""
+    """Return Arrow's value, with comparable floats and every time zone as UTC."""
     match value:
         case float():
             return repr(value)
@@ -294,7 +294,7 @@ def plain(value: Any) -> Any:
 
 
 def check(seed: int) -> int:
-    """One pair of schemas and some payloads, good and damaged; answers how many decoded."""
+    """Check one pair of schemas with some payloads, good and damaged; return how many decoded."""
     make = Schemas(seed)
     writer = make.schema()
     reader = make.reader(writer)
@@ -330,7 +330,7 @@ def check(seed: int) -> int:
 
 
 def assert_same_rows_when_written_again(batch, schema):
-    """What was read can be written with the same schema, and is read as the same rows."""
+    """Assert that encoding what was read, with the same schema, gives the same rows."""
     frames = encode_batch(batch.drop_columns(["error"]), schema, schema_id=1)
     again = decode_batch(frames, schema, writer_schemas={1: schema})
     assert plain(batch.to_pylist()) == plain(again.to_pylist()), schema
@@ -339,11 +339,11 @@ def assert_same_rows_when_written_again(batch, schema):
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**40))
 def test_same_value_or_both_refuse(seed):
-    """The deserializer of single records is the oracle: same values, same reasons, same places."""
+    """Both give the same values, reasons and places, with the deserializer of single records as the oracle."""
     check(seed)
 
 
 @pytest.mark.slow
 def test_same_value_or_both_refuse_in_thousands_of_cases():
-    """The same over many more schemas, of which most decode."""
+    """The same holds over many more schemas, of which most decode."""
     assert 10_000 < sum(check(seed) for seed in range(3000))

@@ -1,4 +1,4 @@
-"""Values and their bytes: each Avro type and logical type both ways, against the specification and a second opinion."""
+"""Each Avro type and logical type is encoded and decoded as the specification and a second implementation do it."""
 
 import io
 import json
@@ -25,12 +25,12 @@ LIST = {
 
 
 def logical(kind, name, **more):
-    """A schema with a logical type."""
+    """Return a schema with a logical type."""
     return {"type": kind, "logicalType": name, **more}
 
 
 def fixed(size, **more):
-    """A fixed of a size."""
+    """Return a fixed of a size."""
     return {"type": "fixed", "name": "F", "size": size, **more}
 
 
@@ -119,12 +119,12 @@ CODEC = [
     ("logical type unknown", logical("long", "moon-phase"), 1, b"\x02"),
 ]
 ENDING = [row for row in CODEC if not row[0].startswith("bytes alone")]
-"""A lone `bytes` is all that is there: it cannot be too short or too long."""
+"""A lone `bytes` takes the whole payload: it cannot be too short or too long."""
 
 
 @pytest.mark.parametrize(("schema", "value", "payload"), [row[1:] for row in CODEC], ids=[row[0] for row in CODEC])
 def test_value_and_bytes(schema, value, payload):
-    """A value is written as the specification says and read back as it was."""
+    """A value is encoded as the specification says and decoded to the same value."""
     text = json.dumps(schema)
 
     assert payload == compile_encoder(text)(value)
@@ -134,7 +134,7 @@ def test_value_and_bytes(schema, value, payload):
 
 @pytest.mark.parametrize(("schema", "value", "payload"), [row[1:] for row in ENDING], ids=[row[0] for row in ENDING])
 def test_every_truncation_is_an_error(schema, value, payload):
-    """A payload cut anywhere is a truncated one, never another value."""
+    """A payload cut anywhere is an error with the reason `truncated`, never another value."""
     decode = compile_decoder(json.dumps(schema))
 
     for length in range(len(payload)):
@@ -145,7 +145,7 @@ def test_every_truncation_is_an_error(schema, value, payload):
 
 @pytest.mark.parametrize(("schema", "value", "payload"), [row[1:] for row in ENDING], ids=[row[0] for row in ENDING])
 def test_a_byte_too_many_is_an_error(schema, value, payload):
-    """What follows the value is told, not ignored."""
+    """Bytes after the value are an error."""
     with pytest.raises(DecodeError) as caught:
         compile_decoder(json.dumps(schema))(payload + b"\x00")
 
@@ -154,7 +154,7 @@ def test_a_byte_too_many_is_an_error(schema, value, payload):
 
 @pytest.mark.parametrize(("schema", "value", "payload"), [row[1:] for row in ENDING], ids=[row[0] for row in ENDING])
 def test_values_may_be_skipped(schema, value, payload):
-    """A field that the reader schema lacks is passed over, whatever its type."""
+    """A field that the reader schema lacks is skipped, whatever its type."""
     writer = {"type": "record", "name": "R", "fields": [{"name": "a", "type": schema}, {"name": "b", "type": "int"}]}
     reader = {"type": "record", "name": "R", "fields": [{"name": "b", "type": "int"}]}
 
@@ -175,7 +175,7 @@ def test_blocks(payload, value):
 
 
 def test_a_map_key_that_comes_twice_keeps_the_last():
-    """As every implementation reads it."""
+    """If a map key comes twice, the last value counts, as in every implementation."""
     assert compile_decoder('{"type": "map", "values": "int"}')(b"\x04\x02a\x02\x02a\x04\x00") == {"a": 2}
 
 
@@ -191,7 +191,7 @@ def test_numeric_times():
 
 
 def test_tagged_unions():
-    """On request a value of a real union says where in the union its type stands; a nullable one does not."""
+    """On request a value of a real union carries its branch's index; a nullable one does not."""
     schema = json.dumps([POINT, "null", "int", {"type": "array", "items": ["null", "int"]}])
     decode = compile_decoder(schema, tagged_unions=True)
 
@@ -203,7 +203,7 @@ def test_tagged_unions():
 
 
 def test_deep_schemas():
-    """Types inside types, deeper than Python nests its blocks, decode and encode like any other."""
+    """Types nested deeper than Python nests its blocks decode and encode like any other."""
     schema, value = "int", 7
     for level in range(50):
         schema = {
@@ -221,7 +221,7 @@ def test_deep_schemas():
 
 
 def test_names_are_data_never_code():
-    """Field names, symbols and map keys may be anything that JSON can say."""
+    """Field names, symbols and map keys may be anything that JSON can express."""
     name = "a'\"\\\n]) or __import__('os').abort()"
     schema = json.dumps(
         {
@@ -248,7 +248,7 @@ PRIMITIVES = {
 
 @st.composite
 def schemas_and_values(draw, depth=0):
-    """A schema and a strategy for its values."""
+    """Draw a schema and a strategy for its values."""
     kind = draw(
         st.sampled_from(
             [*PRIMITIVES, "bytes", "enum", "fixed", *(["array", "map", "record", "nullable"] * (depth < 3))]
@@ -283,7 +283,7 @@ def schemas_and_values(draw, depth=0):
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_the_same_bytes_as_another_implementation(data):
-    """Any value of any schema has the bytes that fastavro gives it, and each reads the other's."""
+    """Any value of any schema has the same bytes as from fastavro, and each library reads the other's."""
     schema, values = data.draw(schemas_and_values())
     try:
         parsed = fastavro.parse_schema(schema)
@@ -375,12 +375,12 @@ ENCODED_LENIENTLY = [
     ("schema", "value", "payload"), [row[1:] for row in ENCODED_LENIENTLY], ids=[row[0] for row in ENCODED_LENIENTLY]
 )
 def test_what_may_be_given_for_a_type(schema, value, payload):
-    """Python values that mean the same are taken, and a union finds the branch they are meant for."""
+    """Equivalent Python values are accepted, and a union finds the branch that they are meant for."""
     assert payload == compile_encoder(json.dumps(schema))(value)
 
 
 def field(schema):
-    """A record around a schema, so that errors have a path."""
+    """Return a record around a schema, so that errors have a path."""
     return {"type": "record", "name": "R", "fields": [{"name": "a", "type": schema}]}
 
 
@@ -462,7 +462,7 @@ REFUSED = [
     ("schema", "value", "says", "path"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
 def test_what_does_not_fit_is_refused_with_its_path(schema, value, says, path):
-    """Nothing is bent until it fits; the error names the field and what it wants."""
+    """A value that does not fit is refused, not coerced; the error names the field and the expected type."""
     with pytest.raises(EncodeError, match=says) as caught:
         compile_encoder(json.dumps(field(schema)))({"a": value})
 
@@ -487,7 +487,7 @@ def test_a_path_through_shared_and_recursive_types():
 
 
 def test_a_value_inside_itself_is_refused():
-    """An endless value is an error of the value, not of the process."""
+    """An endless value raises an error and does not crash the process."""
     endless = {"v": 1}
     endless["next"] = endless
 

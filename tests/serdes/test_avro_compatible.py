@@ -1,4 +1,4 @@
-"""What the registry calls compatible decodes: the recorded verdicts of the reference, held against our decoders."""
+"""Schemas that the registry calls compatible decode: our decoders agree with the recorded verdicts of the reference."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ PRIMITIVES = {
 
 
 def compatible_pairs():
-    """Writer and reader schema of every case that the reference calls compatible, as its level directs them."""
+    """Return writer and reader schema of every case that the reference calls compatible, in its level's directions."""
     with gzip.open(CASES, "rt") as lines:
         cases = [json.loads(line) for line in lines]
     for case in cases:
@@ -41,7 +41,7 @@ def compatible_pairs():
 
 
 def some_value(node: Node, dice: random.Random, depth: int = 0):
-    """Any value of a schema."""
+    """Draw any value of a schema."""
     many = dice.randint(0, 2) if depth < DEEPEST else 0
     match node:
         case Primitive(kind=Kind.STRING, logical=Logical(name="uuid")):
@@ -67,7 +67,7 @@ def some_value(node: Node, dice: random.Random, depth: int = 0):
 
 @pytest.mark.parametrize(("writer", "reader"), list(compatible_pairs()))
 def test_compatible_schemas_decode(writer, reader):
-    """No value of the writer schema is refused for the difference of the schemas; logical types may refuse values."""
+    """No value of the writer schema is refused for a difference of the schemas; logical types may refuse values."""
     dice, node = random.Random(writer), parse(writer)
     encode, decode = compile_encoder(writer), compile_decoder(writer, reader)
 
@@ -76,7 +76,7 @@ def test_compatible_schemas_decode(writer, reader):
 
 
 def refusal(decode, payload):
-    """Why a payload is refused; None when it is not."""
+    """Return the reason why a payload is refused, or None."""
     try:
         decode(payload)
     except DecodeError as error:

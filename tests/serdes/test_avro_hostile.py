@@ -1,4 +1,4 @@
-"""Bytes that mean harm, or are merely damaged: each is an error with a reason, at small cost."""
+"""Hostile or damaged bytes are errors with a reason, at small cost."""
 
 # ruff: noqa: E501 - a row of a table is a line
 import gc
@@ -98,7 +98,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("schema", "payload", "reason"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
 def test_each_is_an_error_with_its_reason(schema, payload, reason):
-    """The same reason with and without a reader schema."""
+    """A payload has the same reason with and without a reader schema."""
     text = json.dumps(schema)
 
     for reader in (None, f" {text}"):
@@ -108,7 +108,7 @@ def test_each_is_an_error_with_its_reason(schema, payload, reason):
 
 
 def test_no_process_dies_of_them():
-    """All of them together in a process with 600 MB of memory: it comes to its end."""
+    """A process with 600 MB of memory survives all of them together."""
     program = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (600 * 2**20, 600 * 2**20))
@@ -131,7 +131,7 @@ for schema, payload in json.load(sys.stdin):
 
 
 def test_limits_can_be_chosen():
-    """What is too much is for the caller to say."""
+    """The caller can choose the limits."""
     chain, nulls = json.dumps(CHAIN), '{"type": "array", "items": "null"}'
 
     assert compile_decoder(chain, limits=Limits(max_depth=3))(b"\x02\x02\x00") == {"next": {"next": {"next": None}}}
@@ -143,7 +143,7 @@ def test_limits_can_be_chosen():
 
 
 def test_a_depth_beyond_the_stack_is_still_an_error():
-    """A limit larger than Python's own ends as an error of the payload too."""
+    """A limit beyond Python's own recursion limit still ends as an error of the payload."""
     with pytest.raises(DecodeError) as caught:
         compile_decoder(json.dumps(CHAIN), limits=Limits(max_depth=10**9))(b"\x02" * 200_000)
 
@@ -151,7 +151,7 @@ def test_a_depth_beyond_the_stack_is_still_an_error():
 
 
 def test_a_refusal_takes_little_memory():
-    """What the bytes merely claim is never reserved."""
+    """The decoder never reserves the memory that a payload merely claims to need."""
     decode = compile_decoder(json.dumps(LIST))
     tracemalloc.start()
 
@@ -164,7 +164,7 @@ def test_a_refusal_takes_little_memory():
 
 
 def test_errors_hold_nothing_once_they_are_gone():
-    """Millions of damaged records must not wait for the garbage collector, payloads and all."""
+    """Errors keep no payload alive, so that millions of damaged records need not wait for the garbage collector."""
     decode = compile_decoder('"int"')
     gc.disable()
     try:
@@ -179,7 +179,7 @@ def test_errors_hold_nothing_once_they_are_gone():
 
 
 def test_the_place_of_damage_is_told():
-    """The error names the field and the byte, and stays short however deep it was."""
+    """The error names the field and the byte, and stays short at any depth."""
     damaged = b"\x02\x00\x04\x02a\x00\x01\x02\xff\x00\x01\x00" + UUID
 
     with pytest.raises(DecodeError) as caught:
@@ -202,7 +202,7 @@ REASONS = {None, *DecodeReason}
 
 
 def reason_of(decode, payload):
-    """Why a payload is refused; None when it is not."""
+    """Return the reason why a payload is refused, or None."""
     try:
         decode(payload)
     except DecodeError as error:
@@ -215,7 +215,7 @@ def reason_of(decode, payload):
     st.binary(max_size=200) | st.lists(st.sampled_from([0, 1, 2, 3, 4, 6, 0x7F, 0x80, 0xFF]), max_size=300).map(bytes)
 )
 def test_random_bytes_give_a_value_or_a_reason(payload):
-    """Whatever comes, a decoder answers with a value or a DecodeError of a known reason."""
+    """Random bytes give a value or a DecodeError with a known reason."""
     for decode in ORDER_DECODERS:
         assert reason_of(decode, payload) in REASONS
 
@@ -223,7 +223,7 @@ def test_random_bytes_give_a_value_or_a_reason(payload):
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_damaged_records_give_a_value_or_a_reason(data):
-    """The same for real records with a few bytes changed, cut or added."""
+    """Real records with a few bytes changed, cut or added give a value or a known reason."""
     good = (
         b"\x54\x02\x06abc\x04\x02x\x02\x01\x02y\x00\x00\x00\x02\x02k\x00\x0e\x00\xd0\x0f\x04\x01\x00H" + UUID + b"\x00"
     )
@@ -239,7 +239,7 @@ def test_damaged_records_give_a_value_or_a_reason(data):
 
 
 def test_buffers_are_taken_like_bytes():
-    """Whoever hands over a view or a bytearray gets the same values; anything else is a mistake of the caller."""
+    """A view or a bytearray gives the same values as bytes; any other type is an error of the caller."""
     decode = compile_decoder('{"type": "array", "items": "bytes"}')
 
     for kind in (bytes, bytearray, memoryview):

@@ -1,4 +1,4 @@
-"""Against Avro's own Java library, on random writer schemas, reader schemas and values: the same, or both refuse."""
+"""Random writer schemas, reader schemas and values give the same result as Avro's own Java library, or both refuse."""
 
 import json
 import math
@@ -24,14 +24,14 @@ SHAPE = {"numeric_times": True, "tagged_unions": True}
 
 
 class Answer(NamedTuple):
-    """`{"value": …}` or `{"reason": …}` of each: the payload written again, and read with the reader schema."""
+    """`{"value": …}` or `{"reason": …}` for each: the payload written again, and read with the reader schema."""
 
     written: dict
     read: dict
 
 
 class Told(NamedTuple):
-    """A case, what we make of it, and what Avro does."""
+    """A case, our answers to it, and Avro's."""
 
     case: Case
     ours: Answer
@@ -40,7 +40,7 @@ class Told(NamedTuple):
 
 @pytest.fixture(scope="module", params=[600, pytest.param(6000, marks=pytest.mark.slow)])
 def told(request, tmp_path_factory):
-    """Random cases as both see them; one JVM for all of them."""
+    """Random cases with both answers; one JVM for all of them."""
     maker = Maker(Random(2027))
     cases = [maker.case() for _ in range(request.param)]
     classes = tmp_path_factory.mktemp("avro-java")
@@ -60,12 +60,12 @@ def told(request, tmp_path_factory):
 
 
 def as_avro(case, payload):
-    """A top-level `bytes` with its length in front, which registry clients leave out."""
+    """Return the payload with the length before a top-level `bytes`, which Avro has and registry clients leave out."""
     return zigzag(len(payload)) + payload if "a top-level bytes" in case.changes else payload
 
 
 def ours(case):
-    """What the decoder and the encoder make of a case."""
+    """Return the decoder's and the encoder's answers to a case."""
     return Answer(
         tried(lambda: as_avro(case, compile_encoder(case.writer)(value_of(case))).hex()),
         tried(lambda: plain(compile_decoder(case.writer, case.reader, **SHAPE)(case.payload), parse(case.reader))),
@@ -73,7 +73,7 @@ def ours(case):
 
 
 def value_of(case):
-    """The value, with dates and times where Python's reach, else with numbers for them."""
+    """Return the value, with dates and times within Python's range, and numbers for those beyond."""
     try:
         return compile_decoder(case.writer, tagged_unions=True)(case.payload)
     except DecodeError:
@@ -81,7 +81,7 @@ def value_of(case):
 
 
 def tried(step):
-    """The value, or why there is none."""
+    """Return the value, or the reason why there is no value."""
     try:
         return {"value": step()}
     except SerdeError as error:
@@ -89,7 +89,7 @@ def tried(step):
 
 
 def plain(value, node):
-    """A value as `AvroJava.java` shows it."""
+    """Return a value in the form that `AvroJava.java` prints."""
     match node:
         case Union(branches=branches):
             at, inner = value if isinstance(value, Branch) else (only_branch(branches, value is None), value)
@@ -111,19 +111,19 @@ def plain(value, node):
 
 
 def only_branch(branches, is_null):
-    """Where null stands in a union, or the only other type."""
+    """Return the index of null in a union of null and another type, or the index of the other type."""
     return [isinstance(one, Primitive) and one.kind == "null" for one in branches].index(is_null)
 
 
 def differing(ours, avro):
-    """The parts of two answers that are not the same, as pairs; a refusal differs from a value as a whole."""
+    """Return pairs of the parts in which two answers differ; a refusal differs from a value as a whole."""
     if ours == avro or ours.keys() == avro.keys() == {"reason"}:
         return []
     return list(parts(ours["value"], avro["value"])) if ours.keys() == avro.keys() else [(ours, avro)]
 
 
 def parts(ours, avro):
-    """The places where two values part."""
+    """Yield the places where two values differ."""
     match ours, avro:
         case list(), list() if len(ours) == len(avro):
             inner = zip(ours, avro, strict=True)
@@ -138,19 +138,19 @@ def parts(ours, avro):
 
 
 def says(answer, pattern):
-    """Whether an answer is a refusal that begins like this."""
+    """Return whether an answer is a refusal that begins with these words."""
     return isinstance(answer, dict) and re.match(pattern, answer.get("reason", "")) is not None
 
 
 def digits(number):
-    """What a decimal has besides its point and its last zeros."""
+    """Return a decimal without its point and its trailing zeros."""
     return number.replace(".", "").lstrip("-0").rstrip("0") if isinstance(number, str) else None
 
 
 ROUNDS = "out of range: a decimal has more than"
 FOUND = 'AvroTypeException: (Field ".*" content mismatch: )?Found'
 
-# Where we differ from Avro, and when: asked of each pair of parts that are not the same, with the case.
+# Known differences from Avro, each with a condition on the pair of differing parts and the case.
 READING = {
     "Avro takes the unscaled number of another scale as it stands; here the value stays, or is refused": (
         lambda case, ours, avro: (
@@ -193,7 +193,7 @@ WRITING = {
 
 
 def has_two_decimals(node):
-    """Whether a union of the schema has two branches that are decimals."""
+    """Return whether a union of the schema has two decimal branches."""
     match node:
         case Union(branches=inner):
             decimals = [one for one in inner if getattr(getattr(one, "logical", None), "name", "") == "decimal"]
@@ -206,14 +206,14 @@ def has_two_decimals(node):
 
 
 def unexplained(pairs, table):
-    """Pairs that no row of the table explains, and the rows that explained some."""
+    """Return the pairs that no row of the table explains, and the rows that explained some."""
     explained = [[name for name, applies in table.items() if applies(*pair)] for pair in pairs]
     return [pair for pair, names in zip(pairs, explained, strict=True) if not names], set().union(*explained)
 
 
 @pytest.mark.parametrize(("which", "table"), [("written", WRITING), ("read", READING)], ids=["write", "read"])
 def test_same_or_both_refuse(told, which, table):
-    """The same bytes are written, the same value is read; every difference has its row, and every row a case."""
+    """Both write the same bytes and read the same value; every difference has its row, and every row a case."""
     answers = [(one.case, getattr(one.ours, which), getattr(one.avro, which)) for one in told]
     pairs = [(case, *pair) for case, ours, avro in answers for pair in differing(ours, avro)]
 

@@ -1,4 +1,4 @@
-"""A payload of one schema read as a value of another: fields, aliases, promotions, defaults, unions, logical types."""
+"""A reader schema resolves a writer's payload: fields, aliases, promotions, defaults, unions, logical types."""
 
 # ruff: noqa: E501 - a row of a table is a line
 import json
@@ -13,23 +13,23 @@ from serdes.errors import DecodeError
 
 
 def record(*fields, name="R", **more):
-    """A record of fields given as (name, type) or (name, type, more)."""
+    """Return a record of fields given as (name, type) or (name, type, more)."""
     written = [{"name": field[0], "type": field[1], **(field[2] if len(field) > 2 else {})} for field in fields]
     return {"type": "record", "name": name, "fields": written, **more}
 
 
 def default(value):
-    """The part of a field that says its default."""
+    """Return the attribute of a field that sets its default."""
     return {"default": value}
 
 
 def logical(kind, name, **more):
-    """A schema with a logical type."""
+    """Return a schema with a logical type."""
     return {"type": kind, "logicalType": name, **more}
 
 
 def enum(name, *symbols, **more):
-    """An enum."""
+    """Return an enum."""
     return {"type": "enum", "name": name, "symbols": list(symbols), **more}
 
 
@@ -88,7 +88,7 @@ RESOLVED = [
     ("writer", "value", "reader", "expected"), [row[1:] for row in RESOLVED], ids=[row[0] for row in RESOLVED]
 )
 def test_what_a_reader_schema_makes_of_a_value(writer, value, reader, expected):
-    """The value comes in the shape of the reader schema, keys in its order."""
+    """The value has the shape of the reader schema, with keys in its order."""
     payload = compile_encoder(json.dumps(writer))(value)
 
     found = compile_decoder(json.dumps(writer), json.dumps(reader))(payload)
@@ -124,7 +124,7 @@ DEFAULTS = [
     ("schema", "written", "expected"), [row[1:] for row in DEFAULTS], ids=[row[0] for row in DEFAULTS]
 )
 def test_the_default_of_a_field_that_the_writer_lacks(schema, written, expected):
-    """A default is a value like any other: converted, complete and of its own."""
+    """A default is converted like any other value, complete, and never shared between records."""
     decode = compile_decoder(json.dumps(record()), json.dumps(record(("a", schema, default(written)))))
 
     first, second = decode(b""), decode(b"")
@@ -136,7 +136,7 @@ def test_the_default_of_a_field_that_the_writer_lacks(schema, written, expected)
 
 
 def test_defaults_of_tagged_unions_are_tagged():
-    """A default of a union of several types comes like a value of it."""
+    """A default of a union of several types comes in the form of a value of it."""
     reader = record(("a", ["int", "string"], default("x")), ("n", ["int", "null"], default(5)))
 
     decode = compile_decoder(json.dumps(record()), json.dumps(reader), tagged_unions=True)
@@ -145,7 +145,7 @@ def test_defaults_of_tagged_unions_are_tagged():
 
 
 def test_tags_are_the_places_in_the_readers_union():
-    """What the writer wrote as its second type may be the reader's first."""
+    """A tag is the index in the reader's union: the writer's second type may be the reader's first."""
     decode = compile_decoder('["null", "int", "string"]', '["string", "long", "null"]', tagged_unions=True)
 
     assert Branch(1, 5) == decode(b"\x02\x0a")
@@ -172,7 +172,7 @@ UNRESOLVED = [
     ("writer", "value", "reader", "says"), [row[1:] for row in UNRESOLVED], ids=[row[0] for row in UNRESOLVED]
 )
 def test_what_cannot_be_resolved(writer, value, reader, says):
-    """The value is refused with the reason `resolution` and the two types that do not meet."""
+    """The value is refused with the reason `resolution` and the two types that do not match."""
     payload = compile_encoder(json.dumps(writer))(value)
 
     with pytest.raises(DecodeError) as caught:
@@ -183,7 +183,7 @@ def test_what_cannot_be_resolved(writer, value, reader, says):
 
 
 def test_a_decimal_is_never_rounded():
-    """A value with more digits than the reader's scale is refused."""
+    """A value with more digits than the reader's scale is refused, not rounded."""
     writer = logical("bytes", "decimal", precision=4, scale=2)
     decode = compile_decoder(json.dumps(writer), json.dumps({**writer, "scale": 1}))
 
@@ -193,7 +193,7 @@ def test_a_decimal_is_never_rounded():
 
 
 def test_only_values_that_meet_the_difference_fail():
-    """Two schemas may differ where the data never goes: the rest decodes."""
+    """Schemas may differ in parts that the data never uses: the rest decodes."""
     decode = compile_decoder(
         json.dumps(record(("a", ["null", "string", "int"]))), json.dumps(record(("a", ["null", "int"])))
     )
@@ -205,7 +205,7 @@ def test_only_values_that_meet_the_difference_fail():
 
 
 def test_recursive_records_resolve():
-    """A record inside itself is resolved once and read at any depth."""
+    """A recursive record is resolved once and read at any depth."""
     writer = record(("v", "int"), ("old", "string"), ("next", ["null", "R"]))
     reader = record(("next", ["null", "R"]), ("v", "long"), ("new", "int", default(9)))
     encode, decode = compile_encoder(json.dumps(writer)), compile_decoder(json.dumps(writer), json.dumps(reader))
@@ -216,7 +216,7 @@ def test_recursive_records_resolve():
 
 
 def test_a_recursive_field_may_be_skipped():
-    """A field that the reader lacks is passed over, however deep it goes."""
+    """A recursive field that the reader lacks is skipped at any depth."""
     tree = record(("v", "int"), ("kids", {"type": "array", "items": "T"}), name="T")
     writer, reader = record(("t", tree), ("z", "int")), record(("z", "int"))
     value = {"t": {"v": 1, "kids": [{"v": 2, "kids": [{"v": 3, "kids": []}]}]}, "z": 7}

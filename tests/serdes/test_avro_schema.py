@@ -1,4 +1,4 @@
-"""Reading schema texts: what a registry holds is understood, what nobody can decode is refused in words."""
+"""The parser reads every schema text that a registry may hold, and refuses undecodable ones with a clear message."""
 
 # ruff: noqa: E501 - a row of a table is a line
 import json
@@ -60,7 +60,7 @@ READABLE = [
 
 @pytest.mark.parametrize(("text", "value", "payload"), [row[1:] for row in READABLE], ids=[row[0] for row in READABLE])
 def test_odd_schemas_work(text, value, payload):
-    """Schemas that other libraries stumble over encode and decode."""
+    """Schemas that other libraries fail on encode and decode."""
     assert payload == compile_encoder(text)(value)
     assert value == compile_decoder(text)(payload)
 
@@ -87,7 +87,7 @@ UNREADABLE = [
 
 @pytest.mark.parametrize(("text", "says"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE])
 def test_unusable_schemas_are_refused(text, says):
-    """What cannot be read is told in a sentence, by decoder and encoder alike."""
+    """Decoder and encoder refuse an unusable schema with the same sentence."""
     for compile_one in (compile_decoder, compile_encoder):
         with pytest.raises(SchemaError, match=says):
             compile_one(text)
@@ -97,13 +97,13 @@ def test_unusable_schemas_are_refused(text, says):
     "text", ["/*" * 100_000, '"\\"' * 100_000, '"' + '\\"' * 100_000, "//" * 100_000, "/" * 200_000]
 )
 def test_endless_comments_take_no_time(text):
-    """A text that is neither JSON nor commented JSON is read once, not once a character."""
+    """A text that is neither JSON nor commented JSON is read once, not once for each character."""
     with pytest.raises(SchemaError, match="not JSON"):
         compile_decoder(text)
 
 
 def test_unions_of_thousands():
-    """A union may have more branches than Python chains."""
+    """A union may have thousands of branches."""
     names = [f"R{number}" for number in range(1000)]
     union = [{"type": "record", "name": name, "fields": [{"name": name, "type": "int"}]} for name in names]
     text = json.dumps(union)
@@ -115,7 +115,7 @@ def test_unions_of_thousands():
 
 
 def test_types_that_multiply_without_bytes_are_refused():
-    """Records of records of nothing would be endless values out of no bytes at all."""
+    """Records nested without bytes, which would give endless values from an empty payload, are refused."""
     schema: object = "null"
     for level in range(40):
         pair = [{"name": "a", "type": schema}, {"name": "b", "type": f"R{level - 1}" if level else "null"}]
@@ -126,7 +126,7 @@ def test_types_that_multiply_without_bytes_are_refused():
 
 
 def test_a_chain_of_names_deeper_than_the_stack_is_refused():
-    """Types that stand beside each other in the text may still stand deep inside each other."""
+    """Types next to each other in the text may nest deeply through their names; too deep a chain is refused."""
     types = [
         {"type": "record", "name": f"R{level}", "fields": [{"name": "a", "type": f"R{level + 1}"}]}
         for level in range(900)

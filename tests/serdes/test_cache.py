@@ -1,4 +1,4 @@
-"""The cache that loads each key once however many ask."""
+"""The cache loads each key once for any number of concurrent callers."""
 
 import os
 import signal
@@ -11,14 +11,14 @@ from serdes.cache import SharedCache
 
 
 def test_a_value_is_loaded_once():
-    """The second caller gets what the first one loaded."""
+    """The second caller gets the value that the first one loaded."""
     cache = SharedCache(10)
 
     assert [1, 1] == [cache.get("a", lambda: 1), cache.get("a", lambda: 2)]
 
 
 def test_many_threads_cause_one_load():
-    """Whoever misses while the load is under way waits for it."""
+    """Callers that miss while a load is under way wait for it."""
     cache, gate, began, calls = SharedCache(10), threading.Event(), threading.Event(), []
 
     def load():
@@ -37,7 +37,7 @@ def test_many_threads_cause_one_load():
 
 
 def test_a_failure_is_for_all_who_waited_and_for_nobody_after():
-    """The error reaches every waiting thread; the next caller tries anew."""
+    """The error reaches every waiting thread; the next caller retries."""
     cache, gate, began = SharedCache(10), threading.Event(), threading.Event()
 
     def fail():
@@ -58,7 +58,7 @@ def test_a_failure_is_for_all_who_waited_and_for_nobody_after():
 
 
 def test_it_stays_within_its_capacity():
-    """What was loaded longest ago goes first."""
+    """The entry that was loaded longest ago is evicted first."""
     cache = SharedCache(3)
     for key in range(10):
         cache.get(key, lambda key=key: key)
@@ -69,7 +69,7 @@ def test_it_stays_within_its_capacity():
 
 
 def test_a_stale_value_is_loaded_again():
-    """The caller says what is fresh."""
+    """A value that the caller calls stale is loaded again."""
     cache = SharedCache(3)
     cache.get("a", lambda: 1)
 
@@ -100,7 +100,7 @@ def test_discarded_keys_are_forgotten_even_while_they_load():
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_waits_for_nobody():
-    """A load under way, and a lock held, when a process forks belong to a thread that the child does not have."""
+    """A forked child does not wait for a load or a lock of a thread that it does not have."""
     cache, gate, began = SharedCache(10), threading.Event(), threading.Event()
 
     def load():

@@ -1,4 +1,4 @@
-"""What memory a CEL expression may take: told beforehand, and never less than it takes."""
+"""The estimated memory of a CEL expression is never less than the expression takes."""
 
 import pytest
 from google.protobuf.message_factory import GetMessageClass
@@ -18,13 +18,13 @@ TOO_MUCH = "may take more than 256 MiB over this value"
 
 
 def context(expr, kind="TRANSFORM"):
-    """A rule with an expression."""
+    """Return the context of a rule with an expression."""
     rule = Rule(name="costly", type="CEL", kind=kind, expr=expr)
     return RuleContext(rule, "domainRules", "WRITE", "s", "t", False, None, Schema("{}"))
 
 
 def levels(number, body, start):
-    """A value handed on through macros in each other's lists."""
+    """Return an expression that passes a value through macros nested in each other's lists."""
     for _ in range(number):
         start = f"[{start}].map(a, {body})[0]"
     return start
@@ -51,13 +51,13 @@ ORDER = {"lines": [{"sku": f"sku-{n}", "price": 1.5} for n in range(1000)], "sho
     ],
 )
 def test_what_takes_too_much_does_not_begin(expr, value):
-    """It is an error before anything is allocated."""
+    """An expression that would take too much fails before it allocates anything."""
     with pytest.raises(RuleError, match=TOO_MUCH):
         CEL.transform(context(expr), value)
 
 
 def test_fields_are_bounded_too():
-    """By their value, and the record around."""
+    """A field rule is bounded by its value and by the record around it."""
     field = FieldContext("R.a", "a", "STRING", frozenset(), {"a": "a" * 100_000})
 
     with pytest.raises(RuleError, match=TOO_MUCH):
@@ -78,14 +78,14 @@ def test_fields_are_bounded_too():
     ],
 )
 def test_what_rules_do_passes(expr, size):
-    """Over a large record too."""
+    """Usual rules pass, even over a large record."""
     record = ORDER | {"note": "x" * 1000} if "split" in expr else ORDER
 
     assert size == len(CEL.transform(context(expr), record))
 
 
 def test_messages_are_measured():
-    """Protobuf messages as any other values."""
+    """Protobuf messages are measured like any other values."""
     schema = Schema('syntax = "proto3"; message M { repeated string many = 1; string one = 2; }', "PROTOBUF")
     kind = GetMessageClass(find_message(link(schema, {}), (0,)))
     expr = "size(message.many.map(x, x + message.one)) == 2000"
@@ -96,7 +96,7 @@ def test_messages_are_measured():
 
 
 def test_macros_in_macros():
-    """As deep as anybody needs; more would take too long to tell."""
+    """Macros nest to a useful depth; deeper ones, whose estimate would take too long, are refused."""
     nested = "".join(f"[1].all({name}, " for name in "abcdefgh")
 
     assert CEL.transform(context(f"{nested} true {')' * 8}"), None) is True
@@ -127,12 +127,12 @@ TEXTS = st.recursive(
     ),
 )
 def test_never_less_than_it_takes(expr, value):
-    """The text that comes out is no longer than what was told."""
+    """The resulting text is no longer than the estimate."""
     environment = CEL._programs._environment(None)
     try:
         compiled = environment.compile(expr)
     except RuntimeError:
-        return  # nested deeper than the library goes
+        return  # nested deeper than the library supports
     cost = cel_cost.Cost(compiled.serialize(), ("message", "now"))
 
     told = cost._spent({"message": cel_cost._Known(value)})

@@ -1,4 +1,4 @@
-"""Serializers without a schema of their own: the registry has it, and a setting says which one."""
+"""A serializer without a schema of its own takes one from the registry, which a setting selects."""
 
 import pickle
 
@@ -21,7 +21,7 @@ LATEST = {"use.latest.version": True, "auto.register.schemas": False}
 
 @pytest.mark.parametrize(("serializer", "deserializer", "schema"), FORMATS)
 def test_the_registry_has_it(client, serializer, deserializer, schema):
-    """By id, as the newest version, or as the newest with some properties; here and in another process."""
+    """The schema is selected by id, as the latest version or by its metadata, also by a pickled copy."""
     topic = f"chosen-{schema.format}".lower()
     marked = Schema(schema.text, schema.format, metadata=Metadata(properties={"major": topic}))
     found = client.register(f"{topic}-value", marked)
@@ -37,7 +37,7 @@ def test_the_registry_has_it(client, serializer, deserializer, schema):
 
 @pytest.mark.parametrize(("serializer", "deserializer", "schema"), FORMATS)
 def test_a_setting_must_say_which(client, serializer, deserializer, schema):
-    """When it is made; nothing can be registered, or looked up."""
+    """A serializer without a schema or such a setting is refused when it is made."""
     for conf in (None, {"auto.register.schemas": False}):
         with pytest.raises(ValueError, match=r"without a schema one of use\.schema\.id"):
             serializer(client, None, conf=conf)
@@ -45,7 +45,7 @@ def test_a_setting_must_say_which(client, serializer, deserializer, schema):
 
 @pytest.mark.parametrize(("serializer", "deserializer", "schema"), FORMATS)
 def test_it_has_no_name(client, serializer, deserializer, schema):
-    """A strategy that asks for the record's name has no subject; one by topic may have no version yet."""
+    """A strategy by record name has no subject here; one by topic may have no version yet."""
     with pytest.raises(NoSubject, match="needs a named record"):
         serializer(client, None, conf={**LATEST, "subject.name.strategy.type": "RECORD"})({"x": 1}, topic="chosen-none")
     with pytest.raises(RegistryError, match="not found"):

@@ -33,16 +33,16 @@ import org.apache.avro.io.DecoderFactory;
 import org.apache.avro.io.EncoderFactory;
 
 /**
- * What Avro's own library makes of a payload: a line of JSON in, a line out.
+ * Reads and writes payloads with Avro's own library: a line of JSON in, a line out.
  *
  * <p>In: {writer, reader, payload}. Out: `written`, the payload read and written again with the writer schema, and
- * `value`, what is read with the reader schema; each may be {reason} instead. Values are JSON in which no bit is lost:
- * records are lists, floats are their bits, a value of a union stands beside the index of its branch.
+ * `value`, the payload read with the reader schema; each may be {reason} instead. Values are JSON in which no bit is
+ * lost: records are lists, floats are their bits, a value of a union comes with the index of its branch.
  */
 final class AvroJava {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final GenericData DATA = new InOrder();
-    /** With decimals as numbers, whose bytes are written anew; of two decimals in a union it takes the first. */
+    /** Reads decimals as numbers and encodes their bytes again; of two decimals in a union it takes the first. */
     private static final GenericData NUMBERS = new InOrder();
 
     static {
