@@ -28,7 +28,7 @@ def test_nowhere_to_keep_compiled_code(monkeypatch):
     ("mode", "is_kept"), [pytest.param(0o700, True, id="own"), pytest.param(0o777, False, id="open to others")]
 )
 def test_package_in_a_zip(monkeypatch, tmp_path, mode, is_kept):
-    """Compiled code is kept in the user's own temporary folder, unless others may write to that: it will be run."""
+    """Code is cached in the user's own temporary folder unless others may write to it: the code will be run."""
     folder = tmp_path / f"strata-numba-{os.getuid()}"
     folder.mkdir()
     folder.chmod(mode)

@@ -1,4 +1,4 @@
-"""The registry client: each call against the real registry, each trouble against a server that makes it."""
+"""The registry client works against the real registry, and against a server that makes trouble."""
 
 import base64
 import pickle
@@ -24,7 +24,7 @@ SUBJECTS = ["plain", "a/b", "a%2Fb", "with space", "ünï/cödé €", "q?x=1&y#
 
 
 def patient(url, **options):
-    """A client that waits no longer than a test may."""
+    """Return a client that waits no longer than a test may."""
     return RegistryClient(url, backoff=0.001, max_backoff=0.01, timeout=10, **options)
 
 
@@ -32,7 +32,7 @@ def patient(url, **options):
 
 
 def test_register_look_up_and_read_back(client):
-    """A schema comes back under its id, its version and itself."""
+    """A schema is found by its id, by its version and by its text."""
     registered = client.register("life-value", USER)
 
     assert ("life-value", 1) == (registered.subject, registered.version)
@@ -50,7 +50,7 @@ def test_register_look_up_and_read_back(client):
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_any_subject_makes_the_round_trip(client, subject):
-    """A subject may hold what paths and queries are made of."""
+    """A subject may contain any character that has a meaning in paths and queries."""
     registered = client.register(subject, '"string"')
 
     assert registered.schema_id == client.get_version(subject).schema_id
@@ -59,7 +59,7 @@ def test_any_subject_makes_the_round_trip(client, subject):
 
 
 def test_the_registrys_refusal_is_an_error_with_its_parts(client):
-    """Status, error code and message are the registry's own."""
+    """The error has the registry's own status, error code and message."""
     client.register("refuse-value", USER)
 
     with pytest.raises(RegistryError) as incompatible:
@@ -79,7 +79,7 @@ def test_the_registrys_refusal_is_an_error_with_its_parts(client):
 
 
 def test_compatibility_with_its_reasons(client):
-    """A schema that would be refused is told why, before anybody registers it."""
+    """The compatibility check returns the reasons of a refusal before the schema is registered."""
     client.register("compat-value", USER)
 
     good = client.test_compatibility("compat-value", USER_2)
@@ -93,7 +93,7 @@ def test_compatibility_with_its_reasons(client):
 
 
 def test_config_and_mode(client):
-    """Levels and modes are set, read, defaulted and forgotten."""
+    """Levels and modes can be set, read, defaulted and deleted."""
     client.register("conf-value", USER)
 
     assert client.set_config("FULL", "conf-value")["compatibility"] == "FULL"
@@ -110,7 +110,7 @@ def test_config_and_mode(client):
 
 
 def test_deleting_forgets_registrations(client):
-    """After a deletion the same call registers again instead of telling the old answer."""
+    """After a deletion the same call registers again instead of returning the cached result."""
     first = client.register("gone-value", USER)
     client.register("gone-value", USER_2)
 
@@ -137,7 +137,7 @@ def test_normalized_registration(client):
 
 
 def test_a_client_pickles_as_its_settings(client):
-    """In another process a client opens connections of its own."""
+    """A client unpickled in another process opens its own connections."""
     registered = client.register("pickle-value", USER)
 
     copy = pickle.loads(pickle.dumps(client))
@@ -150,7 +150,7 @@ def test_a_client_pickles_as_its_settings(client):
 
 
 def test_requests_carry_what_the_registry_expects(scripted_servers, answer):
-    """Media types, flags only when set, format and references only when they say something."""
+    """Requests have media types, flags only when set, and format and references only when they are not the default."""
     server = scripted_servers(answer(body={"id": 7}))
     with RegistryClient(f"{server.url}/api/") as client:
         plain = client.register("a/b", USER)
@@ -185,7 +185,7 @@ def test_requests_carry_what_the_registry_expects(scripted_servers, answer):
     ],
 )
 def test_credentials(scripted_servers, answer, url, options, header):
-    """User and password, in the settings or in the URL, or a token."""
+    """A request carries user and password, from the settings or the URL, or a token."""
     server = scripted_servers(answer(body=[]))
 
     RegistryClient(server.url.replace("http://", url), **options).get_subjects()
@@ -218,7 +218,7 @@ def test_connections_are_used_again(scripted_servers, answer):
 
 
 def test_a_forked_process_opens_connections_of_its_own(scripted_servers, answer):
-    """Two processes on one connection would read each other's answers."""
+    """A forked process opens its own connections: on a shared one each would read the other's responses."""
     server = scripted_servers(answer(body=[]))
     with RegistryClient(server.url) as client:
         client.get_subjects()
@@ -230,12 +230,12 @@ def test_a_forked_process_opens_connections_of_its_own(scripted_servers, answer)
 
 @pytest.fixture
 def certificate(tmp_path):
-    """Files with a certificate for 127.0.0.1 and its key."""
+    """Return files with a certificate for 127.0.0.1 and its key."""
     return certificate_files(tmp_path)
 
 
 def test_https(scripted_servers, answer, certificate):
-    """A registry behind https is asked when its certificate is trusted, and only then."""
+    """The client talks to a registry behind https only if it trusts the certificate."""
     cert_file, key_file = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert_file, key_file)
@@ -254,11 +254,11 @@ def test_https(scripted_servers, answer, certificate):
     assert len(server.requests) == 1
 
 
-# What is remembered
+# What is cached
 
 
 def test_a_schema_is_asked_for_once(scripted_servers, answer):
-    """An id never changes its schema."""
+    """A schema id is requested once, since its schema never changes."""
     server = scripted_servers(answer(body=SCHEMA_ANSWER))
     with RegistryClient(server.url) as client:
         for _ in range(3):
@@ -269,7 +269,7 @@ def test_a_schema_is_asked_for_once(scripted_servers, answer):
 
 
 def test_contexts_have_ids_of_their_own(scripted_servers, answer):
-    """The context in a qualified subject is part of what is remembered."""
+    """Cached schemas are kept separately for each context of a qualified subject."""
     server = scripted_servers(answer(body=SCHEMA_ANSWER))
     with RegistryClient(server.url) as client:
         for subject in (None, ":.a:s", ":.a:t", ":.b:s"):
@@ -283,7 +283,7 @@ def test_contexts_have_ids_of_their_own(scripted_servers, answer):
 
 
 def test_many_threads_ask_once(scripted_servers, answer):
-    """However many threads miss an id at once, one request is in flight."""
+    """Any number of threads that miss an id at once send one request."""
     asked, gate = threading.Event(), threading.Event()
     server = scripted_servers(answer(body=SCHEMA_ANSWER, when=lambda: (asked.set(), gate.wait(30))))
     with RegistryClient(server.url) as client, ThreadPoolExecutor(16) as pool:
@@ -297,7 +297,7 @@ def test_many_threads_ask_once(scripted_servers, answer):
 
 
 def test_a_registration_is_sent_once(scripted_servers, answer):
-    """The same schema under the same subject needs no second request."""
+    """Registering the same schema under the same subject again sends no request."""
     server = scripted_servers(answer(body={"id": 7, "version": 1}))
     with RegistryClient(server.url) as client:
         ids = [client.register(subject, USER).schema_id for subject in ("a", "a", "b")]
@@ -307,7 +307,7 @@ def test_a_registration_is_sent_once(scripted_servers, answer):
 
 
 def test_an_unknown_id_is_believed_for_a_while(scripted_servers, answer):
-    """A topic full of damaged frames does not become as many requests; a late registration is still found."""
+    """Unknown ids are cached, so that damaged frames cost few requests; a late registration is still found."""
     server = scripted_servers(answer(404, MISSING), answer(body=SCHEMA_ANSWER))
     now = [100.0]
     client = RegistryClient.from_settings(ClientSettings.of(server.url, missing_ttl=10), clock=lambda: now[0])
@@ -323,7 +323,7 @@ def test_an_unknown_id_is_believed_for_a_while(scripted_servers, answer):
 
 
 def test_another_error_is_not_believed(scripted_servers, answer):
-    """Only the registry's word that an id is unknown is kept."""
+    """Only the registry's answer that an id is unknown is cached."""
     server = scripted_servers(
         answer(404, {"error_code": 404, "message": "HTTP 404 Not Found"}), answer(body=SCHEMA_ANSWER)
     )
@@ -335,7 +335,7 @@ def test_another_error_is_not_believed(scripted_servers, answer):
 
 
 def test_caches_are_bounded(scripted_servers, answer):
-    """What is remembered has a limit."""
+    """The caches have a limit."""
     server = scripted_servers(answer(body=SCHEMA_ANSWER))
     with RegistryClient(server.url, cache_size=2) as client:
         for schema_id in (1, 2, 3, 1, 3):

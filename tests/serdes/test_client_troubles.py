@@ -1,4 +1,4 @@
-"""What goes wrong between the registry client and a registry, made by a server on purpose."""
+"""A server that misbehaves on purpose shows how the client handles failures of a registry."""
 
 import pickle
 
@@ -14,13 +14,13 @@ MISSING = {"error_code": 40403, "message": "Schema 9 not found"}
 
 
 def patient(url, **options):
-    """A client that waits no longer than a test may."""
+    """Return a client that waits no longer than a test may."""
     return RegistryClient(url, backoff=0.001, max_backoff=0.01, timeout=10, **options)
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 def test_passing_troubles_are_tried_again(scripted_servers, answer, status):
-    """The statuses that mean «later» are repeated, and the answer that comes then counts."""
+    """Transient statuses are retried, and the later response counts."""
     server = scripted_servers(
         answer(status, {"error_code": status, "message": "later"}), answer(502, b"<html>"), answer(body=["s"])
     )
@@ -31,7 +31,7 @@ def test_passing_troubles_are_tried_again(scripted_servers, answer, status):
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 415, 422, 501])
 def test_lasting_troubles_are_not_repeated(scripted_servers, answer, status):
-    """A refusal is told at once."""
+    """A refusal is reported at once, without a retry."""
     server = scripted_servers(answer(status, {"error_code": status * 100 + 1, "message": "no"}))
 
     with pytest.raises(RegistryError) as caught:
@@ -43,7 +43,7 @@ def test_lasting_troubles_are_not_repeated(scripted_servers, answer, status):
 
 @pytest.mark.parametrize("body", [{"error_code": 404, "message": "HTTP 404 Not Found"}, b"HTTP 404 Not Found"])
 def test_not_a_registry(scripted_servers, answer, body):
-    """What knows no such route is perhaps no registry: the address is told."""
+    """If the server does not know the route, the error names the address, which may not be a registry's."""
     server = scripted_servers(answer(404, body))
 
     with pytest.raises(RegistryError, match=f"HTTP 404 Not Found: is {server.url}/v2 the address of a schema registry"):
@@ -51,7 +51,7 @@ def test_not_a_registry(scripted_servers, answer, body):
 
 
 def test_trouble_that_stays_ends(scripted_servers, answer):
-    """After the retries the caller hears that the registry is not available, and what it said."""
+    """After the last retry the error says that the registry is unavailable, and quotes its answer."""
     server = scripted_servers(answer(500, {"error_code": 50001, "message": "store"}))
 
     with pytest.raises(RegistryUnavailable, match="keeps answering: store") as caught:
@@ -62,7 +62,7 @@ def test_trouble_that_stays_ends(scripted_servers, answer):
 
 
 def test_dropped_connections_are_tried_again(scripted_servers, answer):
-    """A connection that breaks is opened anew."""
+    """After a dropped connection the client reconnects and retries."""
     server = scripted_servers(answer(drop=True), answer(drop=True), answer(body={"id": 7}))
 
     assert patient(server.url).register("s", USER).schema_id == 7
@@ -70,7 +70,7 @@ def test_dropped_connections_are_tried_again(scripted_servers, answer):
 
 
 def test_a_deletion_is_not_sent_twice_when_it_may_have_been_done(scripted_servers, answer):
-    """The answer to the second one would be about the first one's result."""
+    """A deletion that may have succeeded is not sent again: the second answer would be about the first one's result."""
     dropping = scripted_servers(answer(drop=True), answer(body=[1]))
     refusing = scripted_servers(answer(503, {"error_code": 50003, "message": "later"}), answer(body=[1]))
 
@@ -82,7 +82,7 @@ def test_a_deletion_is_not_sent_twice_when_it_may_have_been_done(scripted_server
 
 
 def test_nobody_there():
-    """An address without a server is named, and its credentials are not."""
+    """The error names an address without a server, but not its credentials."""
     with pytest.raises(RegistryUnavailable, match="does not answer") as caught:
         patient(f"http://user:hunter2@127.0.0.1:{free_port()}", retries=1).get_subjects()
 
@@ -90,7 +90,7 @@ def test_nobody_there():
 
 
 def test_the_other_addresses_are_tried(scripted_servers, answer):
-    """Of several addresses the one that answers is used, and stays the first choice."""
+    """Of several addresses the client uses the one that answers, and prefers it from then on."""
     broken = scripted_servers(answer(500, {"error_code": 500, "message": "down"}))
     good = scripted_servers(answer(body=["s"]))
     client = patient([f"http://127.0.0.1:{free_port()}", broken.url, good.url], retries=0)
@@ -100,14 +100,14 @@ def test_the_other_addresses_are_tried(scripted_servers, answer):
 
 
 def test_addresses_may_come_in_one_string(scripted_servers, answer):
-    """As in the settings of other clients."""
+    """Several addresses may come in one string, as in the settings of other clients."""
     good = scripted_servers(answer(body=["s"]))
 
     assert patient(f"http://127.0.0.1:{free_port()} , {good.url}/").get_subjects() == ["s"]
 
 
 def test_the_wait_that_the_registry_asks_for_is_kept_within_bounds(scripted_servers, answer):
-    """Retry-After is heard, and so is the client's own limit."""
+    """The client honours Retry-After up to its own limit."""
     server = scripted_servers(
         answer(429, {}, {"Retry-After": "3"}), answer(429, {}, {"Retry-After": "9999"}), answer(body=[])
     )
@@ -120,7 +120,7 @@ def test_the_wait_that_the_registry_asks_for_is_kept_within_bounds(scripted_serv
 
 
 def test_waits_grow(scripted_servers, answer):
-    """Each wait is up to twice the one before, at least half of that, and bounded."""
+    """Each wait is at most twice the one before, at least half of that, and bounded."""
     server = scripted_servers(answer(503, {}))
     client, waits = RegistryClient(server.url, backoff=1, max_backoff=4, retries=5), []
     client._transport._sleep = waits.append
@@ -132,7 +132,7 @@ def test_waits_grow(scripted_servers, answer):
 
 
 def test_redirects_are_not_followed(scripted_servers, answer):
-    """Credentials go to the addresses given and nowhere else."""
+    """Redirects are not followed: credentials go to the configured addresses only."""
     elsewhere = scripted_servers(answer(body=["s"]))
     server = scripted_servers(answer(302, {}, {"Location": elsewhere.url}))
 
@@ -145,7 +145,7 @@ def test_redirects_are_not_followed(scripted_servers, answer):
 
 @pytest.mark.parametrize("body", [b"<html>hello</html>", b"\xff\xfe", b"[" * 100_000], ids=["html", "no text", "deep"])
 def test_an_answer_that_is_no_json(scripted_servers, answer, body):
-    """What answers may be no registry at all."""
+    """An answer that is not JSON is an error, since the server may not be a registry."""
     server = scripted_servers(answer(body=body))
 
     with pytest.raises(SerdeError, match="is it a schema registry"):
@@ -154,7 +154,7 @@ def test_an_answer_that_is_no_json(scripted_servers, answer, body):
 
 @pytest.mark.parametrize("body", [{}, [], 5, "text", None, {"id": "x"}, {"schema": None, "references": 5}])
 def test_an_answer_that_is_not_understood(scripted_servers, answer, body):
-    """JSON that is not what the route answers is an error of its own, not a KeyError."""
+    """JSON in an unexpected form is a proper error, not a KeyError."""
     client = patient(scripted_servers(answer(body=body)).url)
     calls = [
         lambda: client.get_schema(1),
@@ -170,7 +170,7 @@ def test_an_answer_that_is_not_understood(scripted_servers, answer, body):
 
 
 def test_an_endless_answer_is_not_read(scripted_servers, answer):
-    """An answer longer than the limit is left unread."""
+    """The client does not read an answer longer than the limit."""
     server = scripted_servers(answer(body=b" " * 100_000))
 
     with pytest.raises(SerdeError, match="more than 1000 bytes"):
@@ -198,13 +198,13 @@ def test_an_endless_answer_is_not_read(scripted_servers, answer):
     ],
 )
 def test_bad_settings_are_refused(url, options, says):
-    """The error says which setting, what it is and what is allowed."""
+    """The error names the setting, its value and the allowed values."""
     with pytest.raises(ValueError, match=says):
         RegistryClient(url, **options)
 
 
 def test_credentials_in_bare_settings_are_refused():
-    """A password in an address would show in every repr: settings made directly refuse it, without telling it."""
+    """Settings made directly refuse a password in an address, since every repr would show it, and do not quote it."""
     with pytest.raises(ValueError, match="do not belong into urls") as caught:
         ClientSettings(urls=("http://u:hunter2@localhost",))
     assert "hunter2" not in str(caught.value)
@@ -212,7 +212,7 @@ def test_credentials_in_bare_settings_are_refused():
 
 
 def test_through_a_proxy(scripted_servers, answer):
-    """It gets the whole address and its own credentials, which show nowhere else."""
+    """The proxy gets the whole address and its own credentials, which show nowhere else."""
     proxy = scripted_servers(answer(body=["s"]))
     url = proxy.url.replace("http://", "http://ann:s%2Fecret@")
 
@@ -228,7 +228,7 @@ def test_through_a_proxy(scripted_servers, answer):
 
 
 def test_a_proxy_that_is_not_there():
-    """It is told as any registry that does not answer."""
+    """An unreachable proxy is reported like a registry that does not answer."""
     url = f"http://ann:secret@127.0.0.1:{free_port()}"
     with pytest.raises(RegistryUnavailable) as caught:
         patient("http://registry.invalid", proxy=url, retries=1).get_subjects()

@@ -1,4 +1,4 @@
-"""Settings, references and asyncio of all serializers and deserializers."""
+"""Settings, references and asyncio work alike for all serializers and deserializers."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ OFF = {"auto.register.schemas": False}
 
 
 def associate(client, topic, subject, kind="value"):
-    """Say in the registry that a topic's records belong to a subject."""
+    """Associate a topic's records with a subject in the registry."""
     client._transport.request(
         "POST",
         "/associations",
@@ -36,7 +36,7 @@ def associate(client, topic, subject, kind="value"):
 
 
 def test_the_associated_subject(client):
-    """What the registry says of a topic goes before what its name says."""
+    """The registry's association of a topic wins over the subject name that the topic implies."""
     client.register("elsewhere", TEXT)
     associate(client, "associated", "elsewhere")
 
@@ -47,7 +47,7 @@ def test_the_associated_subject(client):
 
 
 def test_no_fall_back(client):
-    """With NONE a topic without association is an error."""
+    """With the fallback NONE a topic without association is an error."""
     conf = {"subject.name.strategy.conf": {"subject.name.strategy.fallback.type": "NONE"}}
     with pytest.raises(NoSubject, match="no associated subject"):
         AvroSerializer(client, TEXT, conf=conf)({"n": 1}, topic="unassociated")
@@ -55,7 +55,7 @@ def test_no_fall_back(client):
 
 @pytest.mark.parametrize("status", [404, 403])
 def test_a_registry_without_associations(scripted_servers, answer, status):
-    """404 means none; another refusal is an error."""
+    """Status 404 means that there are no associations; another refusal is an error."""
     server = scripted_servers(answer(status, {"error_code": status, "message": "no"}), answer(body={"id": 3}))
     with RegistryClient(server.url) as client:
         serialize = AvroSerializer(client, TEXT)
@@ -67,7 +67,7 @@ def test_a_registry_without_associations(scripted_servers, answer, status):
 
 
 def test_contexts(client):
-    """Ids count in the context of the subject, for reading too."""
+    """Ids belong to the context of the subject, for reading too."""
     client.register("ctx-default", '"string"')
     client.register(":.other:ctx-shared", '"long"')
 
@@ -82,14 +82,14 @@ def test_contexts(client):
 
 
 def test_the_chosen_schema_goes_before_registering(client):
-    """`use.schema.id` needs nothing turned off, as in Confluent's Python client."""
+    """`use.schema.id` works without turning off registration, as in Confluent's Python client."""
     chosen = client.register("chosen-first", WIDER).schema_id
 
     assert chosen == split(AvroSerializer(client, TEXT, conf={"use.schema.id": chosen})({"n": 1}, topic="x"))[0]
 
 
 def test_the_latest_with_metadata(client):
-    """The newest version whose metadata has the properties."""
+    """`use.latest.with.metadata` selects the newest version whose metadata has the properties."""
     for text, stage in ((TEXT, "live"), (WIDER, "test")):
         body = {"schema": text, "metadata": {"properties": {"stage": stage}}}
         client._transport.request("POST", "/subjects/meta-value/versions", body=body)
@@ -102,7 +102,7 @@ def test_the_latest_with_metadata(client):
 
 @pytest.mark.parametrize("name", ["latest", "id"])
 def test_the_registrys_schema_must_read_the_local_one(client, name):
-    """Unless it need not: `latest.compatibility.strict` and `id.compatibility.strict`."""
+    """The check applies unless `latest.compatibility.strict` or `id.compatibility.strict` is off."""
     found = client.register(f"strict-{name}-value", MORE)
     use = {"use.latest.version": True} if name == "latest" else {"use.schema.id": found.schema_id}
     value = {"n": 1, "m": 2}
@@ -127,13 +127,13 @@ def test_the_registrys_schema_must_read_the_local_one(client, name):
     ],
 )
 def test_bad_settings_are_refused(client, conf, says):
-    """The error says which, and what is allowed."""
+    """The error names the setting and the allowed values."""
     with pytest.raises(ValueError, match=says):
         AvroSerializer(client, TEXT, conf=conf)
 
 
 def test_only_the_prefix_is_looked_at_when_told_so(client):
-    """A header that lies is not heard."""
+    """With `prefix` a wrong header is ignored."""
     frame = AvroSerializer(client, TEXT)({"n": 1}, topic="lies")
     headers = [("__value_schema_id", b"\x01" + bytes(16))]
 
@@ -143,7 +143,7 @@ def test_only_the_prefix_is_looked_at_when_told_so(client):
 
 
 def test_references_deep_and_deleted(client):
-    """Names come from references of references, and from versions that were deleted softly since."""
+    """References of references are resolved, also to versions that were soft-deleted since."""
     inner = client.register("deep-inner", '{"type":"fixed","name":"d.F","size":2}').version
     middle_text = '{"type":"record","name":"d.M","fields":[{"name":"f","type":"d.F"}]}'
     middle = client.register(
@@ -160,7 +160,7 @@ def test_references_deep_and_deleted(client):
 
 
 def test_references_are_bounded(scripted_servers, answer):
-    """A registry that answers with ever more references is not followed for ever."""
+    """A registry that returns references without end is followed to a limit only."""
     count = iter(range(10_000))
 
     server = scripted_servers(answer())
@@ -175,7 +175,7 @@ def test_references_are_bounded(scripted_servers, answer):
 
 
 def test_asyncio_reads_and_writes_the_same(client):
-    """One implementation: frames and values are those of the plain serdes."""
+    """The asyncio serdes give the same frames and values as the plain ones."""
     plain, read = JsonSerializer(client, "{}"), JsonDeserializer(client)
 
     async def trip():
@@ -193,7 +193,7 @@ def test_asyncio_reads_and_writes_the_same(client):
 
 
 def test_the_event_loop_never_asks_the_registry(client, monkeypatch):
-    """What is new is asked for in a thread, what is known needs none."""
+    """Unknown schemas are fetched in a thread; known ones need no thread."""
     request, threads = client._transport.request, []
     monkeypatch.setattr(
         client._transport,
@@ -216,7 +216,7 @@ def test_the_event_loop_never_asks_the_registry(client, monkeypatch):
 
 
 def test_errors_in_asyncio(client):
-    """They are the plain ones, wherever they arise."""
+    """Errors in asyncio are those of the plain serdes, wherever they arise."""
     with pytest.raises(SerdeError, match="needs a topic"):
         asyncio.run(AsyncSerializer(AvroSerializer(client, TEXT))({"n": 1}))
     with pytest.raises(RegistryError):
@@ -224,7 +224,7 @@ def test_errors_in_asyncio(client):
 
 
 def test_peeking_never_loads():
-    """A cache tells what it has."""
+    """`peek` returns the cached value, or None, and never loads."""
     cache = SharedCache(2)
 
     assert cache.peek("a") is None

@@ -1,4 +1,4 @@
-"""confluent-kafka's own serdes and ours read each other's records, against our registry, alone and through a broker."""
+"""Serdes of confluent-kafka and ours read each other's records, against our registry, alone and through a broker."""
 
 import json
 from datetime import UTC, date, datetime
@@ -74,7 +74,7 @@ ROWS = [
 
 @pytest.fixture
 def their_client(registry_url):
-    """confluent-kafka's client of the same registry."""
+    """The client of confluent-kafka for the same registry."""
     with SchemaRegistryClient({"url": registry_url}) as one:
         yield one
 
@@ -82,7 +82,7 @@ def their_client(registry_url):
 @pytest.mark.parametrize(("name", "schema", "value"), ROWS, ids=[row[0] for row in ROWS])
 @pytest.mark.parametrize("side", ["key", "value"])
 def test_each_writes_what_the_other_reads(client, their_client, name, schema, value, side):
-    """The same frame from both, byte for byte, under the same subject; both read it back."""
+    """Both make the same frame, byte for byte, under the same subject, and both read it back."""
     text = json.dumps(schema)
     context = SerializationContext(f"interop-{name}", MessageField.KEY if side == "key" else MessageField.VALUE)
 
@@ -96,7 +96,7 @@ def test_each_writes_what_the_other_reads(client, their_client, name, schema, va
 
 
 def test_both_resolve_alike(client, their_client):
-    """A reader schema makes the same value on both sides."""
+    """A reader schema gives the same value on both sides."""
     context = SerializationContext("interop-resolve", MessageField.VALUE)
     kept = [field for field in RECORD["fields"] if field["name"] in ("s", "i", "list", "opt")]
     kept[1] = {"name": "i", "type": "double"} if kept[1]["name"] == "i" else kept[1]
@@ -132,7 +132,7 @@ def test_through_a_broker(client, their_client, kafka_broker):
 
 @pytest.mark.kafka
 def test_errors_inside_producer_and_consumer(client, kafka_broker):
-    """What ours raise arrives as confluent-kafka's own errors, with ours inside."""
+    """Our errors arrive as confluent-kafka's own errors, with ours inside."""
     topic = f"interop-{uuid4().hex}"
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
     admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])[topic].result(30)
@@ -153,7 +153,7 @@ def test_errors_inside_producer_and_consumer(client, kafka_broker):
 
 
 def consumed(broker, topic, deserializer, count):
-    """The keys and values of the first records of a topic."""
+    """Return the keys and values of the first records of a topic."""
     consumer = DeserializingConsumer(
         {
             "bootstrap.servers": broker.bootstrap,

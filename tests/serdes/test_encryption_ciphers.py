@@ -1,4 +1,4 @@
-"""Ciphers and the local KMS: byte for byte what Tink and Confluent's driver make and read, and nothing else."""
+"""Ciphers and the local KMS write and read byte for byte what Tink and Confluent's driver do (CSFLE)."""
 
 import pytest
 from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import Cryptor, DekAlgorithm
@@ -17,7 +17,7 @@ TINK = {name: Cryptor(DekAlgorithm(name)) for name in NAMES}
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("plain", TEXTS, ids=len)
 def test_tink_reads_what_we_write(name, plain):
-    """With a key that we made."""
+    """Tink decrypts our ciphertext, with a key that we made."""
     material = new_material(name)
 
     assert plain == TINK[name].decrypt(material, cipher_of(name, material).encrypt(plain), b"")
@@ -26,7 +26,7 @@ def test_tink_reads_what_we_write(name, plain):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("plain", TEXTS, ids=len)
 def test_we_read_what_tink_writes(name, plain):
-    """With a key that Tink made."""
+    """Our cipher decrypts Tink's ciphertext, with a key that Tink made."""
     material = TINK[name].generate_key()
 
     assert plain == cipher_of(name, material).decrypt(TINK[name].encrypt(material, plain, b""))
@@ -34,7 +34,7 @@ def test_we_read_what_tink_writes(name, plain):
 
 @given(plain=st.binary(max_size=100))
 def test_siv_is_deterministic_and_tinks(plain):
-    """The same text is the same ciphertext, on both sides."""
+    """SIV gives the same ciphertext for the same text, in Tink and here."""
     material = new_material("AES256_SIV")
 
     ours = cipher_of("AES256_SIV", material).encrypt(plain)
@@ -45,7 +45,7 @@ def test_siv_is_deterministic_and_tinks(plain):
 
 @pytest.mark.parametrize("name", ["AES128_GCM", "AES256_GCM"])
 def test_gcm_never_writes_the_same(name):
-    """Each ciphertext has a nonce of its own."""
+    """Each GCM ciphertext has its own nonce."""
     cipher = cipher_of(name, new_material(name))
 
     assert 100 == len({cipher.encrypt(b"same") for _ in range(100)})
@@ -69,7 +69,7 @@ def test_any_change_is_found(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_another_key_does_not_read(name):
-    """Not even one of the same algorithm."""
+    """No other key decrypts a ciphertext, not even one of the same algorithm."""
     with pytest.raises(CipherError, match="another key"):
         cipher_of(name, new_material(name)).decrypt(cipher_of(name, new_material(name)).encrypt(b"text"))
 
@@ -87,13 +87,13 @@ def test_another_key_does_not_read(name):
     ],
 )
 def test_material_that_is_no_key(name, damage):
-    """What is not the material of this algorithm is refused without showing it."""
+    """Material that is not a key of this algorithm is refused without showing it."""
     with pytest.raises(CipherError, match=f"not one of {name}"):
         cipher_of(name, damage(new_material(name)))
 
 
 def test_material_of_another_algorithm():
-    """A key of 256 bits is not taken for one of 128, nor one of SIV for one of GCM."""
+    """A 256-bit key is not accepted as a 128-bit one, nor an SIV key as a GCM one."""
     for made in NAMES:
         for asked in NAMES:
             if made != asked:
@@ -103,7 +103,7 @@ def test_material_of_another_algorithm():
 
 @pytest.mark.parametrize("secret", ["s", "mysecret", "Gemüse €", "x" * 200])
 def test_the_local_kms_is_confluents(secret):
-    """Each unwraps what the other wrapped, whatever the key id."""
+    """Our local KMS and Confluent's unwrap each other's keys, whatever the key id."""
     theirs = LocalKmsClient(secret).get_aead("local-kms://any")
     ours = LocalKms({"secret": secret}, {})
 
@@ -112,7 +112,7 @@ def test_the_local_kms_is_confluents(secret):
 
 
 def test_old_secrets_unwrap(monkeypatch):
-    """After a change of the secret the old ones still unwrap; what is wrapped now needs the new one."""
+    """After a change of the secret the old secrets still unwrap; new keys are wrapped with the new one."""
     wrapped = {name: LocalKms({"secret": name}, {}).wrap("", b"key") for name in ("one", "two", "three")}
     changed = LocalKms({"secret": "three", "old.secrets": "one,two"}, {})
 
@@ -125,7 +125,7 @@ def test_old_secrets_unwrap(monkeypatch):
 
 
 def test_secrets_of_the_environment(monkeypatch):
-    """They stand in for settings that are not there, and only for those."""
+    """Environment variables replace missing settings, and only those."""
     wrapped = LocalKms({"secret": "env"}, {}).wrap("", b"key")
     monkeypatch.setenv("LOCAL_SECRET", "env")
 
@@ -138,7 +138,7 @@ def test_secrets_of_the_environment(monkeypatch):
 
 @pytest.mark.parametrize("settings", [{}, {"secret": ""}, {"secret": 7}], ids=["none", "empty", "a number"])
 def test_no_secret(monkeypatch, settings):
-    """Without one there is no key; the registry cannot hand one out."""
+    """Without a secret there is no key; the registry cannot hand one out."""
     monkeypatch.delenv("LOCAL_SECRET", raising=False)
 
     with pytest.raises(CipherError, match="LOCAL_SECRET"):
@@ -146,7 +146,7 @@ def test_no_secret(monkeypatch, settings):
 
 
 def test_secrets_do_not_show():
-    """A repr of the KMS or of a key has neither."""
+    """A repr of the KMS or of a key shows no secret."""
     kms = LocalKms({"secret": "hidden", "old.secrets": "hidden2"}, {})
 
     assert "hidden" not in repr(kms) + repr(vars(kms)) + repr(kms._keys)

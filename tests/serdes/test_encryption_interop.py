@@ -1,4 +1,4 @@
-"""Fields tagged PII in all three formats: written by confluent-kafka's serdes and read by ours, and the other way."""
+"""In all three formats confluent-kafka's serdes and ours decrypt each other's encrypted PII fields (CSFLE)."""
 
 import copy
 import json
@@ -93,7 +93,7 @@ HIDDEN = ("Ann Ü".encode(), b"ann@example", b"\xffpng", b"Elm 1", b"0731")
 
 
 def customer_class():
-    """The generated class of the .proto file above."""
+    """Return the generated class of the .proto file above."""
     file = FileDescriptorProto(
         name=f"shop_pii_{uuid4().hex}.proto",
         package="shop_pii",
@@ -118,7 +118,7 @@ CUSTOMER = customer_class()
 
 @dataclass
 class Case:
-    """One format: its schema, a value, and how each side is made."""
+    """A format: its schema, a value, and how to make each side's serdes."""
 
     format: str
     text: str
@@ -172,7 +172,7 @@ CASES = {
 
 
 class Sides:
-    """A topic whose value schema has rules, and serdes of both sides over it."""
+    """A topic whose value schema has rules, with serdes of both sides."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class Sides:
         self.client.register(self.subject, self.schema)
 
     def ours(self, *, out: bool, secret: str = SECRET, headers=None):
-        """`value -> value` of a new serializer or deserializer of ours."""
+        """Return `value -> value` of a new serializer or deserializer of ours."""
         conf: dict[str, Any] = {
             "subject.name.strategy.type": "TOPIC",
             "rule.executors._default_.param.secret": secret,
@@ -213,7 +213,7 @@ class Sides:
         return lambda value: made(value, Context(self.topic, headers=headers))
 
     def theirs(self, *, out: bool):
-        """The same of theirs."""
+        """Return the same of a new one of theirs."""
         conf = {"auto.register.schemas": False, "use.latest.version": True} if out else {}
         client, rules = self.their_side
         more = {"rule_conf": {"secret": SECRET}, "rule_registry": rules, "conf": conf}
@@ -223,7 +223,7 @@ class Sides:
 
     @cached_property
     def their_side(self):
-        """A client and the executors, which take their time to be made."""
+        """A client and the executors, cached because they are slow to make."""
         rules = RuleRegistry()
         executor = FieldEncryptionExecutor() if self.kind == "ENCRYPT" else EncryptionExecutor()
         rules.register_executor(executor)
@@ -231,21 +231,21 @@ class Sides:
         return self.stack.enter_context(SchemaRegistryClient({"url": self.url})), rules
 
     def unencrypted(self, frame: bytes) -> Any:
-        """What a reader without the rules sees."""
+        """Return the value that a reader without the rules gets."""
         conf = {"rule.executors._default_.disabled": True, "subject.name.strategy.type": "TOPIC"}
         return self.case.ours(self.client, conf, False)(frame, topic=self.topic)
 
 
 @pytest.fixture
 def sides(registry_url):
-    """Makes topics, and closes what both sides opened."""
+    """A factory of topics, which closes everything that both sides opened."""
     LocalKmsDriver.register()
     with ExitStack() as stack:
         yield lambda *args, **more: Sides(stack, registry_url, *args, **more)
 
 
 def plain(value: Any) -> Any:
-    """Messages of any class as dicts."""
+    """Return messages of any class as dicts."""
     return value if isinstance(value, dict) else MessageToDict(value)
 
 
@@ -258,7 +258,7 @@ def plain(value: Any) -> Any:
     ],
 )
 def test_tagged_fields(sides, case, params):
-    """Each side reads what the other wrote; on the wire the tagged fields are hidden and the others are not."""
+    """Each side reads the other's records; on the wire the tagged fields are encrypted and the others are not."""
     one = sides(case, **params)
 
     frames = [one.theirs(out=True)(case.value), one.ours(out=True)(case.value)]
@@ -273,7 +273,7 @@ def test_tagged_fields(sides, case, params):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_payloads(sides, case):
-    """A whole payload is hidden and comes back, in both directions."""
+    """A whole payload is encrypted and decrypted, in both directions."""
     one = sides(case, phase="encoding_rules", kind="ENCRYPT_PAYLOAD")
 
     frames = [one.theirs(out=True)(case.value), one.ours(out=True)(case.value)]
@@ -286,7 +286,7 @@ def test_payloads(sides, case):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_a_reader_without_the_secret(sides, case):
-    """It gets an error that names rule and field, and nothing of the value; who skips the rule sees ciphertext."""
+    """A reader without the secret gets an error with rule and field, not value; skipping the rule shows ciphertext."""
     one = sides(case)
     frame = one.ours(out=True)(case.value)
 
@@ -301,7 +301,7 @@ def test_a_reader_without_the_secret(sides, case):
 
 
 def test_the_value_of_the_caller_stays(sides):
-    """Encryption makes a new record; the producer's own is as it was."""
+    """Encryption makes a new record and does not change the producer's own."""
     one = sides(CASES["AVRO"])
     value = json.loads(json.dumps(AVRO_VALUE | {"photo": ""})) | {"photo": b"\x01"}
     before = repr(value)
@@ -312,7 +312,7 @@ def test_the_value_of_the_caller_stays(sides):
 
 
 def test_without_the_extra(sides, monkeypatch):
-    """The error says what to install; a schema without such rules does not need it."""
+    """Without the extra the error says what to install; a schema without such rules does not need it."""
     one = sides(CASES["AVRO"])
     for name in [name for name in sys.modules if name.startswith("serdes.encryption")]:
         monkeypatch.delitem(sys.modules, name)
@@ -336,7 +336,7 @@ def test_a_failure_that_the_rule_passes_over(sides):
 
 
 def test_a_header_does_not_ask_for_plaintext(sides):
-    """The header of a dead letter lets other rules be passed over; what is to be hidden is hidden all the same."""
+    """The header of a dead letter may skip other rules, but never encryption."""
     one = sides(CASES["AVRO"])
 
     frame = one.ours(out=True, headers=[("__rule.name", b"hide")])(AVRO_VALUE)

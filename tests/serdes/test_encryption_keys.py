@@ -1,4 +1,4 @@
-"""Which key is used, and what happens when the registry is slow, contested, down or hostile."""
+"""The executor selects the right key, and copes with a slow, contested, unavailable or hostile registry (CSFLE)."""
 
 import base64
 import threading
@@ -27,7 +27,7 @@ MATERIAL = {version: new_material("AES256_GCM") for version in (1, 2, 3)}
 
 
 def dek(version=1, age_days=0.0, **changes: Any) -> dict[str, Any]:
-    """An answer with a data key that the secret unwraps."""
+    """Return an answer with a data key that the secret unwraps."""
     wrapped = LocalKms(SECRET, {}).wrap("key-1", MATERIAL[version])
     return {
         "kekName": "kek-1",
@@ -40,7 +40,7 @@ def dek(version=1, age_days=0.0, **changes: Any) -> dict[str, Any]:
 
 
 def context(mode="WRITE", subject="s", kind="TRANSFORM", metadata=None, **params: str | None) -> RuleContext:
-    """A rule with some parameters, `_` for dots, over one record."""
+    """Return the context of a rule with some parameters, `_` for dots, over one record."""
     given = PARAMS | {f"encrypt.{name.replace('_', '.')}": value for name, value in params.items()}
     rule = Rule(
         name="hide",
@@ -61,19 +61,19 @@ def context(mode="WRITE", subject="s", kind="TRANSFORM", metadata=None, **params
 
 
 def apply(executor, rule, value, type_name="STRING"):
-    """One field through an executor."""
+    """Apply an executor to one field."""
     field = FieldContext(full_name="User.name", name="name", type_name=type_name, tags=frozenset({"PII"}), message={})
     return executor.field_transform(rule)(field, value)
 
 
 def opened(ciphertext: str, version=1) -> str:
-    """The text under one of the prepared keys."""
+    """Return the text encrypted with one of the prepared keys."""
     return cipher_of("AES256_GCM", MATERIAL[version]).decrypt(base64.b64decode(ciphertext)).decode()
 
 
 @pytest.fixture
 def asked(scripted_servers, answer):
-    """Makes an executor over a server with a script of statuses and bodies; also says what that was asked."""
+    """A factory of an executor over a server with a script of statuses and bodies; returns the server too."""
 
     def make(*script: tuple[int, Any], settings=SECRET, now=None, **options: Any):
         server = scripted_servers(*(answer(status=status, body=body) for status, body in script))
@@ -85,12 +85,12 @@ def asked(scripted_servers, answer):
 
 
 def paths(server) -> list[str]:
-    """Methods and paths of the requests."""
+    """Return methods and paths of the requests."""
     return [f"{one.method} {one.path.removeprefix('/dek-registry/v1')}" for one in server.requests]
 
 
 def test_a_first_record_makes_the_keys(asked):
-    """The KEK as the rule says, the data key wrapped by it; the secret and the key stay here."""
+    """The first record registers the rule's KEK and a wrapped data key; the secret and the plain key stay local."""
     executor, server = asked((404, NO_KEY), (200, KEK), (404, NO_KEY), (200, dek()))
 
     assert "Ann" == opened(apply(executor, context(), "Ann"))
@@ -109,7 +109,7 @@ def test_a_first_record_makes_the_keys(asked):
 
 
 def test_a_registry_of_before_takes_the_subject_in_the_body(asked):
-    """It answers 405 where the subject is in the path."""
+    """An older registry answers 405 to a path with the subject, and takes the subject in the body."""
     refusal = {"error_code": 405, "message": "HTTP 405 Method Not Allowed"}
     executor, server = asked((200, KEK), (404, NO_KEY), (405, refusal), (200, dek()))
 
@@ -119,7 +119,7 @@ def test_a_registry_of_before_takes_the_subject_in_the_body(asked):
 
 
 def test_who_comes_second_takes_the_others_keys(asked):
-    """A conflict, 409, means that somebody was first: their key is the key."""
+    """After a conflict (409) the executor uses the key of the client that was first."""
     executor, server = asked((404, NO_KEY), (409, TAKEN), (200, KEK), (404, NO_KEY), (409, TAKEN), (200, dek()))
 
     assert "Ann" == opened(apply(executor, context(), "Ann"))
@@ -127,7 +127,7 @@ def test_who_comes_second_takes_the_others_keys(asked):
 
 
 def test_threads_share_the_requests(scripted_servers, answer):
-    """However many threads write first, each request is made once."""
+    """Any number of threads that write first send each request once."""
     gate = threading.Event()
     server = scripted_servers(answer(body=KEK, when=lambda: gate.wait(10)), answer(body=dek()))
     executor = FieldEncryption(RegistryClient(server.url), SECRET, clock=lambda: NOW)
@@ -142,7 +142,7 @@ def test_threads_share_the_requests(scripted_servers, answer):
 
 
 def test_names_are_quoted_and_contexts_told(asked):
-    """Names may hold what paths are made of; a KEK is looked for in the subject's context."""
+    """Names are quoted in paths, and a KEK is looked up in the subject's context."""
     executor, server = asked((404, NO_KEY), (200, KEK), (200, dek()))
 
     apply(executor, context(subject=":.eu:a/b", kek_name="k/1 ?"), "Ann")
@@ -155,7 +155,7 @@ def test_names_are_quoted_and_contexts_told(asked):
 
 
 def test_parameters_may_stand_in_the_metadata(asked):
-    """What the rule does not say, the properties of the schema's metadata say."""
+    """The metadata of the schema supplies the parameters that the rule lacks."""
     executor, server = asked((200, KEK), (200, dek()))
     metadata = Metadata(properties={"encrypt.kek.name": "kek-from-metadata"})
 
@@ -168,7 +168,7 @@ def test_parameters_may_stand_in_the_metadata(asked):
 
 
 def prefix(ciphertext: str) -> tuple[int, str]:
-    """The version in front of a ciphertext, and the text."""
+    """Return the version before a ciphertext, and the text."""
     raw = base64.b64decode(ciphertext)
     assert raw[0] == 0
     version = int.from_bytes(raw[1:5], "big")
@@ -176,7 +176,7 @@ def prefix(ciphertext: str) -> tuple[int, str]:
 
 
 def test_a_key_is_used_until_it_is_old_enough(asked):
-    """Then a new version is added; records between need no request."""
+    """An expired key gets a new version; records before that need no request."""
     now = [NOW]
     executor, server = asked((200, KEK), (200, dek(1)), (200, dek(1)), (200, dek(2, age_days=-10.5)), now=now)
     rule = context(dek_expiry_days="10")
@@ -206,7 +206,7 @@ def test_a_version_that_somebody_else_added_is_taken(asked):
 
 
 def test_a_rotation_that_fails_keeps_the_old_key_for_a_while(asked):
-    """Records are written on, and the registry is asked once a minute."""
+    """While rotation fails, records are encrypted with the old key, and the registry is asked once a minute."""
     now = [NOW]
     old = (200, dek(1, age_days=11))
     executor, server = asked((200, KEK), old, (500, DOWN), old, (200, dek(2)), now=now)
@@ -221,7 +221,7 @@ def test_a_rotation_that_fails_keeps_the_old_key_for_a_while(asked):
 
 
 def test_a_registry_whose_clock_is_off_does_not_make_a_key_for_each_record(asked):
-    """A key that is old when it is made is used for a minute all the same."""
+    """A key that is already expired when made is still used for a minute."""
     executor, server = asked((200, KEK), (200, dek(1, ts=None)), (200, dek(2, ts=None)))
     rule = context(dek_expiry_days="10")
 
@@ -230,7 +230,7 @@ def test_a_registry_whose_clock_is_off_does_not_make_a_key_for_each_record(asked
 
 
 def test_reading_takes_the_version_in_front(asked):
-    """Each version is asked for once, soft-deleted ones too."""
+    """Each version is requested once, soft-deleted ones too."""
     executor, server = asked((200, KEK), (200, dek(3)), (200, dek(1)))
     rule = context("READ", dek_expiry_days="10")
     written = {
@@ -252,7 +252,7 @@ def test_reading_takes_the_version_in_front(asked):
 
 
 def test_versions_that_are_not_there_are_believed_missing(asked):
-    """Damaged records do not become as many requests."""
+    """Missing versions are cached, so that damaged records cost few requests."""
     executor, server = asked((200, KEK), (404, NO_KEY))
     value = base64.b64encode(b"\x00\x00\x00\x00\x09" + bytes(40)).decode()
 
@@ -264,7 +264,7 @@ def test_versions_that_are_not_there_are_believed_missing(asked):
 
 
 def test_a_reader_makes_no_keys(asked):
-    """What is not there cannot have encrypted anything."""
+    """A reader creates no missing key: it cannot have encrypted anything."""
     executor, server = asked((404, NO_KEY))
 
     for _ in range(3):
@@ -289,7 +289,7 @@ def test_a_reader_makes_no_keys(asked):
     ],
 )
 def test_rules_that_cannot_be_kept(asked, params, says):
-    """The error says which parameter, and the KEK is not added."""
+    """The error names the parameter, and the KEK is not registered."""
     executor, server = asked((404, NO_KEY))
 
     with pytest.raises(RuleError, match=says) as refused:
@@ -303,7 +303,7 @@ def test_rules_that_cannot_be_kept(asked, params, says):
 @pytest.mark.parametrize("mode", ["WRITE", "READ"])
 @pytest.mark.parametrize("change", [{"kmsType": "aws-kms"}, {"kmsKeyId": "key-of-another"}], ids=["type", "key id"])
 def test_a_kek_that_is_not_the_rules(asked, mode, change):
-    """A registry cannot put another key under a rule."""
+    """A registry cannot replace the key that a rule names."""
     executor, _ = asked((200, KEK | change), (200, dek()))
 
     with pytest.raises(RuleError, match=r"in the registry, and (local-kms|key-1) in the rule"):
@@ -331,7 +331,7 @@ def test_a_kek_that_is_not_the_rules(asked, mode, change):
 )
 @pytest.mark.parametrize("mode", ["WRITE", "READ"])
 def test_data_keys_that_are_none(asked, mode, changes):
-    """Nothing is encrypted with them, and the value does not show."""
+    """Invalid data keys encrypt nothing, and the error does not show the value."""
     executor, _ = asked((200, KEK), (200, dek() | changes))
     value = base64.b64encode(b"the value, 28 bytes or longer").decode()
 
@@ -342,7 +342,7 @@ def test_data_keys_that_are_none(asked, mode, changes):
 
 
 def test_a_wrong_secret_asks_the_registry_once(asked):
-    """It is told for each record, from memory."""
+    """A wrong secret fails each record from the cache, after one request."""
     executor, server = asked((200, KEK), (200, dek()), settings={"secret": "another"})
 
     for _ in range(3):
@@ -369,7 +369,7 @@ def test_a_wrong_secret_asks_the_registry_once(asked):
     ],
 )
 def test_values_that_were_not_encrypted(asked, value, expiry, says):
-    """A string that is no ciphertext of the key is an error, never a value."""
+    """A string that is not a ciphertext of the key is an error, never a value."""
     executor, _ = asked((200, KEK), (200, dek()))
 
     with pytest.raises(RuleError, match=says):
@@ -377,7 +377,7 @@ def test_values_that_were_not_encrypted(asked, value, expiry, says):
 
 
 def test_bytes_that_are_no_text_are_not_made_one(asked):
-    """What somebody encrypted as bytes is not read as a string."""
+    """A field that was encrypted as bytes is not decrypted as a string."""
     executor, _ = asked((200, KEK), (200, dek()), (200, KEK), (200, dek()))
     hidden = apply(executor, context(), b"\xff\xfe", "BYTES")
 
@@ -399,7 +399,7 @@ def test_bytes_that_are_no_text_are_not_made_one(asked):
     ],
 )
 def test_only_strings_and_bytes_are_encrypted(asked, type_name, value):
-    """Anything else is an error when written, and the value does not show."""
+    """Any other type is an error when written, and the value does not show."""
     executor, server = asked((200, KEK), (200, dek()))
 
     with pytest.raises(RuleError, match="strings and bytes alone") as refused:
@@ -410,7 +410,7 @@ def test_only_strings_and_bytes_are_encrypted(asked, type_name, value):
 
 
 def test_what_needs_no_key(asked):
-    """Null is null, and what cannot have been encrypted is read as it is."""
+    """Null stays null, and a value of a type that is never encrypted is read unchanged."""
     executor, server = asked((500, DOWN))
 
     assert apply(executor, context(), None) is None
@@ -423,7 +423,7 @@ def test_what_needs_no_key(asked):
     ("mode", "kind"), [("UPGRADE", "TRANSFORM"), ("DOWNGRADE", "TRANSFORM"), ("WRITE", "CONDITION")]
 )
 def test_encryption_is_a_transform_of_writing_and_reading(asked, mode, kind):
-    """A rule that asks for something else is told so."""
+    """A rule of another kind or mode is refused with the reason."""
     executor, _ = asked((500, DOWN))
 
     with pytest.raises(RuleError, match="encryption is a TRANSFORM"):
@@ -431,7 +431,7 @@ def test_encryption_is_a_transform_of_writing_and_reading(asked, mode, kind):
 
 
 def test_a_record_of_no_topic(asked):
-    """Without a subject there is no data key, and nothing is asked."""
+    """A record without a subject has no data key, and the registry is not asked."""
     executor, server = asked((500, DOWN))
 
     with pytest.raises(RuleError, match="say which topic the record is of"):
@@ -441,7 +441,7 @@ def test_a_record_of_no_topic(asked):
 
 
 def test_a_registry_that_is_down(asked):
-    """The record is not written, and the error does not show the value."""
+    """While the registry is down the record is not written, and the error does not show the value."""
     executor, _ = asked((500, DOWN))
 
     with pytest.raises(RuleError, match=r"User\.name cannot be encrypted: .*no leader") as refused:
@@ -451,7 +451,7 @@ def test_a_registry_that_is_down(asked):
 
 
 def test_a_registry_without_data_keys(asked):
-    """Its 404 is not taken for a key that is missing: nothing is added."""
+    """A 404 of a registry without data keys does not count as a missing key, and nothing is registered."""
     executor, server = asked((404, {"error_code": 404, "message": "HTTP 404 Not Found"}))
 
     with pytest.raises(RuleError, match="HTTP 404 Not Found"):
@@ -464,7 +464,7 @@ def test_a_registry_without_data_keys(asked):
 
 
 def test_a_shared_kek_leaves_the_making_to_the_registry(asked):
-    """Then the registry has a KMS of its own, and hands the key out."""
+    """With a shared KEK the registry has its own KMS, and returns the plain key."""
     made = dek(keyMaterial=base64.b64encode(MATERIAL[1]).decode(), encryptedKeyMaterial=None)
     executor, server = asked((200, KEK | {"shared": True}), (404, NO_KEY), (200, made), settings={})
 
@@ -473,7 +473,7 @@ def test_a_shared_kek_leaves_the_making_to_the_registry(asked):
 
 
 def test_another_kms_is_another_driver(asked):
-    """It gets the user's settings and the KEK's properties, and is tried with each key id."""
+    """Another KMS driver gets the user's settings and the KEK's properties, and is tried with each key id."""
     made: list[tuple[Any, Any]] = []
     tried: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Executors over the real registry, beside confluent-kafka's executors over the same keys."""
+"""Our executors and confluent-kafka's share the same keys over the real registry (CSFLE)."""
 
 import base64
 import time
@@ -33,18 +33,18 @@ VALUES = {"STRING": "Ann Ünï €", "BYTES": b"\x00\xff photo"}
 
 
 class Later(Clock):
-    """Their clock, some days on."""
+    """Confluent's clock, set some days ahead."""
 
     def __init__(self, days: float) -> None:
         self.days = days
 
     def now(self) -> int:
-        """Milliseconds."""
+        """Return milliseconds."""
         return int((time.time() + self.days * DAYS) * 1000)
 
 
 class Side:
-    """One subject and rule, to be encrypted by either side."""
+    """A subject and a rule, to be encrypted by either side."""
 
     def __init__(self, url: str, subject: str, **params: str) -> None:
         self.url, self.subject = url, subject
@@ -57,7 +57,7 @@ class Side:
         self.client = self.closing.enter_context(RegistryClient(url))
 
     def ours(self, days: float = 0, secret: dict[str, str] = SECRET):
-        """`(mode, type, value) -> value` of a new executor of ours, some days on."""
+        """Return `(mode, type, value) -> value` of a new executor of ours, some days ahead."""
         executor = FieldEncryption(self.client, secret, clock=lambda: time.time() + days * DAYS)
         rule = Rule(name="hide", type="ENCRYPT", params=self.params)
 
@@ -68,7 +68,7 @@ class Side:
         return apply
 
     def theirs(self, days: float = 0):
-        """The same of theirs."""
+        """Return the same of a new executor of theirs."""
         executor = FieldEncryptionExecutor(Later(days))
         executor.configure({"url": self.url}, dict(SECRET))
         self.closing.callback(executor.close)
@@ -89,7 +89,7 @@ class Side:
         return apply
 
     def versions(self) -> list[int]:
-        """The versions of the data key."""
+        """Return the versions of the data key."""
         path = f"/dek-registry/v1/keks/{self.params['encrypt.kek.name']}/deks/{self.subject}/versions"
         query = {"algorithm": self.params.get("encrypt.dek.algorithm", "AES256_GCM")}
         return self.client.ask(list, "GET", path.replace(":", "%3A"), query=query)
@@ -97,7 +97,7 @@ class Side:
 
 @pytest.fixture
 def side(registry_url):
-    """Makes sides, each with a subject of its own."""
+    """A factory of sides, each with its own subject."""
     LocalKmsDriver.register()
     with ExitStack() as all_of_them:
 
@@ -118,7 +118,7 @@ def side(registry_url):
     ],
 )
 def test_both_read_what_either_writes(side, algorithm, expiry, context):
-    """The keys are shared, whoever makes them; a string is base64, bytes are bytes."""
+    """Both sides use the same keys, whichever makes them; an encrypted string is base64, bytes stay bytes."""
     for first, second in (("ours", "theirs"), ("theirs", "ours")):
         one = side(context, dek_algorithm=algorithm, dek_expiry_days=expiry)
         writer, reader = getattr(one, first)(), getattr(one, second)()
@@ -135,13 +135,13 @@ def test_both_read_what_either_writes(side, algorithm, expiry, context):
 
 
 def front(written: str) -> int:
-    """The version of the key in a ciphertext."""
+    """Return the version of the key in a ciphertext."""
     return int.from_bytes(base64.b64decode(written)[1:5], "big")
 
 
 @pytest.mark.parametrize("first", ["ours", "theirs"])
 def test_keys_rotate_by_their_age(side, first):
-    """Whoever meets an old key first makes the next; both write with it then, and read all."""
+    """The first side that meets an expired key makes the next; both write with it then, and read all."""
     one = side(dek_expiry_days="7")
     rotating, following = (one.ours, one.theirs) if first == "ours" else (one.theirs, one.ours)
     written = [
@@ -158,7 +158,7 @@ def test_keys_rotate_by_their_age(side, first):
 
 
 def test_many_clients_at_once_make_one_key(side):
-    """Whoever is second is answered 409 and takes the key of the first."""
+    """A client that is second to make a key gets 409 and uses the key of the first."""
     one = side()
     clients = [one.ours() for _ in range(6)]
 
@@ -170,7 +170,7 @@ def test_many_clients_at_once_make_one_key(side):
 
 
 def test_another_secret(side):
-    """It reads nothing, writes nothing, and changes nothing; with the old secret beside it, it does."""
+    """Another secret can neither read nor write and changes nothing; with the old secret as well it can read."""
     one = side()
     written = one.ours()("WRITE", "STRING", "Ann")
     stranger = one.ours(secret={"secret": "another"})
@@ -183,7 +183,7 @@ def test_another_secret(side):
 
 
 def test_payloads(side):
-    """The whole payload; damage is an error, and so is anything but bytes."""
+    """A whole payload is encrypted; damage is an error, and so is any type but bytes."""
     one = side()
     executor = PayloadEncryption(one.client, SECRET)
     rule = Rule(name="hide", type="ENCRYPT_PAYLOAD", params=one.params)
@@ -203,7 +203,7 @@ def test_payloads(side):
 
 
 def test_a_key_that_is_deleted(side):
-    """Softly: what was written stays readable, and nothing is written. For good: nothing is readable any more."""
+    """After a soft deletion old records stay readable, and new ones fail; after a hard deletion all fail."""
     one = side()
     written = one.ours()("WRITE", "STRING", "Ann")
     path = f"/dek-registry/v1/keks/{one.params['encrypt.kek.name']}/deks/{one.subject}"
@@ -218,7 +218,7 @@ def test_a_key_that_is_deleted(side):
 
 
 def test_what_is_stored(side, registry_url):
-    """The registry holds wrapped keys, which are not the keys, and no secret."""
+    """The registry stores wrapped keys, and neither plain keys nor the secret."""
     one = side()
     one.ours()("WRITE", "STRING", "Ann")
     theirs = one.closing.enter_context(DekRegistryClient({"url": registry_url}))

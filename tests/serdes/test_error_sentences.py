@@ -1,4 +1,4 @@
-"""What the clients say about values and arguments that do not fit: named rows for each format."""
+"""Clients explain values and arguments that do not fit; the cases are named rows for each format."""
 
 import enum
 import json
@@ -51,7 +51,7 @@ class Stop:
 
 
 class LegModel(BaseModel):
-    """A model of pydantic."""
+    """A pydantic model."""
 
     miles: int
 
@@ -68,7 +68,7 @@ NEST = '{"type": "record", "name": "N", "fields": [{"name": "v", "type": ["int",
 
 
 def logical(kind, name, **more):
-    """A schema with a logical type."""
+    """Return a schema with a logical type."""
     return {"type": kind, "logicalType": name, **more}
 
 
@@ -83,14 +83,14 @@ TOO_FINE = "expected a time in whole milliseconds, got a finer one; round it fir
 
 
 def around(schema):
-    """A record with an array and a map of a type."""
+    """Return a record with an array and a map of a type."""
     types = {"l": {"type": "array", "items": schema}, "m": {"type": "map", "values": name_of(schema)}}
     fields = [{"name": name, "type": kind, "default": [] if name == "l" else {}} for name, kind in types.items()]
     return json.dumps({"type": "record", "name": "R", "fields": fields})
 
 
 def name_of(schema):
-    """A schema the second time it is used."""
+    """Return a schema as it is written when it is used a second time."""
     if isinstance(schema, list):
         return [name_of(one) for one in schema]
     return schema.get("name", schema) if isinstance(schema, dict) else schema
@@ -227,7 +227,7 @@ BRANCHES = [
 
 @pytest.mark.parametrize(("union", "value", "detail"), [row[1:] for row in BRANCHES], ids=[row[0] for row in BRANCHES])
 def test_values_meant_for_a_branch(union, value, detail):
-    """A value of a Python type that one branch is for goes nowhere else."""
+    """A value whose Python type belongs to one branch is not encoded with another."""
     with pytest.raises(EncodeError) as caught:
         compile_encoder(json.dumps(union))(value)
 
@@ -244,12 +244,12 @@ def test_values_meant_for_a_branch(union, value, detail):
     ],
 )
 def test_branches_for_times(value, position):
-    """The time zone decides between timestamps; a text is a string where there is one."""
+    """The time zone decides between timestamp types; a text goes to the string branch if there is one."""
     assert 2 * position == compile_encoder(json.dumps(TIMES))(value)[0]
 
 
 def test_a_member_of_a_text_enum_is_its_text():
-    """It is a string, whatever its name."""
+    """A member of a text enum is encoded as its text, not its name."""
     assert b"\x02" == compile_encoder(json.dumps(ENUM))(Colour.RED)
 
 
@@ -302,7 +302,7 @@ BENDING = [
 @pytest.mark.parametrize("nullable", [False, True], ids=["alone", "in a union"])
 @pytest.mark.parametrize(("schema", "value", "found"), [row[1:] for row in BENDING], ids=[row[0] for row in BENDING])
 def test_times_and_decimals_in_avro(schema, value, found, nullable):
-    """A value that says exactly what is stored is taken, and everything else is refused."""
+    """A value that says exactly what is stored is accepted, and any other is refused."""
     others = ["null", "boolean"] if isinstance(value, date | time | Decimal) else ["null"]
     field = {"name": "a", "type": [*others, schema] if nullable else schema}
     encode = compile_encoder(json.dumps({"type": "record", "name": "R", "fields": [field]}))
@@ -324,7 +324,7 @@ CLOSED = {**STOPS, "additionalProperties": False}
 
 
 def marked(kind):
-    """An object whose kind says which branch it is."""
+    """Return an object whose `kind` selects the branch."""
     return {"type": "object", "properties": {"kind": {"const": kind}, "seats": {}}, "required": ["kind", "seats"]}
 
 
@@ -485,7 +485,7 @@ JSON = [
 
 @pytest.mark.parametrize(("schema", "value", "detail", "path"), [row[1:] for row in JSON], ids=[row[0] for row in JSON])
 def test_json_values(client, schema, value, detail, path):
-    """The error says what was expected, what was given and where, by the rule of the schema."""
+    """The error says what was expected, what was given and where, and names the rule of the schema."""
     properties = {"l": {"type": "array", "items": schema}, "m": {"type": "object", "additionalProperties": schema}}
     text = json.dumps({"type": "object", "properties": properties})
 
@@ -504,7 +504,7 @@ def test_json_values(client, schema, value, detail, path):
     ],
 )
 def test_times_in_json(client, value, text):
-    """What says exactly one thing becomes its ISO 8601 text."""
+    """A time without ambiguity becomes its ISO 8601 text."""
     assert json.dumps(text).encode() == JsonSerializer(client, "{}")(value, topic="sentences-times")[5:]
 
 
@@ -528,7 +528,7 @@ PROTOBUF = [
 
 @pytest.mark.parametrize(("value", "detail", "path"), [row[1:] for row in PROTOBUF], ids=[row[0] for row in PROTOBUF])
 def test_protobuf_values(client, value, detail, path):
-    """A serializer takes messages of its class."""
+    """A serializer accepts only messages of its class."""
     with pytest.raises(EncodeError) as caught:
         ProtobufSerializer(client, Duration)(value, topic="sentences-protobuf")
 
@@ -536,7 +536,7 @@ def test_protobuf_values(client, value, detail, path):
 
 
 def test_a_required_field_of_a_message_has_its_path(client):
-    """Of proto2, in a list."""
+    """The path of a missing required proto2 field includes the list index."""
     text = 'syntax = "proto2"; message R { repeated In a = 1; message In { required int32 n = 1; } }'
     kind = GetMessageClass(find_message(link(Schema(text, "PROTOBUF"), {}), (0,)))
 
@@ -643,7 +643,7 @@ ARGUMENTS = [
 
 @pytest.mark.parametrize(("make", "says"), [row[1:] for row in ARGUMENTS], ids=[row[0] for row in ARGUMENTS])
 def test_arguments(client, make, says):
-    """The error names the argument, what it should be, what it is, and what to give instead."""
+    """The error names the argument, what it should be, what it is, and what to pass instead."""
     with pytest.raises(TypeError) as caught:
         make(client)
 
@@ -651,6 +651,6 @@ def test_arguments(client, make, says):
 
 
 def test_a_schema_of_another_format_is_refused(client):
-    """It would be registered as what it is not."""
+    """A schema of another format is refused, since it would be registered in the wrong format."""
     with pytest.raises(ValueError, match="schema: expected a schema of the format JSON, got one of AVRO"):
         JsonSerializer(client, Schema("{}"))

@@ -1,4 +1,4 @@
-"""The exceptions: their sentences, and that they survive a trip between processes."""
+"""Exceptions have clear sentences and survive pickling between processes."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""All formats, framings and subject name strategies: confluent-kafka's serdes and ours, in both directions."""
+"""Serdes of confluent-kafka and ours agree in all formats, framings and subject name strategies, in both directions."""
 
 import json
 import tempfile
@@ -36,7 +36,7 @@ from serdes.strategies import CLUSTER, FALLBACK
 
 AVRO_FIELDS = [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]
 AVRO = json.dumps({"type": "record", "name": "Order", "namespace": "shop", "fields": AVRO_FIELDS})
-VALUE = {"id": 7, "note": "by hand"}  # beside a header theirs refuses Avro payloads below six bytes
+VALUE = {"id": 7, "note": "by hand"}  # with a header, theirs refuses Avro payloads below six bytes
 JSON = json.dumps(
     {"title": "shop.Order", "type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
 )
@@ -57,7 +57,7 @@ NAMES = ("shop.Other", "shop.Order", "shop.Order.Line", "shop.Order.Line.Part")
 
 
 def messages():
-    """The generated classes of the two files, by name."""
+    """Return the generated classes of the two files, by name."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "shop").mkdir()
@@ -76,7 +76,7 @@ for _name in NAMES:
 
 
 def order():
-    """A message that uses all of the file."""
+    """Return a message that uses every part of the file."""
     one = TYPES["shop.Order"](id=7, note="", mail="a@b")
     one.total.cents, one.at.seconds, one.kinds["k"] = 500, 1700000000, 1
     one.lines.add(sku="x")
@@ -136,13 +136,13 @@ FRAMINGS = {
 
 @pytest.fixture(scope="module")
 def their_client(registry_url):
-    """confluent-kafka's client of the same registry."""
+    """The client of confluent-kafka for the same registry."""
     with SchemaRegistryClient({"url": registry_url}) as one:
         yield one
 
 
 def context(topic, field=MessageField.VALUE):
-    """Where a record goes, with headers of its own."""
+    """Return the context of a record, with its own headers."""
     return SerializationContext(topic, field, [])
 
 
@@ -150,7 +150,7 @@ def context(topic, field=MessageField.VALUE):
 @pytest.mark.parametrize("framing", FRAMINGS)
 @pytest.mark.parametrize("name", FORMATS)
 def test_both_write_and_read_the_same(client, their_client, name, framing, strategy):
-    """The same bytes and headers under the same subject; each reads what the other wrote."""
+    """Both write the same bytes and headers under the same subject, and each reads the other's."""
     ours, theirs, we_read, they_read, value = FORMATS[name]
     their_framing, our_framing = FRAMINGS[framing]
     conf, pattern = STRATEGIES[strategy]
@@ -172,7 +172,7 @@ def test_both_write_and_read_the_same(client, their_client, name, framing, strat
 
 
 def associate(their_client, topic, subject):
-    """Say in which subject, which must have a version, the values of a topic are."""
+    """Associate the values of a topic with a subject, which must have a version."""
     own = AssociationCreateOrUpdateInfo(subject, "value", lifecycle="WEAK")
     their_client.create_association(AssociationCreateOrUpdateRequest(topic, "cluster", topic, "topic", [own]))
 
@@ -180,7 +180,7 @@ def associate(their_client, topic, subject):
 @pytest.mark.parametrize("field", [MessageField.KEY, MessageField.VALUE])
 @pytest.mark.parametrize("name", FORMATS)
 def test_our_serializer_takes_their_framing(client, their_client, name, field):
-    """Their function writes what it writes for them: the header of a key, or of a value."""
+    """Our serializer accepts their framing function, which writes the header of a key or of a value."""
     ours, theirs, we_read, they_read, value = FORMATS[name]
     conf = {"schema.id.serializer": header_schema_id_serializer}
     mine, other = context(f"framing-{name}", field), context(f"framing-{name}", field)
@@ -208,7 +208,7 @@ def test_headers_through_a_broker(client, their_client, kafka_broker, name):
 
 
 def consumed(broker, topic, deserializer):
-    """The first two values of a topic."""
+    """Return the first two values of a topic."""
     consumer = DeserializingConsumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -231,7 +231,7 @@ def consumed(broker, topic, deserializer):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_paths_to_messages(client, their_client, name):
-    """A nested message, and one behind others, has the same path; classes are not needed to read it."""
+    """A nested message, and one after others, has the same path on both sides; reading needs no classes."""
     kind, ctx = TYPES[name], context(f"paths-{name}")
     frame = ProtobufSerializer(client, kind)(kind(), ctx)
 
@@ -240,7 +240,7 @@ def test_paths_to_messages(client, their_client, name):
 
 
 def test_without_generated_classes(client, their_client):
-    """What theirs wrote is read by its schema in the registry alone, imports and well-known types included."""
+    """Their records can be read with the registry's schema alone, imports and well-known types included."""
     frame = TheirProtobufSerializer(TYPES["shop.Order"], their_client)(order(), context("dynamic"))
     expected = {
         "id": "7",

@@ -1,4 +1,4 @@
-"""The frame: both directions of one table, and every way in which bytes are no frame."""
+"""Frames are joined and split by one table, and every other byte sequence is refused."""
 
 import pytest
 
@@ -16,7 +16,7 @@ FRAMES = [
 
 @pytest.mark.parametrize(("schema_id", "payload", "frame"), [row[1:] for row in FRAMES], ids=[row[0] for row in FRAMES])
 def test_join_and_split_are_inverse(schema_id, payload, frame):
-    """Header and payload go together and come apart, byte for byte."""
+    """Joining and splitting header and payload are inverse, byte for byte."""
     assert frame == join(schema_id, payload)
     assert (schema_id, payload) == split(frame)
 
@@ -32,7 +32,7 @@ def test_fewer_bytes_than_a_header_are_no_frame(length):
 
 @pytest.mark.parametrize("magic", [1, 0x7B, 0x80, 0xFF])
 def test_another_magic_byte_is_named(magic):
-    """The reason shows the byte, since it often says what the data really is: 0x7b is JSON."""
+    """The reason shows the byte, since it often reveals the real format: 0x7b is JSON."""
     with pytest.raises(FrameError) as caught:
         split(bytes([magic]) + b"\x00\x00\x00\x01payload")
 
@@ -40,7 +40,7 @@ def test_another_magic_byte_is_named(magic):
 
 
 def test_an_id_beyond_the_wire_is_refused_both_ways():
-    """Ids are signed 32-bit numbers for every client: larger ones are damage."""
+    """Ids are signed 32-bit numbers for every client; larger ones are refused as damage."""
     with pytest.raises(FrameError, match="4294967295 is outside"):
         split(b"\x00\xff\xff\xff\xff")
     with pytest.raises(FrameError, match="-1 is outside"):
@@ -62,7 +62,7 @@ GLUE = "wrong magic byte 0x03 (frame of AWS Glue's registry)"
     ],
 )
 def test_a_frame_of_glue_is_named(frame, reason):
-    """Bytes that AWS Glue's serializer framed are told apart from other bytes that are no frame."""
+    """Bytes framed by AWS Glue's serializer get an error that names Glue."""
     with pytest.raises(FrameError) as caught:
         split(frame)
 

@@ -1,4 +1,4 @@
-"""Frames with GUIDs, in headers, and with paths to messages."""
+"""Frames may name the schema by GUID or in headers, and the message by a path."""
 
 from uuid import UUID
 
@@ -25,7 +25,7 @@ PATHS = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=MAX_INDEXES).ma
     ],
 )
 def test_paths_as_bytes(path, data):
-    """Zigzag varints, the count first."""
+    """A path is a sequence of zigzag varints, the count first."""
     assert data == write_indexes(path)
     assert (path, len(data)) == read_indexes(data + b"rest")
 
@@ -52,21 +52,21 @@ def test_paths_make_the_round_trip(path):
     ],
 )
 def test_paths_that_are_none(data, says):
-    """A path is refused before anything of its length is built."""
+    """An invalid path is refused before memory of its claimed length is allocated."""
     with pytest.raises(FrameError, match=says):
         read_indexes(data)
 
 
 @pytest.mark.parametrize("path", [(), (-1,), (2**16,), (0,) * 65])
 def test_paths_that_are_not_written(path):
-    """What would not be read is not written."""
+    """A path that could not be read is not written."""
     with pytest.raises(FrameError, match="no path"):
         write_indexes(path)
 
 
 @given(st.sampled_from(sorted(FRAMINGS)), st.sampled_from(["key", "value"]), st.none() | PATHS, st.binary())
 def test_frames_make_the_round_trip(framing, field, path, payload):
-    """Whatever the framing, the record says which schema it has."""
+    """In every framing the record names its schema."""
     schema, context = SchemaId(5, GUID, path or ()), Context("t", field, [])
     data = FRAMINGS[framing](payload, context, schema)
     header = dict(context.headers).get(f"__{field}_schema_id")
@@ -86,7 +86,7 @@ def test_both_clients_write_the_same(schema_id, path):
 
 @given(st.binary(), st.none() | st.binary(), st.booleans())
 def test_any_bytes_are_a_frame_or_an_error(data, header, indexed):
-    """Nothing but FrameError comes of bytes."""
+    """Any bytes are a frame or a FrameError."""
     try:
         frame = open_frame(data, header, indexed=indexed)
     except FrameError:
@@ -95,13 +95,13 @@ def test_any_bytes_are_a_frame_or_an_error(data, header, indexed):
 
 
 def test_a_header_holds_nothing_else():
-    """Bytes behind the GUID are damage."""
+    """Bytes after the GUID are damage."""
     with pytest.raises(FrameError, match="trailing bytes"):
         open_frame(b"payload", b"\x01" + GUID.bytes + b"\x00")
 
 
 def test_headers_must_be_there_to_be_written():
-    """The framing says what it needs."""
+    """The error says what the framing needs."""
     with pytest.raises(FrameError, match="the context has none"):
         FRAMINGS["header"](b"", Context("t"), SchemaId(1, GUID))
     with pytest.raises(FrameError, match="did not tell the GUID"):
@@ -110,7 +110,7 @@ def test_headers_must_be_there_to_be_written():
 
 @pytest.mark.parametrize("kind", [list, dict])
 def test_a_header_is_replaced(kind):
-    """Headers that are used again, or forwarded, name the schema of this record alone."""
+    """Headers that are reused or forwarded name the schema of this record only."""
     headers = kind({"trace": b"1", "__value_schema_id": b"old", "__key_schema_id": b"kept"}.items())
     context = Context("t", "value", headers)
     for number in (1, 2):

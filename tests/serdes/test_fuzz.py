@@ -1,4 +1,4 @@
-"""Any bytes, on framing and on each decoder: a value within its limits or a fault by its name, and never a crash."""
+"""Any bytes give a value within its limits or a named error, never a crash, from framing and from each decoder."""
 
 import importlib.util
 
@@ -15,13 +15,13 @@ RUNS = {"arrow": 10_000}
 
 @pytest.fixture(scope="module", params=TARGETS)
 def target(request):
-    """The name of a target, what to call, and good inputs."""
+    """Return the name of a target, what to call, and good inputs."""
     made = TARGETS[request.param]
     return request.param, made.make(), made.seeds()
 
 
 def damaged(seeds):
-    """Good inputs with some bytes changed, cut or added."""
+    """Draw good inputs with some bytes changed, cut or added."""
     edits = st.lists(st.tuples(st.integers(0, 80), st.integers(0, 3), st.binary(max_size=3)), min_size=1, max_size=4)
 
     def edit(data, changes):
@@ -34,7 +34,7 @@ def damaged(seeds):
 
 
 def test_good_inputs(target):
-    """What inputs are made of is taken."""
+    """Each target accepts the good inputs that damaged inputs are made from."""
     _, run, seeds = target
 
     for data in seeds:
@@ -42,7 +42,7 @@ def test_good_inputs(target):
 
 
 def test_any_bytes(target):
-    """Random bytes, and damaged records."""
+    """Random bytes and damaged records give a value or a named error."""
     name, run, seeds = target
 
     @settings(max_examples=EXAMPLES.get(name, 400), deadline=None)
@@ -57,7 +57,7 @@ def test_any_bytes(target):
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris has no wheel for this machine")
 @pytest.mark.parametrize("name", TARGETS)
 def test_guided(name):
-    """The same with inputs that a fuzzer chooses by what they reach, in a process of their own."""
+    """The same holds for a coverage-guided fuzzer, in its own process."""
     runs = RUNS.get(name, 50_000)
 
     outcome = fuzz(name, runs=runs, seconds=600)

@@ -1,4 +1,4 @@
-"""JsonSerializer and JsonDeserializer against the real registry."""
+"""JsonSerializer and JsonDeserializer work against the real registry."""
 
 import json
 import pickle
@@ -99,7 +99,7 @@ class OrderStruct(msgspec.Struct, rename={"number": "id"}):
     ],
 )
 def test_values_of_many_kinds(client, value):
-    """Each is written as the same text, and read as plain values."""
+    """Values of each kind are written as the same text, and read as plain values."""
     frame = JsonSerializer(client, SCHEMA)(value, topic="json-kinds")
 
     assert '{"id":7,"lines":[{"sku":"é"}]}'.encode() == split(frame)[1]
@@ -107,7 +107,7 @@ def test_values_of_many_kinds(client, value):
 
 
 def test_objects_of_yours(client):
-    """A function makes objects of values."""
+    """A function makes objects of decoded values."""
     frame = JsonSerializer(client, SCHEMA)(VALUE, topic="json-objects")
 
     made = JsonDeserializer(client, from_dict=lambda value, _: OrderModel.model_validate(value))(frame)
@@ -125,7 +125,7 @@ def test_objects_of_yours(client):
     ],
 )
 def test_values_that_the_schema_does_not_allow(client, value, path, rule):
-    """Both ways the error names the place and the rule, and never the value."""
+    """In both directions the error names the place and the rule, and never the value."""
     with pytest.raises(EncodeError, match=rule) as unsent:
         JsonSerializer(client, SCHEMA)(value, topic="json-bad")
     loose = JsonSerializer(client, SCHEMA, conf={"validate": False})(value, topic="json-bad")
@@ -148,7 +148,7 @@ def test_values_that_the_schema_does_not_allow(client, value, path, rule):
     ],
 )
 def test_hostile_payloads(client, payload, reason):
-    """Each is an error with a reason and the schema's id."""
+    """A hostile payload is an error with a reason and the schema's id."""
     found = client.register("json-hostile", Schema("{}", "JSON")).schema_id
     with pytest.raises(DecodeError) as caught:
         JsonDeserializer(client)(join(found, payload))
@@ -158,7 +158,7 @@ def test_hostile_payloads(client, payload, reason):
 
 @pytest.mark.parametrize("depth", [255, 256, 1000])
 def test_deep_values_that_the_schema_does_not_allow(client, depth):
-    """What is more than 255 deep the validator cannot put into its error; the value is refused all the same."""
+    """The value is refused although it is over 255 levels deep, which the validator cannot put into its error."""
     found = client.register("json-depth", Schema(json.dumps({"type": "object"}), "JSON")).schema_id
 
     with pytest.raises(DecodeError, match=r"expected an object|the schema does not allow it") as caught:
@@ -168,7 +168,7 @@ def test_deep_values_that_the_schema_does_not_allow(client, depth):
 
 
 def test_long_integers_are_kept(client):
-    """No integer becomes a float on the way in; out of range it is refused on the way out."""
+    """No integer becomes a float when written; an integer out of range is refused when read."""
     found = client.register("json-long", Schema("{}", "JSON")).schema_id
 
     assert 2**80 == JsonDeserializer(client)(join(found, str(2**80).encode()))
@@ -178,7 +178,7 @@ def test_long_integers_are_kept(client):
 
 @pytest.mark.parametrize("value", [object(), {1: 2}, {"a": {1}}, "\ud800"])
 def test_values_that_are_no_json(client, value):
-    """They are refused before anything is sent to a topic."""
+    """Values that are not JSON are refused before anything is sent to a topic."""
     with pytest.raises(EncodeError):
         JsonSerializer(client, "{}")(value, topic="json-none")
 
@@ -193,7 +193,7 @@ JSON_VALUES = st.recursive(
 
 
 def test_any_value_makes_the_round_trip(client):
-    """What a schema that allows everything lets through comes back."""
+    """Any value that a schema without constraints accepts makes the round trip."""
     serialize, deserialize = JsonSerializer(client, "{}"), JsonDeserializer(client)
 
     @settings(max_examples=40, deadline=None)
@@ -205,7 +205,7 @@ def test_any_value_makes_the_round_trip(client):
 
 
 def test_any_bytes_give_a_value_or_an_error(client):
-    """Nothing else comes of a payload."""
+    """Any bytes give a value or a DecodeError."""
     deserialize = JsonDeserializer(client)
     found = client.register("json-bytes", Schema('{"type": ["array", "integer"]}', "JSON")).schema_id
 
@@ -222,7 +222,7 @@ def test_any_bytes_give_a_value_or_an_error(client):
 
 
 def test_an_unknown_dialect_is_draft_7(client):
-    """As in the registry; nothing is looked up under its name."""
+    """An unknown dialect is read as draft 7, as in the registry; nothing is looked up under its name."""
     text = '{"$schema": "http://127.0.0.1:1/mine", "type": "integer"}'
 
     assert 5 == JsonDeserializer(client)(JsonSerializer(client, text)(5, topic="json-dialect"))
@@ -231,7 +231,7 @@ def test_an_unknown_dialect_is_draft_7(client):
 
 
 def test_nothing_is_fetched(client):
-    """A `$ref` that no reference answers is an error."""
+    """A `$ref` that no reference resolves is an error, and nothing is fetched."""
     for ref in ("http://127.0.0.1:1/x.json", "file:///etc/passwd", "other.json"):
         text = json.dumps({"$ref": ref})
         with pytest.raises(SchemaError, match="cannot be used"):
@@ -239,7 +239,7 @@ def test_nothing_is_fetched(client):
 
 
 def test_references_of_references(client):
-    """References are found under their names, relative to where they are used."""
+    """References are found under their names, relative to the document that uses them."""
     leaf = client.register("json-leaf", Schema('{"type": "string"}', "JSON")).version
     middle = Schema(
         '{"$id": "http://shop.example/middle.json", "items": {"$ref": "leaf.json"}}',
@@ -259,7 +259,7 @@ def test_references_of_references(client):
 
 
 def test_both_pickle(client):
-    """They arrive in another process ready for work."""
+    """Serializer and deserializer work in another process after pickling."""
     serialize, deserialize = pickle.loads(
         pickle.dumps((JsonSerializer(client, SCHEMA), JsonDeserializer(client, SCHEMA)))
     )
@@ -268,7 +268,7 @@ def test_both_pickle(client):
 
 
 def test_a_bad_schema_is_refused_when_made(client):
-    """Before the first record."""
+    """A bad schema is refused in the constructor, before the first record."""
     with pytest.raises(SchemaError):
         JsonSerializer(client, "{")
     with pytest.raises(SchemaError):
@@ -277,7 +277,7 @@ def test_a_bad_schema_is_refused_when_made(client):
 
 @pytest.mark.parametrize("guid", [False, True])
 def test_unknown_schemas_are_asked_for_once(scripted_servers, answer, guid):
-    """By id and by GUID."""
+    """An unknown schema is requested once, by id and by GUID."""
     server = scripted_servers(answer(404, {"error_code": 40403, "message": "not found"}))
     frame = b"\x01" + bytes(16) if guid else join(5, b"")
     with RegistryClient(server.url) as client:
@@ -291,7 +291,7 @@ def test_unknown_schemas_are_asked_for_once(scripted_servers, answer, guid):
 
 
 def tree(kind):
-    """A schema of trees whose nodes are of several kinds, as many a syntax tree is."""
+    """Return a schema of trees whose nodes are of several kinds, like many a syntax tree."""
     kinds = [
         {"properties": {"kind": {"const": name}, "left": {"$ref": "#/definitions/tree"}}, "required": ["kind"]}
         for name in ("node", "leaf", "other")
@@ -300,7 +300,7 @@ def tree(kind):
 
 
 def deep(depth, kind):
-    """A tree that is wrong, or not, at its end."""
+    """Return a tree that is valid, or wrong at its end."""
     value = {"kind": kind}
     for _ in range(depth):
         value = {"kind": "node", "left": value}
@@ -309,7 +309,7 @@ def deep(depth, kind):
 
 @pytest.mark.parametrize("kind", ["oneOf", "anyOf"])
 def test_what_is_wrong_deep_in_a_tree_is_told_soon(client, kind):
-    """The validator would explain each branch at each level; a payload must not make it begin."""
+    """A deep error is reported soon: no payload makes the validator explain each branch at each level."""
     serialize, schema_id = (
         JsonSerializer(client, tree(kind)),
         client.register(f"tree-{kind}", Schema(tree(kind), "JSON")),

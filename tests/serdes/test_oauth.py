@@ -1,4 +1,4 @@
-"""OAuth client credentials, against a token endpoint and a registry that believes it, both on loopback."""
+"""OAuth client credentials work against a token endpoint and a registry that checks its tokens, both on loopback."""
 
 import base64
 import json
@@ -31,7 +31,7 @@ CONF = {
 
 @dataclass
 class Endpoint:
-    """Gives tokens to who knows the secret; `/registry/subjects` answers to who has one that is in force."""
+    """A token endpoint that checks the secret, with a registry at `/registry/subjects` that checks the token."""
 
     url: str = ""
     life: Any = 300
@@ -45,21 +45,21 @@ class Endpoint:
 
     @property
     def token_url(self) -> str:
-        """Where tokens are given."""
+        """The address of the token endpoint."""
         return f"{self.url}/token"
 
     @property
     def conf(self) -> dict[str, Any]:
-        """Settings under Confluent's names."""
+        """Return settings under Confluent's names."""
         return {"url": f"{self.url}/registry", "bearer.auth.issuer.endpoint.url": self.token_url, **CONF}
 
     def settings(self, **options: Any) -> ClientSettings:
-        """Settings under ours."""
+        """Return settings under our names."""
         given = {"client_id": "service", "client_secret": SECRET, "backoff": 0.0} | options
         return ClientSettings.of(f"{self.url}/registry", **({"token_url": self.token_url} | given))
 
     def token(self, authorization: str, form: dict[str, list[str]]) -> tuple[int, bytes]:
-        """Answer to a form."""
+        """Answer a form."""
         name, _, secret = base64.b64decode(authorization.removeprefix("Basic ")).decode().partition(":")
         self.asked.append({"id": name, "form": form})
         if self.gate is not None:
@@ -76,7 +76,7 @@ class Endpoint:
         return 200, json.dumps({name: value for name, value in answer.items() if value is not None}).encode()
 
     def registry(self, headers: dict[str, str]) -> tuple[int, bytes]:
-        """Answer to a request of the registry's."""
+        """Answer a request to the registry."""
         self.seen.append(headers)
         known = headers.get("Authorization", "").removeprefix("Bearer ") in self.in_force
         refusal = {"error_code": 401, "message": "Unauthorized"}
@@ -108,7 +108,7 @@ def endpoint() -> Iterator[Endpoint]:
             self.wfile.write(data)
 
         def log_message(self, *_: object) -> None:
-            """Tests look at what was asked."""
+            """Log nothing; tests look at the recorded requests."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -123,13 +123,13 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def waits() -> tuple[list[float], Any]:
-    """What was slept, and a sleep that takes no time."""
+    """Return a list of waits, and a sleep that records its wait there and returns at once."""
     slept: list[float] = []
     return slept, slept.append
 
 
 def test_requests_carry_a_token_under_confluents_names(endpoint):
-    """One token serves all requests; cluster and pool go along; the secret goes to the endpoint only."""
+    """One token serves all requests, with cluster and pool; only the endpoint gets the secret."""
     with RegistryClient.from_settings(ClientSettings.from_conf(endpoint.conf)) as client:
         answers = [client.get_subjects() for _ in range(3)]
 
@@ -141,7 +141,7 @@ def test_requests_carry_a_token_under_confluents_names(endpoint):
 
 
 def test_a_static_token_under_confluents_names(endpoint):
-    """STATIC_TOKEN sends what was given, with the cluster, and asks nobody."""
+    """STATIC_TOKEN sends the given token with the cluster, and requests no token."""
     conf = {
         "url": f"{endpoint.url}/registry",
         "bearer.auth.credentials.source": "STATIC_TOKEN",
@@ -158,7 +158,7 @@ def test_a_static_token_under_confluents_names(endpoint):
 
 
 def test_the_other_names_of_confluents_client():
-    """Times are milliseconds there where the name says so."""
+    """Confluent's settings are in milliseconds where their names say so."""
     conf = {
         "url": "http://a:1,http://b:2",
         "basic.auth.user.info": "ann:a:b",
@@ -203,7 +203,7 @@ def test_the_other_names_of_confluents_client():
     ],
 )
 def test_bad_confluent_settings_are_refused(endpoint, change, says):
-    """The message names the setting and what is allowed, and shows no secret."""
+    """The message names the setting and the allowed values, and shows no secret."""
     with pytest.raises(ValueError, match=says) as refused:
         ClientSettings.from_conf(endpoint.conf | change)
 
@@ -219,13 +219,13 @@ def test_bad_confluent_settings_are_refused(endpoint, change, says):
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(endpoint, options, says):
-    """Half of the credentials, or two kinds of them, are a mistake."""
+    """Half of the credentials, or two kinds of them, are refused."""
     with pytest.raises(ValueError, match=says):
         endpoint.settings(**options)
 
 
 def test_a_token_that_no_header_may_carry_is_refused_without_showing_it():
-    """A token read from a file with its end of line would otherwise show in an error of http.client."""
+    """A token with a line end, as read from a file, is refused here, since http.client would show it in an error."""
     with pytest.raises(ValueError, match="no header may carry") as refused:
         ClientSettings.of("http://localhost:1", token="abc\n")
 
@@ -233,7 +233,7 @@ def test_a_token_that_no_header_may_carry_is_refused_without_showing_it():
 
 
 def test_threads_share_one_request(endpoint):
-    """Many threads that need a token cause one request for it."""
+    """Many threads that need a token send one request."""
     endpoint.gate = threading.Event()
     client = RegistryClient.from_settings(endpoint.settings(pool_size=8))
     with ThreadPoolExecutor(8) as threads:
@@ -248,7 +248,7 @@ def test_threads_share_one_request(endpoint):
 
 
 def test_a_token_is_renewed_before_it_expires(endpoint):
-    """After four fifths of its life a new one is fetched, and not before."""
+    """A token is renewed after four fifths of its life, and not before."""
     now = [0.0]
     tokens = TokenSource(endpoint.settings(), clock=lambda: now[0])
 
@@ -261,7 +261,7 @@ def test_a_token_is_renewed_before_it_expires(endpoint):
 
 
 def test_a_token_in_force_outlives_an_endpoint_that_is_down(endpoint):
-    """A failed renewal is tried once, then left alone for a while; an expired token is no longer used."""
+    """A failed renewal is retried once, then paused for a while; an expired token is no longer used."""
     now = [0.0]
     slept, sleep = waits()
     tokens = TokenSource(endpoint.settings(max_backoff=10, retries=2), sleep=sleep, clock=lambda: now[0])
@@ -282,7 +282,7 @@ def test_a_token_in_force_outlives_an_endpoint_that_is_down(endpoint):
 
 
 def test_a_refused_token_is_replaced_once(endpoint):
-    """A 401 fetches a new token and sends again; a second 401 is the registry's answer."""
+    """A 401 makes the client fetch a new token and send again; a second 401 is the registry's answer."""
     with RegistryClient.from_settings(endpoint.settings()) as client:
         client.get_subjects()
         endpoint.in_force.clear()
@@ -298,7 +298,7 @@ def test_a_refused_token_is_replaced_once(endpoint):
 
 
 def test_threads_whose_token_is_refused_share_the_new_one(endpoint):
-    """A token that many threads see refused is replaced by one request."""
+    """If many threads have a token refused, one request replaces it."""
     client = RegistryClient.from_settings(endpoint.settings(pool_size=8))
     client.get_subjects()
     endpoint.in_force.clear()
@@ -311,7 +311,7 @@ def test_threads_whose_token_is_refused_share_the_new_one(endpoint):
 
 
 def test_a_token_without_a_life_is_good_until_it_is_refused(endpoint):
-    """expires_in is optional (RFC 6749, section 5.1)."""
+    """`expires_in` is optional (RFC 6749, section 5.1); without it a token is used until it is refused."""
     endpoint.life = None
     now = [0.0]
     tokens = TokenSource(endpoint.settings(), clock=lambda: now[0])
@@ -323,7 +323,7 @@ def test_a_token_without_a_life_is_good_until_it_is_refused(endpoint):
 
 
 def test_a_wrong_secret_is_told_at_once(endpoint):
-    """A refusal is not repeated; the error has the RFC's code and none of the endpoint's words."""
+    """A refusal is not retried; the error has the RFC's code and none of the endpoint's words."""
     client = RegistryClient.from_settings(endpoint.settings(client_secret="wr0ng"))
 
     with pytest.raises(TokenError, match="refuses: invalid_client") as refused:
@@ -336,7 +336,7 @@ def test_a_wrong_secret_is_told_at_once(endpoint):
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_passing_troubles_are_tried_again(endpoint, status):
-    """As often as the registry itself would be."""
+    """The endpoint is retried as often as the registry."""
     endpoint.statuses = [status, status]
     slept, sleep = waits()
 
@@ -345,7 +345,7 @@ def test_passing_troubles_are_tried_again(endpoint, status):
 
 
 def test_nobody_there():
-    """An endpoint that is down is something to try again later."""
+    """An unreachable endpoint is a transient error, to retry later."""
     settings = ClientSettings.of(
         "http://127.0.0.1:1",
         token_url=f"http://127.0.0.1:{free_port()}/token?tenant=hidden",
@@ -362,14 +362,14 @@ def test_nobody_there():
 
 
 def test_a_slow_endpoint(endpoint):
-    """It is given the time-out of the settings for each attempt, and no more."""
+    """Each attempt at a slow endpoint ends after the timeout of the settings."""
     endpoint.gate = threading.Event()
 
     with pytest.raises(RegistryUnavailable, match="does not answer"):
         TokenSource(endpoint.settings(timeout=0.3, retries=1)).get()
 
     endpoint.gate.set()
-    while len(endpoint.asked) < 2:  # what the client no longer waits for may still be on its way
+    while len(endpoint.asked) < 2:  # the request that the client gave up may still be under way
         threading.Event().wait(0.005)
     assert 2 == len(endpoint.asked)
 
@@ -398,7 +398,7 @@ def test_a_slow_endpoint(endpoint):
     ],
 )
 def test_hostile_answers_are_errors(endpoint, raw):
-    """What is no token is a TokenError that shows nothing of it."""
+    """An answer without a valid token is a TokenError that shows nothing of the answer."""
     endpoint.raw = raw
 
     with pytest.raises(TokenError) as wrong:
@@ -409,7 +409,7 @@ def test_hostile_answers_are_errors(endpoint, raw):
 
 
 def test_redirects_are_not_followed(endpoint):
-    """The secret goes where the user sent it."""
+    """Redirects are not followed: the secret goes to the configured endpoint only."""
     endpoint.statuses = [307]
     endpoint.location = f"{endpoint.url}/elsewhere"
 
@@ -420,7 +420,7 @@ def test_redirects_are_not_followed(endpoint):
 
 
 def test_secrets_do_not_show(endpoint):
-    """Neither in a repr nor in an error; a pickle has the settings and no token."""
+    """A repr or an error shows no secret; a pickle has the settings and no token."""
     client = RegistryClient.from_settings(endpoint.settings())
     client.get_subjects()
 
@@ -434,7 +434,7 @@ def test_secrets_do_not_show(endpoint):
 
 
 def test_a_forked_process_asks_for_itself(endpoint):
-    """It shares neither connections nor a request under way."""
+    """A forked process shares neither connections nor a pending request."""
     client = RegistryClient.from_settings(endpoint.settings())
     client.get_subjects()
     client._transport._process = -1

@@ -1,4 +1,4 @@
-"""Values that a schema only seems to take: each is written so that it can be read, or refused without being quoted."""
+"""Values that only seem to fit a schema are written readably, or refused without being quoted."""
 
 import dataclasses
 import json
@@ -57,13 +57,13 @@ def test_what_nobody_could_read_is_not_written(schema, value, says):
     ],
 )
 def test_tuples_name_branches(union, value, payload):
-    """As fastavro's do, but for a union with an array, where a tuple is one."""
+    """A tuple names a branch as in fastavro, except in a union with an array, where a tuple is an array."""
     assert payload == compile_encoder(json.dumps(union))(value)
     assert compile_decoder(json.dumps(union))(payload) in (value[1], list(value))
 
 
 def test_rules_see_what_does_not_fit_as_it_is():
-    """A rule may mend it, and a dead letter shows it; the encoder refuses what is left."""
+    """A rule sees a value that does not fit unchanged: it may correct it, and the encoder refuses the rest."""
     schema = json.dumps(
         {
             "type": "record",
@@ -89,7 +89,7 @@ class Point:
 
 
 class Model(BaseModel):
-    """A model of pydantic."""
+    """A pydantic model."""
 
     x: float
     y: int | None = None
@@ -106,7 +106,7 @@ class Model(BaseModel):
     ],
 )
 def test_json_has_no_such_number(client, wrap, path, number):
-    """It does not become null, which readers would take for a value that is not there."""
+    """NaN and infinities are refused: as null, readers would take them for a missing value."""
     with pytest.raises(EncodeError, match="NaN or an infinity") as caught:
         JsonSerializer(client, "{}", conf={"validate": False})(wrap(number), topic="odd-numbers")
 
@@ -114,7 +114,7 @@ def test_json_has_no_such_number(client, wrap, path, number):
 
 
 def test_null_is_null(client):
-    """Where it was meant."""
+    """A null of the caller's is written as null."""
     value = {"a": None, "b": [Point(1.5), Model(x=2.5)], "c": "null"}
 
     frame = JsonSerializer(client, "{}")(value, topic="odd-numbers")
@@ -123,7 +123,7 @@ def test_null_is_null(client):
 
 
 def test_a_header_that_is_no_bytes():
-    """Kafka's are; one that was made by hand may be anything."""
+    """A header value that is not bytes, which only handmade headers have, is refused."""
     deserialize = AvroDeserializer(RegistryClient("http://localhost:1"))
 
     with pytest.raises(FrameError, match="the header __value_schema_id is not bytes"):

@@ -1,4 +1,4 @@
-"""Messages whose fields are called as methods of messages are: which ones a schema has is not ours to choose."""
+"""Messages work even if their fields have the names of message methods, since users choose their own names."""
 
 import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -38,7 +38,7 @@ SHOUT = "value == 'quiet' ; 'LOUD'"
 
 
 def odd():
-    """The class, and a message with a value in each field."""
+    """Return the class, and a message with a value in each field."""
     kind = GetMessageClass(find_message(link(Schema(TEXT, "PROTOBUF"), {}), (0,)))
     message = kind(id=7)
     message.inside["a"].id = 8
@@ -49,13 +49,13 @@ def odd():
 
 
 def expected(text="quiet"):
-    """The same as JSON."""
+    """Return the same as JSON."""
     texts = dict.fromkeys((*NAMES, "HasField_"), text)
     return {"id": "7", "inside": {"a": {"id": "8", **texts}}, **texts}
 
 
 def test_they_make_the_round_trip(client):
-    """As messages of a class, of the schema alone, and as dicts."""
+    """They make the round trip as generated messages, as messages of the schema alone, and as dicts."""
     kind, message = odd()
     frame = ProtobufSerializer(client, kind)(message, topic="odd")
 
@@ -67,7 +67,7 @@ def test_they_make_the_round_trip(client):
 
 @pytest.mark.parametrize("mode", ["WRITE", "READ"])
 def test_field_rules_go_through_them(client, mode):
-    """Each field is found, and the message of the caller stays as it was."""
+    """A field rule finds each field, and does not change the caller's message."""
     kind, message = odd()
     before = kind.FromString(kind.SerializeToString(message))
     topic = f"odd-{mode.lower()}"
@@ -89,7 +89,7 @@ def test_field_rules_go_through_them(client, mode):
 
 
 def test_jsonata_over_them(client):
-    """A message becomes JSON, and JSON a message."""
+    """A message becomes JSON for JSONata, and JSON a message."""
     kind, message = odd()
     rules = RuleSet(domain_rules=(Rule(name="one", type="JSONATA", mode="WRITE", expr="$merge([$, {'id': '9'}])"),))
     client.register("odd-jsonata-value", Schema(TEXT, "PROTOBUF", rule_set=rules))
@@ -114,7 +114,7 @@ message Plain { int32 the_number = 1; }
     ],
 )
 def test_any(client, held, payload, value):
-    """What stands in an Any is found in the schema, or among the types of the program."""
+    """The type in an Any is found in the schema, or among the program's types."""
     url = f"type.googleapis.com/{held}"
     packed = AnyMessage(type_url=url, value=payload).SerializeToString()
     schema_id = client.register("any-value", Schema(ANY, "PROTOBUF")).schema_id
@@ -125,7 +125,7 @@ def test_any(client, held, payload, value):
 
 @pytest.mark.parametrize("held", ["any.Nowhere", "any.Held"])
 def test_any_of_what_json_cannot_show(client, held):
-    """A type that nobody knows, or whose fields hide what the library calls, is an error of the record."""
+    """An unknown type, or one whose fields hide methods that the library calls, is an error of the record."""
     packed = AnyMessage(type_url=f"type.googleapis.com/{held}", value=b"\x08\x05").SerializeToString()
     schema_id = client.register("any-value", Schema(ANY, "PROTOBUF")).schema_id
 
@@ -135,7 +135,7 @@ def test_any_of_what_json_cannot_show(client, held):
 
 @pytest.mark.parametrize("syntax", ["proto2", "proto3"])
 def test_names_that_json_would_have_twice(client, syntax):
-    """The registry takes such a text, so it is read; dicts have the names of the schema anyway."""
+    """The registry accepts such a text, so it is read; dicts use the schema's names."""
     fields = "optional int32 a_b = 1; optional int32 aB = 2;"
     text = f'syntax = "{syntax}"; package twice; message Outer {{ message T {{ {fields} }} optional T t = 1; }}'
     frame = join(

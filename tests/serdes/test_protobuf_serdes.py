@@ -1,4 +1,4 @@
-"""ProtobufSerializer and ProtobufDeserializer against the real registry, with classes made from descriptors."""
+"""ProtobufSerializer and ProtobufDeserializer work against the real registry, with classes made from descriptors."""
 
 import pickle
 
@@ -33,17 +33,17 @@ ITEM = 'syntax = "proto3"; package s; import "s/part.proto"; message Item { int3
 
 
 def proto(text, *references):
-    """A Protobuf schema."""
+    """Return a Protobuf schema."""
     return Schema(text, "PROTOBUF", references)
 
 
 def message_of(text, *path):
-    """The class of a message in a text."""
+    """Return the class of a message in a text."""
     return GetMessageClass(find_message(link(proto(text), {}), path or (0,)))
 
 
 def frame_of(client, schema, payload, path=b"\x00"):
-    """A payload under a schema that is registered for it."""
+    """Return a frame of a payload, under a schema that is registered for it."""
     return join(client.register("proto-any", schema).schema_id, path + payload)
 
 
@@ -81,19 +81,19 @@ def test_a_text_is_enough_to_read(client):
     ],
 )
 def test_the_path_names_the_message(client, path, name):
-    """The schema's file says what stands at it."""
+    """The message at the frame's path in the schema's file is decoded."""
     assert name == ProtobufDeserializer(client)(frame_of(client, proto(ORDER), b"", path)).DESCRIPTOR.full_name
 
 
 @pytest.mark.parametrize("path", [b"\x02\x06", b"\x06\x00\x00\x06", b"\x04\x02\x00"])
 def test_a_path_to_nowhere(client, path):
-    """It is an error of the record, with the schema named."""
+    """A path without a message is an error of the record that names the schema."""
     with pytest.raises(SchemaError, match="has no message at"):
         ProtobufDeserializer(client)(frame_of(client, proto(ORDER), b"", path))
 
 
 def test_paths_to_nowhere_ask_for_nothing(client, monkeypatch):
-    """A topic full of damaged frames must not become as many requests: what a schema refers to is asked for once."""
+    """References are requested once, so that a topic full of damaged frames costs few requests."""
     part = client.register("proto-part", proto(PART)).version
     item = proto(ITEM, Reference("s/part.proto", "proto-part", part))
     frames = [frame_of(client, item, b"", path) for path in (b"\x02\x06", b"\x02\x08", b"\x00")]
@@ -109,7 +109,7 @@ def test_paths_to_nowhere_ask_for_nothing(client, monkeypatch):
 
 
 def test_references_of_references(client):
-    """Files import each other under the names of references, deep and more than once."""
+    """Files import each other under the names of references, deeply and more than once."""
     base = client.register("proto-base", proto('syntax = "proto3"; package b; message Base { int32 n = 1; }')).version
     middle = proto(
         'syntax = "proto3"; package m; import "b.proto"; message Middle { b.Base base = 1; }',
@@ -130,7 +130,7 @@ def test_references_of_references(client):
 
 
 def test_imports_are_registered(client):
-    """Under their own names; well-known files are not, unless asked for."""
+    """Imports are registered under their own names; well-known files are not, unless requested."""
     kind = message_of(
         'syntax = "proto3"; import "google/protobuf/struct.proto"; message A { google.protobuf.Struct s = 1; }'
     )
@@ -147,7 +147,7 @@ def test_imports_are_registered(client):
 
 
 def test_well_known_messages_themselves(client):
-    """A record may be one of them; its class is the generated one."""
+    """A well-known message may itself be the record; it is decoded to the generated class."""
     value = Struct(fields={"a": Value(number_value=1)})
     frame = ProtobufSerializer(client, Struct)(value, topic="proto-struct")
 
@@ -165,7 +165,7 @@ def test_well_known_messages_themselves(client):
     ],
 )
 def test_damaged_payloads(client, payload):
-    """Each is an error with a reason, id and topic."""
+    """A damaged payload is an error with a reason, id and topic."""
     frame = frame_of(client, proto(ORDER), payload)
     with pytest.raises(DecodeError) as caught:
         ProtobufDeserializer(client)(frame, topic="proto-damage")
@@ -186,7 +186,7 @@ def test_damaged_payloads(client, payload):
     ],
 )
 def test_what_a_dict_cannot_hold(client, kind, payload):
-    """Protobuf's JSON has no such value: an error with a reason and without the value, while the message is read."""
+    """A value that Protobuf's JSON cannot express is an error without the value; the message itself can be read."""
     file, name = kind.split()
     text = f'syntax = "proto3"; import "google/protobuf/{file}"; message A {{ google.protobuf.{name} a = 1; }}'
     frame = frame_of(client, proto(text), b"\x0a" + bytes([len(payload)]) + payload)
@@ -200,7 +200,7 @@ def test_what_a_dict_cannot_hold(client, kind, payload):
 
 
 def test_messages_nested_without_end(client):
-    """The depth is bounded by protobuf, which refuses them."""
+    """Messages nested too deeply are refused, since protobuf bounds the depth."""
     text = 'syntax = "proto3"; message N { N n = 1; }'
     payload = b""
     for _ in range(500):
@@ -213,7 +213,7 @@ def test_messages_nested_without_end(client):
 
 
 def test_any_bytes_give_a_message_or_an_error(client):
-    """Paths and payloads of any kind."""
+    """Any path and payload give a message or an error."""
     deserialize = ProtobufDeserializer(client, as_dict=True)
     head = frame_of(client, proto(ORDER), b"", b"")
 
@@ -230,7 +230,7 @@ def test_any_bytes_give_a_message_or_an_error(client):
 
 
 def test_another_message_than_the_one_wanted(client):
-    """A class is not filled with another message's bytes; nor is another message written."""
+    """A class is not filled with the bytes of another message, and no other message is written."""
     with pytest.raises(SchemaError, match=r"it is a shop\.Last, not a google\.protobuf\.Duration"):
         ProtobufDeserializer(client, Duration)(frame_of(client, proto(ORDER), b"", b"\x02\x02"))
     with pytest.raises(EncodeError, match=r"expected a message google\.protobuf\.Duration, got Struct"):
@@ -247,14 +247,14 @@ def test_another_message_than_the_one_wanted(client):
     ],
 )
 def test_schemas_that_cannot_be_used(scripted_servers, answer, text, says):
-    """The registry may hold more than can be linked."""
+    """A schema that the registry stores may be impossible to link; that is an error."""
     server = scripted_servers(answer(body={"schema": text, "schemaType": "PROTOBUF"}))
     with RegistryClient(server.url) as client, pytest.raises(SchemaError, match=says):
         ProtobufDeserializer(client)(join(5, b"\x00"))
 
 
 def test_an_unused_import_may_lead_nowhere(scripted_servers, answer):
-    """The registry stores such files."""
+    """An unused import may lead nowhere, since the registry stores such files."""
     text = 'syntax = "proto3"; import "nowhere.proto"; message A { int32 a = 1; }'
     server = scripted_servers(answer(body={"schema": text, "schemaType": "PROTOBUF"}))
     with RegistryClient(server.url) as client:
@@ -299,7 +299,7 @@ CART = 'syntax = "proto3"; package s; import "s/item.proto"; message Cart { Item
     ],
 )  # fmt: skip
 def test_imports_are_held_against_the_registrys(client, request, setting, part, item, cart, says):
-    """A schema of the registry must read what the class and all files it imports describe, unless it need not."""
+    """A schema of the registry must read data of the class and all files it imports, unless the check is turned off."""
     files = {"s/part.proto": proto(PART), "s/item.proto": proto(ITEM)}
     kind = GetMessageClass(find_message(link(proto(CART), files), (0,)))
     topic = f"imports-{request.node.callspec.id}"
@@ -316,7 +316,7 @@ def test_imports_are_held_against_the_registrys(client, request, setting, part, 
 
 
 def register_with_imports(client, topic, part, item, cart):
-    """The three texts under subjects of this topic, each with a reference to the one before."""
+    """Register the three texts under subjects of this topic, each with a reference to the one before."""
     references = ()
     for subject, name, text in (
         (f"{topic}-part", "s/part.proto", part),
@@ -329,7 +329,7 @@ def register_with_imports(client, topic, part, item, cart):
 
 
 def test_both_pickle(client):
-    """They arrive in another process ready for work."""
+    """Serializer and deserializer work in another process after pickling."""
     serialize, deserialize = pickle.loads(
         pickle.dumps((ProtobufSerializer(client, Duration), ProtobufDeserializer(client, as_dict=True)))
     )
@@ -338,7 +338,7 @@ def test_both_pickle(client):
 
 
 def test_the_path_in_a_text_with_maps(client):
-    """A nested message of a class has the path that it has in the text that the registry keeps."""
+    """A nested message of a class has the path that it has in the text that the registry stores."""
     inner = "message B { int32 n = 1; } map<string, int32> m = 1; message C { int32 n = 1; }"
     text = f'syntax = "proto3"; message A {{ {inner} }}'
     spelled = message_of(text, 0).DESCRIPTOR.file
@@ -359,7 +359,7 @@ def test_paths_of_messages():
 
 
 def test_required_fields_must_be_there(client):
-    """A proto2 message that lacks one is not written."""
+    """A proto2 message without a required field is not written."""
     kind = message_of('syntax = "proto2"; message R { required int32 n = 1; }')
     with pytest.raises(SerdeError, match="required"):
         ProtobufSerializer(client, kind)(kind(), topic="proto-required")

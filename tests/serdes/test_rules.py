@@ -1,4 +1,4 @@
-"""Rules around a record: who runs them, in which order, and what becomes of failures."""
+"""Rules run around a record: executors, order, and the handling of failures."""
 
 import json
 import pickle
@@ -32,20 +32,20 @@ HOLDS = Rule(name="positive", type="CEL", kind="CONDITION", mode="WRITE", expr="
 
 
 def ruled(*domain, encoding=(), metadata=None, **more):
-    """The schema with rules."""
+    """Return the schema with rules."""
     return Schema(
         TEXT, metadata=metadata, rule_set=RuleSet(domain_rules=domain, encoding_rules=tuple(encoding), **more)
     )
 
 
 class Note:
-    """Executors and actions that write down what they are called with."""
+    """Executors and actions that record their calls."""
 
     def __init__(self):
         self.calls = []
 
     def executor(self, result=lambda value: value):
-        """A factory of an executor over whole values or payloads."""
+        """Return a factory of an executor over whole values or payloads."""
         note = self
 
         class Executor:
@@ -56,13 +56,13 @@ class Note:
         return lambda client, settings: Executor()
 
     def action(self, context, value, error):
-        """An action."""
+        """Record an action."""
         self.calls.append((context.rule.name, context.mode, None if error is None else type(error).__name__))
 
 
 @dataclass
 class Producer:
-    """What the dead letters need of a producer."""
+    """A producer with the methods that the dead-letter action needs."""
 
     error: Exception | None = None
 
@@ -70,14 +70,14 @@ class Producer:
         self.sent = []
 
     def produce(self, topic, *, key, value, headers):
-        """Take a record, or not."""
+        """Accept or refuse a record."""
         if self.error is not None:
             raise self.error
         self.sent.append((topic, key, value, dict(headers)))
 
 
 def test_a_contract_survives_the_registry(client):
-    """Metadata and rules come back from the registry as they were sent, by id and by version."""
+    """The registry returns metadata and rules unchanged, by id and by version."""
     metadata = Metadata(
         tags={"Order.ssn": frozenset({"PII"})}, properties={"owner": "me"}, sensitive=frozenset({"owner"})
     )
@@ -105,7 +105,7 @@ def test_a_contract_survives_the_registry(client):
     ],
 )
 def test_the_rules_of_the_registry_count(client, conf):
-    """Who writes with the bare schema writes by the rules that the registry has for it: the id in the frame says so."""
+    """A writer with the bare schema follows the registry's rules for it, and its frames have the id of that schema."""
     topic = f"known-{len(conf)}"
     client.register(f"{topic}-value", ruled(HOLDS))
     serialize = AvroSerializer(client, TEXT, conf=conf)
@@ -116,7 +116,7 @@ def test_the_rules_of_the_registry_count(client, conf):
 
 
 def test_a_failure_says_where(client):
-    """An error names rule, subject and topic, and what the rule is for, and survives pickling."""
+    """An error names rule, subject, topic and the rule's purpose, and survives pickling."""
     serialize = AvroSerializer(client, ruled(HOLDS))
 
     with pytest.raises(RuleError) as caught:
@@ -127,7 +127,7 @@ def test_a_failure_says_where(client):
 
 
 def test_the_order_of_phases(client):
-    """Writing: domain rules, encoder, encoding rules; reading runs all of it backwards."""
+    """Writing runs domain rules, encoder, encoding rules; reading runs them in reverse."""
     note = Note()
     rules = [Rule(name=name, type="NOTE") for name in ("one", "two")]
     encoding = [Rule(name="three", type="FLIP"), Rule(name="four", type="NOTE")]
@@ -159,7 +159,7 @@ def test_the_order_of_phases(client):
 
 
 def test_settings_of_executors(client):
-    """An executor is made once, with the settings for all, for its type, and for the rule: the nearest counts."""
+    """An executor is made once, with settings of three scopes: all rules, its type, the rule; the narrowest wins."""
     made = []
 
     def factory(_, settings):
@@ -219,13 +219,13 @@ def test_settings_over_rules(client, conf, fails):
     ],
 )
 def test_settings_that_are_refused(client, conf, says):
-    """A wrong setting of rules, or one that nobody knows, is refused with what is allowed."""
+    """A wrong or unknown rule setting is refused with the allowed values."""
     with pytest.raises(ValueError, match=says):
         AvroDeserializer(client, conf=conf)
 
 
 def test_actions_of_ones_own(client):
-    """An action is called with the rule and its outcome, by direction; what it raises is the record's failure."""
+    """A custom action gets the rule and its outcome, by direction; if it raises, the record fails."""
     note = Note()
     rules = [
         Rule(name="there", type="CEL", kind="CONDITION", expr="true", on_success="NOTE, NONE"),
@@ -244,7 +244,7 @@ def test_actions_of_ones_own(client):
 
 
 def dead(*others, **more):
-    """A schema whose rule sends every record to the dead letters."""
+    """Return a schema whose rule sends every record to the dead letters."""
     rule = Rule(name="dead", type="CEL", kind="CONDITION", mode="WRITE", expr="false", on_failure="DLQ", **more)
     return ruled(*others, rule, metadata=Metadata(properties={"dlq.topic": "of-metadata"}))
 
@@ -254,7 +254,7 @@ def dead(*others, **more):
     [pytest.param({"dlq.topic": "of-rule"}, "of-rule", id="rule"), pytest.param({}, "of-metadata", id="metadata")],
 )
 def test_dead_letters(client, params, topic):
-    """A record goes to the topic of its rule, or of the metadata, with its key, as JSON; and fails."""
+    """A record goes to the dead-letter topic of its rule or metadata, with its key, as JSON; the call fails."""
     producer = Producer()
     serialize = AvroSerializer(client, dead(params=params), conf={"dlq.producer": producer, "dlq.topic": "of-conf"})
 
@@ -267,7 +267,7 @@ def test_dead_letters(client, params, topic):
 
 
 def test_dead_letters_show_no_secrets(client):
-    """What a rule of the schema would have encrypted is not in a dead letter; if the payload would be, nothing is."""
+    """A dead letter shows no field that a rule would have encrypted; under payload encryption it shows nothing."""
     producer = Producer()
     conf = {
         "dlq.producer": producer,
@@ -296,7 +296,7 @@ INNER = {"type": "record", "name": "In", "fields": [
 
 @pytest.mark.parametrize("form", ["avro", "json"])
 def test_dead_letters_show_no_secrets_that_do_not_fit(client, form):
-    """Also what fits no branch of the schema is hidden where a branch has a tag on it."""
+    """A value that fits no branch is hidden too if a branch has a tag on it."""
     producer = Producer()
     conf = {"dlq.producer": producer, "dlq.topic": "dead", "rule.executors": {"ENCRYPT": Note().executor()}}
     rules = (
@@ -325,13 +325,13 @@ def test_dead_letters_show_no_secrets_that_do_not_fit(client, form):
     ],
 )
 def test_dead_letters_that_do_not_arrive(client, conf, detail):
-    """A record that cannot go to the dead letters fails, and says so."""
+    """If the dead letter cannot be sent, the record fails with an error that says so."""
     with pytest.raises(RuleError, match=detail):
         AvroSerializer(client, dead(), conf=conf)(VALUE, topic="nowhere")
 
 
 def test_a_dead_letter_passes_its_rule(client):
-    """A record with the header of a dead letter is not held against the rule that it failed, but against others."""
+    """A dead letter skips the rule that it failed, but no other rule."""
     serialize = AvroSerializer(client, ruled(HOLDS))
     value = VALUE | {"id": 0}
 
@@ -341,7 +341,7 @@ def test_a_dead_letter_passes_its_rule(client):
 
 
 def test_values_stay_as_they_are(client):
-    """A transform makes a new value; the caller's is not touched."""
+    """A transform makes a new value and does not change the caller's."""
     rule = Rule(name="mask", type="CEL_FIELD", mode="WRITE", tags=frozenset({"PII"}), expr="typeName == 'STRING' ; 'x'")
     value = dict(VALUE)
 
@@ -353,7 +353,7 @@ def test_values_stay_as_they_are(client):
 
 @pytest.mark.parametrize("topic", ["awaited", None])
 async def test_awaited(client, topic):
-    """The awaited ones run the same rules; without a topic the rules of the schema run too."""
+    """The async serdes run the same rules; without a topic the rules of the schema run too."""
     read = Rule(name="read", type="CEL", mode="READ", expr="{'id': message.id + 1}")
     serialize = AsyncSerializer(AvroSerializer(client, ruled(HOLDS, read)))
     deserialize = AsyncDeserializer(AvroDeserializer(client))
@@ -381,7 +381,7 @@ def test_threads(client):
 
 
 def test_without_rules_nothing_is_loaded():
-    """Whoever has no rules pays for none: not even the package is imported."""
+    """Without rules, not even the package of rules is imported."""
     program = (
         "import sys, serdes.avro, serdes.aio, serdes.json_schema, serdes.protobuf\n"
         "sys.exit(', '.join(one for one in sys.modules if one.startswith(('serdes.rules', 'cel', 'jsonata'))) or None)"
@@ -392,7 +392,7 @@ def test_without_rules_nothing_is_loaded():
 
 
 def test_the_recursion_limit_stays():
-    """Rules do not change how deep the process may call, as the library of JSONata would."""
+    """Rules do not change the recursion limit of the process, as the JSONata library would."""
     program = "import sys; before = sys.getrecursionlimit(); import serdes.rules.jsonata, serdes.rules.cel\n"
     program += "sys.exit(sys.getrecursionlimit() - before)"
 
@@ -400,7 +400,7 @@ def test_the_recursion_limit_stays():
 
 
 def test_rules_of_the_other_direction_cost_nothing(client):
-    """A schema with rules for writing only is read as one without any."""
+    """A schema with rules for writing only is read like one without any."""
     serialize, read = AvroSerializer(client, ruled(HOLDS)), AvroDeserializer(client)
     frame, context = serialize(VALUE, topic="half"), Context("half")
     read(frame, context)
@@ -411,7 +411,7 @@ def test_rules_of_the_other_direction_cost_nothing(client):
 
 @pytest.mark.parametrize(("kind", "module"), [("CEL", "cel_expr_python"), ("JSONATA", "jsonata")])
 def test_a_missing_library_is_named(client, monkeypatch, kind, module):
-    """Without the extra the first record says what to install, whatever the rule's action."""
+    """Without the extra, the first record fails with what to install, whatever the rule's action."""
     for name in [one for one in sys.modules if one.startswith(("serdes.rules.cel", "serdes.rules.jsonata"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
@@ -422,7 +422,7 @@ def test_a_missing_library_is_named(client, monkeypatch, kind, module):
 
 
 def test_objects_are_json_before_the_rules(client):
-    """What JSON's serializer makes of a dataclass is what the rules see."""
+    """Rules get the JSON that the serializer makes of a dataclass."""
 
     @dataclass
     class Order:

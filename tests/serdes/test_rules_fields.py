@@ -1,4 +1,4 @@
-"""Which fields rules are for, and values as expressions see them."""
+"""Field rules apply to the tagged fields, and expressions see the right values."""
 
 import json
 from datetime import UTC, date, datetime, time
@@ -50,12 +50,12 @@ PII = frozenset({"PII"})
     ],
 )
 def test_wildcards(pattern, name, expected):
-    """A path of the metadata's tags means these fields; what pattern languages know beyond that is plain text."""
+    """A path in the metadata's tags selects these fields; it may use wildcards, and other characters are literal."""
     assert expected is matches(pattern, name)
 
 
 def seen(client, topic, make, schema, value, tags=(), **more):
-    """The fields that a rule is for: names, types, tags and values."""
+    """Return names, types, tags and values of the fields that a rule applies to."""
     found = []
 
     class Look:
@@ -91,7 +91,7 @@ NODE = {
 
 
 def node(number, **more):
-    """A value of it."""
+    """Return a value of the node."""
     return {"id": number, "raw": {"k": b"x"}, "suit": "B", "other": {"x": 0.5}, **more}
 
 
@@ -123,7 +123,7 @@ AVRO_CASES = {
 
 @pytest.mark.parametrize("case", AVRO_CASES)
 def test_fields_of_avro(client, case):
-    """Each leaf counts as its record's field, however many arrays, maps and unions stand between."""
+    """Each leaf counts as its record's field, through any number of arrays, maps and unions."""
     more, expected = AVRO_CASES[case]
     make = lambda client, schema, conf: AvroSerializer(client, schema, conf=conf)  # noqa: E731
 
@@ -133,7 +133,7 @@ def test_fields_of_avro(client, case):
 
 
 def test_fields_of_avro_inside_unions(client):
-    """Values of unions are followed, hints and all, and stay what they are."""
+    """Values in unions are followed, with their branch hints, and keep their form."""
     make = lambda client, schema, conf: AvroSerializer(client, schema, conf=conf)  # noqa: E731
     value = node(1, many=[None, "x", ("a.Node", node(2)), node(3)], next=node(4))
 
@@ -143,7 +143,7 @@ def test_fields_of_avro_inside_unions(client):
 
 
 def test_a_value_of_no_union(client):
-    """What fits no type of a union is not offered to rules; the encoder refuses it."""
+    """Rules skip a value that fits no type of a union; the encoder refuses it."""
     text = '{"type": "record", "name": "U", "fields": [{"name": "u", "type": ["null", "string"]}]}'
     rule = Rule(name="all", type="CEL_FIELD", mode="WRITE", expr="value + 'x'")
 
@@ -193,7 +193,7 @@ ORDER = {
 
 
 def test_fields_of_json(client):
-    """Properties are fields by their path, through references, branches and arrays; what is null is none."""
+    """Properties are fields by their path, through references, branches and arrays; a null is not a field."""
     money = Schema('{"properties": {"cents": {"type": "integer"}}}', "JSON")
     references = (Reference("money.json", "fields-money", client.register("fields-money", money).version),)
     make = lambda client, schema, conf: JsonSerializer(client, schema, conf=conf)  # noqa: E731
@@ -219,7 +219,7 @@ def test_fields_of_json(client):
     ("key", "uri"), [("$id", "https://x.org/a/order.json"), ("$id", "order.json"), ("id", "http://x.org/o")]
 )
 def test_json_under_a_name_of_its_own(client, key, uri):
-    """References into a schema are followed by its own name too, also out of branches."""
+    """References that use the schema's own name are followed too, also out of branches."""
     text = {"type": "string"}
     by = {"oneOf": [{"$ref": "#/definitions/mail"}, {"$ref": f"{uri}#/definitions/name"}]}
     definitions = {
@@ -238,7 +238,7 @@ def test_json_under_a_name_of_its_own(client, key, uri):
 
 
 def test_a_reference_of_json_that_leads_nowhere(client):
-    """Where rules cannot follow a reference the record fails: it might hold what they are for."""
+    """A reference that rules cannot follow fails the record: it might lead to a tagged field."""
     text = '{"properties": {"a": {"$ref": "#name"}}, "definitions": {"x": {"$id": "#name", "type": "string"}}}'
     rule = Rule(name="all", type="CEL_FIELD", mode="WRITE", expr="value")
     schema = Schema(text, "JSON", rule_set=RuleSet(domain_rules=(rule,)))
@@ -264,13 +264,13 @@ message Order {
 
 
 def order(**fields):
-    """A message of it, of a class as generated code has it."""
+    """Return a message of the class that generated code would have."""
     kind = GetMessageClass(link(Schema(PROTO, "PROTOBUF"), {}).message_types_by_name["Order"])
     return ParseDict(fields, kind())
 
 
 def test_fields_of_protobuf(client):
-    """Fields that are set are fields, in maps and lists too; the message handed over stays."""
+    """Fields that are set are visited, in maps and lists too; the caller's message does not change."""
     message = order(
         id=1, raw=["eA=="], lines={"k": {"sum": 0.5}}, names={"a": "b"}, kind="B", mail="m", at="2026-01-01T00:00:00Z"
     )
@@ -291,7 +291,7 @@ def test_fields_of_protobuf(client):
 
 
 def test_tags_in_a_descriptor():
-    """A schema that was registered as a descriptor, as Confluent's serializer does, has its tags too."""
+    """A schema registered as a descriptor, as Confluent's serializer does, has its tags too."""
     file = link(Schema(PROTO, "PROTOBUF"), {})
 
     expected = {
@@ -347,7 +347,7 @@ TIMES = {
     ],
 )
 def test_logical_types_come_through(client, kind, expr, mode):
-    """A value that an expression hands on is what it was, whatever the language made of it meanwhile."""
+    """A value that an expression returns unchanged keeps its type, whatever the language converts it to meanwhile."""
     rule = Rule(name="same", type=kind, mode=mode, expr=expr)
     schema = Schema(json.dumps(LOGICAL), rule_set=RuleSet(domain_rules=(rule,)))
 
@@ -375,7 +375,7 @@ def test_logical_types_come_through(client, kind, expr, mode):
     ],
 )
 def test_what_expressions_see(client, kind, expr):
-    """Values are CEL's where it has them, and in JSONata numbers and strings."""
+    """CEL sees values in its own types where it has them; JSONata sees numbers and strings."""
     rule = Rule(name="seen", type=kind, kind="CONDITION", mode="WRITE", expr=expr)
     serialize = AvroSerializer(client, Schema(json.dumps(LOGICAL), rule_set=RuleSet(domain_rules=(rule,))))
 
@@ -395,7 +395,7 @@ def test_what_expressions_see(client, kind, expr):
     ],
 )  # fmt: skip
 def test_messages_in_cel(client, expr, expected):
-    """A Protobuf message is one in CEL; what comes back is the whole new message."""
+    """CEL sees a Protobuf message as a message; the expression returns the whole new message."""
     message, topic = order(id=7, at="2026-01-01T00:00:00Z"), f"messages-{abs(hash(expr))}"
     rule = Rule(name="made", type="CEL", mode="WRITE", expr=expr)
     client.register(f"{topic}-value", Schema(PROTO, "PROTOBUF", rule_set=RuleSet(domain_rules=(rule,))))
@@ -410,7 +410,7 @@ def test_messages_in_cel(client, expr, expected):
 
 
 def test_rules_before_the_reader_schema(client):
-    """The rules of what was written run over what was written; then it becomes what the reader wants."""
+    """The writer schema's rules run over the written value; then the value is resolved to the reader schema."""
     rule = Rule(name="mask", type="CEL_FIELD", mode="READ", tags=PII, expr="value + '!'")
     tagged, n = {"name": "a", "type": "string", "confluent:tags": ["PII"]}, {"name": "n", "type": "int"}
     text = json.dumps({"type": "record", "name": "R", "fields": [tagged, n]})
@@ -424,7 +424,7 @@ def test_rules_before_the_reader_schema(client):
 
 
 def test_json_is_validated_after_its_rules(client):
-    """What a rule makes of a value must be allowed, in writing and in reading."""
+    """The schema validates the result of a rule, in writing and in reading."""
     text = '{"type": "object", "properties": {"n": {"type": "integer", "maximum": 9}}}'
     rules = (Rule(name="more", type="CEL_FIELD", expr="value + 5"),)
     serialize = JsonSerializer(client, Schema(text, "JSON", rule_set=RuleSet(domain_rules=rules)))

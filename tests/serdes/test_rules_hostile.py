@@ -1,4 +1,4 @@
-"""Expressions and values of strangers: each gives a value or an error, soon."""
+"""Hostile expressions and values give a value or an error within bounded time."""
 
 import json
 import time
@@ -24,13 +24,13 @@ JSONATA_PATIENT = JsonataExecutor(NOBODY, {"timeout.sec": 30})
 
 
 def context(expr, kind="TRANSFORM"):
-    """A rule with an expression, and no record in particular."""
+    """Return a context of a rule with an expression, and of no particular record."""
     rule = Rule(name="hostile", type="X", kind=kind, expr=expr)
     return RuleContext(rule, "domainRules", "WRITE", "s", "t", False, None, Schema("{}"))
 
 
 def deep(depth):
-    """A value that stands deep in itself."""
+    """Return a value nested deeply in itself."""
     value = {}
     for _ in range(depth):
         value = {"a": value}
@@ -89,7 +89,7 @@ EXPRESSIONS = [
 
 @pytest.mark.parametrize(("executor", "expr", "detail"), EXPRESSIONS)
 def test_expressions(executor, expr, detail):
-    """An expression that is none, or goes too far, is an error, which does not quote the record."""
+    """An invalid or excessive expression is an error, which does not quote the record."""
     with pytest.raises(RuleError, match=detail) as caught:
         executor.transform(context(expr), SECRET)
 
@@ -99,7 +99,7 @@ def test_expressions(executor, expr, detail):
 
 @pytest.mark.parametrize("expr", [f"$string([{TREE}])", f"$distinct([{TREE}, 1])"])
 def test_lists_that_are_full_of_one_list(monkeypatch, expr):
-    """What goes through all of a value looks at its size before; here at a smaller one, as looking takes its time."""
+    """Functions over a whole value check its size first; the limit here is lower, since the check takes time."""
     monkeypatch.setattr(serdes.rules.jsonata, "MAX_SIZE", 10_000)
 
     with pytest.raises(RuleError, match="larger than 10000"):
@@ -108,7 +108,7 @@ def test_lists_that_are_full_of_one_list(monkeypatch, expr):
 
 @pytest.mark.parametrize("executor", [CEL, JSONATA])
 def test_patterns_take_their_time(executor):
-    """A pattern that would take others for ever is matched at once."""
+    """A pattern on which backtracking engines hang is matched at once."""
     text = "a" * 5000 + "!"
     expr = "message.matches('(a+)+$')" if executor is CEL else "$contains($, /(a+)+$/)"
 
@@ -116,16 +116,16 @@ def test_patterns_take_their_time(executor):
 
 
 class Waits(dict):
-    """A value in which one has to wait for each field, as on a machine that is busy with something else."""
+    """A value whose fields take time to read, as on a busy machine."""
 
     def get(self, *arguments):
-        """After a while."""
+        """Return the field after a wait."""
         time.sleep(0.2)
         return super().get(*arguments)
 
 
 def test_time_is_the_threads_own():
-    """What counts is how long a rule computes: a busy machine makes no rule fail."""
+    """Only the computing time of a rule counts: no rule fails because the machine is busy."""
     assert "bbb" == JSONATA.transform(context("a & a & a"), Waits(a="b"))
 
 
@@ -140,7 +140,7 @@ def test_time_is_the_threads_own():
     ],
 )
 def test_values_that_cel_does_not_take(value, detail):
-    """What the library cannot be given never gets there."""
+    """A value that the library cannot handle is refused before it gets there."""
     with pytest.raises(RuleError, match=detail):
         CEL.transform(context("message"), value)
 
@@ -149,12 +149,12 @@ def test_values_that_cel_does_not_take(value, detail):
     ("value", "expected"), [((1, 2), [1, 2]), (("R", {"a": 1}), {"a": 1}), (Branch(1, "x"), "x"), (("a",), ["a"])]
 )
 def test_tuples_in_cel(value, expected):
-    """A tuple is a list, but for those that name the branch of a union, of which CEL sees the value."""
+    """A tuple is a list, except one that names the branch of a union, of which CEL sees the value."""
     assert expected == CEL.transform(context("message"), value)
 
 
 def test_fields_of_no_primitive_type():
-    """A field rule leaves what is no primitive as it is, and has nothing against it."""
+    """A field rule returns a value that is not a primitive unchanged, and its condition holds."""
     field = FieldContext("R.a", "a", "ENUM", frozenset(), {})
 
     assert "A" == FIELD.field_transform(context("1"))(field, "A")
@@ -174,7 +174,7 @@ JSON_VALUES = st.recursive(
 @settings(max_examples=40, deadline=None)
 @given(JSON_VALUES | st.binary())
 def test_cel_hands_on_what_it_gets(value):
-    """What goes through CEL comes out the same, bytes and zeros included."""
+    """CEL returns an unchanged value exactly, bytes and zeros included."""
     found = CEL.transform(context("[message]"), value)
 
     assert [value] == found
@@ -203,20 +203,20 @@ def test_cel_hands_on_what_it_gets(value):
     ],
 )
 def test_bounded_functions(expr, expected):
-    """What is looked at before it begins is otherwise what it was."""
+    """The bounded functions give the results of the original ones."""
     assert expected == JSONATA_PATIENT.transform(context(expr), {"text": "ab", "many": [1, [[2]]]})
 
 
 @settings(max_examples=10, deadline=None)
 @given(st.dictionaries(st.text(max_size=3), JSON_VALUES, min_size=1))
 def test_jsonata_hands_on_what_it_gets(value):
-    """What goes through JSONata comes out the same."""
+    """JSONata returns an unchanged value exactly."""
     assert json.dumps(value, sort_keys=True) == json.dumps(JSONATA.transform(context("$"), value), sort_keys=True)
 
 
 @pytest.mark.parametrize("kind", ["anyOf", "allOf"])
 def test_branches_that_all_fit(monkeypatch, kind):
-    """A deep value has twice as many ways at each level; they are not all gone."""
+    """A deep value has twice as many paths at each level; the visitor stops at a limit."""
     branch = {"properties": {"left": {"$ref": "#/definitions/tree"}, "name": {"type": "string"}}}
     document = {"$ref": "#/definitions/tree", "definitions": {"tree": {kind: [branch, branch]}}}
     values = JsonValues({"": document}, lambda uri: lambda value: None, lambda value: value, None)

@@ -1,4 +1,4 @@
-"""Rules of one schema, run by confluent-kafka's own serdes and by ours: the same records, values and dead letters."""
+"""Serdes of confluent-kafka and ours run the rules of one schema with the same records, values and dead letters."""
 
 import copy
 import json
@@ -71,7 +71,7 @@ LATEST = {"auto.register.schemas": False, "use.latest.version": True}
 
 
 def order_type():
-    """The class of the message, as generated code would have it."""
+    """Return the class of the message, as generated code would have it."""
     return GetMessageClass(link(Schema(PROTO, "PROTOBUF"), {}).message_types_by_name["Order"])
 
 
@@ -79,18 +79,18 @@ ORDER = order_type()
 
 
 def message(value):
-    """A value as a message."""
+    """Return a value as a message."""
     return ParseDict(value, ORDER())
 
 
 def shown(value):
-    """A message as a dict, with numbers as numbers."""
+    """Return a message as a dict, with numbers as numbers."""
     found = MessageToDict(value, preserving_proto_field_name=True)
     return found | ({"id": int(found["id"])} if "id" in found else {})
 
 
 def their_registry(**conf):
-    """The executors and actions of theirs."""
+    """Return their executors and actions."""
     registry = RuleRegistry()
     for one in (CelExecutor(), CelFieldExecutor(), JsonataExecutor()):
         registry.register_executor(one)
@@ -99,7 +99,7 @@ def their_registry(**conf):
 
 
 class Format:
-    """Both makers of serializers and deserializers of one format."""
+    """Factories of both sides' serializers and deserializers for one format."""
 
     def __init__(self, text, schema_format, ours, theirs, we_read, they_read, make=copy.deepcopy, show=lambda one: one):
         self.schema = Schema(text, schema_format)
@@ -142,12 +142,12 @@ FORMATS = {
 
 
 def cel(expr, mode="WRITE", **more):
-    """A transform in CEL, over the whole value."""
+    """Return a CEL transform over the whole value."""
     return Rule(name=more.pop("name", "one"), type="CEL", mode=mode, expr=expr, **more)
 
 
 def field(expr, mode="WRITE", **more):
-    """A transform in CEL, over fields."""
+    """Return a CEL transform over fields."""
     return Rule(name=more.pop("name", "one"), type="CEL_FIELD", mode=mode, expr=expr, **more)
 
 
@@ -210,7 +210,7 @@ RULES = {
 
 @pytest.fixture(autouse=True)
 def recursion_limit():
-    """Theirs raises the limit of the process, on which other tests count."""
+    """Restore the recursion limit of the process, which theirs raises and other tests rely on."""
     limit = sys.getrecursionlimit()
     yield
     sys.setrecursionlimit(limit)
@@ -218,18 +218,18 @@ def recursion_limit():
 
 @pytest.fixture(scope="module")
 def their_client(registry_url):
-    """confluent-kafka's client of the same registry."""
+    """The client of confluent-kafka for the same registry."""
     with SchemaRegistryClient({"url": registry_url}) as one:
         yield one
 
 
 def context(topic, headers=()):
-    """Where a record goes."""
+    """Return the context of a record."""
     return SerializationContext(topic, MessageField.VALUE, list(headers))
 
 
 def outcome(call, *arguments):
-    """What a call gives, or that it failed."""
+    """Return the result of a call, or None for a failure."""
     try:
         return call(*arguments)
     except (RuleError, SerializationError):
@@ -243,7 +243,7 @@ def registered(client, form, topic, rules, **more):
 
 
 def both_ways(client, their_client, form, topic):
-    """What theirs and ours write, and what either reads of it; None for a failure."""
+    """Return what each side writes, and what the other reads from it; None for a failure."""
     ctx, theirs = context(topic), their_registry()
     written = [
         outcome(form.ours(client, LATEST), form.make(VALUE), ctx),
@@ -258,14 +258,14 @@ def both_ways(client, their_client, form, topic):
     return written, [None if one is None else form.show(one) for one in read]
 
 
-# What depends on the format of the values; the rest is the same code for all of them.
+# Cases that depend on the format of the values; the others run the same code for all formats.
 OF_FORMATS = [case for case in RULES if "field" in case or "transform" in case or case == "a condition that holds"]
 CASES = [("avro", case) for case in RULES] + [(name, case) for name in ("json", "protobuf") for case in OF_FORMATS]
 
 
 @pytest.mark.parametrize(("name", "case"), CASES, ids=lambda one: one)
 def test_rules_do_the_same(client, their_client, name, case):
-    """The same rules make the same record, or refuse it; what either wrote the other reads alike."""
+    """The same rules make the same record, or refuse it, and each side reads the other's record alike."""
     rules, expected = RULES[case]
     form, topic = FORMATS[name], f"rules-{name}-{case.replace(' ', '-')}"
     registered(client, form, topic, rules)
@@ -282,7 +282,7 @@ def test_rules_do_the_same(client, their_client, name, case):
 
 @pytest.mark.parametrize("where", ["CLIENT", "GATEWAY", "SERVER", "NONE"])
 def test_where_rules_are_enabled(client, their_client, where):
-    """Rules for somewhere else do not run here."""
+    """Rules for another environment do not run here."""
     form, topic = FORMATS["avro"], f"enabled-{where}"
     registered(client, form, topic, [cel("false", kind="CONDITION")], enable_at=where)
 
@@ -312,7 +312,7 @@ VERSIONS = {
 
 
 def renaming(name, old, new, mode):
-    """A migration in JSONata that gives a field another name."""
+    """Return a JSONata migration that renames a field."""
     return Rule(
         name=name,
         type="JSONATA",
@@ -322,12 +322,12 @@ def renaming(name, old, new, mode):
 
 
 def renamings(old, new):
-    """The rules of the newer of two versions."""
+    """Return the rules of the newer of two versions."""
     return (renaming("up", old, new, "UPGRADE"), renaming("down", new, old, "DOWNGRADE"))
 
 
 def migrating(client, name):
-    """A topic with three versions of a schema, which are compatible by migration only."""
+    """Return a topic with three versions of a schema, which are compatible by migration only."""
     topic = f"migrate-{name}"
     client.set_config(subject=f"{topic}-value", compatibilityGroup="major")
     rules = [(), renamings("state", "province"), renamings("province", "region")]
@@ -348,7 +348,7 @@ def migrating(client, name):
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("name", ["avro", "json", "protobuf"])
 def test_migrations_do_the_same(client, their_client, registry_url, name, number):
-    """A record of any version is read as each of the others, up and down, by both alike."""
+    """Both sides read a record of any version as each of the others, up and down, alike."""
     topic, schemas = migrating(client, name)
     names = ["state", "province", "region"]
     value, ctx = {names[number - 1]: "QC", "city": "Laval"}, context(topic)
@@ -366,7 +366,7 @@ def test_migrations_do_the_same(client, their_client, registry_url, name, number
         expected = {names[wanted - 1]: "QC", "city": "Laval"}
         if name == "protobuf":
             kind = kinds[wanted - 1]
-            with SchemaRegistryClient({"url": registry_url}) as fresh:  # theirs keeps texts, and takes them for base64
+            with SchemaRegistryClient({"url": registry_url}) as fresh:  # theirs keeps texts, and reads them as base64
                 read = TheirProtobufDeserializer(
                     kind, conf=conf, schema_registry_client=fresh, rule_registry=their_registry()
                 )(frame, ctx)
@@ -385,7 +385,7 @@ def test_migrations_do_the_same(client, their_client, registry_url, name, number
 @pytest.mark.kafka
 @pytest.mark.parametrize("name", ["avro", "json"])
 def test_dead_letters_are_the_same(client, their_client, kafka_broker, name):
-    """A record that fails its rule, in writing or in reading, goes to the same topic with the same headers by both."""
+    """A record that fails its rule, in writing or reading, goes to the same topic with the same headers from each."""
     form, topic = FORMATS[name], f"dead-{name}"
     dead = f"{topic}-letters"
     rules = [
@@ -414,7 +414,7 @@ def test_dead_letters_are_the_same(client, their_client, kafka_broker, name):
 
 
 def headers(topic, rule, mode):
-    """What a dead letter says of itself, but for the sentence."""
+    """Return the headers of a dead letter without the error sentence."""
     return {
         "trace": b"1",
         "__rule.name": rule.encode(),
@@ -425,14 +425,14 @@ def headers(topic, rule, mode):
 
 
 def pairs(found):
-    """Two by two, each value with its headers, of which the exception is not compared."""
+    """Return the records two by two, each as its value and its headers except the exception, which differs."""
     shown = [(value, {key: one for key, one in of.items() if key != "__rule.exception"}) for value, of in found]
     assert all(of["__rule.exception"] for _, of in found)
     return shown[:2], shown[2:]
 
 
 def letters(broker, topic):
-    """Four records of a topic."""
+    """Return four records of a topic."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     found = []

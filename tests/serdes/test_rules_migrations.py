@@ -1,4 +1,4 @@
-"""Reading records as the latest schema, or one with certain metadata, has them, by migrations where there are any."""
+"""Records are read as the latest schema, or as one with certain metadata, by migration rules where there are any."""
 
 import json
 from datetime import UTC, datetime
@@ -20,13 +20,13 @@ LATEST = {"use.latest.version": True}
 
 
 def avro(*fields, name="shop.Address"):
-    """A record of fields, each a name or a name with a type and a default."""
+    """Return a record schema of fields, each a name or a name with a type and a default."""
     given = [one if isinstance(one, dict) else {"name": one, "type": "string"} for one in fields]
     return json.dumps({"type": "record", "name": name, "fields": given})
 
 
 def versions(client, topic, *schemas):
-    """Register schemas, each with its rules and not with those of the one before; whatever their compatibility."""
+    """Register schemas without regard to compatibility, each with its own rules and not those of the one before."""
     client.set_config("NONE", f"{topic}-value")
     return [
         client.register(f"{topic}-value", Schema(text, form, rule_set=RuleSet(**(rules or {}))))
@@ -35,12 +35,12 @@ def versions(client, topic, *schemas):
 
 
 def up(expr, name="up", kind="JSONATA", **more):
-    """A migration rule."""
+    """Return a migration rule."""
     return {"migration_rules": (Rule(name=name, type=kind, mode="UPGRADE", expr=expr, **more),)}
 
 
 def test_the_latest_without_rules(client):
-    """What was written with an older schema is read as Avro resolves it to the latest, and decided once."""
+    """A record of an older schema is resolved to the latest as in Avro, and this is decided once."""
     old, new = avro("a"), avro("a", {"name": "b", "type": "int", "default": 5})
     frame = AvroSerializer(client, old)({"a": "x"}, topic="newest")
     client.register("newest-value", new)
@@ -53,7 +53,7 @@ def test_the_latest_without_rules(client):
 
 @pytest.mark.parametrize(("ttl", "expected"), [(-1, {"a": "x"}), (0, {"a": "x", "b": 5})])
 def test_when_the_latest_is_asked_for_again(client, ttl, expected):
-    """The latest version is asked for again after the time that the settings say; by default never."""
+    """The latest version is requested again after the time in the settings; by default never."""
     topic = f"ttl-{ttl}"
     frame = AvroSerializer(client, avro("a"))({"a": "x"}, topic=topic)
     read = AvroDeserializer(client, conf=LATEST | {"latest.cache.ttl.sec": ttl})
@@ -64,7 +64,7 @@ def test_when_the_latest_is_asked_for_again(client, ttl, expected):
 
 
 def test_the_latest_of_json(client):
-    """A value of JSON stays, and must be allowed by the latest schema."""
+    """A JSON value does not change, and must be valid under the latest schema."""
     old, new = (json.dumps({"type": "object", "properties": {"a": {"maximum": most}}}) for most in (9, 5))
     serialize = JsonSerializer(client, old)
     frames = [serialize({"a": number}, topic="latest-json") for number in (4, 8)]
@@ -77,7 +77,7 @@ def test_the_latest_of_json(client):
 
 
 def test_the_latest_of_protobuf(client):
-    """A message is of the type that the latest schema has under its name, whatever stands before it there."""
+    """A message has the type of its name in the latest schema, even if another message comes first there."""
     old = 'syntax = "proto3"; package shop; message Order { int32 id = 1; }'
     new = 'syntax = "proto3"; package shop; message First { } message Order { int64 number = 1; string note = 2; }'
     kind = GetMessageClass(link(Schema(old, "PROTOBUF"), {}).message_types_by_name["Order"])
@@ -92,7 +92,7 @@ def test_the_latest_of_protobuf(client):
 
 @pytest.mark.parametrize("rules", [None, up("$")], ids=["as the latest", "by a migration"])
 def test_what_a_dict_of_protobuf_cannot_hold(client, request, rules):
-    """A time out of range is a fault of the record, whatever way leads to the latest schema."""
+    """A time out of range is an error of the record, with and without a migration."""
     topic = f"late-{request.node.callspec.id}"
     old = 'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message A { google.protobuf.Timestamp at = 1; }'
     found, _ = versions(
@@ -110,7 +110,7 @@ MARK = "$merge([$, {'log': log & '%s'}])"
 
 
 def logged(client, topic, count=5):
-    """Versions that each leave a letter in the record that passes."""
+    """Register versions whose migrations each append a letter to the record."""
     text = [avro("log", {"name": f"v{number}", "type": "int", "default": 0}) for number in range(1, count + 1)]
     return versions(
         client,
@@ -129,7 +129,7 @@ def logged(client, topic, count=5):
 
 
 def test_the_chain_of_migrations(client):
-    """Rules run from version to version, in order upwards and backwards downwards; soft-deleted ones count."""
+    """Rules run from version to version, upwards in order and downwards in reverse; soft-deleted ones count."""
     first, *_, last = logged(client, "chain-of-versions")
     frames = [AvroSerializer(client, one.schema)({"log": ""}, topic="chain-of-versions") for one in (first, last)]
     client.delete_version("chain-of-versions-value", 3)
@@ -144,7 +144,7 @@ def test_the_chain_of_migrations(client):
 
 
 def test_a_version_that_is_gone(client):
-    """Versions that were deleted for good are passed over."""
+    """Hard-deleted versions are skipped."""
     found = logged(client, "version-gone", 3)
     frame = AvroSerializer(client, found[0].schema)({"log": ""}, topic="version-gone")
     for permanent in (False, True):
@@ -154,7 +154,7 @@ def test_a_version_that_is_gone(client):
 
 
 def test_resolution_between_migrations(client):
-    """Where a version has no rules, values come to it as Avro resolves them, also between two that have."""
+    """A step without rules resolves the value as in Avro, also between two steps that have rules."""
     number = {"name": "n", "type": "int"}
     versions(
         client,
@@ -174,7 +174,7 @@ def test_resolution_between_migrations(client):
 
 
 def test_types_through_migrations(client):
-    """Bytes, timestamps and numbers are what the new schema says, whatever JSON made of them."""
+    """Bytes, timestamps and numbers have the types of the new schema, whatever JSON made of them."""
     at = {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}
     raw, number = {"name": "raw", "type": ["null", "bytes"]}, {"name": "n", "type": "long"}
     versions(
@@ -191,7 +191,7 @@ def test_types_through_migrations(client):
 
 
 async def test_rules_after_migrations(client):
-    """The domain rules for reading are those of the latest schema; `from_dict` comes last; awaited it is the same."""
+    """The latest schema's domain rules for reading run; `from_dict` runs last; the async serdes do the same."""
     rules = up("{'b': a}") | {"domain_rules": (Rule(name="r", type="CEL_FIELD", mode="READ", expr="value + '!'"),)}
     versions(client, "after", (avro("a"), "AVRO", None), (avro("b"), "AVRO", rules))
     frame = AvroSerializer(client, avro("a"))({"a": "x"}, topic="after")
@@ -220,7 +220,7 @@ async def test_rules_after_migrations(client):
     ],
 )
 def test_migrations_that_fail(client, request, rule, error, detail):
-    """A migration that fails, or makes what the schema does not take, is an error that says so."""
+    """A migration that fails, or whose result the schema refuses, is an error that says so."""
     topic = f"fails-{request.node.callspec.id.replace(' ', '-')}"
     versions(client, topic, (avro("a"), "AVRO", None), (avro("b"), "AVRO", rule))
     frame = AvroSerializer(client, avro("a"))({"a": "x"}, topic=topic)
@@ -233,7 +233,7 @@ def test_migrations_that_fail(client, request, rule, error, detail):
 
 
 def test_protobuf_migrations_that_fail(client):
-    """What a migration makes must be a message of the new schema."""
+    """The result of a migration must be a message of the new schema."""
     old, new = (f'syntax = "proto3"; package p; message A {{ string {one} = 1; }}' for one in "ab")
     kind = GetMessageClass(link(Schema(old, "PROTOBUF"), {}).message_types_by_name["A"])
     versions(client, "fails-proto", (old, "PROTOBUF", None))
@@ -246,7 +246,7 @@ def test_protobuf_migrations_that_fail(client):
 
 
 def test_there_must_be_a_latest(client):
-    """Without a subject there is no latest version; with a schema that is not in it, no way to that."""
+    """Without a subject there is no latest version; a schema outside the subject has no migration to it."""
     frame = AvroSerializer(client, avro("a"))({"a": "x"}, topic="some")
     client.register("of-others-value", avro("b"))
     client.register("others-value", Schema('{"type": "object"}', "JSON"))

@@ -1,4 +1,4 @@
-"""AvroSerializer and AvroDeserializer against the real registry."""
+"""AvroSerializer and AvroDeserializer work against the real registry."""
 
 import json
 import pickle
@@ -42,7 +42,7 @@ VALUE = {"id": 7, "at": NOW}
 
 
 def counted(client, monkeypatch):
-    """The requests that a client sends from now on."""
+    """Count the requests that a client sends from now on."""
     sent, request = [], client._transport.request
     monkeypatch.setattr(
         client._transport,
@@ -53,7 +53,7 @@ def counted(client, monkeypatch):
 
 
 def test_a_value_makes_the_round_trip(client):
-    """A record goes into a frame and comes out as it was."""
+    """A record is written to a frame and read back unchanged."""
     frame = AvroSerializer(client, ORDER)(VALUE, topic="trip")
 
     assert client.get_version("trip-value").schema_id == split(frame)[0]
@@ -61,7 +61,7 @@ def test_a_value_makes_the_round_trip(client):
 
 
 def test_none_is_a_tombstone(client):
-    """No value is no record, and nothing is registered for it."""
+    """None is written as a null record, and nothing is registered for it."""
     assert AvroSerializer(client, ORDER)(None, topic="tombstone") is None
     assert AvroDeserializer(client)(None) is None
     with pytest.raises(RegistryError):
@@ -94,7 +94,7 @@ def test_many_threads_share_them(client):
 
 
 def test_a_reader_schema_gives_one_shape(client):
-    """Records of all versions come as one; each is read by the schema it was written with."""
+    """Records of all versions have one shape; each is read by the schema that it was written with."""
     old = AvroSerializer(client, ORDER)(VALUE, topic="shape")
     new = AvroSerializer(client, ORDER_2)({**VALUE, "note": "x"}, topic="shape")
 
@@ -106,7 +106,7 @@ def test_a_reader_schema_gives_one_shape(client):
 
 
 def test_options_of_the_decoder(client):
-    """Limits and shapes are handed on."""
+    """Limits and output options reach the decoder."""
     frame = AvroSerializer(client, ORDER)(VALUE, topic="options")
     nulls = AvroSerializer(client, '{"type": "array", "items": "null"}')([None] * 6, topic="options-nulls")
 
@@ -116,7 +116,7 @@ def test_options_of_the_decoder(client):
 
 
 def test_objects_of_yours(client):
-    """Two functions turn classes into mappings and back."""
+    """Two functions convert classes to mappings and back."""
 
     @dataclass
     class Order:
@@ -158,7 +158,7 @@ def test_without_registering_the_schema_must_be_there(client):
 
 
 def test_writing_with_the_latest_version(client, monkeypatch):
-    """With `use.latest.version` the value is written with the subject's newest schema, again newest after a while."""
+    """With `use.latest.version` the subject's latest schema is used, and looked up again after a while."""
     client.register("latest-value", ORDER)
     conf = {"auto.register.schemas": False, "use.latest.version": True}
     forever = AvroSerializer(client, ORDER, conf=conf)
@@ -201,13 +201,13 @@ def test_normalized_registration(client):
     ],
 )
 def test_bad_settings_are_refused(client, conf, says):
-    """The error says which setting, what it is and what is allowed."""
+    """The error names the setting, its value and the allowed values."""
     with pytest.raises(ValueError, match=says):
         AvroSerializer(client, ORDER, conf=conf)
 
 
 def test_bad_schemas_are_refused_when_made(client):
-    """A schema text that nobody can read is no surprise at the first record."""
+    """A schema text that cannot be parsed is refused in the constructor, not at the first record."""
     for make in (AvroSerializer, AvroDeserializer):
         with pytest.raises(SchemaError):
             make(client, "{")
@@ -220,7 +220,7 @@ def test_a_serializer_needs_to_know_the_topic(client):
 
 
 def test_a_value_that_does_not_fit_names_the_field(client):
-    """The error comes before anything is sent to a topic."""
+    """The error names the field and comes before anything is sent to a topic."""
     with pytest.raises(EncodeError) as caught:
         AvroSerializer(client, ORDER)({"id": "7", "at": NOW}, topic="misfit")
 
@@ -228,7 +228,7 @@ def test_a_value_that_does_not_fit_names_the_field(client):
 
 
 def test_damaged_frames_say_what_is_wrong(client):
-    """Each damage has its own error, with schema id and topic where they are known."""
+    """Each kind of damage has its own error, with schema id and topic where they are known."""
     frame = AvroSerializer(client, ORDER)(VALUE, topic="damage")
     schema_id, payload = split(frame)
     deserialize = AvroDeserializer(client)
@@ -250,7 +250,7 @@ def test_damaged_frames_say_what_is_wrong(client):
 
 
 def test_a_schema_of_another_format_is_named(scripted_servers, answer):
-    """An id may belong to a schema that is no Avro, or to one that needs what is not here."""
+    """The error names the format of a schema that is not Avro, and the undefined type of an incomplete one."""
     server = scripted_servers(answer(body={"schema": "{}", "schemaType": "JSON"}), answer(body={"schema": '"a.Other"'}))
     deserialize = AvroDeserializer(RegistryClient(server.url))
 
@@ -261,7 +261,7 @@ def test_a_schema_of_another_format_is_named(scripted_servers, answer):
 
 
 def test_both_pickle(client):
-    """They arrive in another process ready for work."""
+    """Serializer and deserializer work in another process after pickling."""
     serialize = pickle.loads(pickle.dumps(AvroSerializer(client, ORDER, conf={"normalize.schemas": True})))
     deserialize = pickle.loads(pickle.dumps(AvroDeserializer(client, ORDER, numeric_times=True)))
 

@@ -1,4 +1,4 @@
-"""Subject name strategies."""
+"""Subject name strategies give the subjects of Confluent's clients."""
 
 import pytest
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -36,11 +36,11 @@ def test_the_subject_of_a_record(strategy, context, record, subject):
     ],
 )
 def test_what_a_strategy_lacks_is_said(strategy, context, record, says):
-    """No subject is ever made from a missing part."""
+    """A missing part is an error: no subject is ever made without it."""
     with pytest.raises(SerdeError, match=says):
         strategy(context, record)
 
 
 def test_usual_names_are_known():
-    """The names in the configurations of other clients stand for the same functions."""
+    """The names in the configurations of other clients select the same functions."""
     assert topic_record_name is STRATEGIES["TopicRecordNameStrategy"] is STRATEGIES["TOPIC_RECORD"]

@@ -71,7 +71,7 @@ def test_avro_refuses_unknown_fields(value, detail, path):
 
 
 def test_avro_takes_every_known_field_and_the_mark_of_a_type():
-    """A key `-type` names the record and is no field."""
+    """A key `-type` names the record and is not a field."""
     value = {"-type": "Flight", "carrier": "UA", "back": {"carrier": "AA", "gate": "C7"}}
 
     assert compile_encoder(TEXT)({"carrier": "UA", "back": {"carrier": "AA", "gate": "C7"}}) == compile_encoder(TEXT)(
@@ -92,7 +92,7 @@ def test_avro_drops_unknown_fields_on_request(client):
 
 @pytest.mark.parametrize("kind", ["plain", "asyncio"])
 def test_a_field_that_the_latest_version_lacks_is_refused(client, kind):
-    """A required field of the local schema that the registry's latest version does not know is not lost."""
+    """A required field of the local schema that the registry's latest version lacks is refused, not lost."""
     client.register(f"unknown-latest-{kind}-value", json.dumps(LEG))
     local = {**LEG, "fields": [*LEG["fields"], {"name": "tail", "type": "string"}]}
     conf = {"use.latest.version": True, "auto.register.schemas": False}
@@ -105,7 +105,7 @@ def test_a_field_that_the_latest_version_lacks_is_refused(client, kind):
 
 
 def test_the_setting_is_refuse_or_drop(client):
-    """Another value is refused when the serializer is made."""
+    """Any other value is refused by the constructor."""
     with pytest.raises(ValueError, match=r"unknown\.fields is 'ignore'; allowed are refuse and drop"):
         AvroSerializer(client, TEXT, conf={"unknown.fields": "ignore"})
 
@@ -133,7 +133,7 @@ TRIP_VALUE = {"carrier": "UA", "gat": 1, "legs": [{"miles": 1, "x": 2}], "by": {
     ],
 )
 def test_json_refuses_unknown_properties_of_closed_schemas(client, value, detail, path):
-    """As in Avro, where the schema says that there are no others."""
+    """The JSON serializer refuses unknown properties, as Avro's does, where the schema allows no others."""
     with pytest.raises(EncodeError) as caught:
         JsonSerializer(client, json.dumps(TRIP))(value, topic="unknown-json")
 
@@ -141,7 +141,7 @@ def test_json_refuses_unknown_properties_of_closed_schemas(client, value, detail
 
 
 def test_json_drops_unknown_properties_on_request(client):
-    """Only where the schema is closed; what it allows stays, and other errors are told."""
+    """Properties are dropped only where the schema is closed; allowed ones stay, and other errors are still raised."""
     serialize = JsonSerializer(client, json.dumps(TRIP), conf={"unknown.fields": "drop"})
 
     read = JsonDeserializer(client)(serialize(TRIP_VALUE, topic="unknown-json-drop"))
@@ -152,7 +152,7 @@ def test_json_drops_unknown_properties_on_request(client):
 
 
 def test_json_without_validation_writes_every_property(client):
-    """Nothing is lost: what the schema lacks is written, and nothing is looked at."""
+    """Without validation every property is written, also those that the schema lacks."""
     conf = {"validate": False, "unknown.fields": "drop"}
     frame = JsonSerializer(client, json.dumps(TRIP), conf=conf)(TRIP_VALUE, topic="unknown-json-loose")
 
@@ -168,7 +168,7 @@ PINNED = {"use.latest.version": True, "auto.register.schemas": False}
 
 
 def trip(text):
-    """The class of the message Trip."""
+    """Return the class of the message Trip."""
     return GetMessageClass(find_message(link(Schema(text, "PROTOBUF"), {}), (0,)))
 
 
@@ -181,7 +181,7 @@ def trip(text):
     ],
 )
 def test_protobuf_refuses_fields_that_the_registrys_schema_lacks(client, fields, detail, path):
-    """A message of a later version is written with an older one only if it sets nothing new."""
+    """A message of a later version is written with an older schema only if it sets no new field."""
     client.register("unknown-proto-value", Schema(OLD, "PROTOBUF"))
     kind = trip(NEW)
     serialize = ProtobufSerializer(client, kind, PINNED)
@@ -194,7 +194,7 @@ def test_protobuf_refuses_fields_that_the_registrys_schema_lacks(client, fields,
 
 
 def test_protobuf_drops_fields_that_the_registrys_schema_lacks_on_request(client):
-    """At every depth; what is known stays."""
+    """Unknown fields are dropped at every depth, and known ones stay."""
     client.register("unknown-proto-drop-value", Schema(OLD, "PROTOBUF"))
     kind = trip(NEW)
     fields = {"carrier": "UA", "gate": "C7", "legs": [{"miles": 1, "mile": 2}], "by": {"k": {"mile": 2}}}
@@ -211,7 +211,7 @@ def test_protobuf_drops_fields_that_the_registrys_schema_lacks_on_request(client
 
 @st.composite
 def schemas(draw, depth=0):
-    """A schema of records in arrays and unions with null."""
+    """Draw a schema of records in arrays and unions with null."""
     kind = (
         "record"
         if depth == 0
@@ -229,7 +229,7 @@ def schemas(draw, depth=0):
 
 
 def value_of(schema):
-    """A value of a schema with every field in it."""
+    """Return a value of a schema with every field in it."""
     match schema:
         case [_, inner]:
             return value_of(inner)
@@ -241,7 +241,7 @@ def value_of(schema):
 
 
 def records_in(schema, value, path=""):
-    """The records in a value with their schemas and paths."""
+    """Yield the records in a value with their schemas and paths."""
     match schema:
         case [_, inner]:
             yield from records_in(inner, value, path)
@@ -257,7 +257,7 @@ def records_in(schema, value, path=""):
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_an_unknown_field_anywhere_is_refused_or_dropped(data):
-    """Whatever the schema, and whether or not another field is left out instead."""
+    """An unknown field of any record in any schema is refused or dropped, even if known fields are left out."""
     schema = data.draw(schemas())
     value, text = value_of(schema), json.dumps(schema)
     kind, record, path = data.draw(st.sampled_from(list(records_in(schema, value))))

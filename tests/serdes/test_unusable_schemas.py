@@ -1,4 +1,4 @@
-"""Frames of schemas that cannot be read: each is refused, and a topic full of them costs little."""
+"""Frames with unusable schemas are refused, and a topic full of them costs little."""
 
 import pytest
 
@@ -39,7 +39,7 @@ UNUSABLE = [
 
 
 def counting(monkeypatch, module, name):
-    """How often a function of a module is called from now on."""
+    """Count the calls of a module's function from now on."""
     calls, real = [], getattr(module, name)
     monkeypatch.setattr(module, name, lambda *given, **more: calls.append(1) or real(*given, **more))
     return calls
@@ -47,7 +47,7 @@ def counting(monkeypatch, module, name):
 
 @pytest.fixture
 def serving(scripted_servers, answer):
-    """Makes a client of a server with a script, and hands out the requests that arrived there."""
+    """A factory of a client of a server with a script, and of the list of its requests."""
 
     def make(*bodies, **options):
         server = scripted_servers(*(one if isinstance(one, answer) else answer(body=one) for one in bodies))
@@ -58,7 +58,7 @@ def serving(scripted_servers, answer):
 
 @pytest.mark.parametrize(("kind", "body", "module", "name", "payloads", "says"), UNUSABLE)
 def test_it_is_compiled_once(serving, monkeypatch, kind, body, module, name, payloads, says):
-    """However many frames have it, from however many topics; each of them gets the whole error."""
+    """The schema is compiled once for any number of frames and topics, and each frame gets the full error."""
     client, requests = serving(body)
     calls = counting(monkeypatch, module, name)
     deserialize = kind(client, conf={"subject.name.strategy.type": "TOPIC"})
@@ -73,7 +73,7 @@ def test_it_is_compiled_once(serving, monkeypatch, kind, body, module, name, pay
 
 
 def test_another_deserializer_tries_again(serving, monkeypatch):
-    """What is remembered goes with it."""
+    """Another deserializer does not share the cached failure and tries again."""
     client, _ = serving({"schema": '"a.Other"'})
     calls = counting(monkeypatch, serdes.avro, "parse")
 
@@ -86,7 +86,7 @@ def test_another_deserializer_tries_again(serving, monkeypatch):
 
 @pytest.mark.parametrize(("missing_ttl", "requests_made"), [(60.0, 2), (0.0, 4)])
 def test_a_reference_that_is_not_there_is_asked_for_now_and_then(serving, answer, missing_ttl, requests_made):
-    """As an id that is not there: for `missing_ttl` seconds it is not asked for again."""
+    """A missing reference is requested again after `missing_ttl` seconds, like a missing id."""
     schema = {"schema": '"a.Other"', "references": [{"name": "a.Other", "subject": "other", "version": 1}]}
     gone = answer(404, {"error_code": 40402, "message": "Version 1 not found."})
     client, requests = serving(schema, gone, missing_ttl=missing_ttl)
@@ -101,7 +101,7 @@ def test_a_reference_that_is_not_there_is_asked_for_now_and_then(serving, answer
 
 @pytest.mark.parametrize(("missing_ttl", "compilations"), [(60.0, 1), (0.0, 3)])
 def test_a_latest_version_that_cannot_be_read(serving, monkeypatch, missing_ttl, compilations):
-    """There may be a better one soon, so it is tried again after `missing_ttl` seconds."""
+    """An unreadable latest version is tried again after `missing_ttl` seconds, since a better one may follow."""
     latest = {"subject": "s-value", "version": 2, "id": 7, "schema": '"a.Other"'}
     written = {"subject": "s-value", "version": 1, "id": 6, "schema": '"int"'}
     script = [written, latest, written, [1, 2], latest, [1, 2], latest, [1, 2]]
@@ -120,7 +120,7 @@ def test_a_latest_version_that_cannot_be_read(serving, monkeypatch, missing_ttl,
 
 
 def test_damaged_paths_put_nothing_good_out(serving, monkeypatch):
-    """A frame may have any path to a message; those that lead nowhere are not remembered."""
+    """Paths without a message are not cached, so that they evict nothing."""
     client, _ = serving({"schema": 'syntax = "proto3"; message A {}', "schemaType": "PROTOBUF"}, cache_size=2)
     deserialize = ProtobufDeserializer(client)
     deserialize(join(6, b"\x00"))

@@ -1,4 +1,4 @@
-"""Serializers and deserializers shipped to a process that shares nothing with this one."""
+"""Serializers and deserializers work after pickling in a process that shares nothing with this one."""
 
 import asyncio
 import multiprocessing
@@ -24,17 +24,17 @@ JSON = '{"title": "Shipped", "type": "object", "properties": {"n": {"type": "int
 
 
 def times_two(value, context):
-    """A function of a module, which both processes can import."""
+    """Double a number, by a module's function that both processes can import."""
     return {"n": 2 * value["n"]}
 
 
 def there_and_back(serialize, deserialize, value, topic):
-    """A round trip."""
+    """Return the value after a round trip."""
     return deserialize(serialize(value, topic=topic), topic=topic)
 
 
 def there_and_back_awaited(serialize, deserialize, value, topic):
-    """The same in an event loop."""
+    """Return the value after a round trip in an event loop."""
 
     async def run():
         return await deserialize(await serialize(value, topic=topic), topic=topic)
@@ -43,7 +43,7 @@ def there_and_back_awaited(serialize, deserialize, value, topic):
 
 
 def pairs(client):
-    """Serializers and deserializers of all formats, with settings, a value, and what it becomes."""
+    """Serializers and deserializers of all formats, with settings, a value, and the expected result."""
     named = {"subject.name.strategy": record_name}
     return {
         "avro": (AvroSerializer(client, AVRO, conf=named), AvroDeserializer(client, AVRO), {"n": 1}, {"n": 1}),
@@ -61,14 +61,14 @@ def pairs(client):
 
 @pytest.fixture(scope="module")
 def worker():
-    """A process made by `spawn`: nothing is inherited, all that it has was pickled."""
+    """A process made by `spawn`: it inherits nothing, and gets everything by pickling."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield pool
 
 
 @pytest.mark.parametrize("name", ["avro", "avro-functions", "avro-rules", "json", "protobuf"])
 def test_they_work_in_another_process(client, worker, name):
-    """Plain and awaited, before their first record and after it: the caches stay at home."""
+    """The plain and async serdes work there, pickled before and after their first record."""
     serialize, deserialize, value, expected = pairs(client)[name]
 
     assert expected == worker.submit(there_and_back, serialize, deserialize, value, f"ship-{name}").result(60)
@@ -78,7 +78,7 @@ def test_they_work_in_another_process(client, worker, name):
 
 
 def test_a_pickle_is_as_small_as_what_it_was_made_of(client):
-    """What has been learned does not travel."""
+    """A pickle does not contain the caches."""
     for name, (serialize, deserialize, value, _) in pairs(client).items():
         fresh = len(pickle.dumps((serialize, deserialize)))
         there_and_back(serialize, deserialize, value, f"ship-{name}")
@@ -87,7 +87,7 @@ def test_a_pickle_is_as_small_as_what_it_was_made_of(client):
 
 
 def test_what_does_not_pickle_is_named(client):
-    """A function that the other process could not import is pickle's own error."""
+    """A function that the other process cannot import is pickle's own error."""
     deserialize = AvroDeserializer(client, from_dict=lambda value, _: value)
 
     with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
