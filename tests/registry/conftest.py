@@ -1,4 +1,4 @@
-"""A registry on a memory log, answering over real HTTP from a thread of the test process."""
+"""A registry on a memory log that answers over real HTTP from a thread of the test process."""
 
 import http.client
 import json
@@ -23,13 +23,13 @@ JSON = "application/vnd.schemaregistry.v1+json"
 
 @dataclass
 class Api:
-    """Speaks to a registry as a client does; `headers` are those of the last answer."""
+    """A client of a registry; `headers` holds the headers of the last answer."""
 
     port: int
     headers: dict[str, str] = field(default_factory=dict)
 
     def call(self, method, path, body=None, **headers):
-        """Send one request; a `str` or `bytes` body goes as it is, anything else as JSON."""
+        """Send one request; pass a `str` or `bytes` body unchanged, and encode any other body as JSON."""
         data = body if body is None or isinstance(body, str | bytes) else json.dumps(body)
         sent = {"Content-Type": JSON, **{name.replace("_", "-"): value for name, value in headers.items()}}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -62,12 +62,12 @@ class Api:
         return self.call("DELETE", path, **headers)
 
     def register(self, subject, schema, query="", **body):
-        """Register a schema, given as text or as what JSON makes of a value."""
+        """Register a schema, given as text or as a value to encode as JSON."""
         text = schema if isinstance(schema, str) else json.dumps(schema)
         return self.post(f"/subjects/{quote(subject, safe='')}/versions{query}", {"schema": text, **body})
 
     def placed(self, subject, schema, query="", **body):
-        """Register a schema that must be accepted, and return its id and version."""
+        """Register a schema, check that the registry accepts it, and return its id and version."""
         status, answer = self.register(subject, schema, query, **body)
         assert 200 == status, answer
         return answer["id"], answer["version"]
@@ -75,13 +75,13 @@ class Api:
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """Asynchronous tests run on asyncio, as the service does."""
+    """Run asynchronous tests on asyncio, as the service does."""
     return "asyncio"
 
 
 @contextmanager
 def running(log: Log | None = None, settings: Settings | None = None) -> Iterator[Api]:
-    """A registry over a fresh log or a given one, for as long as the block lasts."""
+    """Serve a registry over a fresh log or a given one until the block ends."""
     listener = socket.create_server(("127.0.0.1", 0))
     app = create_app(log or MemoryLog(), settings or Settings(log="memory:"))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
@@ -98,27 +98,27 @@ def running(log: Log | None = None, settings: Settings | None = None) -> Iterato
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    """A fresh registry."""
+    """Yield a fresh registry."""
     with running() as fresh:
         yield fresh
 
 
 @pytest.fixture
 def start() -> Iterator[Callable[[Log], Api]]:
-    """Start a registry over a log of the test's own."""
+    """Start a registry over a log that the test provides."""
     with ExitStack() as stack:
         yield lambda log: stack.enter_context(running(log))
 
 
 @pytest.fixture
 def configured() -> Iterator[Callable[..., Api]]:
-    """Start a registry with settings of the test's own, over a fresh log or a given one."""
+    """Start a registry with settings of the test, over a fresh log or a given one."""
     with ExitStack() as stack:
         yield lambda settings, log=None: stack.enter_context(running(log, settings))
 
 
 @pytest.fixture(scope="module")
 def shared_api() -> Iterator[Api]:
-    """One registry for a whole file of tests, which must not get in each other's way."""
+    """Yield one registry for a whole file of tests, which must not interfere with each other."""
     with running() as shared:
         yield shared

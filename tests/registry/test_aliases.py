@@ -1,4 +1,4 @@
-"""Aliases, look-ups across contexts, and what both do to answers kept in memory."""
+"""Aliases, look-ups across contexts, and the effect of both on cached answers."""
 
 from types import MappingProxyType
 
@@ -15,13 +15,13 @@ INT, LONG = '"int"', '"long"'
 
 
 def alias(name, target):
-    """The record that lets a name stand for another subject; a target of None takes it back."""
+    """Return the record that makes a name an alias of another subject; a target of None removes the alias."""
     fields = {} if target is None else {"alias": target}
     return encode(ConfigKey(Subject(name)), ConfigValue(MappingProxyType(fields)))
 
 
 def state_with(**aliases):
-    """A State with some aliases."""
+    """Return a State with some aliases."""
     records = [alias(name, target) for name, target in aliases.items()]
     return State().apply_all(Entry(i, 0, record.key, record.value) for i, record in enumerate(records))
 
@@ -33,12 +33,12 @@ def state_with(**aliases):
      ("x", ".", "x", "x"), (":.c:x", ".", "x", "x"), ("x", ".", ":.c", ":.c:"), ("x", ".c", ":.c", ":.c:")],
 )  # fmt: skip
 def test_target_of_an_alias(name, home, target, expected):
-    """A plain target is of the default context, below `/contexts/{ctx}/` of that one; a blank target is no alias."""
+    """A plain target is in the default context, or in `ctx` below `/contexts/{ctx}/`; a blank target is no alias."""
     assert expected == aliased(state_with(**{name: target}), PathSubject(name, home))
 
 
 def test_a_plain_alias_belongs_to_the_context_of_the_path(api):
-    """Below `/contexts/{ctx}/` an alias leads to a subject of that context, under the qualified name elsewhere."""
+    """Below `/contexts/{ctx}/` a plain target is a subject of that context; in a plain path, of the default context."""
     api.put("/contexts/.c/config/x", {"alias": "y"})
     api.placed("y", '"int"')
     api.placed(":.c:y", '"long"')
@@ -55,20 +55,20 @@ def test_a_plain_alias_belongs_to_the_context_of_the_path(api):
 
 
 def test_aliases_are_followed_once():
-    """An alias of an alias is not followed, so two that name each other do no harm."""
+    """The registry does not follow an alias of an alias, so two aliases that name each other do no harm."""
     assert "b" == aliased(state_with(a="b", b="c"), "a")
     assert "b" == aliased(state_with(a="b", b="a"), "a")
 
 
 @pytest.fixture
 def log():
-    """The log under the registry."""
+    """Return the log under the registry."""
     return MemoryLog()
 
 
 @pytest.fixture
 def append(log):
-    """Write records past the registry, as another node would."""
+    """Append records to the log directly, as another node would."""
 
     def write(*records):
         entries = list(log.read(-1))
@@ -79,12 +79,12 @@ def append(log):
 
 @pytest.fixture
 def api(log, start):
-    """A registry over that log."""
+    """Yield a registry over that log."""
     return start(log)
 
 
 def test_every_path_with_a_subject_follows_its_alias(api, append):
-    """Reads, look-up, registration, checks and deletion go to the target; configuration and mode stay."""
+    """Reads, look-ups, registrations, checks and deletions use the target; configuration and mode do not."""
     api.placed("target", INT)
     append(alias("name", "target"))
 
@@ -108,11 +108,11 @@ def test_every_path_with_a_subject_follows_its_alias(api, append):
 
 
 def test_alias_selects_the_context_of_an_id(api, append):
-    """The `subject` of a look-up by id is an alias, too."""
+    """The `subject` parameter of a look-up by id resolves aliases, too."""
     api.placed("s", INT)
     api.placed(":.c:target", LONG)
     append(alias("name", ":.c:target"))
-    api.get("/subjects")  # by-id answers come from memory, so let the node read the log
+    api.get("/subjects")  # The cache serves answers by id, so make the node read the log.
 
     assert LONG == api.get("/schemas/ids/1?subject=name")[1]["schema"]
     assert "long" == api.get("/schemas/ids/1/schema?subject=name")[1]
@@ -120,7 +120,7 @@ def test_alias_selects_the_context_of_an_id(api, append):
 
 
 def test_kept_answers_follow_a_changed_alias(api, append):
-    """What was sent from memory under a name is asked for anew once the name stands for another subject."""
+    """Once a name becomes an alias, the registry no longer serves the answers that it cached under that name."""
     api.placed("name", INT)
     api.placed("a", LONG)
     api.placed("b", '"string"')
@@ -132,12 +132,12 @@ def test_kept_answers_follow_a_changed_alias(api, append):
     assert {INT, "name"} == shown()
     for target, expected in (("a", LONG), ("b", '"string"'), (None, INT)):
         append(alias("name", target))
-        api.get("/subjects")  # reads the log, as every answer that may change does
+        api.get("/subjects")  # This request reads the log, as every answer that may change does.
         assert expected in shown()
 
 
 def test_plain_subject_is_looked_up_in_every_context(api):
-    """A schema that the subject does not hold is found under the same name in another context."""
+    """If the subject does not hold a schema, the registry finds it under the same name in another context."""
     api.placed("s", INT)
     api.placed(":.b:s", LONG)
     api.placed(":.c:other", '"string"')
@@ -152,7 +152,7 @@ def test_plain_subject_is_looked_up_in_every_context(api):
 
 
 def test_text_of_an_id_found_elsewhere_is_not_kept(api):
-    """An id that the subject's own context gives later wins over that of another context."""
+    """An id that the subject's own context assigns later takes precedence over the same id of another context."""
     api.placed(":.c:s", LONG)
     for _ in range(2):
         assert "long" == api.get("/schemas/ids/1/schema?subject=s")[1]

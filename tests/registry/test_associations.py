@@ -1,4 +1,4 @@
-"""Associations of topics with subjects: which may be made, changed and deleted, and how clients find them."""
+"""Associations of topics with subjects: rules for creating, changing and deleting them, and look-ups by clients."""
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient, SchemaRegistryError
@@ -29,12 +29,12 @@ DEFAULT = ":.ns:t-value"
 
 
 def after(state, decision):
-    """The State after a decision."""
+    """Return the State after a decision."""
     return state.drafted(decision.records, NOW)
 
 
 def registered(state, subject, text, *references):
-    """The State with one more schema."""
+    """Return the State with one more schema."""
     return after(state, register(state, subject, SchemaRequest(text, references=references), RULES))
 
 
@@ -45,20 +45,20 @@ def change(state, *wanted, topic="t", resource_id="r", dry_run=False, **other):
 
 
 def create(subject=None, **other):
-    """An association to create."""
+    """Return an association to create."""
     schema = SchemaRequest(other.pop("schema")) if "schema" in other else None
     return Wanted("CREATE", subject=subject, schema=schema, guid="g", **other)
 
 
 def upsert(subject=None, **other):
-    """An association to create or change."""
+    """Return an association to create or change."""
     schema = SchemaRequest(other.pop("schema")) if "schema" in other else None
     return Wanted("UPSERT", subject=subject, schema=schema, guid="g", **other)
 
 
 @pytest.fixture(scope="module")
 def base():
-    """Subjects a, b, ref and user; `user` refers to `ref`; topic `weak` is with a, topic `loose` with b.
+    """Return a State with subjects a, b, ref and user; `user` refers to `ref`; topics `weak` (a), `loose` (b).
 
     The association of `loose` is STRONG and not frozen, as logs of older registries have it.
     """
@@ -73,7 +73,7 @@ def base():
 
 
 def shown(state, subject):
-    """What stands for a subject."""
+    """Return the associations of a subject."""
     return [
         (a.key.resource_name, a.key.association_type, a.value.lifecycle, a.value.frozen)
         for a in state.associations.of_subject(subject)
@@ -96,7 +96,7 @@ ACCEPTED = [
 
 @pytest.mark.parametrize(("wanted", "resource", "subject", "expected"), ACCEPTED)
 def test_accepted_change(base, wanted, resource, subject, expected):
-    """The association stands, and the same request again changes nothing; a dry run never does."""
+    """A repeated request for an association changes nothing, and a dry run never does."""
     assert [] == change(base, *wanted, **resource, dry_run=True).records
     state = after(base, change(base, *wanted, **resource))
 
@@ -147,7 +147,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("wanted", "resource", "code", "reason"), REFUSED)
 def test_refused_change(base, wanted, resource, code, reason):
-    """Each rule has its code and says what is wrong."""
+    """Each rule has its own error code, and the message says what is wrong."""
     with pytest.raises(RegistryError) as refusal:
         change(base, *wanted, **resource)
 
@@ -156,7 +156,7 @@ def test_refused_change(base, wanted, resource, code, reason):
 
 
 def test_read_only_subject_takes_no_association(base):
-    """A mode that forbids writes forbids these, too."""
+    """A mode that forbids writes forbids changes of associations, too."""
     state = after(base, set_mode(base, "a", "READONLY", force=False))
 
     for refused in (lambda: change(state, create("a")), lambda: change(state, Wanted("DELETE"), **WEAK)):
@@ -165,7 +165,7 @@ def test_read_only_subject_takes_no_association(base):
 
 
 def test_associated_subject_stays(base):
-    """A subject with an association is not deleted, softly or for good, until the association is gone."""
+    """The registry refuses to delete a subject, softly or for good, while it has an association."""
     for permanent in (False, True):
         with pytest.raises(RegistryError, match="An association already exists for subject 'a'"):
             delete_subject(base, "a", permanent=permanent)
@@ -175,7 +175,7 @@ def test_associated_subject_stays(base):
 
 
 def test_nothing_refers_to_a_topics_own_subject(base):
-    """Registration refuses a reference to a subject with a strong association, except from itself."""
+    """Registration refuses a reference to a subject with a strong association, except from that subject itself."""
     with pytest.raises(RegistryError, match="strong association") as refusal:
         registered(base, "x", '{"type":"array","items":"long"}', Reference("l", "b", 1))
 
@@ -188,7 +188,7 @@ def test_nothing_refers_to_a_topics_own_subject(base):
      ("none", (), True, 1, 1)],
 )  # fmt: skip
 def test_cascade_takes_the_topics_own_subject(base, resource_id, types, cascade, left, versions):
-    """With cascade a strong association takes its subject out of the log; what is not there is deleted already."""
+    """With cascade, deleting a strong association removes its subject; deleting a missing association succeeds."""
     dry = delete_associations(base, resource_id, "topic", types, NOW, cascade=cascade, dry_run=True)
     state = after(base, delete_associations(base, resource_id, "topic", types, NOW, cascade=cascade, dry_run=False))
 
@@ -197,7 +197,7 @@ def test_cascade_takes_the_topics_own_subject(base, resource_id, types, cascade,
 
 
 def test_weak_subject_survives_cascade(base):
-    """A subject that is only looked up is not the topic's to delete; a frozen association needs cascade."""
+    """Deletion of an association keeps a subject of a weak one; deletion of a frozen one needs cascade."""
     state = after(base, delete_associations(base, "weak", "topic", (), NOW, cascade=True, dry_run=False))
 
     assert [1] == [entry.version for entry in state.versions("a", include_deleted=False)]
@@ -208,7 +208,7 @@ def test_weak_subject_survives_cascade(base):
 
 
 def test_request_of_a_batch_is_all_or_nothing(base):
-    """One that is refused leaves nothing behind, and the others in force."""
+    """A refused request of a batch writes nothing, and the other requests succeed."""
     resource = Resource("t", "ns", "r")
     half = AssociationRequest(resource, [create("a"), create("none", association_type="key")])
     whole = AssociationRequest(resource, [create("a", association_type="key")])
@@ -220,7 +220,7 @@ def test_request_of_a_batch_is_all_or_nothing(base):
 
 @pytest.fixture(scope="module")
 def served(shared_api):
-    """A registry with topic t in two namespaces, and one association of its keys."""
+    """Yield a registry with topic t in two namespaces, and one association of its keys."""
     for subject, text in (("a", INT), ("k", '"string"'), ("strong", LONG)):
         shared_api.placed(subject, text)
     value = {"subject": "a", "associationType": "value", "lifecycle": "WEAK"}
@@ -255,7 +255,7 @@ def served(shared_api):
     ],
 )  # fmt: skip
 def test_listing(served, path, expected):
-    """By resource and by subject, filtered, a page at a time; nothing associated is an empty list."""
+    """Lists by resource and by subject have filters and pages, and are empty where nothing is associated."""
     status, answer = served.get(path)
 
     assert 200 == status
@@ -263,13 +263,13 @@ def test_listing(served, path, expected):
 
 
 def test_unknown_lifecycle_is_refused(served):
-    """A filter that is none is told so."""
+    """The registry refuses an invalid filter and says which one."""
     for path in ("/associations/resources/-/t.x?lifecycle=MILD", "/schemas?lifecycle=MILD"):
         assert 42212 == served.get(path)[1]["error_code"]
 
 
 def test_unknown_paths_are_not_found(served):
-    """What is not served answers as clients parse it."""
+    """Routes that the registry does not serve answer in the form that clients parse."""
     for path in ("/associations", "/associations/resources", "/associations:batch"):
         status, answer = served.get(path)
         assert status in (404, 405)
@@ -277,7 +277,7 @@ def test_unknown_paths_are_not_found(served):
 
 
 def test_list_of_schemas_by_association(served):
-    """Only subjects with an association that passes every filter, and the associations with them."""
+    """A search returns only subjects with an association that passes every filter, and those associations."""
     found = served.get("/schemas?resourceType=topic&associationType=key")[1]
 
     assert [("k", "k", "key")] == [
@@ -294,7 +294,7 @@ def test_list_of_schemas_by_association(served):
 
 
 def test_batches(served):
-    """Each request of a batch has its own result, in order; with the schemas where asked for."""
+    """Each request of a batch has its own result, in order, with schemas if the request asks for them."""
     asked = {"requests": [{"resourceName": "t.x", "resourceNamespace": "one", "associationTypes": ["value"]},
                           {"resourceId": "none"}]}  # fmt: skip
     status, answer = served.post("/associations:batchGet?includeSchemas=true", asked)
@@ -319,7 +319,7 @@ def test_batches(served):
 
 
 def test_context_of_a_request_is_that_of_its_plain_subjects(served):
-    """Under the prefix form, and with the parameter."""
+    """The routes work under a context prefix and with the context parameter."""
     assert 200 == served.post("/contexts/.q/subjects/s/versions", {"schema": INT})[0]
     body = {"resourceName": "q", "resourceNamespace": "ns", "resourceId": "q", "associations": [{"subject": "s"}]}
 
@@ -337,27 +337,27 @@ PUT_T = "/associations/resources/id%20of%20t"
 
 
 def wish(subject=None, association_type="value", **other):
-    """An association as a request's body has it."""
+    """Return an association as it appears in the body of a request."""
     return {"associationType": association_type, **({"subject": subject} if subject else {}), **other}
 
 
 def of(*wanted, **other):
-    """The body of a request for associations of topic t."""
+    """Return the body of a request for associations of topic t."""
     return {**T, **other, "associations": wanted}
 
 
 def batch(*requests):
-    """The body of a batch."""
+    """Return the body of a batch."""
     return {"requests": requests}
 
 
 def register_in(subject, text=INT, **more):
-    """A step that registers a schema."""
+    """Return a step that registers a schema."""
     return ("POST", f"/subjects/{subject}/versions", {"schema": text, **more})
 
 
 def step(method, path, body=None):
-    """A step that a row takes before its own request."""
+    """Return a step that a row takes before its own request."""
     return (method, path, body)
 
 
@@ -375,7 +375,7 @@ UNKNOWN_TAGGED = {"schema": RECORD, "schemaTagsToAdd": [
     {"schemaEntity": {"entityPath": "none", "entityType": "sr_record"}, "tags": ["T"]}]}  # fmt: skip
 DRY = {"resourceName": "t", "resourceNamespace": "ns", "resourceType": "topic"}
 
-# name, the steps before, the request, what the answer must show: a code, or the properties that count.
+# name, the steps before, the request, what the answer must show: an error code, or the properties to compare.
 RULES_OVER_HTTP = [
     ("the last live version stays, softly", [*WITH_A], step("DELETE", "/subjects/a/versions/1"), 40904),
     ("the last live version stays, for good", [*WITH_A], step("DELETE", "/subjects/a/versions/1?permanent=true"),
@@ -482,7 +482,7 @@ RULES_OVER_HTTP = [
 
 
 def told(answer):
-    """What counts of an answer: no wording, and of a schema its version."""
+    """Return the parts of an answer to compare: no wording, and only the version of a schema."""
     if isinstance(answer, list):
         return [told(item) for item in answer]
     if not isinstance(answer, dict):
@@ -496,7 +496,7 @@ def told(answer):
     ("before", "request_", "expected"), [pytest.param(*row, id=name) for name, *row in RULES_OVER_HTTP]
 )
 def test_rule_over_http(api, before, request_, expected):
-    """Each rule of associations as a client meets it: the code of a refusal, or what is answered."""
+    """Each rule of associations gives a client the expected error code or answer."""
     assert 200 == api.put("/config", {"compatibility": "NONE"})[0]
     for method, path, body in before:
         assert api.call(method, path, body)[0] in (200, 204), (path, body)
@@ -512,7 +512,7 @@ def test_rule_over_http(api, before, request_, expected):
 
 
 def test_frozen_is_shown_where_it_does_not_go_without_saying(api):
-    """A STRONG association is frozen, so lists leave that out; for a WEAK one they say that it is not."""
+    """Lists leave `frozen` out for a STRONG association, which always is, and show it as false for a WEAK one."""
     api.placed("a", INT)
     api.post("/associations", of(STRONG))
     api.post("/associations", {**of(wish("a")), "resourceName": "u", "resourceId": "u"})
@@ -529,7 +529,7 @@ def client(api):
 
 
 def test_serializers_follow_an_association(api, client):
-    """Confluent's serdes by default: the associated subject is used, and without one `topic-value`."""
+    """Confluent's serdes use the associated subject by default, and `topic-value` if there is no association."""
     api.placed("shared", RECORD)
     request = AssociationCreateOrUpdateRequest(
         "orders", "lkc-1", "id-1", "topic", [AssociationCreateOrUpdateInfo("shared", "value", "WEAK")]

@@ -1,4 +1,4 @@
-"""Bodies and requests as they travel: gzip in and out, its bounds, and the id of a request."""
+"""Bodies on the wire: gzip in both directions, its limits, and request ids."""
 
 import gzip
 import http.client
@@ -14,19 +14,19 @@ from registry.front import Front
 
 JSON = "application/json"
 SCHEMA = json.dumps({"schema": '"int"'}).encode()
-# An enum whose answer is worth packing.
+# An enum whose answer is large enough to compress.
 LARGE = json.dumps({"type": "enum", "name": "E", "symbols": [f"SYMBOL_{n}" for n in range(500)]})
 
 
 @pytest.fixture(scope="module")
 def filled(shared_api):
-    """A registry with a small schema, id 1, and a large one, id 2."""
+    """Yield a registry with a small schema, id 1, and a large one, id 2."""
     assert [(1, 1), (2, 1)] == [shared_api.placed("s", '"int"'), shared_api.placed("large", LARGE)]
     return shared_api
 
 
 def exchange(api, method, path, body=None, **headers):
-    """Send a body as it is; status, headers (lower case) and body as it came."""
+    """Send a raw body; return the status, headers (lower case) and raw body of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=30)
     sent = {"Content-Type": JSON, **{name.replace("_", "-"): value for name, value in headers.items()}}
     connection.request(method, path, body, sent)
@@ -53,7 +53,7 @@ BODIES = [
 
 @pytest.mark.parametrize(("body", "encoding", "status", "reason"), BODIES)
 def test_packed_request(filled, body, encoding, status, reason):
-    """A gzip body is what it unpacks to, within the same bounds; a damaged one is 400."""
+    """The size limits apply to a gzip body once decompressed; a damaged one is 400."""
     got, _, raw = exchange(filled, "POST", "/subjects/s/versions", body, Content_Encoding=encoding)
     answer = json.loads(raw)
 
@@ -68,8 +68,8 @@ def test_packed_request(filled, body, encoding, status, reason):
     "path", ["/subjects/large/versions/1", "/subjects/large/versions/latest", "/schemas/ids/2/schema"]
 )
 def test_large_answer_is_packed_when_the_client_takes_it(filled, path):
-    """Packed and plain answers say the same, from memory and not, and HEAD tells the length of either."""
-    for _ in range(2):  # the second answer may come from memory
+    """Compressed and plain answers are equal, cached or not, and HEAD returns the length of either."""
+    for _ in range(2):  # The second answer may come from the cache.
         _, plain, text = exchange(filled, "GET", path)
         status, headers, raw = exchange(filled, "GET", path, Accept_Encoding="deflate, gzip;q=0.8")
 
@@ -80,7 +80,7 @@ def test_large_answer_is_packed_when_the_client_takes_it(filled, path):
 
 
 def test_small_answer_stays_plain(filled):
-    """What fits a packet is sent as it is."""
+    """The registry does not compress an answer that fits into a packet."""
     assert "content-encoding" not in exchange(filled, "GET", "/schemas/ids/1", Accept_Encoding="gzip")[1]
     assert packed(b"x" * 100) is None
 
@@ -91,7 +91,7 @@ def test_small_answer_stays_plain(filled):
      (b"gzip;q=0.0, *", False), (b"gzip; q=0.5", True), (b"*;q=0", False), (b"identity", False)],
 )  # fmt: skip
 def test_who_takes_gzip(accepted, expected):
-    """By name or by `*`; quality 0 is a no."""
+    """A client accepts gzip by name or by `*`; quality 0 refuses it."""
     assert expected == takes_gzip(accepted)
 
 
@@ -101,7 +101,7 @@ def test_who_takes_gzip(accepted, expected):
 )
 @pytest.mark.parametrize("path", ["/schemas/ids/1", "/subjects", "/none"])
 def test_answer_names_its_request(filled, path, told, echoed):
-    """A usable id is echoed, another one replaced by a new one: on answers from memory, of routes, and on errors."""
+    """The answer echoes a usable id and replaces any other: cached answers, answers of routes, and errors."""
     found = [exchange(filled, "GET", path, X_Request_ID=told)[1]["x-request-id"] for _ in range(2)]
 
     if echoed:
@@ -112,7 +112,7 @@ def test_answer_names_its_request(filled, path, told, echoed):
 
 
 async def test_request_id_is_logged_and_passed_on(caplog):
-    """The app behind sees the id of the request, and so does the access log."""
+    """The app and the access log both see the id of the request."""
     caplog.set_level(logging.INFO, "strata.http")
     seen = []
 
@@ -140,7 +140,7 @@ async def test_request_id_is_logged_and_passed_on(caplog):
      ("GET", "/subjects?deletedOnly=True&&other=1&reference_format=x", 200), ("GET", "/config/", 200)],
 )  # fmt: skip
 def test_lenient_and_strict_requests(filled, method, path, status):
-    """Unknown parameters and odd flags are passed over; what has no route is an error object, as clients parse it."""
+    """The registry ignores unknown parameters and odd flags; an unknown route gives an error object."""
     got, _, raw = exchange(filled, method, path, b"{}" if method != "GET" else None)
     answer = json.loads(raw)
 

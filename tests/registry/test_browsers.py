@@ -12,7 +12,7 @@ _PAGE_FILES = ["/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js", "/docs/s
 
 
 def refusal(guard: BrowserGuard, method: str = "POST", **headers: str) -> str | None:
-    """Return the status and message that a request is refused with, None when it is not."""
+    """Return the status and message of a refusal, or None if the request passes."""
     given = {name.replace("_", "-").encode(): value.encode("latin-1") for name, value in headers.items()}
     try:
         guard.check(method, given)
@@ -31,7 +31,7 @@ LOOPBACK = {"listen": "127.0.0.1:8081"}
 OPEN = {"listen": "0.0.0.0:8081"}
 NAMED = {**OPEN, "allowed_hosts": "Registry.test, other.test"}
 
-# settings, Host, whether a request is taken
+# settings, Host, whether the guard accepts the request
 HOSTS = [
     (LOOPBACK, "127.0.0.1:8081", True),
     (LOOPBACK, "127.0.0.1", True),
@@ -67,9 +67,9 @@ HOSTS = [
 @pytest.mark.parametrize(("settings", "host", "taken"), HOSTS)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_hosts(settings, host, taken, method):
-    """On loopback, only requests for this machine's own names are taken, so no page can give it a name of its own."""
+    """A node on loopback accepts only requests for names of this machine, which stops DNS rebinding."""
     guard = guarded(**settings)
-    for _ in range(2):  # the second time it is known
+    for _ in range(2):  # The guard knows the name the second time.
         message = refusal(guard, method, host=host)
         assert taken == (message is None)
         assert message is None or (message.startswith("403 ") and "--allowed-hosts" in message)
@@ -79,7 +79,7 @@ def test_hosts(settings, host, taken, method):
 HERE = "localhost:8081"
 UI = {"allowed_origins": "https://UI.test, http://localhost:3000"}
 
-# settings, headers beside Host, whether a write is taken
+# settings, headers besides Host, whether the guard accepts a write
 ORIGINS = [
     ({}, {}, True),
     ({}, {"origin": "http://localhost:8081"}, True),
@@ -113,14 +113,14 @@ def test_origins(settings, headers, taken, method):
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 def test_reads_from_other_origins(method):
-    """What changes nothing is answered; without permission the browser does not show the answer to the page."""
+    """Reads get an answer, but without permission the browser does not show it to the page."""
     assert refusal(guarded(), method, host=HERE, origin="http://evil.test", sec_fetch_site="cross-site") is None
 
 
 def test_pages_of_other_sites_over_http(api):
-    """A form of another site registers nothing and deletes nothing; a rebound name reads nothing, nor from memory."""
+    """A form of another site cannot register or delete; a rebound name cannot read, not even cached answers."""
     api.placed("s", '"int"')
-    assert 200 == api.get("/schemas/ids/1")[0]  # answered from memory from now on
+    assert 200 == api.get("/schemas/ids/1")[0]  # From now on the answer comes from the cache.
     foreign = {"Origin": "https://evil.test"}
 
     assert (403, 403) == codes(api.call("POST", "/subjects/t/versions", '{"schema": "\\"int\\""}', **foreign))
@@ -135,7 +135,7 @@ def codes(answer: tuple) -> tuple[int, int]:
 
 
 def test_docs_loads_what_is_there_and_nothing_else(shared_api):
-    """The page names files of its own host only, each is there, and its policy keeps the browser from any other."""
+    """The page names only existing files of its own host, and its policy keeps the browser from any other host."""
     status, page = shared_api.get("/docs", Accept="text/html")
     named = re.findall(r'(?:src|href)="([^"]*)"', page)
 
@@ -152,7 +152,7 @@ def test_docs_loads_what_is_there_and_nothing_else(shared_api):
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/start.js", "/docs/swagger-ui.css"])
 def test_docs_names_no_other_host(shared_api, path):
-    """No address of another host, but for the names of XML."""
+    """No file of the page names another host, except in names of XML."""
     found = re.findall(r"https?://[\w.:/-]*", shared_api.get(path, Accept="*/*")[1])
 
     assert {"http://www.w3.org/2000/svg"} >= set(found)
@@ -160,5 +160,5 @@ def test_docs_names_no_other_host(shared_api, path):
 
 @pytest.mark.parametrize("path", ["/redoc", "/docs/README.md", "/docs/..%2Fapp.py", "/docs/swagger-ui.css/x"])
 def test_other_pages_are_not_there(shared_api, path):
-    """Only the files of the page are served."""
+    """The registry serves only the files of the page."""
     assert 404 == shared_api.get(path)[0]

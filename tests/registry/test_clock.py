@@ -1,4 +1,4 @@
-"""One clock a request: however many schemas, threads and lost races, the seconds count together."""
+"""One clock a request: all schemas, threads and lost races of a request share one time limit."""
 
 import json
 
@@ -26,7 +26,7 @@ TENTH = 0.1
 
 
 class SlowParser:
-    """A parser that takes a tenth of a second of the thread's clock for every text."""
+    """A parser that takes a tenth of a second of the thread's clock for each text."""
 
     def __init__(self, monkeypatch):
         self.spent = 0.0
@@ -36,7 +36,7 @@ class SlowParser:
         schemas._schemas.clear()
 
     def parsed(self, schema_type, text, strict, references, limits):
-        """Parse, slowly."""
+        """Parse slowly."""
         self.spent += TENTH
         limits.look_at_clock()
         return self._parsed(schema_type, text, strict, references, limits)
@@ -44,46 +44,46 @@ class SlowParser:
 
 @pytest.fixture
 def slow(monkeypatch):
-    """All parsing is slow."""
+    """Make all parsing slow."""
     return SlowParser(monkeypatch)
 
 
 def schema(name, of="int"):
-    """A schema of its own."""
+    """Return a new schema for each number."""
     return SchemaRequest(json.dumps({"type": "record", "name": name, "fields": [{"name": "a", "type": of}]}))
 
 
 def wanted(number, kind="value"):
-    """A schema for a topic of its own."""
+    """Return a schema for a topic of its own."""
     return Wanted("CREATE", kind, schema=schema(f"Of{kind}{number}"), guid=f"g{number}")
 
 
 def batch(count):
-    """A batch of as many resources, each with a schema of its own."""
+    """Return a batch of as many resources, each with its own schema."""
     requests = [AssociationRequest(Resource(f"t{n}", "lkc", f"r{n}"), [wanted(n)]) for n in range(count)]
     return lambda state, limits: change_batch(state, [one.under(limits) for one in requests], RULES, 0)
 
 
 def resource(state, limits):
-    """Two schemas for one resource."""
+    """Return two schemas for one resource."""
     request = AssociationRequest(Resource("t", "lkc", "r"), [wanted(1), wanted(1, "key")])
     return change_associations(state, request.under(limits), RULES, 0)
 
 
 def registration(state, limits):
-    """One schema, and what it is compared with."""
+    """Return one schema and the one to compare it with."""
     return register(state, SUBJECT, schema("Old", "long").under(limits), RULES)
 
 
 def retagged(state, limits):
-    """A text that gets a tag: it is parsed as it was and as it becomes."""
+    """Return a text that gets a tag, so that the registry parses it before and after the change."""
     return change_tags(
         state, SUBJECT, 1, TagRequest(2, {Entity("Old.a", EntityType.FIELD): ["PII"]}, {}, limits), RULES
     )
 
 
 def holding_one():
-    """A State with one version."""
+    """Return a State with one version."""
     records = register(State(), SUBJECT, schema("Old"), RULES).records
     return State().apply_all(Entry(n, 0, record.key, record.value) for n, record in enumerate(records))
 
@@ -98,7 +98,7 @@ def holding_one():
     ],
 )
 def test_a_request_has_one_clock(slow, decide, parses):
-    """All that a request parses counts together; what is left when it is tried out is all that its turns may take."""
+    """All parsing of a request counts; the dry run leaves the rest of the time to the turns of the request."""
     state = holding_one()
     schemas._schemas.clear()
     before = slow.spent
@@ -113,7 +113,7 @@ def test_a_request_has_one_clock(slow, decide, parses):
 
 
 def test_lost_races_do_not_start_the_clock_again(slow):
-    """Attempts whose caches are gone take what is left and no more, however many there are."""
+    """Attempts with cold caches share the time that remains, however many there are."""
     state, clock = holding_one(), Clock(batch(2), Limits(seconds=5.5 * TENTH))
     slow.spent = 0.0
     schemas._schemas.clear()
@@ -131,7 +131,7 @@ def test_lost_races_do_not_start_the_clock_again(slow):
 
 
 def test_an_attempt_that_finds_all_in_the_caches_needs_no_time(slow):
-    """A request that has used its time up in the trial run is decided from what that has left."""
+    """An attempt that finds everything in the caches needs none of the time that is left."""
     state = holding_one()
     schemas._schemas.clear()
     clock = Clock(registration, Limits(seconds=2.5 * TENTH))
@@ -142,7 +142,7 @@ def test_an_attempt_that_finds_all_in_the_caches_needs_no_time(slow):
 
 
 def test_a_batch_that_takes_too_long_is_refused_as_a_whole(slow, configured):
-    """Many schemas in one request count together: 42201 for all of them, and nothing is written."""
+    """Many schemas in one request share one time limit: the answer is 42201, and nothing is written."""
     requests = [
         {
             "resourceName": f"t{number}",

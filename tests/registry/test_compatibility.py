@@ -1,4 +1,4 @@
-"""`/compatibility` over HTTP: which versions are compared, and what is answered."""
+"""`/compatibility` over HTTP: which versions are compared, and the answers."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def record(*fields):
-    """The text of a record schema with some fields."""
+    """Return the text of a record schema with some fields."""
     return json.dumps({"type": "record", "name": "R", "fields": list(fields)})
 
 
@@ -22,7 +22,7 @@ def check(api, schema, version="/latest", query="?verbose=true", subject="s"):
 
 
 def test_verdict_without_reasons(api):
-    """Without `verbose` there is the verdict alone."""
+    """Without `verbose` the answer is only the verdict."""
     api.placed("s", record(A))
 
     assert (200, {"is_compatible": True}) == check(api, record(A, B_DEFAULT), query="")
@@ -30,7 +30,7 @@ def test_verdict_without_reasons(api):
 
 
 def test_verdict_with_reasons(api):
-    """With `verbose` the messages are there, empty when there is nothing to say; the settings come last."""
+    """With `verbose` the answer has messages, empty if there are no findings, and the settings last."""
     api.placed("s", record(A))
     good, bad = check(api, record(A, B_DEFAULT))[1], check(api, record(A, B))[1]
 
@@ -42,7 +42,7 @@ def test_verdict_with_reasons(api):
 
 
 def test_latest_looks_at_one_version_even_when_transitive(api):
-    """A version in the path is compared with alone; without one the check is that of a registration."""
+    """A version in the path selects the only version to compare; otherwise the check is that of a registration."""
     api.put("/config/s", {"compatibility": "NONE"})
     for text in (record(A), record(A, B)):
         api.placed("s", text)
@@ -58,7 +58,7 @@ def test_latest_looks_at_one_version_even_when_transitive(api):
 
 @pytest.mark.parametrize("version", ["/latest", ""])
 def test_unknown_subject_accepts_anything(api, version):
-    """Nothing to break: true, and a finding that says that nothing was compared."""
+    """Without a version to compare, the verdict is true, and a finding says that nothing was compared."""
     status, answer = check(api, record(A), version, subject="x")
 
     assert (200, True, []) == (status, answer["is_compatible"], answer["messages"])
@@ -68,13 +68,13 @@ def test_unknown_subject_accepts_anything(api, version):
 
 
 def test_unknown_versions(api):
-    """A number that is not there is 40402, no number 42202."""
+    """An unknown version is 40402, an invalid one 42202."""
     assert 40402 == check(api, record(A), "/1", subject="x")[1]["error_code"]
     assert 42202 == check(api, record(A), "/x")[1]["error_code"]
 
 
 def test_soft_deleted_versions_do_not_count(api):
-    """A deleted version breaks nothing and is not found."""
+    """A deleted version cannot cause an incompatibility, and a check against it is not found."""
     api.placed("s", record(A))
     api.delete("/subjects/s/versions/1")
 
@@ -83,7 +83,7 @@ def test_soft_deleted_versions_do_not_count(api):
 
 
 def test_invalid_schema(api):
-    """Not a schema: 42201, and with `verbose` a verdict that says so."""
+    """An invalid schema is 42201, and with `verbose` a verdict that says so."""
     verbose = check(api, "{")
 
     assert (422, 42201) == (lambda status, answer: (status, answer["error_code"]))(*check(api, "{", query=""))

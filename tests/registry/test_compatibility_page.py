@@ -1,4 +1,4 @@
-"""docs/compatibility.md leaves nothing out: every operation and parameter of the API, and every error code."""
+"""docs/compatibility.md is complete: every operation and parameter of the API, and every error code."""
 
 import inspect
 import re
@@ -12,7 +12,7 @@ CODE = re.compile(r"\b(?:RegistryError|http_error)\(\s*(\d+)")
 
 
 def nameless(path):
-    """A path whose parameters have no names: the page may call them by the reference's."""
+    """Return a path with anonymous parameters, because the page may use the reference's names."""
     return re.sub(r"\{\w+\}", "{}", path)
 
 
@@ -35,7 +35,7 @@ def test_every_operation_and_parameter_is_on_the_page(api):
 
 
 def test_every_error_code_is_on_the_page():
-    """Each code that the service can answer stands in the table of codes."""
+    """The table of codes lists each code that the service can return."""
     answered = set(CODE.findall(inspect.getsource(errors)))
     section = PAGE.read_text().partition("## Error codes")[2].partition("\n## ")[0]
     told = {code for row in re.findall(r"^\| ([\d, ]+) \|", section, re.MULTILINE) for code in row.split(", ")}

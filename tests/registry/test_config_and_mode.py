@@ -1,4 +1,4 @@
-"""`/config` and `/mode` over HTTP: what is set, merged, inherited, cleared and refused."""
+"""`/config` and `/mode` over HTTP: set, merge, inherit, clear and refuse."""
 
 import pytest
 
@@ -14,25 +14,25 @@ INT, STRING = '"int"', '"string"'
 
 
 def code(answer):
-    """The error code of an answer."""
+    """Return the error code of an answer."""
     return answer[1]["error_code"]
 
 
 def test_default_configuration(api):
-    """Nobody set anything: BACKWARD for the registry, 40408 for a subject."""
+    """By default the registry is at BACKWARD, and a subject answers 40408."""
     assert (200, {"compatibilityLevel": "BACKWARD"}) == api.get("/config")
     assert 40408 == code(api.get("/config/s"))
     assert {"compatibilityLevel": "BACKWARD"} == api.get("/config/s?defaultToGlobal=true")[1]
 
 
 def test_change_answers_its_own_shape_and_read_another(api):
-    """PUT speaks of `compatibility`, GET of `compatibilityLevel`; the level is taken in any case."""
+    """PUT uses `compatibility`, GET `compatibilityLevel`; the level is case-insensitive."""
     assert (200, {"compatibility": "FULL"}) == api.put("/config", {"compatibility": "full"})
     assert {"compatibilityLevel": "FULL"} == api.get("/config")[1]
 
 
 def test_change_is_a_merge(api):
-    """Absent keeps, null clears, unknown is passed over."""
+    """An absent property keeps its value, null clears it, and an unknown one is ignored."""
     api.put("/config/s", {"compatibility": "NONE", "normalize": True, "unknown": 1})
     kept = api.put("/config/s", {})[1]
     cleared = api.put("/config/s", {"normalize": None})[1]
@@ -43,7 +43,7 @@ def test_change_is_a_merge(api):
 
 
 def test_policy_is_kept_and_an_unknown_one_is_none(api):
-    """`compatibilityPolicy` is taken in any case; what is no policy counts as unset."""
+    """`compatibilityPolicy` is case-insensitive; an unknown policy counts as unset."""
     assert {"compatibility": "FULL", "compatibilityPolicy": "LENIENT"} == api.put(
         "/config/s", {"compatibility": "FULL", "compatibilityPolicy": "lenient"}
     )[1]
@@ -51,7 +51,7 @@ def test_policy_is_kept_and_an_unknown_one_is_none(api):
 
 
 def test_subject_inherits_flags_but_not_the_level(api):
-    """A subject with a configuration of its own takes the default level, and the registry's flags."""
+    """A subject with its own configuration has the default level, but inherits the registry's flags."""
     api.put("/config", {"compatibility": "FULL", "normalize": True})
     api.put("/config/s", {"validateNewSchemas": True})
 
@@ -68,7 +68,7 @@ RULE_SET = {
     "domainRules": [{"name": "r", "kind": "CONDITION", "mode": "READ", "type": "CEL", "disabled": False}],
     "enableAt": "CLIENT",
 }
-# property of a change, its value, the property as it is read, does a subject with a record of its own inherit it
+# property of a change, its value, the property as read, whether a subject with its own record inherits it
 FIELDS = [
     ("alias", "other", "alias", False),
     ("aliasForDeks", "keys", "aliasForDeks", False),
@@ -88,7 +88,7 @@ FIELDS = [
 
 @pytest.mark.parametrize(("name", "value", "read_as", "falls_through"), FIELDS, ids=[row[0] for row in FIELDS])
 def test_every_field(api, name, value, read_as, falls_through):
-    """A field is set, echoed, read, kept by other changes, inherited or not, and cleared by null."""
+    """A field can be set, echoed and read; other changes keep it, null clears it, and subjects may inherit it."""
     assert {name: value} == api.put("/config", {name: value})[1]
     assert {name: value} == api.put("/config", {})[1]
     assert value == api.get("/config")[1][read_as]
@@ -104,7 +104,7 @@ def test_every_field(api, name, value, read_as, falls_through):
 )
 @pytest.mark.parametrize("policy", ["LOGICAL", "logical"])
 def test_a_policy_whose_checks_are_not_there_is_refused(api, path, policy):
-    """LOGICAL has checks of its own: 42203 says so, and the configuration stays as it was."""
+    """LOGICAL has its own checks: the answer is 42203, and the configuration does not change."""
     assert 200 == api.put(path, {"compatibilityPolicy": "LENIENT"})[0]
     status, answer = api.put(path, {"compatibilityPolicy": policy, "compatibility": "FULL"})
 
@@ -137,7 +137,7 @@ UNDER_LOGICAL = [
     ("scope", "request_", "expected"), [pytest.param(*row, id=name) for name, *row in UNDER_LOGICAL]
 )
 def test_policy_of_an_adopted_log(start, scope, request_, expected):
-    """A log of another registry may hold LOGICAL: what it would judge is refused, all else goes on."""
+    """If the log of another registry holds LOGICAL, the registry refuses what LOGICAL would check, and nothing else."""
     log = MemoryLog()
     registered = register(State(), Subject("s"), SchemaRequest('"int"'), Rules(Level.NONE)).records
     log.append(log.end(), [*registered, encode(ConfigKey(scope), ConfigValue(LOGICAL))])
@@ -148,7 +148,7 @@ def test_policy_of_an_adopted_log(start, scope, request_, expected):
 
 
 def test_configuration_is_deleted(api):
-    """DELETE answers what goes: a subject's own, or what was in force for the registry."""
+    """DELETE returns the removed configuration of a subject, or the one that was in force for the registry."""
     api.put("/config", {"compatibility": "FULL"})
     api.put("/config/s", {"compatibility": "NONE"})
 
@@ -159,7 +159,7 @@ def test_configuration_is_deleted(api):
 
 
 def test_level_rules_registrations(api):
-    """Incompatible under BACKWARD, welcome under NONE; the subject's level wins over the registry's."""
+    """BACKWARD refuses a change that NONE accepts; the subject's level takes precedence over the registry's."""
     api.placed("s", STRING)
 
     assert 40901 == code(api.register("s", INT))
@@ -195,7 +195,7 @@ REFUSED_CONFIGS = [
     ("body", "status", "error_code"), [row[1:] for row in REFUSED_CONFIGS], ids=[row[0] for row in REFUSED_CONFIGS]
 )
 def test_bad_configurations_are_refused(api, body, status, error_code):
-    """A configuration that cannot be used changes nothing."""
+    """An invalid configuration changes nothing."""
     got, answer = api.put("/config/s", body)
 
     assert (status, error_code) == (got, answer["error_code"])
@@ -203,14 +203,14 @@ def test_bad_configurations_are_refused(api, body, status, error_code):
 
 
 def test_default_mode(api):
-    """Nobody set anything: READWRITE for the registry, 40409 for a subject."""
+    """By default the registry is at READWRITE, and a subject answers 40409."""
     assert (200, {"mode": "READWRITE"}) == api.get("/mode")
     assert 40409 == code(api.get("/mode/s"))
     assert {"mode": "READWRITE"} == api.get("/mode/s?defaultToGlobal=true")[1]
 
 
 def test_mode_is_set_and_deleted(api):
-    """PUT echoes, DELETE answers the mode that goes."""
+    """PUT echoes the mode, and DELETE returns the removed one."""
     assert (200, {"mode": "readonly"}) == api.put("/mode/s", {"mode": "readonly"})
     assert {"mode": "READONLY"} == api.get("/mode/s")[1]
     assert (200, {"mode": "READONLY"}) == api.delete("/mode/s")
@@ -219,7 +219,7 @@ def test_mode_is_set_and_deleted(api):
 
 
 def test_read_only_refuses_writes_but_finds_what_stands(api):
-    """READONLY blocks registration, deletion and configuration; a schema that stands is answered."""
+    """READONLY blocks registration, deletion and configuration, but registration of an existing schema succeeds."""
     api.placed("s", INT)
     api.put("/mode", {"mode": "READONLY"})
 
@@ -234,7 +234,7 @@ def test_read_only_refuses_writes_but_finds_what_stands(api):
 
 
 def test_subjects_mode_wins_over_the_registrys(api):
-    """A subject can be writable in a read-only registry, unless the registry overrides."""
+    """A subject can be writable in a read-only registry, unless the registry overrides its mode."""
     api.put("/mode", {"mode": "READONLY"})
     api.put("/mode/s", {"mode": "READWRITE"})
 
@@ -247,7 +247,7 @@ def test_subjects_mode_wins_over_the_registrys(api):
 
 
 def test_import_mode_takes_ids_from_the_caller(api):
-    """In IMPORT the caller says id and version, nothing is checked for compatibility, and ids are not overwritten."""
+    """In IMPORT the caller gives id and version; there is no compatibility check, and no id is overwritten."""
     api.put("/mode/s", {"mode": "IMPORT"})
 
     assert (40, 7) == api.placed("s", STRING, id=40, version=7)
@@ -259,7 +259,7 @@ def test_import_mode_takes_ids_from_the_caller(api):
 
 
 def test_import_mode_wants_an_empty_scope(api):
-    """Live schemas stand in the way of IMPORT, unless forced; soft-deleted ones are purged."""
+    """Live schemas block IMPORT unless it is forced; soft-deleted ones are purged."""
     api.placed("s", INT)
     api.placed("gone", STRING)
     api.delete("/subjects/gone")
@@ -281,7 +281,7 @@ REFUSED_MODES = [
     ("path", "body", "error_code"), [row[1:] for row in REFUSED_MODES], ids=[row[0] for row in REFUSED_MODES]
 )
 def test_bad_modes_are_refused(api, path, body, error_code):
-    """A mode that cannot be used changes nothing."""
+    """An invalid mode changes nothing."""
     assert error_code == code(api.put(path, body))
     assert {"mode": "READWRITE"} == api.get("/mode")[1]
 
@@ -297,7 +297,7 @@ RECURSIVE = [
 
 @pytest.mark.parametrize(("scope", "answer", "left"), RECURSIVE)
 def test_recursive_deletion_of_modes(api, scope, answer, left):
-    """It takes every mode set within the scope, also of subjects without versions."""
+    """A recursive deletion removes every mode set within the scope, also of subjects without versions."""
     modes = {"s": "READONLY", ":.c:": "READONLY", ":.c:s": "READONLY", ":.d:s": "READONLY", None: "READWRITE"}
     for name, mode in {**modes, ":.__GLOBAL:": "READWRITE"}.items():
         api.put("/mode" if name is None else f"/mode/{name}", {"mode": mode})

@@ -1,4 +1,4 @@
-"""What a client connection may send and how long it may take, over raw sockets to a real `strata serve`."""
+"""Limits on what a client connection may send and how long it may take, over raw sockets to `strata serve`."""
 
 import http.client
 import json
@@ -18,25 +18,25 @@ _HEAD = b"Host: localhost\r\n"
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[RegistryNode]:
-    """A node with small limits and plenty of time."""
+    """Yield a node with small limits and generous time-outs."""
     with RegistryNode("memory:", *_LIMITS) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[RegistryNode]:
-    """A node that waits for a client for a second only, also between two requests."""
+    """Yield a node that waits only a second for a client, also between two requests."""
     with RegistryNode("memory:", "--request-seconds=1", "--idle-seconds=1") as started:
         yield started
 
 
 def connect(port: int) -> socket.socket:
-    """Open a connection; what does not answer within a minute fails the test."""
+    """Open a connection; the test fails if no answer comes within a minute."""
     return socket.create_connection(("127.0.0.1", port), timeout=60)
 
 
 def answers(wire: socket.socket) -> list[tuple[int, object]]:
-    """Read every answer up to the end of the connection: statuses, and bodies as JSON."""
+    """Read every answer until the connection ends; return statuses, and bodies as JSON."""
     found = []
     with wire.makefile("rb") as stream:
         while line := stream.readline():
@@ -47,7 +47,7 @@ def answers(wire: socket.socket) -> list[tuple[int, object]]:
 
 
 def talk(port: int, *parts: bytes) -> list[tuple[int, object]]:
-    """Send some bytes, and read every answer up to the end of the connection."""
+    """Send some bytes, and read every answer until the connection ends."""
     with closing(connect(port)) as wire:
         for part in parts:
             wire.sendall(part)
@@ -61,7 +61,7 @@ def request(line: str = "GET / HTTP/1.1", headers: bytes = b"") -> bytes:
 
 _CHUNKED = request("POST /subjects/s HTTP/1.1", b"Transfer-Encoding: chunked\r\n")
 
-# what is sent, the status of the one answer
+# what the client sends, the status of the one answer
 REFUSED = [
     pytest.param(request("BREW / HTTP/1.1"), 405, id="an unknown method"),
     pytest.param(request("get / HTTP/1.1"), 405, id="a method in lower case"),
@@ -99,7 +99,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("sent", "status"), REFUSED)
 def test_what_the_parser_refuses_is_answered_as_an_error_object(node, sent, status):
-    """One answer, an error object whose code is the status, and the end of the connection."""
+    """The node returns one error object whose code is the status, and closes the connection."""
     ((got, answer),) = talk(node.port, sent)
 
     assert (status, status) == (got, answer["error_code"])
@@ -107,7 +107,7 @@ def test_what_the_parser_refuses_is_answered_as_an_error_object(node, sent, stat
 
 
 def test_the_limits_themselves_are_allowed(node):
-    """As many headers, and as many bytes, as the settings say."""
+    """The settings limit the number and the size of headers."""
     size = 10_000 - len("/") - len("Host: localhost\r\n") - len("Connection: close\r\n") - len("A: \r\n")
     many = request(headers=b"A: b\r\n" * 18 + b"Connection: close\r\n")
     large = request(headers=b"Connection: close\r\nA: " + b"b" * size + b"\r\n")
@@ -118,14 +118,14 @@ def test_the_limits_themselves_are_allowed(node):
 
 
 def test_a_request_may_come_in_single_bytes(node):
-    """How a request is cut into packets changes nothing."""
+    """The split of a request into packets changes nothing."""
     sent = request(headers=b"Connection: close\r\n")
 
     assert [(200, {})] == talk(node.port, *(sent[i : i + 1] for i in range(len(sent))))
 
 
 def test_what_came_before_a_refused_request_is_answered_first(node):
-    """Requests sent together are answered in turn; a refusal never takes the place of an answer."""
+    """The node answers pipelined requests in order; a refusal never replaces another answer."""
     sent = request() + request("GET /subjects HTTP/1.1") + b"nonsense\r\n\r\n"
 
     assert [(200, {}), (200, [])] == talk(node.port, sent)[:2]
@@ -139,7 +139,7 @@ UPGRADES = [
 
 @pytest.mark.parametrize("offer", UPGRADES)
 def test_an_offer_to_upgrade_is_ignored(node, offer):
-    """The request is answered as if it had not been made, its body is read, and the connection goes on."""
+    """The node ignores an offer to upgrade, answers the request, reads its body, and keeps the connection."""
     body = b'{"schema": "\\"int\\""}'
     length = b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
     with closing(connect(node.port)) as wire:
@@ -155,19 +155,19 @@ def test_an_offer_to_upgrade_is_ignored(node, offer):
 
 
 def test_a_client_that_leaves_within_its_body_changes_nothing(node):
-    """Part of a request is never acted upon, and is no error of the service."""
+    """The node never acts on part of a request, and does not log it as an error of the service."""
     sent = request("POST /subjects/cut/versions HTTP/1.1", b"Content-Length: 100\r\n")
     with closing(connect(node.port)) as wire:
         wire.sendall(sent + b'{"schema": "\\"int\\""}')
     with closing(connect(node.port)) as wire:
         wire.sendall(sent.replace(b"Content-Length", b"Expect: 100-continue\r\nContent-Length"))
-        assert wire.recv(100).startswith(b"HTTP/1.1 100")  # the app waits for the body
+        assert wire.recv(100).startswith(b"HTTP/1.1 100")  # The app waits for the body.
 
     assert [(200, [])] == talk(node.port, request("GET /subjects HTTP/1.1", b"Connection: close\r\n"))
     assert "Traceback" not in node.output
 
 
-# what is sent, the statuses of the answers up to the end of the connection
+# what the client sends, the statuses of the answers until the connection ends
 INCOMPLETE = [
     pytest.param(b"", [], id="nothing"),
     pytest.param(b"\r\n\r\n", [], id="empty lines"),
@@ -183,12 +183,12 @@ INCOMPLETE = [
 
 @pytest.mark.parametrize(("sent", "statuses"), INCOMPLETE)
 def test_a_connection_without_a_complete_request_is_closed(hasty, sent, statuses):
-    """A client that does not go on is told so, where it had begun a request, and cut off."""
+    """The node closes the connection of a client that stalls, with an error if a request had begun."""
     assert statuses == [status for status, _ in talk(hasty.port, sent)]
 
 
 def test_a_client_that_does_not_read_is_cut_off(hasty):
-    """Answers that nobody fetches do not hold a connection for ever."""
+    """A client that does not read its answers does not hold a connection for ever."""
     with closing(connect(hasty.port)) as wire:
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         try:
@@ -199,7 +199,7 @@ def test_a_client_that_does_not_read_is_cut_off(hasty):
 
 
 def is_served(port: int) -> bool:
-    """Whether a new client gets an answer; False where it is refused or its connection closed."""
+    """Return whether a new client gets an answer; False if it is refused or its connection closed."""
     try:
         found = talk(port, request(headers=b"Connection: close\r\n"))
     except (ConnectionResetError, BrokenPipeError):
@@ -215,10 +215,10 @@ def fill(stack: ExitStack, port: int, count: int) -> None:
 
 
 def test_open_connections_are_bounded():
-    """Beyond the limit a client is answered 503, or cut off, at once; when others leave, it is served."""
+    """Above the limit a client gets 503 or a closed connection at once; when others leave, it is served."""
     with RegistryNode("memory:", "--max-connections=30") as node, ExitStack() as stack:
         fill(stack, node.port, 29)
-        while not is_served(node.port):  # connections that were closed before may still be counted
+        while not is_served(node.port):  # The node may still count connections that were closed before.
             pass
         fill(stack, node.port, 1)
         ((status, answer),) = talk(node.port, request())
@@ -231,20 +231,20 @@ def test_open_connections_are_bounded():
 
 
 def test_few_file_descriptors_are_enough():
-    """With 256 descriptors, and more clients than that, the node goes on accepting: it serves, refuses or closes."""
+    """With more clients than its 256 descriptors, the node keeps accepting: it serves, refuses or closes."""
 
     def start(command, *, log):
         return start_tied(["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", *command], log=log)
 
     with RegistryNode("memory:", "--request-seconds=2", start=start) as node, ExitStack() as stack:
         fill(stack, node.port, 300)
-        while not is_served(node.port):  # refused or closed until the silent ones are closed
+        while not is_served(node.port):  # The node refuses or closes until it has closed the silent connections.
             pass
         assert "cannot accept" not in node.output
 
 
 def test_connections_at_the_same_time(node):
-    """Many clients that come and go at once are all served."""
+    """The node serves many clients that come and go at once."""
     served: list[bool] = []
 
     def client() -> None:

@@ -1,4 +1,4 @@
-"""Contexts: the prefix form of paths, ids per context, and what is found across contexts."""
+"""Contexts: the prefix form of paths, ids per context, and look-ups across contexts."""
 
 import time
 
@@ -48,18 +48,18 @@ REWRITES = [
 
 @pytest.mark.parametrize(("path", "query", "path_within", "query_within"), REWRITES)
 def test_path_within_a_context(path, query, path_within, query_within):
-    """A path under `/contexts/{ctx}/` stands for a plain path with qualified names."""
+    """A path under `/contexts/{ctx}/` is equivalent to a plain path with qualified names."""
     assert (path_within, query_within) == within_context(path, query)
 
 
 def test_context_with_a_colon_is_refused():
-    """A colon would end the context inside a qualified subject."""
+    """A context name has no colon, which would end the context inside a qualified subject."""
     with pytest.raises(RegistryError, match="colon"):
         within_context("/contexts/a%3Ab/subjects", "")
 
 
 def test_prefix_form_and_qualified_subject_are_one(api):
-    """What is registered under the one form is found under the other; ids begin anew in each context."""
+    """Both forms of a name lead to the same schema; each context assigns its own ids from 1."""
     api.placed("s", LONG)
     status, answer = api.post("/contexts/.c/subjects/s/versions", {"schema": INT})
 
@@ -72,7 +72,7 @@ def test_prefix_form_and_qualified_subject_are_one(api):
 
 
 def test_settings_of_a_context(api):
-    """A context's level rules its subjects that have none."""
+    """A context's level applies to subjects without their own."""
     api.put("/contexts/.c/config", {"compatibility": "NONE"})
     api.post("/contexts/.c/subjects/s/versions", {"schema": '"string"'})
 
@@ -82,7 +82,7 @@ def test_settings_of_a_context(api):
 
 
 def test_list_of_contexts(api):
-    """The default context is always there."""
+    """The default context always exists."""
     api.placed(":.b:s", INT)
     api.placed(":.a:s", INT)
 
@@ -92,7 +92,7 @@ def test_list_of_contexts(api):
 
 
 def test_deletion_of_a_context(api):
-    """Only what holds nothing goes, with its settings; its ids are not given again."""
+    """Only an empty context can be deleted, with its settings; its ids are never assigned again."""
     api.placed(":.c:s", INT)
     api.put("/contexts/.c/config", {"compatibility": "NONE"})
     api.put("/contexts/.c/mode", {"mode": "READWRITE"})
@@ -112,7 +112,7 @@ def test_deletion_of_a_context(api):
 
 
 def test_contexts_that_cannot_go(api):
-    """The default one stays, an unknown one is gone already, a read-only one refuses, a colon is no name."""
+    """The default context stays, deleting an unknown one succeeds, READONLY refuses, and a colon is invalid."""
     api.put("/contexts/.r/mode", {"mode": "READONLY"})
 
     assert (204, "") == api.delete("/contexts/.")
@@ -123,7 +123,7 @@ def test_contexts_that_cannot_go(api):
 
 
 def test_guid_is_the_same_in_every_context(api):
-    """A GUID finds the schema, and its id in each context that holds it."""
+    """A GUID leads to the schema, and to its id in each context that holds it."""
     api.placed("other", LONG)
     api.placed("s", INT)
     api.placed(":.c:s", INT)
@@ -135,11 +135,11 @@ def test_guid_is_the_same_in_every_context(api):
 
 
 def test_answer_by_guid_is_that_of_the_first_context(api):
-    """A context that comes before the one that answered last is noticed, as is its going away."""
+    """A look-up by GUID notices when a context that takes precedence appears or disappears."""
     api.placed(":.z:s", INT)
     guid = api.get("/subjects/:.z:s/versions/1")[1]["guid"]
     later = api.get(f"/schemas/guids/{guid}")[1]["ts"]
-    time.sleep(0.002)  # so that the timestamps of the records differ
+    time.sleep(0.002)  # The timestamps of the records must differ.
     api.placed(":.a:s", INT)
     first = api.get("/subjects/:.a:s/versions/1")[1]["ts"]
 
@@ -152,13 +152,13 @@ def test_answer_by_guid_is_that_of_the_first_context(api):
 
 @pytest.mark.parametrize("guid", ["00000000-0000-0000-0000-000000000000", "no-guid", "%FF"])
 def test_unknown_guid(api, guid):
-    """A GUID that nobody has, or that is none, is 40403; its list of ids is empty."""
+    """An unknown or invalid GUID is 40403, and its list of ids is empty."""
     assert 40403 == api.get(f"/schemas/guids/{guid}")[1]["error_code"]
     assert (200, []) == api.get(f"/schemas/guids/{guid}/ids")
 
 
 def test_list_of_schemas(api):
-    """By subject and version, by prefix, newest only, a page at a time; soft-deleted ones when asked for."""
+    """`/schemas` sorts by subject and version, and filters by prefix, latest, page and deletion."""
     api.put("/config", {"compatibility": "NONE"})
     for subject, text in (("b", INT), ("a", INT), ("a", LONG), (":.c:a", INT)):
         api.placed(subject, text)
@@ -176,7 +176,7 @@ def test_list_of_schemas(api):
 
 
 def test_list_of_schemas_by_rule_and_with_aliases(api):
-    """Only versions with a rule of a type, in whatever phase; with the names that stand for each subject."""
+    """`ruleType` selects versions with a rule of that type in any phase, and lists the aliases of each subject."""
     rule = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
     api.placed("plain", LONG)
     api.placed("ruled", INT, ruleSet={"domainRules": [rule]})
@@ -196,7 +196,7 @@ SPELLINGS = ["%3A.c%3A", "%3A.c", ":.c"]
 @pytest.mark.parametrize("written", SPELLINGS)
 @pytest.mark.parametrize("read", SPELLINGS)
 def test_a_context_without_its_closing_colon(api, written, read):
-    """`:.c` is `:.c:` in configurations and modes, and what is set there holds for the context."""
+    """`:.c` equals `:.c:` in configurations and modes, and settings there apply to the context."""
     api.put(f"/config/{written}", {"compatibility": "FULL"})
     api.put(f"/mode/{written}", {"mode": "READONLY"})
 
@@ -222,7 +222,7 @@ NAMES_OF_A_CONTEXT = [
 
 @pytest.mark.parametrize(("method", "path", "expected"), NAMES_OF_A_CONTEXT)
 def test_spellings_of_a_context(api, method, path, expected):
-    """A context may be written with and without its closing colon wherever a subject may be given."""
+    """Wherever a path takes a subject, it takes a context with or without its closing colon."""
     for subject, text in (("s", INT), ("s", LONG), (":.c:", INT), (":.c:s", INT)):
         api.placed(subject, text, "?force=true")
 
@@ -232,7 +232,7 @@ def test_spellings_of_a_context(api, method, path, expected):
 @pytest.mark.parametrize("mode", ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"])
 @pytest.mark.parametrize("scope", ["%3A.__GLOBAL%3A", "%3A.__GLOBAL"])
 def test_modes_of_the_global_context(api, scope, mode):
-    """The context above all others takes every mode, under both spellings, and all others inherit it."""
+    """The global context accepts every mode under both spellings, and all others inherit it."""
     assert (200, {"mode": mode}) == api.put(f"/mode/{scope}", {"mode": mode})
     assert {"mode": mode} == api.get("/mode/%3A.__GLOBAL%3A")[1]
     assert {"mode": mode} == api.get("/mode/%3A.c%3As?defaultToGlobal=true")[1]
@@ -250,6 +250,6 @@ UNWRITABLE = [
 
 @pytest.mark.parametrize("subject", UNWRITABLE)
 def test_subjects_that_nothing_can_be_registered_under(api, subject):
-    """42208, and nothing is written."""
+    """The answer is 42208, and nothing is written."""
     assert 42208 == api.register(subject, INT)[1]["error_code"]
     assert [] == api.get("/subjects")[1]

@@ -1,4 +1,4 @@
-"""Key encryption keys and data encryption keys: which may be made, changed and deleted, and what is refused."""
+"""Key encryption keys and data encryption keys: rules for creating, changing and deleting them."""
 
 import pytest
 
@@ -16,7 +16,7 @@ GCM, SIV = "AES256_GCM", "AES256_SIV"
 
 
 def after(state, decision):
-    """The State after a decision."""
+    """Return the State after a decision."""
     return state.drafted(decision.records, NOW)
 
 
@@ -34,7 +34,7 @@ def dek(state, subject="s", version=1, material="QQ==", name="k", now=NOW, most=
 
 @pytest.fixture(scope="module")
 def base():
-    """KEK `k` with versions 1, 2 and (deleted) 3 for `s`, all of `t` deleted; `empty`; `gone`, deleted; `shared`."""
+    """Return KEK `k` with `s` 1, 2 and (deleted) 3, all of `t` deleted; `empty`; `gone`, deleted; `shared`."""
     state = State()
     for name in ("k", "empty", "gone"):
         state = after(state, kek(state, name))
@@ -46,13 +46,13 @@ def base():
     state = after(state, dek(state, "u", name="gone"))
     state = after(state, delete_deks(state, "gone", "u", GCM, None, permanent=False))
     state = after(state, delete_kek(state, "gone", permanent=False))
-    # As another registry with a KMS may have it; this one makes none.
+    # Another registry with a KMS may have stored it; this one does not create any.
     value = KekValue("aws-kms", "arn", {}, None, shared=True, deleted=False, created=1)
     return state.drafted([encode(KekKey("shared"), value)], NOW)
 
 
 def versions(state, subject="s", name="k", *, deleted=False):
-    """The versions of a data encryption key, and which are soft-deleted."""
+    """Return the versions of a data encryption key, and which are soft-deleted."""
     found = state.encryption_keys.versions(name, subject, GCM, include_deleted=deleted)
     return [(key.version, value.deleted) for key, value in found]
 
@@ -71,7 +71,7 @@ MADE = [
 
 @pytest.mark.parametrize(("asked", "stored"), MADE)
 def test_key_encryption_key_is_made(asked, stored):
-    """What is stored is what was asked for, the kind of KMS by the name that clients know."""
+    """The registry stores what the client asked for, with the KMS type spelled as clients know it."""
     expected = {"kms_type": "hcvault", "kms_key_id": "http://vault/k", "kms_props": {}, "doc": None, "shared": False}
     state = after(State(), kek(State(), **asked))
 
@@ -84,7 +84,7 @@ CREDENTIALS = ["token.id", "approle.secret.id", "ssl.keystore.password", "secret
 
 @pytest.mark.parametrize("name", CREDENTIALS)
 def test_credentials_never_reach_the_log(name):
-    """A property with which a client logs in at its KMS is left out, of a new key and of a change."""
+    """The registry drops properties with KMS credentials, from a new key and from a change."""
     state = after(State(), kek(State()))
     props = {name: "hush-hush", "private.key.id": "public", "role.arn": "public"}
     records = [*kek(State(), kms_props=props).records, *update_kek(state, "k", {"kmsProps": props}).records]
@@ -93,7 +93,7 @@ def test_credentials_never_reach_the_log(name):
 
 
 def test_create_takes_a_soft_deletion_back(base):
-    """The same key once more is its undeletion, and it keeps its age; a DEK likewise."""
+    """A repeated request for a deleted KEK or DEK undeletes it, and the key keeps its age."""
     keyed = after(base, kek(base, "gone", now=NOW + 5))
     made = after(base, dek(base, version=3, now=NOW + 5))
 
@@ -106,12 +106,12 @@ def test_create_takes_a_soft_deletion_back(base):
 
 
 def test_create_as_deleted_deletes(base):
-    """The same live key, asked for as deleted, is soft-deleted."""
+    """A request for a live key with `deleted` soft-deletes it."""
     assert [(1, True), (2, False), (3, True)] == versions(after(base, dek(base, deleted=True)), deleted=True)
 
 
 def test_rewrap_replaces_the_material_and_keeps_the_age(base):
-    """A key that is encrypted anew is no younger for it, since clients count its age; no other version changes."""
+    """Rewrapping a key does not change its age, which clients count, nor any other version."""
     state = after(base, dek(base, version=2, material="Wg==", now=NOW + 5, rewrap=True))
     found = [value for _, value in state.encryption_keys.versions("k", "s", GCM, include_deleted=False)]
 
@@ -184,7 +184,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("decide", "code", "words"), REFUSED)
 def test_what_cannot_be_is_refused(base, decide, code, words):
-    """Each rule has its code, and the message says which key or property is meant."""
+    """Each rule has its own error code, and the message names the key or property."""
     with pytest.raises(RegistryError) as refused:
         decide(base)
 
@@ -204,7 +204,7 @@ WRITES = [
 
 @pytest.mark.parametrize(("decide", "scope"), WRITES)
 def test_read_only_scopes_refuse_writes(base, decide, scope):
-    """A KEK is the registry's, a DEK its subject's: in mode READONLY neither changes, in mode IMPORT both do."""
+    """A KEK follows the registry's mode, a DEK its subject's: neither changes in READONLY, both do in IMPORT."""
     closed = after(base, set_mode(base, scope, "READONLY", force=False))
     importing = after(base, set_mode(base, scope, "IMPORT", force=True))
 
@@ -215,7 +215,7 @@ def test_read_only_scopes_refuse_writes(base, decide, scope):
 
 
 def test_change_keeps_what_it_does_not_name(base):
-    """Absent keeps, null clears, and a change that changes nothing writes nothing."""
+    """An absent property keeps its value, null clears it, and a change without effect writes nothing."""
     full = after(base, update_kek(base, "k", {"kmsProps": {"p": "1"}, "doc": "d"}))
     cleared = after(full, update_kek(full, "k", {"doc": None}))
     bare = after(full, update_kek(full, "k", {"kmsProps": None, "shared": None}))
@@ -227,7 +227,7 @@ def test_change_keeps_what_it_does_not_name(base):
 
 
 def test_deletions_mark_then_remove(base):
-    """A soft-deleted key is seen on demand and can be taken back; a second deletion or undeletion does nothing."""
+    """A soft-deleted key is visible on request and can be undeleted; repeating either writes nothing."""
     soft = after(base, delete_deks(base, "k", "s", GCM, None, permanent=False))
     back = after(soft, undelete_deks(soft, "k", "s", GCM, 2))
     gone = after(soft, delete_deks(soft, "k", "s", GCM, None, permanent=True))
@@ -246,7 +246,7 @@ def test_deletions_mark_then_remove(base):
 
 
 def test_key_encryption_key_goes_when_it_is_empty(base):
-    """Soft deletion, then hard deletion, and its name is free for another key."""
+    """A soft and then a hard deletion make the name available for another key."""
     soft = after(base, delete_kek(base, "empty", permanent=False))
     gone = after(soft, delete_kek(soft, "empty", permanent=True))
     other = after(gone, kek(gone, "empty", kms_type="aws-kms", now=NOW + 5))
@@ -259,7 +259,7 @@ def test_key_encryption_key_goes_when_it_is_empty(base):
 
 
 def test_latest_version_is_the_highest_that_is_seen(base):
-    """Numerically, and soft-deleted ones only when they are asked for."""
+    """Versions are sorted by number, and include soft-deleted ones on request."""
     state = after(base, dek(base, version=10))
     found = [
         dek_of(s, "k", "s", GCM, LATEST, include_deleted=d).key.version for s in (base, state) for d in (False, True)
@@ -269,7 +269,7 @@ def test_latest_version_is_the_highest_that_is_seen(base):
 
 
 def test_full_registry_takes_back_what_it_holds(base):
-    """The bound counts new keys only: undeletion and encrypting anew go on."""
+    """The limit applies to new keys only: undeletion and rewrapping still work."""
     assert 1 == len(dek(base, version=3, most=1).records)
     assert 1 == len(dek(base, version=1, material="Wg==", most=1, rewrap=True).records)
     assert 1 == len(kek(base, "gone", most=1).records)

@@ -1,4 +1,4 @@
-"""The DEK registry over HTTP: answers, lists and pages, names in paths, aliases, contexts, bounds, what is logged."""
+"""The DEK registry over HTTP: answers, lists and pages, names in paths, aliases, contexts, limits, logs."""
 
 import pytest
 
@@ -12,7 +12,7 @@ DEK = {"encryptedKeyMaterial": "QUJD"}
 
 @pytest.fixture(scope="module")
 def keyed(shared_api):
-    """KEKs k, other and (deleted) gone; k has versions 1, 2, 10 for `a b/c`, deleted ones for `d`, one for `:.x:s`."""
+    """Yield KEKs k, other and (deleted) gone; k has 1, 2, 10 for `a b/c`, deleted ones for `d`, one for `:.x:s`."""
     for name in ("k", "other", "gone"):
         assert 200 == shared_api.post(KEKS, {**KEK, "name": name})[0]
     for version in (1, 2, 10):
@@ -48,7 +48,7 @@ READS = [
 
 @pytest.mark.parametrize(("path", "expected"), READS)
 def test_lists(keyed, path, expected):
-    """Lists are sorted, leave soft-deleted keys out unless asked, and come in pages."""
+    """Lists are sorted, leave soft-deleted keys out unless asked for, and come in pages."""
     assert (200, expected) == keyed.get(KEKS + path)
 
 
@@ -65,7 +65,7 @@ VERSIONS = [
 
 @pytest.mark.parametrize(("path", "version"), VERSIONS)
 def test_versions(keyed, path, version):
-    """A version of a DEK is found by its number, as the latest and as the first."""
+    """A client finds a version of a DEK by number, as the latest and as the first."""
     status, answer = keyed.get(f"{KEKS}/{path}")
 
     assert (200, version, "k", "QUJD") == (status, answer["version"], answer["kekName"], answer["encryptedKeyMaterial"])
@@ -109,14 +109,14 @@ FAILURES = [
 
 @pytest.mark.parametrize(("method", "path", "body", "status", "code"), FAILURES)
 def test_failures(keyed, method, path, body, status, code):
-    """What cannot be answered has its status and code."""
+    """Each refused request has the expected status and code."""
     found, answer = keyed.call(method, KEKS + path, body)
 
     assert (status, code) == (found, answer["error_code"])
 
 
 def test_age_and_deletion_are_told(api):
-    """`ts` is when the key was made; `deleted` is there only when it is."""
+    """`ts` is the time of creation; `deleted` is present only for a deleted key."""
     kek = api.post(KEKS, {**KEK, "doc": "d", "kmsProps": {"p": "1", "token.id": "hush"}, "shared": False})[1]
     dek = api.post(f"{KEKS}/k/deks/s", {**DEK, "subject": "other", "version": None})[1]
     for path in ("/k/deks/s", "/k"):
@@ -130,7 +130,7 @@ def test_age_and_deletion_are_told(api):
 
 
 def test_nothing_secret_is_logged(start):
-    """Neither credentials of a KMS nor a key in plain text, wherever a request puts them, come into the log."""
+    """KMS credentials and keys in plain text never get into the log, wherever a request puts them."""
     log = MemoryLog()
     api = start(log)
     api.post(KEKS, {**KEK, "kmsProps": {"token.id": "hush", "client.secret": "hush"}, "keyMaterial": "hush"})
@@ -151,7 +151,7 @@ ALIASES = [
 
 @pytest.mark.parametrize(("config", "target"), ALIASES)
 def test_alias_stands_for_its_target(api, config, target):
-    """Keys of a subject with an alias are those of the target, for every kind of request."""
+    """A subject with an alias has the keys of its target, in every kind of request."""
     api.post(KEKS, KEK)
     api.put("/config/name", config)
     api.post(f"{KEKS}/k/deks/name", DEK)
@@ -166,7 +166,7 @@ def test_alias_stands_for_its_target(api, config, target):
 
 
 def test_prefix_form_of_contexts(api):
-    """Under /contexts/c/ a subject is one of the context, and only KEKs with such subjects are listed."""
+    """Under /contexts/c/ subjects belong to that context, and lists hold only KEKs with such subjects."""
     inside = "/contexts/c" + KEKS
     api.post(inside, KEK)
     api.post(KEKS, {**KEK, "name": "plain"})
@@ -181,7 +181,7 @@ def test_prefix_form_of_contexts(api):
 
 
 def test_old_route_takes_the_subject_from_the_body(api):
-    """Clients whose POST with the subject in the path is answered by 405 elsewhere use this one."""
+    """Clients fall back to this route if POST with the subject in the path answers 405."""
     api.post(KEKS, KEK)
     made = api.post(f"{KEKS}/k/deks", {**DEK, "subject": ":.:s", "algorithm": "AES128_GCM"})[1]
 
@@ -190,7 +190,7 @@ def test_old_route_takes_the_subject_from_the_body(api):
 
 
 def test_rewrapping_over_http(api):
-    """With `rewrap` the material of a version is replaced, without it that is a conflict."""
+    """`rewrap` replaces the material of a version; without it the answer is a conflict."""
     api.post(KEKS, KEK)
     first = api.post(f"{KEKS}/k/deks/s", DEK)[1]
     other = {"encryptedKeyMaterial": "Wg=="}
@@ -200,7 +200,7 @@ def test_rewrapping_over_http(api):
 
 
 def test_counts_of_the_log(api):
-    """The log's description counts the keys."""
+    """`/v1/log` counts the keys."""
     api.post(KEKS, KEK)
     for version in (1, 2):
         api.post(f"{KEKS}/k/deks/s", {**DEK, "version": version})

@@ -1,4 +1,4 @@
-"""A hundred thousand requests, hostile and plain, to one node: no 5xx, no hang, and memory that stays bounded."""
+"""A hundred thousand requests, hostile and plain, to one node: no 5xx, no hang, and bounded memory."""
 
 import http.client
 import json
@@ -15,7 +15,7 @@ from harness.registry import RegistryNode
 REQUESTS = 100_000
 WARM_UP = 20_000
 CLIENTS = 4
-# Caches of the node hold 256 MiB at most; what they hold after the warm-up is in the first measure already.
+# The node's caches hold at most 256 MiB; the first measurement includes what they hold after the warm-up.
 MOST_GROWTH = 256 << 20
 
 
@@ -38,7 +38,7 @@ def _check(text, schema_type, subject="s0-value"):
 
 
 def _request(number, dice):
-    """One request: most are plain; the hostile ones differ each time, so that no cache answers for the node."""
+    """Return one request: most are plain; the hostile ones differ each time, so that no cache serves them."""
     kind = dice.random()
     subject = f"s{dice.randrange(200)}-value"
     if kind < 0.4:
@@ -67,7 +67,7 @@ def _request(number, dice):
 
 
 def _client(port, numbers):
-    """Send requests over one connection; return the statuses, counted."""
+    """Send requests over one connection; return the number of each status."""
     dice = random.Random(numbers.start)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     counts = {}
@@ -102,7 +102,7 @@ def _resident(pid):
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="memory is read from /proc")
 def test_a_hundred_thousand_requests(capsys):
-    """Every answer is below 500, the node answers to the end, and grows by no more than its caches may hold."""
+    """Every answer is below 500, the node answers to the end, and its memory grows by no more than its caches."""
     with RegistryNode("memory:") as node:
         assert 200 == _ask(node.port, "/subjects/json/versions", {"schema": _one_of(40, 0), "schemaType": "JSON"})
         counts = _send(node.port, 0, WARM_UP)

@@ -18,7 +18,7 @@ COMMANDS = [["log", "LOG"], ["export", "LOG", "-"], ["verify", "LOG", "LOG", "--
 
 @pytest.fixture
 def log(tmp_path):
-    """The URL of a log with a record."""
+    """Return the URL of a log with a record."""
     url = f"sqlite:///{tmp_path}/strata.db"
     with closing(open_log(url)) as opened:
         opened.append(START, [encode(ModeKey("s"), "READONLY")])
@@ -26,7 +26,7 @@ def log(tmp_path):
 
 
 def run(arguments, log, output):
-    """Run a command with a certain standard output: its exit code and errors."""
+    """Run a command with the given standard output; return its exit code and errors."""
     command = [sys.executable, "-m", "registry", *(log if argument == "LOG" else argument for argument in arguments)]
     ended = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
     return ended.returncode, ended.stderr
@@ -35,7 +35,7 @@ def run(arguments, log, output):
 @pytest.mark.parametrize("arguments", COMMANDS, ids=[row[0] for row in COMMANDS])
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="the system has no /dev/full")
 def test_an_output_that_takes_nothing_is_a_failure(log, arguments):
-    """A full disk behind standard output is a line on standard error, and not a difference."""
+    """If standard output has no space left, the command prints one line and exits with the code of an error."""
     with Path("/dev/full").open("wb") as full:
         code, errors = run(arguments, log, full)
 
@@ -45,7 +45,7 @@ def test_an_output_that_takes_nothing_is_a_failure(log, arguments):
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=[row[0] for row in COMMANDS])
 def test_an_output_that_nobody_reads_is_a_failure(log, arguments):
-    """The end of a pipe's reader ends a command without a word, and not with a difference."""
+    """If the reader of its pipe has ended, the command prints no traceback and exits with the code of an error."""
     head = subprocess.Popen(["true"], stdin=subprocess.PIPE)
     head.wait()
 
@@ -56,7 +56,7 @@ def test_an_output_that_nobody_reads_is_a_failure(log, arguments):
 
 
 def test_what_nobody_expected_is_a_failure(capsys):
-    """A defect is told with its traceback, and is not mistaken for a difference."""
+    """A defect prints its traceback and exits with the code of an error."""
 
     @reporting
     def command() -> ExitCode:

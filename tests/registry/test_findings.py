@@ -1,4 +1,4 @@
-"""Findings: beside its messages a verdict says rule, place, what was, what is and what would be accepted, as JSON."""
+"""Findings: a verdict has rule, path, field, previous and new value and advice as JSON, along with its messages."""
 
 import json
 from decimal import Decimal
@@ -10,38 +10,38 @@ from registry.findings import finding_json, findings_json
 
 
 def record(*fields):
-    """An Avro record with some fields, each a name, a type and maybe a default."""
+    """Return an Avro record with some fields, each a name, a type and optionally a default."""
     named = [dict(zip(("name", "type", "default"), field, strict=False)) for field in fields]
     return json.dumps({"type": "record", "name": "R", "fields": named})
 
 
 def enum(*symbols):
-    """An Avro enum."""
+    """Return an Avro enum."""
     return {"type": "enum", "name": "E", "symbols": list(symbols)}
 
 
 def fixed(size):
-    """An Avro type of some bytes."""
+    """Return an Avro fixed type of some bytes."""
     return {"type": "fixed", "name": "F", "size": size}
 
 
 def closed(**properties):
-    """A JSON object that has these properties alone."""
+    """Return a JSON object that allows only these properties."""
     return json.dumps({"type": "object", "properties": properties, "additionalProperties": False})
 
 
 def wanting(*required):
-    """A JSON object that requires some of its properties."""
+    """Return a JSON object that requires some of its properties."""
     return json.dumps({"type": "object", "properties": {"a": {}, "b": {}}, "required": list(required)})
 
 
 def plain(**keywords):
-    """A JSON Schema of some keywords."""
+    """Return a JSON Schema with some keywords."""
     return json.dumps(keywords)
 
 
 def proto(body, syntax="proto3"):
-    """A .proto file with message M."""
+    """Return a .proto file with message M."""
     return f'syntax="{syntax}"; package p; message M {{ {body} }}'
 
 
@@ -135,7 +135,7 @@ ROWS = [
     [pytest.param(*row, id=f"{row[0]} {name}") for name, *row in ROWS],
 )
 def test_finding(shared_api, request, schema_type, previous, new, level, rule, path, field, was, now):
-    """A check with `verbose` and the 409 of a registration have the same findings; the messages name the same rules."""
+    """A check with `verbose` and the 409 of a registration have equal findings; messages name the same rules."""
     subject = request.node.name.translate({ord(c): "-" for c in "[] ,"})
     new_type = "JSON" if rule == "SCHEMA_TYPE_CHANGED" else schema_type
     assert 200 == shared_api.put(f"/config/{subject}", {"compatibility": level})[0]
@@ -163,7 +163,7 @@ def test_finding(shared_api, request, schema_type, previous, new, level, rule, p
     assert {"is_compatible": False} == shared_api.post(f"/compatibility/subjects/{subject}/versions", body)[1]
 
 
-# name, the type, the previous schema, the new one, the level, the rule, what is advised
+# name, the type, the previous schema, the new one, the level, the rule, the advice
 ADVICE = [
     ("an upper bound", "JSON", plain(maxLength=9), plain(maxLength=5), "BACKWARD", "Set it to 9 or higher."),
     ("an upper bound, read by the old", "JSON", plain(maxLength=5), plain(maxLength=9), "FORWARD",
@@ -201,7 +201,7 @@ ADVICE = [
     [pytest.param(*row, id=f"{row[0]} {name}") for name, *row in ADVICE],
 )
 def test_advice_says_what_would_be_accepted(shared_api, request, schema_type, previous, new, level, expected):
-    """It is about the new schema, in either direction."""
+    """The advice is about the new schema, in either direction."""
     subject = request.node.name.translate({ord(c): "-" for c in "[] ,"})
     assert 200 == shared_api.put(f"/config/{subject}", {"compatibility": level})[0]
     shared_api.placed(subject, previous, schemaType=schema_type)
@@ -211,7 +211,7 @@ def test_advice_says_what_would_be_accepted(shared_api, request, schema_type, pr
 
 
 def test_findings_of_both_directions(api):
-    """FULL reads both ways; each finding says who reads."""
+    """FULL checks both directions; each finding names the reader."""
     api.put("/config/s", {"compatibility": "FULL"})
     api.placed("s", record(("a", "int")))
     findings = api.register("s", record(("a", "string")))[1]["findings"]
@@ -222,7 +222,7 @@ def test_findings_of_both_directions(api):
 
 
 def test_findings_name_the_version_that_was_compared(api):
-    """Under a transitive level an older version may be the one that refuses."""
+    """Under a transitive level, an older version may cause the refusal."""
     api.put("/config/s", {"compatibility": "NONE"})
     for fields in ([("a", "int")], [("a", "int"), ("b", "int")]):
         api.placed("s", record(*fields))
@@ -233,7 +233,7 @@ def test_findings_name_the_version_that_was_compared(api):
 
 
 def test_findings_of_reserved_names(api):
-    """A name that is used though reserved, and one that is reserved no longer."""
+    """Findings report the use of a reserved name, and a name that is no longer reserved."""
     api.put("/config/s", {"validateFields": True})
     api.placed("s", record(("a", "int")), metadata={"properties": {"confluent:reserved": "x, y"}})
     new = record(("a", "int"), ("y", "int", 0))
@@ -245,7 +245,7 @@ def test_findings_of_reserved_names(api):
 
 
 def test_finding_of_an_invalid_schema(api):
-    """With `verbose` what cannot be parsed is a verdict, and a finding."""
+    """With `verbose` an invalid schema gives a verdict with a finding."""
     answer = api.post("/compatibility/subjects/s/versions?verbose=true", {"schema": "{"})[1]
 
     assert ["INVALID_SCHEMA"] == [one["rule"] for one in answer["findings"]]
@@ -276,12 +276,12 @@ VALUES = [
 
 @pytest.mark.parametrize(("value", "expected"), [pytest.param(*row, id=name) for name, *row in VALUES])
 def test_values_are_shown_as_json_can_hold_them(value, expected):
-    """Numbers keep their digits, and what is long is cut."""
+    """Numbers keep their digits, and long values are cut."""
     assert expected == finding_json(Finding("RULE", "advice", new=value))["new"]
 
 
 def test_half_a_character_in_a_name_is_answered(api):
-    """A name that UTF-8 cannot carry is a question mark in messages and findings, as Java writes it."""
+    """Messages and findings print a name that UTF-8 cannot encode as a question mark, as Java does."""
     old, new = (f'{{"properties": {{"\\ud800": {{"type": "{kind}"}}}}}}' for kind in ("string", "array"))
     api.placed("s", old, schemaType="JSON")
     body = {"schema": new, "schemaType": "JSON"}
@@ -293,7 +293,7 @@ def test_half_a_character_in_a_name_is_answered(api):
 
 
 def test_findings_are_bounded():
-    """As many as are not too long together, the first one always."""
+    """A verdict lists findings up to a total length, and always the first one."""
     many = (Finding("RULE", "x" * 1000) for _ in range(100))
 
     assert 9 == len(findings_json(many, 10_500))

@@ -1,4 +1,4 @@
-"""Writes that go to another node: what is done once is not done twice, and a dead holder holds nobody up."""
+"""Forwarded writes: no write is carried out twice, and a dead holder delays no other write."""
 
 import http.client
 import json
@@ -28,12 +28,12 @@ NONE = encode(ConfigKey("s"), ConfigValue({"compatibilityLevel": "NONE"}))
 
 
 class HeldLog(MemoryLog):
-    """A memory log that says another node holds the pen, until this one has written."""
+    """A memory log on which another node holds the pen, until this node writes."""
 
     url: str | None = None
 
     def holder(self):
-        """The other node."""
+        """Return the URL of the other node."""
         return self.url
 
     def append(self, after, records):
@@ -44,7 +44,7 @@ class HeldLog(MemoryLog):
 
 
 class Holder:
-    """The other node: whatever connection it gets, `meet` says what becomes of it."""
+    """The other node, which passes each connection that it gets to `meet`."""
 
     def __init__(self, meet):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -66,14 +66,14 @@ class Holder:
 
 @contextmanager
 def node(log, **settings) -> Iterator[int]:
-    """A registry over a log, or over what a function opens for its URL; its port."""
+    """Serve a registry over a log, or over the log that a function opens for the node's URL; yield its port."""
     with served(log, **settings) as (port, _app):
         yield port
 
 
 @contextmanager
 def served(log, **settings) -> Iterator[tuple[int, Front]]:
-    """A registry over a log, or over what a function opens for its URL; its port, and the app."""
+    """Serve a registry over a log, or over the log that a function opens for the node's URL; yield port and app."""
     listener = socket.create_server(("127.0.0.1", 0))
     log = log(f"http://127.0.0.1:{listener.getsockname()[1]}") if callable(log) else log
     app = create_app(log, Settings(log="memory:", **settings))
@@ -99,12 +99,12 @@ def put(port, level="NONE"):
 
 
 def levels(log):
-    """Every level that was ever written."""
+    """Return every level in the log."""
     return [entry.value and json.loads(entry.value)["compatibilityLevel"] for entry in log.read(START)]
 
 
 def lost_after_writing(log):
-    """The holder writes what it is asked, then dies before it can say so; meanwhile another client sets FULL."""
+    """Return the holder writes, then dies before it answers; meanwhile another client sets FULL."""
 
     def meet(connection, _request):
         full = encode(ConfigKey("s"), ConfigValue({"compatibilityLevel": "FULL"}))
@@ -116,7 +116,7 @@ def lost_after_writing(log):
 
 
 def test_a_write_that_may_have_been_done_is_not_done_again():
-    """A holder that dies after writing, before answering: the fate is unknown, and the write is not repeated."""
+    """If a holder dies after it writes and before it answers, the outcome is unknown, and no node repeats the write."""
     log = HeldLog()
     holder = Holder(lost_after_writing(log))
     log.url = holder.url
@@ -128,7 +128,7 @@ def test_a_write_that_may_have_been_done_is_not_done_again():
 
 @pytest.mark.parametrize("path", ["", "/k/undelete", "/k/deks", "/k/deks/s", "/k/deks/s/versions/1/undelete"])
 def test_encryption_keys_are_written_by_the_holder(path):
-    """A POST that makes a key, or takes its deletion back, goes where the pen is."""
+    """A node forwards a POST that creates or undeletes a key to the holder of the pen."""
     log = HeldLog()
     holder = Holder(lambda connection, _request: connection.close())
     log.url = holder.url
@@ -142,7 +142,7 @@ def test_encryption_keys_are_written_by_the_holder(path):
 
 
 def test_a_forwarded_write_keeps_the_context_of_its_path():
-    """A plain alias belongs to the context of the path, on the holder as on the node that was asked."""
+    """A forwarded plain alias belongs to the context of the client's path."""
     holder, log = Holder(answering(200, b"[1]")), HeldLog()
     log.url = holder.url
     with node(log) as port:
@@ -153,7 +153,7 @@ def test_a_forwarded_write_keeps_the_context_of_its_path():
 
 
 def test_after_a_lost_answer_this_node_writes_itself():
-    """The next write does not wait for a holder that has just failed."""
+    """After a holder fails, the next write does not wait for it."""
     log = HeldLog()
     holder = Holder(lambda connection, _request: connection.close())
     log.url = holder.url
@@ -167,7 +167,7 @@ def test_after_a_lost_answer_this_node_writes_itself():
 
 @pytest.mark.timeout(30)
 def test_a_silent_holder_is_given_up():
-    """A holder that is stopped, or cut off without a word, is found out by its silence, long before any time-out."""
+    """A node notices the silence of a holder that is stopped or cut off, long before any time-out."""
     log = HeldLog()
     holder = Holder(lambda _connection, _request: None)
     log.url = holder.url
@@ -181,7 +181,7 @@ def test_a_silent_holder_is_given_up():
 
 
 def test_a_slow_holder_is_waited_for():
-    """A holder that takes its time over a write, and answers other requests meanwhile, is not given up."""
+    """A node keeps waiting for a holder that is slow with a write but answers other requests."""
     log = HeldLog()
     alive = threading.Event()
     body = b'{"compatibility":"NONE"}'
@@ -208,7 +208,7 @@ def test_a_slow_holder_is_waited_for():
 
 
 def test_a_holder_that_is_gone_is_replaced():
-    """A holder that nobody can connect to was asked nothing: this node writes in its place, and nobody notices."""
+    """If no node can connect to the holder, this node takes the pen and writes, and the client sees no error."""
     log = HeldLog()
     log.url = f"http://127.0.0.1:{free_port()}"
     with node(log) as port:
@@ -217,7 +217,7 @@ def test_a_holder_that_is_gone_is_replaced():
 
 
 def call(port, method, path, body=None, headers=()):
-    """Send a request; status, headers and content of the answer."""
+    """Send a request; return status, headers and content of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json", **dict(headers)})
     answer = connection.getresponse()
@@ -227,7 +227,7 @@ def call(port, method, path, body=None, headers=()):
 
 
 def answering(status, body, headers=b""):
-    """The holder answers this to every request."""
+    """Return a holder's behaviour: send this answer to every request."""
 
     def meet(connection, _request):
         connection.sendall(b"HTTP/1.1 %d x\r\n%bContent-Length: %d\r\n\r\n%b" % (status, headers, len(body), body))
@@ -237,7 +237,7 @@ def answering(status, body, headers=b""):
 
 
 class FailingLog(HeldLog):
-    """A log of another holder's, which cannot be read while `failure` is set."""
+    """A log whose pen another node holds, and which cannot be read while `failure` is set."""
 
     failure: Exception | None = None
 
@@ -252,7 +252,7 @@ FAILURE = LogError("postgresql+psycopg://db.internal:5432 is gone")
 
 
 def test_an_acknowledged_write_is_answered_as_such():
-    """The holder has written; that this node cannot read it now changes nothing, but then nothing comes from memory."""
+    """A write that the holder acknowledged succeeds though this node cannot read it; then the cache serves nothing."""
     log = FailingLog()
     holder = Holder(answering(200, b'{"compatibility":"NONE"}'))
     with node(log) as port:
@@ -289,7 +289,7 @@ NOT_WRITTEN = b'{"error_code":50302,"message":"Nothing was written"}'
     ],
 )
 def test_an_answer_says_what_is_known_of_the_write(meet, log_fails, status, code):
-    """Whatever becomes of a write that is passed on, its answer claims no more than is known, and names no address."""
+    """The answer to a forwarded write claims only what the node knows, and names no address."""
     log = FailingLog()
     holder = Holder(meet)
     with node(log) as port:
@@ -303,7 +303,7 @@ def test_an_answer_says_what_is_known_of_the_write(meet, log_fails, status, code
 
 
 def test_the_holder_gets_the_time_that_is_left():
-    """What this node tells its client to be given up, the holder does not do later."""
+    """The holder gets the time that is left, so it does not carry out later what this node has given up."""
     log = HeldLog()
     holder = Holder(answering(503, NOT_WRITTEN))
     log.url = holder.url
@@ -317,7 +317,7 @@ def test_the_holder_gets_the_time_that_is_left():
 
 @pytest.mark.parametrize(("left", "status"), [("0", 503), ("-1", 503), ("nan", 503), ("inf", 200), ("x", 200)])
 def test_a_forwarded_write_whose_time_is_over_is_not_done(left, status):
-    """A node does nothing that the one before it has given up; a time that cannot be read is none."""
+    """A node does not carry out a forwarded write whose time is over; it ignores a time that it cannot parse."""
     log = MemoryLog()
     with node(log) as port:
         headers = {"X-Forward": "true", "X-Strata-Time-Left": left}
@@ -328,7 +328,7 @@ def test_a_forwarded_write_whose_time_is_over_is_not_done(left, status):
 
 
 def test_a_holder_that_is_too_slow_leaves_the_fate_unknown():
-    """A holder that is alive and does not answer in time may have written: the pen stays where it is."""
+    """A live holder that does not answer in time may have written: the pen stays with it."""
     log = HeldLog()
 
     def meet(connection, request):
@@ -354,12 +354,12 @@ class StuckLog(MemoryLog):
         self.gate.set()
 
     def read(self, after):
-        """Read, when it may."""
+        """Read once the gate opens."""
         self.gate.wait(30)
         return super().read(after)
 
     def append(self, after, records):
-        """Append, when it may."""
+        """Append once the gate opens."""
         if not self.gate.is_set():
             self.reached.set()
         self.gate.wait(30)
@@ -367,7 +367,7 @@ class StuckLog(MemoryLog):
 
 
 def sent(port, method, path, body=b""):
-    """Send a request on a connection of its own, without waiting for the answer."""
+    """Send a request on a new connection, without waiting for the answer."""
     connection = socket.create_connection(("127.0.0.1", port))
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
@@ -377,7 +377,7 @@ def sent(port, method, path, body=b""):
 
 
 def until(condition):
-    """Wait for a condition, at most for a minute."""
+    """Wait for a condition, for at most a minute."""
     end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
@@ -385,7 +385,7 @@ def until(condition):
 
 
 def test_writes_that_wait_are_bounded():
-    """More of them, or of their bytes, than may wait are refused at once; nothing of them is written then or later."""
+    """The node refuses writes above the limit on waiting requests or bytes at once, and never carries them out."""
     log = StuckLog()
     large = json.dumps({"compatibility": "NONE", "normalize": False, "x": "x" * 300}).encode()
     with served(log, max_waiting=3, max_waiting_bytes=2 * len(large)) as (port, app):
@@ -409,13 +409,13 @@ def test_writes_that_wait_are_bounded():
 
 
 def test_a_body_of_any_size_is_taken_where_nothing_waits():
-    """A bound on the bytes that wait refuses no single body: `--max-body` does."""
+    """The limit on waiting bytes never refuses a single body; only `--max-body` does."""
     with node(MemoryLog(), max_waiting_bytes=1) as port:
         assert (200, None) == put(port)
 
 
 def test_a_client_that_has_gone_deletes_nothing():
-    """Writes that wait while the log hangs are dropped when their clients disconnect; what the log has, stays there."""
+    """A write that waits behind a hanging log is dropped if its client disconnects; one that the log has stays."""
     log = StuckLog()
     with served(log) as (port, app):
         assert 200 == put(port)[0]
@@ -433,7 +433,7 @@ def test_a_client_that_has_gone_deletes_nothing():
 
 
 def test_a_client_that_has_gone_is_gone_for_the_holder_too():
-    """A node breaks off what it has passed on when its own client disconnects; the holder stays the holder."""
+    """A node aborts a forwarded request if its own client disconnects; the holder keeps the pen."""
     log = HeldLog()
     over = threading.Event()
 
@@ -465,7 +465,7 @@ def test_a_client_that_has_gone_is_gone_for_the_holder_too():
 
 @pytest.mark.kafka
 def test_nodes_do_not_fight_for_the_pen(kafka_broker):
-    """Three nodes to which everybody writes at once, from a topic without a holder on: they settle on one of them."""
+    """Three nodes that all get writes at once, on a topic without a holder, settle on one holder."""
     topic = f"schemas-{uuid4().hex[:8]}"
 
     def opened(url):
@@ -478,5 +478,5 @@ def test_nodes_do_not_fight_for_the_pen(kafka_broker):
             keys = [entry.key for entry in log.read(START)]
     assert {(200, None)} == set(answers)
     assert 120 == sum(b"CONFIG" in key for key in keys)
-    # Each may take the pen before it knows of the others, and once more if the last one had no word in yet.
+    # Each node may take the pen before it learns of the others, and a second time if the last node had not written yet.
     assert sum(b"NOOP" in key for key in keys) <= 6

@@ -1,4 +1,4 @@
-"""What a probe is told: alive, ready, and why not; and what `/v1/log` says of the log."""
+"""Health probes: alive, ready, and the reason when not; and what `/v1/log` reports."""
 
 import asyncio
 import http.client
@@ -18,7 +18,7 @@ from storage.records import ModeKey
 
 
 class MoodyLog(MemoryLog):
-    """A memory log that can be told to fail, or to hang until it is told to go on."""
+    """A memory log that can fail, or hang until the test releases it."""
 
     def __init__(self):
         super().__init__()
@@ -35,7 +35,7 @@ class MoodyLog(MemoryLog):
 
 
 async def until(condition):
-    """Wait for a condition, at most for a minute."""
+    """Wait for a condition, for at most a minute."""
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - whatever the condition, nobody tells when it holds
             await asyncio.sleep(0.005)
@@ -43,13 +43,13 @@ async def until(condition):
 
 @pytest.fixture
 def log():
-    """A log that is well."""
+    """Return a log without failures."""
     return MoodyLog()
 
 
 @pytest.fixture
 async def health(log):
-    """The health of a node that looks at its log every few milliseconds."""
+    """Yield the health of a node that checks its log every few milliseconds."""
     found = Health(Writer(log), lambda: False, every_s=0.005, too_long_s=0.2)
     watch = asyncio.create_task(found.watch())
     yield found
@@ -58,7 +58,7 @@ async def health(log):
 
 
 async def test_an_idle_node_reads_on(log, health):
-    """What others append is read though nobody asks."""
+    """The node reads the appends of other nodes even without requests."""
     log.append(-1, [encode(ModeKey("s"), "READONLY")])
 
     await until(lambda: health.progress()["offset"] == 0)
@@ -67,7 +67,7 @@ async def test_an_idle_node_reads_on(log, health):
 
 
 async def test_an_idle_node_notices_a_dead_log(log, health):
-    """A log that fails makes the node not ready, in words for everybody, until it answers again."""
+    """A failing log makes the node not ready, with a reason safe to publish, until the log answers again."""
     log.failure = LogError("no broker at kafka.internal:9092")
     await until(lambda: health.reason() == "the log cannot be read: the log failed or did not answer")
 
@@ -76,7 +76,7 @@ async def test_an_idle_node_notices_a_dead_log(log, health):
 
 
 async def test_a_log_that_hangs_is_noticed(log, health):
-    """A log that does not answer makes the node not ready; asking does not wait for the log."""
+    """A log that does not answer makes the node not ready; the probe does not wait for the log."""
     log.gate.clear()
     await until(lambda: "not answered" in (health.reason() or ""))
 
@@ -85,7 +85,7 @@ async def test_a_log_that_hangs_is_noticed(log, health):
 
 
 async def test_a_log_that_becomes_read_only_is_noticed(log, health):
-    """A node that could not write is not ready, though it serves reads, until the log takes writes again."""
+    """A read-only log makes the node not ready, though it serves reads, until the log accepts writes again."""
 
     def refuse():
         raise LogReadOnly("attempt to write a readonly database: /var/lib/strata.db")
@@ -98,7 +98,7 @@ async def test_a_log_that_becomes_read_only_is_noticed(log, health):
 
 
 async def test_a_node_that_is_behind_says_how_far(log, health):
-    """The end is known before the records up to it are."""
+    """Progress shows the end of the log before the node has read up to it."""
     for number in range(3):
         log.append(number - 1, [encode(ModeKey("s"), "READONLY")])
     await until(lambda: health.progress()["offset"] == 2)
@@ -110,7 +110,7 @@ async def test_a_node_that_is_behind_says_how_far(log, health):
 
 
 def get(node, path):
-    """GET a path from a node; status and answer."""
+    """GET a path from a node; return status and answer."""
     connection = http.client.HTTPConnection("127.0.0.1", node.port, timeout=30)
     connection.request("GET", path)
     response = connection.getresponse()
@@ -120,7 +120,7 @@ def get(node, path):
 
 
 def test_a_node_that_drains_serves_on_but_is_not_ready():
-    """After SIGTERM: 503 from the ready probe, ordinary answers to the rest, then a clean end at a second signal."""
+    """After SIGTERM the ready probe answers 503, other requests succeed, and a second signal ends the node cleanly."""
     with RegistryNode("memory:", "--drain-seconds=60") as node:
         assert 200 == get(node, "/health/ready")[0]
         node.send(signal.SIGTERM)
@@ -135,7 +135,7 @@ def test_a_node_that_drains_serves_on_but_is_not_ready():
 
 
 def test_the_log_is_described(api):
-    """Where the log ends, how many records, what they came to, and what was set aside."""
+    """`/v1/log` reports the end of the log, the number of records, their effect, and the records set aside."""
     api.placed("s", '"int"')
     api.placed("s2", '"int"')
     status, answer = api.get("/v1/log")

@@ -106,7 +106,7 @@ def _dek(kek, subject, version, material, flags):
 
 KEKS, DEK_VERSIONS, TIMES = st.sampled_from(["k", "l"]), st.integers(1, 2), st.integers(1, 3)
 SERIES = st.tuples(KEKS, st.sampled_from(["a", ":.c:a"]), st.just("AES256_GCM"), st.none() | DEK_VERSIONS)
-# Histories of encryption keys, in which modes forbid a change here and there.
+# Histories of encryption keys, with modes that forbid some of the changes.
 KEYS = st.lists(
     st.one_of(
         st.builds(_kek, KEKS, st.sampled_from([{}, {"p": "1"}]), FLAGS, TIMES),
@@ -125,7 +125,7 @@ HISTORIES = st.lists(COMMANDS, min_size=15, max_size=40) | IMPORTS | KEYS
 
 
 def run(commands, start=None):
-    """Carry out commands as the writer does; the State after each, and the log."""
+    """Carry out commands as the writer does; return the State after each, and the log."""
     states, log = [start or State()], []
     for command in commands:
         state = states[-1]
@@ -141,12 +141,12 @@ def run(commands, start=None):
 
 
 def respelt(log):
-    """The log as another registry spells its keys: other magic, other order of the properties."""
+    """Return the log with keys as another registry spells them: another magic, another order of properties."""
     return [e._replace(key=json.dumps({**json.loads(e.key), "magic": 0, "z": 1}, sort_keys=True).encode()) for e in log]
 
 
 def compacted(log, *, keep_tombstones):
-    """The newest record of each key, as the broker leaves them."""
+    """Return the newest record of each key, as the broker keeps them."""
     newest = {entry.key: entry.offset for entry in log}
     return [e for e in log if newest[e.key] == e.offset and (keep_tombstones or e.value is not None)]
 
@@ -154,7 +154,7 @@ def compacted(log, *, keep_tombstones):
 @settings(max_examples=300, deadline=None)
 @given(HISTORIES)
 def test_live_is_replayed_is_replayed_after_compaction(commands):
-    """Whatever was done, the State is a function of the log, and compaction changes nothing of it."""
+    """The State is a function of the log, whatever the history, and compaction does not change it."""
     states, log = run(commands)
     live = states[-1]
 
@@ -168,7 +168,7 @@ def test_live_is_replayed_is_replayed_after_compaction(commands):
 @settings(max_examples=300, deadline=None)
 @given(HISTORIES, HISTORIES)
 def test_what_is_deleted_stays_deleted_however_its_key_was_spelt(before, after):
-    """Compaction, which compares keys as bytes, brings back nothing that was deleted under our spelling of its key."""
+    """Compaction, which compares keys as bytes, restores nothing that was deleted under our spelling of its key."""
     _, log = run(before)
     adopted = respelt(log)
     states, rest = run(after, State().apply_all(adopted))
@@ -183,7 +183,7 @@ def test_what_is_deleted_stays_deleted_however_its_key_was_spelt(before, after):
 @settings(max_examples=300, deadline=None)
 @given(st.lists(OWN_IDS, min_size=10, max_size=40), st.integers(0, 40))
 def test_an_id_never_names_two_schemas(commands, restart):
-    """An id of a context stands for one content for ever, also when a compaction and a restart come in between."""
+    """An id of a context names one content for ever, also across a compaction and a restart."""
     named = {}
     states, log = run(commands[:restart])
     restarted = State().apply_all(compacted(log, keep_tombstones=False))
@@ -196,7 +196,7 @@ def test_an_id_never_names_two_schemas(commands, restart):
 
 
 def test_deleted_context_gives_no_id_again():
-    """A context that was emptied, deleted, compacted away and made anew goes on with its ids."""
+    """A context that is emptied, deleted, compacted away and created again does not reuse its ids."""
     made = [_register(":.c:a", '"int"', None, None)]
     gone = [lambda state, p=p: delete_subject(state, ":.c:a", permanent=p) for p in (False, True)]
     _, log = run([*made, *gone, lambda state: delete_context(state, ".c")])
@@ -210,7 +210,7 @@ def test_deleted_context_gives_no_id_again():
 @settings(max_examples=300, deadline=None)
 @given(st.lists(OWN_IDS, min_size=10, max_size=40))
 def test_versions_only_grow(commands):
-    """While a subject keeps its highest version, its next version never goes back."""
+    """While a subject keeps its highest version, its next version never decreases."""
     states, _ = run(commands)
     for before, after in pairwise(states):
         for subject, versions in before.subjects.items():

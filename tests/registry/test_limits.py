@@ -1,4 +1,4 @@
-"""Limits are settings; what goes beyond one is refused with a reason, and leaves nothing behind."""
+"""Limits are settings; the registry refuses a request beyond one with a reason, and writes nothing."""
 
 import http.client
 import json
@@ -45,7 +45,7 @@ def _any_of(count, salt=0):
     ],
 )
 def test_bounds_are_settings(setting, limits, request_):
-    """A schema beyond a setting is refused, and the answer names the bound."""
+    """The registry refuses a schema beyond a limit, and the answer names the limit."""
     from_settings = Settings(**{setting: 2}).limits
 
     assert Limits(**limits) == from_settings
@@ -60,11 +60,11 @@ def test_bounds_are_settings(setting, limits, request_):
 
 
 def test_time_is_a_setting():
-    """Whoever takes longer than the setting is refused, already before having a turn among the writes."""
+    """A request that takes longer than the limit is refused, both in its turn and in the dry run before it."""
     limits = Settings(max_seconds=1e-9).limits
 
     for number, decide in enumerate((lambda r: register(State(), SUBJECT, r, RULES), _tried_out)):
-        # A text that no other test has: what is in the cache takes no time.
+        # A text that no other test has, because cached schemas take no time.
         request = SchemaRequest(f'{{"type":"fixed","name":"Late{number}","size":7}}', limits=limits)
         with pytest.raises(TooExpensive, match="more than 1e-09 s of computing"):
             decide(request)
@@ -78,14 +78,14 @@ def _tried_out(request):
 
 
 def _holding(request):
-    """A State with one version of the subject, and that version."""
+    """Return a State with one version of the subject, and that version."""
     records = register(State(), SUBJECT, request, RULES).records
     state = State().apply_all(Entry(n, 0, record.key, record.value) for n, record in enumerate(records))
     return state, state.latest(SUBJECT)
 
 
 def test_a_change_of_tags_keeps_to_the_settings():
-    """It is a registration like any other: the limits are those that the service gives it."""
+    """A change of tags has the limits of the service, like any registration."""
     state, _ = _holding(SchemaRequest('{"type":"record","name":"Tagged","fields":[{"name":"a","type":"int"}]}'))
     tags = {Entity("Tagged.a", EntityType.FIELD): ["PII"]}
 
@@ -104,7 +104,7 @@ def test_a_change_of_tags_keeps_to_the_settings():
     ],
 )
 def test_other_forms_of_a_text_have_a_deadline(monkeypatch, schema_type, form, text):
-    """A form that takes too long to print ends with 42201, though its schema is in the cache."""
+    """A form that takes too long to print gives 42201, though its schema is in the cache."""
     state, entry = _holding(SchemaRequest(text, schema_type))
 
     assert printed(state, entry, form)
@@ -115,21 +115,21 @@ def test_other_forms_of_a_text_have_a_deadline(monkeypatch, schema_type, form, t
 
 
 def test_tags_that_take_too_long_are_not_taken_for_none():
-    """Whoever asks for them, or propagates them, is told."""
+    """If tags take too long to read, the request fails; it does not continue without tags."""
     state, entry = _holding(SchemaRequest('{"type":"record","name":"Wanted","fields":[]}'))
-    schemas._schemas.clear()  # what is in the cache takes no time
+    schemas._schemas.clear()  # Cached schemas take no time.
 
     with pytest.raises(TooExpensive, match="The tags cannot be read"):
         inline_tags(state, entry, Limits(seconds=0).started())
 
 
 def test_trying_out_refuses_nothing_else():
-    """What a registration would be refused for is left to its turn."""
+    """The dry run leaves all other refusals to the request's turn."""
     assert _tried_out(SchemaRequest("{")) is None
 
 
 def test_expensive_check_on_a_live_node():
-    """An expensive check ends with 422 and writes nothing, and the node goes on answering."""
+    """An expensive check gives 422 and writes nothing, and the node keeps answering."""
     with RegistryNode("memory:", "--max-seconds=0.3") as node:
         first = {"schema": _any_of(700), "schemaType": "JSON"}
         expensive = {"schema": _any_of(700, 1), "schemaType": "JSON"}
@@ -143,7 +143,7 @@ def test_expensive_check_on_a_live_node():
 
 
 def test_import_takes_what_strict_validation_refuses(api):
-    """A schema that is refused as new is imported as another registry stored it."""
+    """An import accepts a schema of another registry unchanged, even one that a registration refuses."""
     bad = '{"type":"record","name":"R-1","fields":[{"name":"a","type":"int","default":"x"}]}'
 
     assert 42201 == api.register("s", bad)[1]["error_code"]
@@ -153,7 +153,7 @@ def test_import_takes_what_strict_validation_refuses(api):
 
 
 def test_cache_is_bounded_by_bytes():
-    """What was not used for longest makes room; what is larger than the cache is not kept."""
+    """The cache evicts the least recently used entry, and does not keep one larger than itself."""
     cache = Cache(100)
     for key, size in (("a", 40), ("b", 40), ("huge", 101)):
         cache.put(key, key.upper(), size)

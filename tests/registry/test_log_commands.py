@@ -1,4 +1,4 @@
-"""`strata compact` and `strata log`: work on a log beside the nodes that serve it."""
+"""`strata compact` and `strata log` work on a log while nodes serve it."""
 
 import json
 from contextlib import closing
@@ -16,14 +16,14 @@ from storage.sql_log import SqlLog
 
 
 def strata(*arguments):
-    """Run a command in this process: exit code and output."""
+    """Run a command in this process; return its exit code and output."""
     result = CliRunner().invoke(main, arguments)
     return result.exit_code, result.output
 
 
 @pytest.fixture
 def url(tmp_path):
-    """A SQLite log of four records, one of them damaged, one superseded."""
+    """Return a SQLite log of four records, one of them damaged, one superseded."""
     found = f"sqlite:///{tmp_path}/strata.db"
     junk = Record(b"\xff\x00junk", b"\x80")
     with closing(SqlLog(found)) as log:
@@ -33,13 +33,13 @@ def url(tmp_path):
 
 
 def offsets(url):
-    """The offsets of a log's records."""
+    """Return the offsets of a log's records."""
     with closing(SqlLog(url)) as log:
         return [entry.offset for entry in log.read(START)]
 
 
 def test_compact_says_what_it_did(url):
-    """A dry run drops nothing and tells the same numbers; a second run finds nothing to do."""
+    """A dry run drops nothing and prints the same numbers; a second run finds nothing to do."""
     assert (0, [0, 1, 2, 3]) == (strata("compact", url, "--dry-run")[0], offsets(url))
     code, output = strata("compact", url)
     assert (0, [1, 2, 3]) == (code, offsets(url))
@@ -49,12 +49,12 @@ def test_compact_says_what_it_did(url):
 
 @pytest.mark.parametrize("command", ["compact", "log"])
 def test_a_log_that_is_not_there_is_not_created(tmp_path, command):
-    """A misspelt name is an error, and leaves no empty log behind."""
+    """A misspelt name is an error, and creates no empty log."""
     code, output = strata(command, f"sqlite:///{tmp_path}/absent.db")
     assert (2, True, []) == (code, "there is no such file" in output, list(tmp_path.iterdir()))
 
 
-# flags, offsets listed
+# flags, listed offsets
 LISTS = [
     pytest.param([], [0, 1, 2, 3], id="all"),
     pytest.param(["--tail", "2"], [2, 3], id="the last two"),
@@ -65,7 +65,7 @@ LISTS = [
 
 @pytest.mark.parametrize(("flags", "expected"), LISTS)
 def test_log_lists_records_as_json_lines(url, flags, expected):
-    """Each record is an object: offset, time, key and value, and the reason when it is set aside."""
+    """`strata log` prints each record as an object: offset, time, key, value, and the reason if it is set aside."""
     code, output = strata("log", url, *flags)
     lines = [json.loads(line) for line in output.splitlines()]
 
@@ -83,7 +83,7 @@ NO_LOGS = [
 @pytest.mark.parametrize("command", ["compact", "log"])
 @pytest.mark.parametrize(("url", "words"), [row[1:] for row in NO_LOGS], ids=[row[0] for row in NO_LOGS])
 def test_a_url_of_no_log_is_refused(command, url, words):
-    """The message speaks of the argument that was given, without its password."""
+    """The message names the argument, without the password in it."""
     code, output = strata(command, url)
 
     assert (2, True, True) == (code, words in output, output.startswith("strata: LOG is "))
@@ -92,7 +92,7 @@ def test_a_url_of_no_log_is_refused(command, url, words):
 
 
 def test_memory_needs_no_compaction():
-    """A log in memory has nothing to compact, and the command says so."""
+    """On a log in memory the command says that there is nothing to compact."""
     code, output = strata("compact", "memory:")
 
     assert (0, True) == (code, "There is nothing to compact" in output)
@@ -100,7 +100,7 @@ def test_memory_needs_no_compaction():
 
 @pytest.mark.kafka
 def test_kafka_compacts_itself(kafka_broker: KafkaBroker):
-    """On a Kafka log the command says that there is nothing to do."""
+    """On a Kafka log the command says that brokers compact it."""
     url = f"kafka://{kafka_broker.bootstrap}/compacts-itself"
     open_log(url).close()
     code, output = strata("compact", url)
@@ -110,7 +110,7 @@ def test_kafka_compacts_itself(kafka_broker: KafkaBroker):
 
 @pytest.mark.parametrize("command", ["export", "import", "migrate", "verify"])
 def test_help_shows_examples_line_by_line(command):
-    """An example of a command stands on a line of its own, as it is typed."""
+    """The help shows each example command on its own line, ready to copy."""
     shown = CliRunner().invoke(main, [command, "--help"]).output.splitlines()
 
     assert any(line.startswith(f"  strata {command} ") for line in shown)

@@ -1,4 +1,4 @@
-"""What a service says when its log fails: the truth, what to do, and no address, user or path."""
+"""Answers of a service whose log fails: the outcome, what to do, and no address, user or path."""
 
 import logging
 import sqlite3
@@ -25,12 +25,12 @@ REQUESTS = [
 
 
 def check_words(answer):
-    """No answer holds what only the operator should know."""
+    """Check that the answer holds no word that only the operator should see."""
     assert not [word for word in SECRETS if word in answer["message"]], answer["message"]
 
 
 def answers(api):
-    """Status, code and Retry-After of every request."""
+    """Send every request; return the status, code and Retry-After of each."""
     found = []
     for method, path, body in REQUESTS:
         status, answer = api.call(method, path, body)
@@ -44,7 +44,7 @@ GONE = [READ_FAILED] * 4 + [NOT_WRITTEN] * 4
 
 
 def test_a_file_that_is_gone(configured, tmp_path, caplog):
-    """Reads say that the log cannot be read, writes that nothing was written; the service's own log has a line each."""
+    """Reads answer that the log cannot be read, writes that nothing was written; each logs one line."""
     folder = tmp_path / "data"
     folder.mkdir()
     with closing(SqlLog(f"sqlite:///{folder}/strata.db")) as log:
@@ -61,7 +61,7 @@ def test_a_file_that_is_gone(configured, tmp_path, caplog):
 
 
 def limited(log, statement):
-    """Have every connection from now on begin with a statement."""
+    """Run a statement at the start of every later connection; return a function that stops this."""
 
     def begin(connection: sqlite3.Connection, _record: object) -> None:
         connection.execute(statement)
@@ -79,7 +79,7 @@ def limited(log, statement):
     ],
 )
 def test_a_file_that_takes_no_writes(configured, tmp_path, statement, words):
-    """Reads are served; writes say why nothing was written, and work again when they can."""
+    """The registry serves reads; writes say why nothing was written, and work again once the cause is gone."""
     with closing(SqlLog(f"sqlite:///{tmp_path}/strata.db")) as log:
         api = configured(Settings(log="memory:"), log)
         api.placed("s", '"int"')
@@ -97,7 +97,7 @@ def test_a_file_that_takes_no_writes(configured, tmp_path, statement, words):
 
 @pytest.mark.postgres
 def test_a_server_that_is_gone(configured):
-    """As for a file."""
+    """A PostgreSQL server that is gone gives the same answers as a missing file."""
     with Postgres() as server, closing(SqlLog(server.new_database(), timeout_s=2)) as log:
         api = configured(Settings(log="memory:"), log)
         api.placed("s", '"int"')

@@ -1,4 +1,4 @@
-"""Metadata over HTTP: stored, part of the identity, inherited, merged and found; `confluent:version`; groups."""
+"""Metadata over HTTP: storage, identity, inheritance, merging and search; `confluent:version`; compatibility groups."""
 
 import pytest
 
@@ -10,17 +10,17 @@ VERSION = "confluent:version"
 
 
 def code(answer):
-    """The error code of an answer."""
+    """Return the error code of an answer."""
     return answer[1]["error_code"]
 
 
 def metadata(api, subject, version):
-    """The metadata of a version."""
+    """Return the metadata of a version."""
     return api.get(f"/subjects/{subject}/versions/{version}")[1].get("metadata")
 
 
 def test_metadata_is_part_of_the_identity(api):
-    """The same text with other metadata is another schema, with another id and GUID, and is shown wherever it is."""
+    """The same text with other metadata is another schema, with its own id and GUID; answers show the metadata."""
     full = {"tags": {"**.a": ["PII"]}, "properties": {"owner": "me"}, "sensitive": ["owner"]}
     plain, described = api.register("s", RECORD)[1], api.register("s", RECORD, metadata=full)[1]
 
@@ -34,13 +34,13 @@ def test_metadata_is_part_of_the_identity(api):
 
 
 def test_subjects_share_a_schema_with_its_contract(api):
-    """The same text with the same metadata has one id, under whatever subject, and stands under each."""
+    """The same text with the same metadata has one id in every subject."""
     assert (1, 1) == api.placed("s", INT, metadata=ME) == api.placed("t", INT, metadata=ME)
     assert [ME, ME] == [metadata(api, subject, 1) for subject in ("s", "t")]
 
 
 def test_order_and_repetition_do_not_matter(api):
-    """Metadata is stored sorted and without repetitions, so that what says the same is the same."""
+    """The registry stores metadata sorted and without duplicates, so that equal metadata is identical."""
     one = {"tags": {"b": ["y", "x"], "a": ["z", "z"]}, "sensitive": ["q", "p"]}
     other = {"sensitive": ["p", "q"], "tags": {"a": ["z"], "b": ["x", "y"]}}
 
@@ -49,7 +49,7 @@ def test_order_and_repetition_do_not_matter(api):
 
 
 def test_metadata_and_rules_of_the_version_before_stay(api):
-    """A request without metadata and rules keeps those that stand; an empty object takes them away."""
+    """A request without metadata and rules keeps those of the latest version; an empty object removes them."""
     rules = {"domainRules": [{"name": "r", "type": "CEL"}]}
     api.placed("s", INT, metadata=ME, ruleSet=rules)
 
@@ -70,7 +70,7 @@ def test_look_up_finds_what_a_registration_would(api):
 
 
 def test_blank_schema_is_the_latest_with_another_contract(api):
-    """A blank text stands for the latest one: a version of its own when the metadata or rules differ."""
+    """A blank text means the latest schema; with other metadata or rules it makes a new version."""
     assert 42201 == code(api.register("s", "", metadata=ME))
     api.placed("s", INT)
 
@@ -101,7 +101,7 @@ LAYERS = [
 
 @pytest.mark.parametrize(("config", "given", "expected"), LAYERS)
 def test_defaults_and_overrides(api, config, given, expected):
-    """Metadata is the default's, below the request's, below the override's; registering it again changes nothing."""
+    """The request's metadata overrides the default, and the override wins; a repeated registration changes nothing."""
     api.put("/config/s", config)
     body = {} if given is None else {"metadata": given}
     place = api.placed("s", INT, **body)
@@ -112,7 +112,7 @@ def test_defaults_and_overrides(api, config, given, expected):
 
 
 def test_explicit_version_is_written_down(api):
-    """A version in the request becomes a property, which makes the same text another schema; it is then kept up."""
+    """A version in the request becomes a property, so the same text is another schema; later versions update it."""
     api.placed("s", INT)
 
     assert (2, 2) == api.placed("s", INT, version=2)
@@ -125,7 +125,7 @@ def test_explicit_version_is_written_down(api):
 
 
 def test_version_minus_one_compares_with_the_latest_only(api):
-    """-1 asks for the latest to be this schema: an older version of the same text does not count."""
+    """-1 asks for the latest version: an older version of the same text does not count."""
     for text in (INT, LONG):
         api.placed("s", text)
 
@@ -137,7 +137,7 @@ def test_version_minus_one_compares_with_the_latest_only(api):
 
 
 def test_imports_keep_their_contract(api):
-    """In IMPORT mode metadata and rules are those of the request, and nothing is inherited or added."""
+    """IMPORT mode keeps metadata and rules of the request, and neither inherits nor adds any."""
     api.put("/config/s", {"defaultMetadata": YOU})
     api.put("/mode/s", {"mode": "IMPORT"})
     api.placed("s", INT, id=7, version=3, metadata=ME)
@@ -159,7 +159,7 @@ FOUND = [
 
 @pytest.mark.parametrize(("query", "expected"), FOUND)
 def test_version_by_metadata(api, query, expected):
-    """`/subjects/{s}/metadata` finds the newest version that has every property."""
+    """`/subjects/{s}/metadata` finds the newest version with all the properties."""
     api.placed("s", INT, metadata={"properties": {"owner": "me", "tier": "1"}})
     api.placed("s", LONG, metadata=ME)
     api.placed("s", '"double"', metadata=YOU)
@@ -171,7 +171,7 @@ def test_version_by_metadata(api, query, expected):
 
 
 def test_group_of_versions(api):
-    """Only versions with the same value of the group's property are compared, also where neither has one."""
+    """The check compares only versions with the same value of the group's property, or both without one."""
     one, two = ({"properties": {"major": value}} for value in ("1", "2"))
     api.put("/config/s", {"compatibilityGroup": "major"})
     api.placed("s", INT, metadata=one)
@@ -194,7 +194,7 @@ RESERVED = [
 
 @pytest.mark.parametrize(("schema_type", "text"), RESERVED)
 def test_reserved_names(api, schema_type, text):
-    """With `validateFields`, no field has a reserved name, and no name ceases to be reserved, even under NONE."""
+    """With `validateFields`, no field may have a reserved name, and a name stays reserved, even under NONE."""
     api.put("/config", {"compatibility": "NONE", "validateFields": True})
     taken, free, other = ({"properties": {"confluent:reserved": names}} for names in ("x, a", "x", "y"))
     refused = api.register("s", text, schemaType=schema_type, metadata=taken)
@@ -214,7 +214,7 @@ def test_reserved_names(api, schema_type, text):
 
 
 def test_names_with_two_dollars(api):
-    """With `validateFields`, `$$` begins no field's name."""
+    """With `validateFields`, no field name may begin with `$$`."""
     text = '{"type":"object","properties":{"$$a":{}}}'
     api.placed("free", text, schemaType="JSON")
     api.put("/config/s", {"validateFields": True})
@@ -234,7 +234,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("given", REFUSED)
 def test_bad_metadata_is_refused(api, given):
-    """Metadata of other types, or out of bounds, is refused, in a registration and in a configuration."""
+    """Registrations and configurations refuse metadata of wrong types or beyond the limits."""
     assert 400 == code(api.register("s", INT, metadata=given))
     assert 400 == code(api.put("/config/s", {"defaultMetadata": given}))
 
@@ -258,7 +258,7 @@ NAMED = [
 @pytest.mark.parametrize("schema_type", TEXTS)
 @pytest.mark.parametrize(("text", "properties", "expected"), NAMED)
 def test_confluent_version_names_a_version(api, schema_type, text, properties, expected):
-    """A version is found by its number though it was stored without the property, and only that version."""
+    """`confluent:version` finds only the version of that number, though the version was stored without the property."""
     for one in TEXTS[schema_type]:
         api.placed("s", one, schemaType=schema_type)
     body = {"schema": TEXTS[schema_type][text], "schemaType": schema_type, "metadata": {"properties": properties}}
@@ -280,7 +280,7 @@ MINUS_ONE = [
 @pytest.mark.parametrize("schema_type", TEXTS)
 @pytest.mark.parametrize(("more", "expected"), MINUS_ONE)
 def test_version_minus_one_with_another_contract(api, schema_type, more, expected):
-    """-1 with metadata or rules that differ from those of the latest makes a new version."""
+    """-1 with metadata or rules that differ from the latest version's makes a new version."""
     text = TEXTS[schema_type][0]
     api.placed("s", text, schemaType=schema_type, version=1)
 
@@ -299,7 +299,7 @@ LATEST_CONTRACTS = [
 
 @pytest.mark.parametrize(("stored", "config", "as_stored"), LATEST_CONTRACTS)
 def test_look_up_without_metadata(api, stored, config, as_stored):
-    """A look-up finds a version under its own metadata or else under those that it would be registered with."""
+    """A look-up finds a version by its own metadata or by the metadata that a registration would give it."""
     api.placed("s", INT, **({} if stored is None else {"metadata": stored}))
     api.put("/config/s", config)
     found = api.post("/subjects/s", {"schema": INT})[1]
@@ -308,7 +308,7 @@ def test_look_up_without_metadata(api, stored, config, as_stored):
 
 
 def test_registration_under_defaults_takes_a_new_version_each_time(api):
-    """With a default or override configured, `confluent:version` of the latest version is raised each time."""
+    """With a default or override configured, each registration raises `confluent:version` and adds a version."""
     api.put("/config/s", {"defaultMetadata": YOU})
     api.placed("s", INT, version=1)
 
@@ -316,7 +316,7 @@ def test_registration_under_defaults_takes_a_new_version_each_time(api):
 
 
 def test_look_up_of_a_deleted_version_takes_no_defaults(api):
-    """Where no version is live, a look-up adds nothing to the request: only the metadata stored finds the version."""
+    """If no version is live, a look-up adds no defaults: only the stored metadata finds the version."""
     api.put("/config/s", {"defaultMetadata": ME})
     api.placed("s", INT)
     asked = {"schema": INT}
@@ -330,7 +330,7 @@ def test_look_up_of_a_deleted_version_takes_no_defaults(api):
 
 @pytest.mark.parametrize("config", [{}, {"defaultMetadata": ME}, {"overrideMetadata": ME}])
 def test_import_of_what_stands_makes_no_version(api, config):
-    """An import that is repeated finds its version, whatever the configuration would add to a registration."""
+    """A repeated import finds its version, whatever the configuration would add to a registration."""
     api.put("/config/s", config)
     api.put("/mode/s", {"mode": "IMPORT"})
 

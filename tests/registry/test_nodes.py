@@ -1,4 +1,4 @@
-"""Several nodes over one log, as processes: what one has acknowledged, every one knows; kill -9 loses nothing."""
+"""Several nodes over one log, as processes: all nodes serve every acknowledged write; kill -9 loses nothing."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ SCHEMAS, SUBJECTS, CLIENTS = 500, 50, 8
     ]
 )
 def log_url(request, tmp_path):
-    """A fresh log that several processes can share."""
+    """Return a fresh log that several processes can share."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/strata.db"
     if request.param == "postgres":
@@ -32,7 +32,7 @@ def log_url(request, tmp_path):
 
 @pytest.fixture
 def nodes(log_url) -> Iterator[list[RegistryNode]]:
-    """Two nodes; on Kafka the first one holds the pen, since it writes first."""
+    """Start two nodes; on Kafka the first one holds the pen, because it writes first."""
     with RegistryNode(log_url) as first, RegistryNode(log_url) as second:
         assert 200 == call(first, "PUT", "/config", {"compatibility": "NONE"})[0]
         yield [first, second]
@@ -69,7 +69,7 @@ def insistent(nodes, number, method, path, body=None):
 
 
 def text(number):
-    """The text of one of the schemas."""
+    """Return the text of one of the schemas."""
     return f'{{"type":"record","name":"R{number}","fields":[]}}'
 
 
@@ -94,7 +94,7 @@ def register_all(nodes, *, after_each=lambda _done: None):
 
 
 def check_whole(node, placed):
-    """No id twice, no version twice, no gap, and everything that was acknowledged stands on this node."""
+    """Check that ids and versions are unique and dense, and that this node serves every acknowledged write."""
     assert list(range(1, SCHEMAS + 1)) == sorted(schema_id for schema_id, _, _ in placed.values())
     for subject in {subject for _, subject, _ in placed.values()}:
         versions = sorted(version for _, name, version in placed.values() if name == subject)
@@ -106,7 +106,7 @@ def check_whole(node, placed):
 
 
 def test_concurrent_clients_on_two_nodes(nodes):
-    """Eight clients over two nodes: ids and versions are dense, and each answer stands on the other node at once."""
+    """Eight clients over two nodes get dense ids and versions, and the other node serves each answer at once."""
     placed = register_all(nodes)
 
     for node in nodes:
@@ -114,7 +114,7 @@ def test_concurrent_clients_on_two_nodes(nodes):
 
 
 def test_killed_writer_loses_nothing_acknowledged(nodes):
-    """Kill -9 of the node that holds the pen, in the middle of writes: writes go on, and no answer was a lie."""
+    """After kill -9 of the pen's holder during writes, writes continue, and every acknowledged one is kept."""
     killed = threading.Event()
 
     def kill_once(done):

@@ -1,4 +1,4 @@
-"""What a client may send though few do: `latest` of deleted versions, namesakes across contexts, odd scalars."""
+"""Rarely used requests: `latest` of deleted versions, same names across contexts, odd scalars."""
 
 import json
 
@@ -16,13 +16,13 @@ INT, LONG, STRING = '"int"', '"long"', '"string"'
 
 
 def code(answer):
-    """The error code of an answer."""
+    """Return the error code of an answer."""
     return answer[1]["error_code"]
 
 
 @pytest.fixture
 def three(api):
-    """A registry with versions 1 and 2 of a subject live, and 3 soft-deleted."""
+    """Return a registry with versions 1 and 2 of a subject live, and 3 soft-deleted."""
     api.put("/config", {"compatibility": "NONE"})
     for text in (INT, LONG, STRING):
         api.placed("s", text)
@@ -32,7 +32,7 @@ def three(api):
 
 @pytest.mark.parametrize("version", ["latest", "-1", "LATEST"])
 def test_latest_is_never_a_soft_deleted_version(three, version):
-    """Not even for who asks to see deleted versions, nor for who deletes for good."""
+    """`latest` is never a soft-deleted version, even with `deleted` or in a permanent deletion."""
     path = f"/subjects/s/versions/{version}"
 
     assert 2 == three.get(f"{path}?deleted=true")[1]["version"]
@@ -42,7 +42,7 @@ def test_latest_is_never_a_soft_deleted_version(three, version):
 
 
 def test_latest_of_a_soft_deleted_subject(three):
-    """There is none: the subject is not found by who sees live versions only, the version by who sees all."""
+    """`latest` of a soft-deleted subject is 40401 for a plain read, and 40402 with `deleted`."""
     three.delete("/subjects/s")
     message = {"error_code": 40402, "message": "Version -1 not found."}
 
@@ -81,7 +81,7 @@ WHOLLY_DELETED = [
 
 @pytest.mark.parametrize(("query", "expected"), WHOLLY_DELETED)
 def test_versions_of_a_deleted_subject(shared_api, query, expected):
-    """`deleted` and `deletedOnly` find a subject that is soft-deleted as a whole; `deletedAsNegative` does not."""
+    """`deleted` and `deletedOnly` list a soft-deleted subject; `deletedAsNegative` does not."""
     shared_api.placed("whole", INT)
     shared_api.delete("/subjects/whole")
     answer = shared_api.get(f"/subjects/whole/versions?{query}")[1]
@@ -90,7 +90,7 @@ def test_versions_of_a_deleted_subject(shared_api, query, expected):
 
 
 def test_no_deleted_versions_are_an_empty_list(api):
-    """`deletedOnly` of a subject whose versions are all live lists nothing."""
+    """`deletedOnly` lists nothing for a subject whose versions are all live."""
     api.placed("s", INT)
 
     assert [(200, []), (200, [1])] == [
@@ -100,7 +100,7 @@ def test_no_deleted_versions_are_an_empty_list(api):
 
 @pytest.mark.parametrize(("query", "expected"), PARTS)
 def test_parts_of_a_list(three, query, expected):
-    """A list of versions, or a part of it."""
+    """`limit` and `offset` select part of a list of versions."""
     assert (200, expected) == three.get(f"/subjects/s/versions?{query}")
 
 
@@ -117,7 +117,7 @@ def test_limit_of_nothing_is_none(three, path):
 
 
 def test_version_of_a_namesake(api):
-    """A plain subject that has no such version is looked for by the same name in other contexts."""
+    """If a plain subject has no such version, the registry looks for the same name in other contexts."""
     api.placed("s", INT)
     api.placed(":.b:s", LONG)
     api.placed(":.b:s", LONG, metadata={"properties": {"a": "b"}})
@@ -136,7 +136,7 @@ def test_version_of_a_namesake(api):
 
 
 def test_id_of_a_namesake(api):
-    """A plain subject's id is its own, or that of its namesakes in other contexts, and only then somebody else's."""
+    """A plain `subject` finds an id in itself, then in the same name of other contexts, then in other subjects."""
     api.placed("other", INT)
     api.placed(":.c:s", LONG)
     api.placed(":.c:t", STRING)
@@ -151,7 +151,7 @@ def test_id_of_a_namesake(api):
     assert 40403 == code(api.get("/schemas/ids/1/versions?subject=%3A.c%3Astranger"))
     assert LONG == api.get("/schemas/ids/1?subject=%3A.c")[1]["schema"]
     assert STRING == api.get("/schemas/ids/2?subject=t")[1]["schema"]
-    assert 40403 == code(api.get("/schemas/ids/2?subject=s"))  # no schema of s has it, and no other of the default one
+    assert 40403 == code(api.get("/schemas/ids/2?subject=s"))  # no version of s has it, nor another subject of "."
     api.placed("s", INT)
     assert (INT, "s") == tuple(api.get("/schemas/ids/1?subject=s")[1][name] for name in ("schema", "subject"))
 
@@ -165,7 +165,7 @@ def test_an_id_always_names_a_version(api):
 
 
 def test_root_of_a_context(api):
-    """A base URL may end in a context: its root answers as that of the registry does."""
+    """A base URL may end in a context: its root answers as the root of the registry does."""
     for path in ("/contexts/.c", "/contexts/.c/"):
         assert (200, {}) == api.get(path)
         assert (200, {}) == api.post(path, {})
@@ -173,7 +173,7 @@ def test_root_of_a_context(api):
 
 
 def test_list_of_schemas_by_the_names_that_stand_for_them(api):
-    """With `aliases`, a prefix also finds the subjects that names under it stand for."""
+    """With `aliases`, a prefix also finds the subjects whose aliases match it."""
     for subject in ("target", "nick-self", ":.c:target"):
         api.placed(subject, INT)
     for name, target in (("nick-a", "target"), ("nick-b", ":.c:target"), ("by", "target")):
@@ -188,7 +188,7 @@ def test_list_of_schemas_by_the_names_that_stand_for_them(api):
 
 @pytest.mark.parametrize("target", ["a\u0001b", "__GLOBAL"])
 def test_alias_of_what_is_no_subject(api, target):
-    """A name that stands for what no path may say cannot be written under."""
+    """The registry refuses a registration under an alias of an invalid subject."""
     api.put("/config/name", {"alias": target})
 
     assert 42208 == code(api.register("name", INT))
@@ -199,7 +199,7 @@ def test_alias_of_what_is_no_subject(api, target):
 
 
 def test_look_up_of_nothing(api):
-    """A blank text is no schema that any version holds."""
+    """A look-up of a blank text finds no version."""
     api.placed("s", INT)
 
     for body in ({}, {"schema": " "}, {"schema": None, "schemaType": "PROTOBUF"}):
@@ -208,7 +208,7 @@ def test_look_up_of_nothing(api):
 
 
 def test_metadata_of_versions_that_have_none(api):
-    """Who asks for no properties gets a version with some, or none."""
+    """A query without properties finds a version with or without metadata."""
     api.placed("s", INT)
 
     assert 40403 == code(api.get("/subjects/s/metadata"))
@@ -235,14 +235,14 @@ SCALARS = [
 
 @pytest.mark.parametrize(("part", "expected"), SCALARS)
 def test_scalars_of_another_type(api, part, expected):
-    """A number or truth value in quotes is one, and either is a text; what has no such reading is refused."""
+    """A quoted number or boolean counts as one, and either counts as text; other values are refused."""
     status, answer = api.post("/subjects/s/versions", {"schema": INT, **part})
 
     assert expected == answer.get("error_code", status)
 
 
 def test_properties_that_are_no_texts(api):
-    """Numbers and truth values among the properties of metadata are kept as texts."""
+    """Metadata properties that are numbers or booleans are stored as text."""
     api.placed("s", INT, metadata={"properties": {"major": 1, "ratio": 0.5, "pii": True}, "sensitive": [7]})
 
     assert {"properties": {"major": "1", "pii": "true", "ratio": "0.5"}, "sensitive": ["7"]} == api.get(
@@ -251,12 +251,12 @@ def test_properties_that_are_no_texts(api):
 
 
 def test_body_with_a_byte_order_mark(api):
-    """What editors of one system put before a text means nothing."""
+    """The registry ignores a byte order mark before a body."""
     assert 200 == api.post("/subjects/s/versions", b"\xef\xbb\xbf" + json.dumps({"schema": INT}).encode())[0]
 
 
 def test_registration_answers_in_another_form(api):
-    """`format` of a registration is that of the answer's text; what is stored stays."""
+    """`format` of a registration applies to the text in the answer, not to the stored text."""
     api.placed("inner", '{"type":"record","name":"n.I","fields":[]}')
     body = {"schema": '"n.I"', "references": [{"name": "n.I", "subject": "inner", "version": 1}]}
     whole = '{"type":"record","name":"I","namespace":"n","fields":[]}'
@@ -266,19 +266,19 @@ def test_registration_answers_in_another_form(api):
     assert '"n.I"' == api.get("/subjects/s/versions/1")[1]["schema"]
 
 
-# --- what another registry gave
+# --- data from another registry
 
 
 def test_import_of_one_schema_under_two_versions(api):
-    """A version that the caller names is the one it gets, also for a schema that stands under another."""
+    """A registration gets the version that the caller names, even if the schema has another one already."""
     api.put("/mode/s", {"mode": "IMPORT"})
 
     assert [(9, 4), (9, 4)] == [api.placed("s", INT, id=9, version=4) for _ in range(2)]
-    assert [4, 4] == [api.get("/schemas/ids/9?subject=s")[1]["version"] for _ in range(2)]  # the second from memory
+    assert [4, 4] == [api.get("/schemas/ids/9?subject=s")[1]["version"] for _ in range(2)]  # the second from the cache
     assert [(9, 6), (9, 4)] == [api.placed("s", INT, id=9, version=v) for v in (6, 4)]
     assert (200, [4, 6]) == api.get("/subjects/s/versions")
     assert (9, 6) == api.placed("s", INT, id=9)
-    assert 4 == api.get("/schemas/ids/9?subject=s")[1]["version"]  # the one written last
+    assert 4 == api.get("/schemas/ids/9?subject=s")[1]["version"]  # the version written last
     api.delete("/mode/s")
     assert 42205 == code(api.register("s", INT, id=9, version=7))
     assert 42205 == code(api.register("s", INT, id=9, version=6))
@@ -296,7 +296,7 @@ SECOND_IDS = [
 
 @pytest.mark.parametrize(("subject", "text", "body", "expected"), SECOND_IDS)
 def test_import_under_a_second_id(api, subject, text, body, expected):
-    """In IMPORT a schema may stand under several ids; the lowest is the one that later registrations get."""
+    """In IMPORT a schema may have several ids; later registrations get the lowest."""
     api.put("/mode", {"mode": "IMPORT"})
     api.placed("s", INT, id=9, version=3)
     status, answer = api.register(subject, text, **body)
@@ -309,7 +309,7 @@ def test_import_under_a_second_id(api, subject, text, body, expected):
 
 
 def test_import_is_not_normalized(api):
-    """An import keeps its text and the order of its references, with `normalize=true` and where it is configured."""
+    """An import keeps its text and the order of its references, even with `normalize`."""
     text = '{"type":"object","title":"b","properties":{"x":{"type":"integer"}}}'
     api.put("/config/s", {"normalize": True})
     api.put("/mode/s", {"mode": "IMPORT"})
@@ -332,7 +332,7 @@ METHODS = [
 
 @pytest.mark.parametrize(("method", "path", "allowed"), METHODS)
 def test_methods_that_a_path_has(shared_api, method, path, allowed):
-    """405 and OPTIONS tell them."""
+    """405 and OPTIONS list the methods of a route."""
     status, answer = shared_api.call(method, path)
 
     assert (405, {"error_code": 405, "message": "HTTP 405 Method Not Allowed"}) == (status, answer)
@@ -342,11 +342,11 @@ def test_methods_that_a_path_has(shared_api, method, path, allowed):
 
 
 def test_options_of_an_unknown_path(shared_api):
-    """What is not there has no methods."""
+    """An unknown path has no methods."""
     assert 404 == code(shared_api.call("OPTIONS", "/none"))
 
 
-# --- the last numbers
+# --- the highest numbers
 
 
 def _state(*records):
@@ -400,7 +400,7 @@ ORDERS = [
 
 @pytest.mark.parametrize(("schema_type", "one", "normal"), ORDERS)
 def test_texts_that_differ_in_order_alone(api, schema_type, one, normal):
-    """They are two schemas unless `normalize` is on, and what was stored normalized is found with `normalize` only."""
+    """Without `normalize` these are two schemas, and only a look-up with `normalize` finds normalized text."""
 
     def look_up(text, query=""):
         return api.post(f"/subjects/s{query}", {"schema": text, "schemaType": schema_type})[1].get("error_code")
@@ -412,7 +412,7 @@ def test_texts_that_differ_in_order_alone(api, schema_type, one, normal):
 
 
 def test_look_up_of_what_was_normalized(api):
-    """A text is not looked up a second time as `normalize` would have it."""
+    """A look-up does not retry with the normalized text."""
     loose = '{"type":"record","name":"R","fields":[{"name":"a","type":"double","default":1}]}'
     api.post("/subjects/s/versions?normalize=true", {"schema": loose})
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document tells the truth: every route is in it, and answers are of the shape it promises."""
+"""The OpenAPI document is correct: it has every route, and answers have the documented shape."""
 
 import json
 
@@ -154,7 +154,7 @@ _DOCUMENT = {}
 
 
 def paths(api):
-    """The paths of the document, which takes half a second to make and is the same for every registry."""
+    """Return the paths of the document, which takes half a second to build and is the same for every registry."""
     if not _DOCUMENT:
         _DOCUMENT.update(api.get("/openapi.json")[1])
     return _DOCUMENT["paths"]
@@ -162,7 +162,7 @@ def paths(api):
 
 @pytest.mark.parametrize(("method", "documented", "path", "body", "model"), ANSWERS)
 def test_answer_is_of_the_documented_shape(api, method, documented, path, body, model):
-    """Each route answers what the document says it answers: no property more, none of another type, nothing null."""
+    """Each route returns what the document says: no extra property, no other type, no null."""
     api.placed("s", '"int"')
     api.post("/subjects/c/versions", CONTRACT)
     api.put("/config/t", {"compatibility": "NONE"})
@@ -183,20 +183,20 @@ def test_answer_is_of_the_documented_shape(api, method, documented, path, body, 
 
 
 def test_every_route_is_documented_and_tried(api):
-    """The table above leaves no documented route out."""
+    """The table above includes every documented route."""
     found = {(method.upper(), path) for path, methods in paths(api).items() for method in methods}
 
     assert found == {(method, path) for method, path, *_ in ANSWERS}
 
 
 def test_pages_of_the_document(api):
-    """The document's own page is served as HTML."""
+    """The page of the document is HTML."""
     assert 200 == api.get("/docs", Accept="text/html")[0]
     assert api.headers["content-type"].startswith("text/html")
 
 
 def test_numbers_that_are_refused_are_documented(api):
-    """A number that no route can take is 404, so every operation with a number in its query documents that."""
+    """A number out of range is 404, so every operation with a number in its query documents 404."""
     undocumented = [
         (method, path)
         for path, methods in paths(api).items()

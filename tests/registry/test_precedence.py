@@ -1,4 +1,4 @@
-"""Which error is told when two things are wrong with a request, in the reference's order."""
+"""Which error a request with two mistakes gets, in the reference's order."""
 
 import pytest
 
@@ -8,7 +8,7 @@ INVALID = '{"type":"record","name":"a-b","fields":[]}'
 
 @pytest.fixture(scope="module")
 def read_only(shared_api):
-    """A read-only registry: `gone` 1 is soft-deleted, `s` 1 is live and 2 soft-deleted, `o` refers to `inner` 1."""
+    """Return a read-only registry: `gone` 1 soft-deleted, `s` 1 live and 2 soft-deleted, `o` refers to `inner` 1."""
     api = shared_api
     inner = '{"type":"record","name":"I","fields":[]}'
     api.placed("inner", inner)
@@ -57,12 +57,12 @@ ROWS = [
 
 @pytest.mark.parametrize(("method", "path", "body", "expected"), ROWS)
 def test_first_error(read_only, method, path, body, expected):
-    """Body, then what the path names, then the mode, then what would forbid the change itself."""
+    """The registry checks the body first, then what the path names, then the mode, then the change itself."""
     assert expected == read_only.call(method, path, body)[1]["error_code"]
 
 
 def test_referenced_before_live(api):
-    """A live version that is referred to is not deleted for good, and the references are named as the reason."""
+    """A hard delete of a live version with referrers names the references as the reason."""
     api.placed("inner", '{"type":"record","name":"I","fields":[]}')
     api.placed("o", '"I"', references=[{"name": "I", "subject": "inner", "version": 1}])
 
@@ -71,7 +71,7 @@ def test_referenced_before_live(api):
 
 
 def test_versions_of_a_subject_are_checked_in_turn(api):
-    """The oldest version that stands in the way of a deletion for good says why: here a live one, then references."""
+    """The oldest version that blocks a hard delete gives the reason: here a live one, then references."""
     api.put("/config/inner", {"compatibility": "NONE"})
     api.placed("inner", '"int"')
     api.placed("inner", '{"type":"record","name":"I","fields":[]}')

@@ -1,4 +1,4 @@
-"""Schema references over HTTP: what they lead to, what they guard, and what is refused."""
+"""Schema references over HTTP: how they resolve, what they protect, and which are refused."""
 
 import hashlib
 import json
@@ -18,17 +18,17 @@ WRITTEN_OUT = (
 
 
 def to(subject, version=1, name="n.Inner"):
-    """A reference."""
+    """Return a reference."""
     return {"name": name, "subject": subject, "version": version}
 
 
 def code(answer):
-    """The error code of an answer."""
+    """Return the error code of an answer."""
     return answer[1]["error_code"]
 
 
 def test_reference_is_resolved_stored_and_answered(api):
-    """A type of another subject is used by name; the references come back with the schema."""
+    """A schema uses a type of another subject by name, and answers include its references."""
     api.placed("inner", INNER)
     api.placed("outer", OUTER, references=[to("inner")])
 
@@ -37,7 +37,7 @@ def test_reference_is_resolved_stored_and_answered(api):
 
 
 def test_references_are_resolved_depth_first(api):
-    """A referenced schema's own references come with it."""
+    """References resolve transitively."""
     api.placed("inner", INNER)
     api.placed("outer", OUTER, references=[to("inner")])
 
@@ -45,7 +45,7 @@ def test_references_are_resolved_depth_first(api):
 
 
 def test_latest_is_pinned(api):
-    """Version -1 is stored as the number it stood for."""
+    """Version -1 of a reference is stored as the number of the latest version."""
     api.placed("inner", INNER)
     api.placed("outer", OUTER, references=[to("inner", -1)])
 
@@ -63,7 +63,7 @@ def test_references_are_part_of_the_identity(api):
 
 
 def test_normalize_sorts_references(api):
-    """With `normalize=true` references are sorted, and each stands once."""
+    """`normalize=true` sorts references and removes duplicates."""
     api.placed("inner", INNER)
     api.placed("outer", OUTER, references=[to("inner")])
     given = [to("outer", name="n.Outer"), to("inner"), to("inner")]
@@ -73,7 +73,7 @@ def test_normalize_sorts_references(api):
 
 
 def test_look_up_with_references_written_out(api):
-    """A text that spells out what the stored one refers to finds it, and is not registered anew."""
+    """A text with its references written out finds the stored schema, and registers no new version."""
     api.placed("inner", INNER)
     api.placed("outer", OUTER, references=[to("inner")])
 
@@ -82,7 +82,7 @@ def test_look_up_with_references_written_out(api):
 
 
 def test_compatibility_looks_into_references(api):
-    """What changes in a referenced type counts."""
+    """Compatibility compares the referenced types, too."""
     api.placed("inner", INNER)
     api.placed("outer", OUTER, references=[to("inner")])
     api.placed("inner", INNER.replace("[]", '[{"name":"x","type":"int","default":0}]'))
@@ -95,7 +95,7 @@ def test_compatibility_looks_into_references(api):
 
 
 def test_referenced_by(api):
-    """The schemas that refer to a version are told by id."""
+    """`referencedby` lists the ids of the schemas that refer to a version."""
     api.placed("inner", INNER)
     api.placed("outer", OUTER, references=[to("inner")])
     api.placed("top", TOP, references=[to("outer", name="n.Outer"), to("inner")])
@@ -106,7 +106,7 @@ def test_referenced_by(api):
 
 
 def test_what_is_referred_to_cannot_be_deleted(api):
-    """A live referrer blocks soft deletes, any referrer blocks hard ones."""
+    """A live referrer blocks soft deletes; any referrer blocks hard deletes."""
     api.placed("inner", INNER)
     api.placed("outer", OUTER, references=[to("inner")])
     message = "One or more references exist to the schema {magic=1,keytype=SCHEMA,subject=inner,version=1}."
@@ -122,7 +122,7 @@ def test_what_is_referred_to_cannot_be_deleted(api):
 
 
 def test_subject_that_refers_to_itself_goes_as_a_whole(api):
-    """References from the same subject do not keep it."""
+    """References from the same subject do not block a deletion."""
     api.put("/config/s", {"compatibility": "NONE"})
     api.placed("s", INNER)
     api.placed("s", OUTER, references=[to("s")])
@@ -132,7 +132,7 @@ def test_subject_that_refers_to_itself_goes_as_a_whole(api):
 
 
 def test_plain_reference_belongs_to_the_context(api):
-    """A plain subject inside a context's schema means that context; `:.:` means the default one."""
+    """In a schema of a context a plain subject belongs to that context; `:.:` means the default context."""
     api.placed("inner", '"int"')
     api.placed(":.c:inner", INNER)
 
@@ -151,7 +151,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("references", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_bad_references_are_refused(api, references, message):
-    """A reference that leads nowhere is 42201, and says which."""
+    """An unresolved reference is 42201, and the message names it."""
     api.placed("inner", INNER)
     api.placed("unrelated", '"int"')
     api.placed("gone", INNER)
@@ -163,7 +163,7 @@ def test_bad_references_are_refused(api, references, message):
 
 
 def test_format_resolved_writes_references_out(api):
-    """`format=resolved` answers the text with the referenced types defined in it; unknown formats change nothing."""
+    """`format=resolved` returns the text with the referenced types written out; unknown formats change nothing."""
     api.placed("inner", INNER)
     api.placed("outer", OUTER, references=[to("inner")])
     guid = api.get("/subjects/outer/versions/1")[1]["guid"]
@@ -176,14 +176,14 @@ def test_format_resolved_writes_references_out(api):
 
 
 def guid_by_the_rule(text, references):
-    """The MD5 of the text, then of each reference's name, subject and version (four bytes, big-endian), as a UUID."""
+    """Return a UUID, the MD5 of the text, then of each reference's name, subject and version (four bytes, big-endian)."""
     parts = [text.encode()]
     for one in references:
         parts += [one["name"].encode(), one["subject"].encode(), one["version"].to_bytes(4, "big")]
     return str(uuid.UUID(bytes=hashlib.md5(b"".join(parts), usedforsecurity=False).digest()))
 
 
-THREE = [  # (name, subject, version) in the order of subject, then version; the names go the other way
+THREE = [  # (name, subject, version) in the order of subject, then version; the names are in the opposite order.
     {"name": "n.C", "subject": "a", "version": 1},
     {"name": "n.B", "subject": "a", "version": 2},
     {"name": "n.A", "subject": "b", "version": 1},
@@ -203,7 +203,7 @@ REFERENCE_ORDERS = [
 
 @pytest.mark.parametrize(("query", "given", "stored"), REFERENCE_ORDERS)
 def test_order_of_references(api, query, given, stored):
-    """References keep their order unless normalized; id and GUID follow from the stored order."""
+    """References keep their order unless normalized; id and GUID depend on the stored order."""
     for one in THREE:
         text = f'{{"type":"record","name":"{one["name"][-1]}","namespace":"n","fields":[]}}'
         assert one["version"] == api.placed(one["subject"], text, "?force=true")[1]
@@ -218,7 +218,7 @@ def test_order_of_references(api, query, given, stored):
 
 
 def test_qualified_references(api):
-    """`referenceFormat=qualified` names the context of each reference's subject; GUID and stored schema stay."""
+    """`referenceFormat=qualified` adds the context to the subject of each reference; GUID and stored schema stay."""
     api.placed(":.c:inner", INNER)
     api.placed("inner", INNER)
     api.placed(":.c:outer", OUTER, references=[to("inner")])
@@ -234,7 +234,7 @@ def test_qualified_references(api):
 
 
 def test_a_name_stands_for_one_version(api):
-    """A new schema may not lead, by one reference name, to two versions."""
+    """A new schema may not resolve one reference name to two versions."""
     api.placed("inner", INNER)
     api.placed("outer", OUTER, references=[to("inner")])
     refused = api.register("other", OUTER, references=[to("outer")])
@@ -244,7 +244,7 @@ def test_a_name_stands_for_one_version(api):
 
 
 def test_a_look_up_may_refer_to_what_is_soft_deleted(api):
-    """The text is read all the same, and then it is not found; a registration is refused."""
+    """A look-up may refer to a soft-deleted version, then finds nothing; a registration is refused."""
     api.placed("inner", INNER)
     api.delete("/subjects/inner")
     body = {"schema": OUTER, "references": [to("inner")]}
@@ -255,7 +255,7 @@ def test_a_look_up_may_refer_to_what_is_soft_deleted(api):
 
 
 def test_reference_to_the_empty_subject_of_a_context(api):
-    """`:.c` names the empty subject of a context, in references as in paths; the reference stays as it was written."""
+    """`:.c` names the empty subject of a context, in references as in paths; a reference is stored as written."""
     api.placed(":.c", '{"type":"record","name":"I","fields":[]}')
     references = [{"name": "I", "subject": ":.c", "version": 1}]
     api.placed("o", '"I"', references=references)

@@ -1,4 +1,4 @@
-"""Rule sets: what is refused and why, what is stored, how they are merged."""
+"""Rule sets: validation, storage and merging."""
 
 import pytest
 from hypothesis import given, settings
@@ -14,12 +14,12 @@ RULE = {"name": "r", "type": "CEL"}
 
 
 def code(answer):
-    """The error code of an answer."""
+    """Return the error code of an answer."""
     return answer[1]["error_code"]
 
 
 def checked(rule_set):
-    """Check a rule set as a request brings it."""
+    """Check a rule set as a request sends it."""
     check_rule_set(RuleSetBody.model_validate(rule_set).value())
 
 
@@ -58,7 +58,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("phase", "rule", "reason"), FAULTS)
 def test_impossible_rules(phase, rule, reason):
-    """What is wrong with a rule is said, with its place."""
+    """The message says what is wrong with a rule, and where."""
     with pytest.raises(RegistryError) as refused:
         checked({phase: [rule]})
 
@@ -68,7 +68,7 @@ def test_impossible_rules(phase, rule, reason):
 
 
 def test_name_stands_once_in_a_set():
-    """A name is that of one rule, whatever the phase."""
+    """Rule names are unique across phases."""
     with pytest.raises(RegistryError, match="another rule of the set has this name"):
         checked({"domainRules": [RULE], "encodingRules": [RULE]})
 
@@ -85,7 +85,7 @@ FORMS = [
 
 @pytest.mark.parametrize(("rule_set", "where"), FORMS)
 def test_rules_of_another_form(api, rule_set, where):
-    """A rule set that is none is 42210 too, whether rules are validated or not."""
+    """A malformed rule set is 42210 too, even if rules are not validated."""
     api.put("/config/s", {"validateRules": False})
     status, answer = api.register("s", INT, ruleSet=rule_set)
 
@@ -94,7 +94,7 @@ def test_rules_of_another_form(api, rule_set, where):
 
 
 def test_rules_are_stored_with_their_defaults(api):
-    """Kind and mode are filled in, what is empty is left out, and the rules are part of the identity."""
+    """The registry fills in kind and mode, leaves out empty values, and includes rules in the identity."""
     full = {"name": "r", "kind": "TRANSFORM", "mode": "WRITEREAD", "type": "CEL", "disabled": False}
     api.placed("s", INT)
     answer = api.register("s", INT, ruleSet={"domainRules": [{**RULE, "doc": "", "tags": []}], "migrationRules": []})[1]
@@ -105,7 +105,7 @@ def test_rules_are_stored_with_their_defaults(api):
 
 
 def test_validation_can_be_switched_off(api):
-    """`validateRules` in force decides whether rules are looked at; a bad rule is refused or stored."""
+    """`validateRules` decides whether the registry refuses or stores an invalid rule."""
     bad = {"domainRules": [{"name": "not a name", "type": "CEL"}]}
 
     assert 42210 == code(api.register("s", INT, ruleSet=bad))
@@ -116,7 +116,7 @@ def test_validation_can_be_switched_off(api):
 
 
 def test_defaults_and_overrides(api):
-    """A rule of the request takes the default's place of the same name, and the override's that of the request."""
+    """A rule of the request replaces the default's of the same name, and the override's replaces both."""
     names = {"defaultRuleSet": ["a", "b"], "overrideRuleSet": ["c"]}
     for field, found in names.items():
         api.put("/config/s", {field: {"domainRules": [{"name": n, "type": field} for n in found]}})
@@ -132,7 +132,7 @@ def test_defaults_and_overrides(api):
 KEY, KEK, KMS = "encrypt.kms.key.id", "encrypt.kek.name", "encrypt.kms.type"
 ARN = "arn:aws:kms:us-west-2:123:key/a_b-c"
 NAMED = {KEY: ARN, KEK: "aws-kms-us-west-2-123-key-a_b-c", KMS: "aws-kms"}
-# name, phase, the parameters that come, those that are stored.
+# name, phase, the given parameters, the stored parameters
 KEY_PARAMS = [
     ("an id of AWS", "domainRules", {KEY: ARN}, NAMED),
     ("another id", "domainRules", {KEY: "https://vault/keys/ä b"}, {KEY: "https://vault/keys/ä b",
@@ -151,7 +151,7 @@ KEY_PARAMS = [
 
 @pytest.mark.parametrize(("phase", "params", "expected"), [pytest.param(*row, id=name) for name, *row in KEY_PARAMS])
 def test_encryption_rules_name_their_keys(api, phase, params, expected):
-    """A domain rule with the id of a KMS key gets the name of a KEK, and the KMS where the id tells it."""
+    """The registry adds a KEK name to a domain rule with a KMS key id, and the KMS type if the id shows it."""
     asked = {phase: [{"name": "r", "type": "ENCRYPT", "mode": MODES[phase], "params": params}]}
     status, answer = api.register("s", INT, ruleSet=asked)
 
@@ -169,7 +169,7 @@ TAGGED = [
 
 @pytest.mark.parametrize("change", [pytest.param(change, id=name) for name, change in TAGGED])
 def test_encryption_rules_of_tags_name_their_keys(api, change):
-    """What comes with a change of tags is completed as in a registration."""
+    """Rules in a change of tags are completed as in a registration."""
     api.placed("s", INT)
     status, answer = api.post("/subjects/s/versions/1/tags", change)
 
@@ -177,7 +177,7 @@ def test_encryption_rules_of_tags_name_their_keys(api, change):
 
 
 def test_imported_rules_stay_as_they_are(api):
-    """In mode IMPORT nothing is added: the schema keeps the GUID that it has where it comes from."""
+    """IMPORT mode adds nothing to rules, so the schema keeps the GUID of its source."""
     api.put("/mode/s", {"mode": "IMPORT"})
     asked = {"domainRules": [{"name": "r", "type": "ENCRYPT", "params": {KEY: ARN}}]}
     answer = api.register("s", INT, id=7, version=1, ruleSet=asked)[1]
@@ -203,7 +203,7 @@ METADATA = st.fixed_dictionaries(
 @settings(max_examples=60, deadline=None)
 @given(METADATA, METADATA, METADATA)
 def test_merging_metadata_is_lawful(one, two, three):
-    """Nothing is neutral, merging twice is merging once, and the grouping of layers does not matter."""
+    """Merging has a neutral element, is idempotent, and is associative."""
     assert (one or None) == merged_metadata(None, one) == merged_metadata(one, {}) == merged_metadata(one, one)
     assert merged_metadata(merged_metadata(one, two), three) == merged_metadata(one, merged_metadata(two, three))
 
@@ -211,7 +211,7 @@ def test_merging_metadata_is_lawful(one, two, three):
 @settings(max_examples=60, deadline=None)
 @given(RULE_SETS, RULE_SETS, RULE_SETS)
 def test_merging_rules_is_lawful(one, two, three):
-    """The laws of metadata hold for rules; each name stands once in its phase, and the last layer is whole."""
+    """The laws of metadata hold for rules; names are unique in a phase, and the last layer is kept whole."""
     merged = merged_rules(one, two, three)
 
     assert (one or None) == merged_rules(None, one) == merged_rules(one, {}) == merged_rules(one, one)

@@ -1,4 +1,4 @@
-"""Requests made from the OpenAPI document: none ends in a 5xx, and every answer is one that the document promises."""
+"""Requests generated from the OpenAPI document: none gives a 5xx, and every answer matches the document."""
 
 import pytest
 import schemathesis
@@ -19,7 +19,7 @@ LONG = settings(QUICK, max_examples=3_000)
 
 @pytest.fixture
 def operations(api):
-    """The operations of a live registry's document, with something in the registry to find."""
+    """Return the operations of a live registry's document, with some data in the registry."""
     api.placed("s", '"int"')
     api.placed("t", '{"type":"string"}', schemaType="JSON")
     document = schemathesis.openapi.from_url(f"http://127.0.0.1:{api.port}/openapi.json")
@@ -34,7 +34,7 @@ def _ask(operations, data):
 @QUICK
 @given(data=st.data())
 def test_answers_are_documented(operations, data):
-    """A request or two for each route."""
+    """A request or two for each route gives a documented answer."""
     _ask(operations, data)
 
 
@@ -42,5 +42,5 @@ def test_answers_are_documented(operations, data):
 @LONG
 @given(data=st.data())
 def test_answers_are_documented_at_length(operations, data):
-    """Dozens of requests for each route."""
+    """Dozens of requests for each route give documented answers."""
     _ask(operations, data)

@@ -1,4 +1,4 @@
-"""`strata serve` as a process: settings, start, persistence, and a clean end."""
+"""`strata serve` as a process: settings, start, persistence, and shutdown."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ _ENVIRONMENT = {"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
 
 
 def strata(*arguments, **environment):
-    """Run the command of this checkout to its end, with no other variables than these."""
+    """Run the command of this checkout to its end, with only these variables."""
     env = _ENVIRONMENT | environment
     return subprocess.run([STRATA, *arguments], capture_output=True, text=True, timeout=60, env=env, check=False)
 
@@ -35,7 +35,7 @@ def call(node, method, path, body=None):
 
 
 def test_sigterm_ends_it_cleanly_and_nothing_is_lost(tmp_path):
-    """SIGTERM: exit code 0 and a last word; a restart finds what was written."""
+    """SIGTERM gives exit code 0 and a last line; a restart finds the data."""
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db") as node:
         call(node, "POST", "/subjects/s/versions", {"schema": '"int"'})
 
@@ -46,13 +46,13 @@ def test_sigterm_ends_it_cleanly_and_nothing_is_lost(tmp_path):
 
 
 def test_sigterm_lets_a_request_in_flight_finish(tmp_path):
-    """A request that was being sent when the signal came is still answered."""
+    """A request that a client is sending when the signal arrives still gets its answer."""
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db") as node:
         body = json.dumps({"schema": '"int"'}).encode()
         with socket.create_connection(("127.0.0.1", node.port), 10) as wire:
             head = f"POST /subjects/s/versions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
             wire.sendall(head.encode() + body[:5])
-            call(node, "GET", "/")  # by now the server has seen the first part
+            call(node, "GET", "/")  # The server has read the first part by now.
             node.send(signal.SIGTERM)
             wire.sendall(body[5:])
 
@@ -69,7 +69,7 @@ def test_help_names_every_setting():
         assert f"STRATA_{name.upper()}" in text
 
 
-# name, arguments, environment, what the message must hold
+# name, arguments, environment, words of the message
 BAD_SETTINGS = [
     ("no port", ["--listen=here"], {}, ["--listen", "STRATA_LISTEN", "'here'", "HOST:PORT"]),
     ("a port beyond", ["--listen=127.0.0.1:70000"], {}, ["--listen", "70000"]),
@@ -105,7 +105,7 @@ BAD_SETTINGS = [
     ("arguments", "environment", "words"), [row[1:] for row in BAD_SETTINGS], ids=[row[0] for row in BAD_SETTINGS]
 )
 def test_bad_setting_says_which_why_and_what_is_allowed(arguments, environment, words):
-    """A setting that cannot be used ends the start with a sentence, before the address is bound: it may be taken."""
+    """An invalid setting ends the start with one sentence, before the node binds its address."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = strata("serve", *arguments, **{"STRATA_LISTEN": listen, **environment})
@@ -118,14 +118,14 @@ def test_bad_setting_says_which_why_and_what_is_allowed(arguments, environment, 
 
 
 def test_flag_wins_over_its_variable(tmp_path):
-    """STRATA_LISTEN is used, and --listen wins over it."""
+    """STRATA_LISTEN sets the address, and --listen takes precedence."""
     ended = strata("serve", "--listen=nonsense", f"--log=sqlite:///{tmp_path}/s.db", STRATA_LISTEN="127.0.0.1:0")
 
     assert "nonsense" in ended.stderr
 
 
 def test_taken_port_is_told():
-    """A port in use: which one, and what to do."""
+    """If the port is in use, the message names it and says what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ended = strata("serve", f"--listen=127.0.0.1:{taken.getsockname()[1]}", "--log=memory:")
 
@@ -143,7 +143,7 @@ def test_taken_port_is_told():
     ],
 )
 def test_log_that_cannot_be_opened_is_told_without_its_password(log):
-    """An unreachable database: a sentence, no traceback, no password."""
+    """An unreachable database gives one sentence, without traceback or password."""
     ended = strata("serve", f"--log=postgresql+psycopg://{log}", "--listen=127.0.0.1:0")
 
     assert 2 == ended.returncode
@@ -151,7 +151,7 @@ def test_log_that_cannot_be_opened_is_told_without_its_password(log):
     assert "Traceback" not in ended.stderr
 
 
-# name, the log, what the message must hold
+# name, the log, words of the message
 UNREACHABLE = [
     ("Kafka, no such host", "kafka://no-host.invalid:9092/_schemas", ["no-host.invalid", "cannot be resolved"]),
     ("Kafka, nothing there", "kafka://127.0.0.1:1/_schemas", ["127.0.0.1:1", "refused"]),
@@ -163,7 +163,7 @@ OTHER_COMMANDS = [["log", "LOG"], ["compact", "LOG"], ["export", "LOG", "-"], ["
 
 
 def check_one_line(ended, words):
-    """A command failed with one line that holds some words and no secret."""
+    """Check that a command failed with one line that holds some words and no secret."""
     assert (2, "") == (ended.returncode, ended.stdout)
     assert 1 == len(ended.stderr.splitlines()), ended.stderr
     assert "hunter2" not in ended.stderr
@@ -173,19 +173,19 @@ def check_one_line(ended, words):
 
 @pytest.mark.parametrize(("log", "words"), [row[1:] for row in UNREACHABLE], ids=[row[0] for row in UNREACHABLE])
 def test_a_log_that_cannot_be_reached_ends_a_start_with_one_line(log, words):
-    """An address that cannot be resolved or refuses is named in one line, without secrets."""
+    """One line names the address that cannot be resolved or refuses, without secrets."""
     check_one_line(strata("serve", "--listen=127.0.0.1:0", "--log-level=error", f"--log={log}"), words)
 
 
 @pytest.mark.parametrize("command", OTHER_COMMANDS, ids=[command[0] for command in OTHER_COMMANDS])
 def test_a_log_that_cannot_be_reached_ends_a_command_with_one_line(command):
-    """Every command that opens a log says the same."""
+    """Every command that opens a log prints the same message."""
     _name, log, words = UNREACHABLE[0]
     check_one_line(strata(*(log if word == "LOG" else word for word in command)), words)
 
 
 def test_unknown_variables_are_warned_about(tmp_path):
-    """A misspelt variable is named with the one that was meant, by `serve` and by other commands."""
+    """`serve` and other commands name a misspelt variable and the one that was meant."""
     for command in (
         ["serve", f"--log=sqlite:///{tmp_path}/no-folder/s.db", "--listen=127.0.0.1:0"],
         ["log", "memory:"],
@@ -205,7 +205,7 @@ def test_a_new_log_is_told_with_its_place(tmp_path):
         assert 1 == node.output.count("created a new log")
 
 
-# content of the file, what the message must hold
+# content of the file, words of the message
 KAFKA_SETTINGS = [
     pytest.param(b"abc", "line 1: NAME=VALUE is wanted", id="a line without a value"),
     pytest.param(b"\xff=1", "cannot be read as text", id="no text"),
@@ -215,7 +215,7 @@ KAFKA_SETTINGS = [
 
 @pytest.mark.parametrize(("content", "words"), KAFKA_SETTINGS)
 def test_bad_kafka_settings_are_told(tmp_path, content, words):
-    """A file of client settings that cannot be used ends the start with a sentence."""
+    """An invalid file of client settings ends the start with one sentence."""
     path = tmp_path / "kafka.conf"
     path.write_bytes(content)
     ended = strata("serve", "--listen=127.0.0.1:0", "--log=kafka://127.0.0.1:1/_schemas", f"--kafka-config={path}")
@@ -228,7 +228,7 @@ def test_bad_kafka_settings_are_told(tmp_path, content, words):
 
 @pytest.mark.parametrize(("listen", "warns"), [("127.0.0.1:0", False), ("localhost:0", False), ("0.0.0.0:0", True)])
 def test_listening_beyond_loopback_is_warned_of(listen, warns):
-    """Whether the start says that there is no access control."""
+    """The start warns of missing access control if the node listens beyond loopback."""
     command = [STRATA, "serve", f"--listen={listen}", "--log=memory:", "--drain-seconds=0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_ENVIRONMENT) as process:
         lines = []
@@ -242,7 +242,7 @@ def test_listening_beyond_loopback_is_warned_of(listen, warns):
 
 
 def test_json_log_lines(tmp_path):
-    """`--log-format=json` logs one object a line."""
+    """`--log-format=json` logs one object per line."""
     with RegistryNode(f"sqlite:///{tmp_path}/strata.db", "--log-format=json") as node:
         lines = [json.loads(line) for line in node.output.splitlines()]
 

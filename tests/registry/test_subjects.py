@@ -12,7 +12,7 @@ INT, LONG, STRING = '"int"', '"long"', '"string"'
 
 
 def record(*fields, name="R"):
-    """The text of a record schema with some fields."""
+    """Return the text of a record schema with some fields."""
     return json.dumps({"type": "record", "name": name, "fields": list(fields)}, separators=(",", ":"))
 
 
@@ -22,12 +22,12 @@ B_DEFAULT = {"name": "b", "type": "int", "default": 0}
 
 
 def code(answer):
-    """The error code of an answer."""
+    """Return the error code of an answer."""
     return answer[1]["error_code"]
 
 
 def test_a_descriptor_is_answered_with_a_descriptor(api):
-    """Who posts a Protobuf schema as a descriptor gets one back; what is stored is text."""
+    """A client that posts a Protobuf schema as a descriptor gets one back; the registry stores text."""
     file = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto3")
     file.message_type.add(name="M")
     descriptor = base64.b64encode(file.SerializeToString()).decode()
@@ -59,7 +59,7 @@ def test_registration_answers_id_first(api):
 
 
 def test_registering_again_answers_the_old_place(api):
-    """The same schema keeps its id and version; one found by the weaker equality is shown as it is stored."""
+    """The same schema keeps its id and version; the answer for an equivalent text shows the stored one."""
     first = api.register("s", '{"type":"int","x":1,"y":2}')
     again = api.register("s", ' { "type" : "int", "x": 1, "y":2 } ')
     alike = api.register("s", '{"type":"int","y":2,"x":1}')[1]
@@ -69,7 +69,7 @@ def test_registering_again_answers_the_old_place(api):
 
 
 def test_one_schema_in_two_subjects_has_one_id(api):
-    """An id stands for a content, whichever subjects hold it."""
+    """An id names one content in all subjects that hold it."""
     assert (1, 1) == api.placed("a", INT)
     assert (1, 1) == api.placed("b", INT)
     assert (200, ["a", "b"]) == api.get("/schemas/ids/1/subjects")
@@ -77,7 +77,7 @@ def test_one_schema_in_two_subjects_has_one_id(api):
 
 
 def test_incompatible_schema_is_refused_with_advice(api):
-    """409 / 40901 lists the findings as the reference words them, then says what would be accepted."""
+    """409 / 40901 lists the findings in the reference's words, then says what would be accepted."""
     api.placed("s", record(A))
     status, answer = api.register("s", record(A, B))
 
@@ -93,14 +93,14 @@ def test_incompatible_schema_is_refused_with_advice(api):
 
 
 def test_force_skips_the_check(api):
-    """`force=true` registers against the level."""
+    """`force=true` skips the compatibility check."""
     api.placed("s", record(A))
 
     assert (2, 2) == api.placed("s", record(A, B), "?force=true")
 
 
 def test_soft_deleted_schema_comes_back_as_a_new_version(api):
-    """Re-registering keeps the id, takes the next version, and the old version is gone for good."""
+    """Registering a soft-deleted schema again keeps its id, takes the next version, and removes the old version."""
     api.placed("s", record(A))
     api.delete("/subjects/s/versions/1")
 
@@ -109,14 +109,14 @@ def test_soft_deleted_schema_comes_back_as_a_new_version(api):
 
 
 def test_earlier_live_schema_answers_its_old_version(api):
-    """A, B, A: the third registration is the first one again."""
+    """The third registration of A, B, A returns the first version."""
     api.put("/config/s", {"compatibility": "NONE"})
 
     assert [(1, 1), (2, 2), (1, 1)] == [api.placed("s", text) for text in (INT, STRING, INT)]
 
 
 def test_weaker_equality_within_a_subject(api):
-    """Attributes in another order are the same schema to the subject, but not to another one."""
+    """Texts that differ in the order of attributes are one schema within a subject, but not across subjects."""
     one = '{"type":"int","x":1,"y":2}'
     other = '{"type":"int","y":2,"x":1}'
 
@@ -132,7 +132,7 @@ def test_normalize_stores_the_normalised_text(api):
 
 
 def test_blank_schema_stands_for_the_latest(api):
-    """A blank text answers the latest version, 42201 where there is none."""
+    """A blank text returns the latest version, or 42201 if the subject has no version."""
     assert 42201 == code(api.register("s", " "))
     api.placed("s", INT)
 
@@ -140,13 +140,13 @@ def test_blank_schema_stands_for_the_latest(api):
 
 
 def test_explicit_version_must_be_the_next(api):
-    """A version in the body is the one it gets, or 42201."""
+    """A version in the body must be the next one; otherwise the answer is 42201."""
     assert 42201 == code(api.register("s", INT, version=2))
     assert (1, 1) == api.placed("s", INT, version=1)
 
 
 def test_ids_and_versions_are_not_given_twice(api):
-    """A hard-deleted highest schema leaves its id unused for ever; the subject starts anew."""
+    """The id of a hard-deleted schema is never reused; the subject starts again at version 1."""
     api.placed("keep", INT)
     api.placed("s", STRING)
     api.delete("/subjects/s")
@@ -157,7 +157,7 @@ def test_ids_and_versions_are_not_given_twice(api):
 
 
 # name, method, path, body, status, error code
-# on a registry that holds s: 1 (int), 2 (long), 3 (soft-deleted), and d: 1 (soft-deleted)
+# on a registry with s: 1 (int), 2 (long), 3 (soft-deleted), and d: 1 (soft-deleted)
 REFUSALS = [
     ("unknown path", "GET", "/nowhere", None, 404, 404),
     ("unknown method", "PATCH", "/subjects", None, 405, 405),
@@ -241,7 +241,7 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("method", "path", "message"), MESSAGES)
 def test_messages_are_the_references(api, method, path, message):
-    """Clients and scripts match on the wording."""
+    """Messages have the reference's wording, which clients and scripts match."""
     api.placed("s", INT)
     api.placed("d", LONG)
     api.delete("/subjects/d")
@@ -254,7 +254,7 @@ def test_messages_are_the_references(api, method, path, message):
     ["a/b", "a b", "a%2Fb", "topic-value", "schön-值", "a?b#c", "a+b", ":.ctx:inner", "über/pfad.proto", "'\""],
 )
 def test_any_subject_comes_back_as_it_was(api, subject):
-    """A percent-encoded subject is decoded once: slashes, blanks and unicode survive every route."""
+    """The registry decodes a percent-encoded subject once: every route keeps slashes, blanks and Unicode."""
     path = f"/subjects/{quote(subject, safe='')}"
 
     assert (1, 1) == api.placed(subject, INT)
@@ -266,7 +266,7 @@ def test_any_subject_comes_back_as_it_was(api, subject):
 
 
 def test_reading_a_version(api):
-    """A version is answered whole, by number, by `latest` in any case and by -1; its text alone as it is."""
+    """A version is found by number, by `latest` in any case and by -1; `/schema` returns only the text."""
     api.placed("s", INT)
     api.placed("s", LONG)
     status, answer = api.get("/subjects/s/versions/2")
@@ -286,7 +286,7 @@ def test_reading_a_version(api):
 
 
 def test_reading_an_id(api):
-    """An id answers a subject and version that use it, text, type and GUID; no `id`."""
+    """An id returns a subject and version that use it, text, type and GUID, but no `id`."""
     api.placed("a", INT)
     api.placed("b", INT)
     plain = api.get("/schemas/ids/1")[1]
@@ -300,7 +300,7 @@ def test_reading_an_id(api):
 
 
 def test_look_up(api):
-    """A look-up finds the version by identity without facts of the log, by weaker equality as it is stored."""
+    """A look-up of the identical text has no `ts`; one of an equivalent text returns the stored version."""
     api.placed("s", '{"type":"int","x":1,"y":2}')
     same = api.post("/subjects/s", {"schema": '{"type":"int","x":1,"y":2}'})[1]
     alike = api.post("/subjects/s", {"schema": '{"type":"int","y":2,"x":1}'})[1]
@@ -312,7 +312,7 @@ def test_look_up(api):
 
 
 def test_look_up_sees_soft_deleted_ones_when_asked(api):
-    """`deleted=true` widens the look-up to what is soft-deleted."""
+    """With `deleted=true` a look-up also finds soft-deleted versions."""
     api.placed("s", INT)
     api.delete("/subjects/s")
 
@@ -321,7 +321,7 @@ def test_look_up_sees_soft_deleted_ones_when_asked(api):
 
 
 def test_soft_and_hard_deletes(api):
-    """Soft hides, hard takes away; ids resolve until then."""
+    """A soft delete hides, a hard delete removes; ids resolve until the hard delete."""
     for text in (INT, LONG):
         api.placed("s", text)
 
@@ -343,7 +343,7 @@ def test_soft_and_hard_deletes(api):
 
 
 def test_hard_delete_takes_the_subjects_settings(api):
-    """With its last version a subject loses its level and mode."""
+    """A subject loses its level and mode with its last version."""
     api.placed("s", INT)
     api.put("/config/s", {"compatibility": "NONE"})
     api.put("/mode/s", {"mode": "READWRITE"})
@@ -354,7 +354,7 @@ def test_hard_delete_takes_the_subjects_settings(api):
 
 
 def test_listing_subjects(api):
-    """Sorted, by prefix, by part; every context by default, the default one for a blank prefix."""
+    """Lists are sorted, filter by prefix and page, and cover all contexts, or the default one for a blank prefix."""
     for name in ("b", "a1", "a2", ":.c:a3"):
         api.placed(name, INT)
 
@@ -367,7 +367,7 @@ def test_listing_subjects(api):
 
 
 def test_flags_are_lenient(api):
-    """`True` is true and nonsense is false, as the reference has it."""
+    """`True` is true and an invalid value is false, as in the reference."""
     api.placed("s", INT)
     api.delete("/subjects/s")
 
@@ -376,7 +376,7 @@ def test_flags_are_lenient(api):
 
 
 def test_trailing_slashes_mean_nothing(api):
-    """A client that ends its paths with a slash is answered without a redirect."""
+    """A path with a slash at its end gets an answer without a redirect."""
     api.placed("s", INT)
 
     assert (200, [1]) == api.get("/subjects/s/versions/")
@@ -384,7 +384,7 @@ def test_trailing_slashes_mean_nothing(api):
 
 
 def test_kept_answers_forget_what_was_deleted(api):
-    """Hot reads are answered from memory, and not beyond a deletion."""
+    """The cache serves hot reads, but not after a deletion."""
     api.placed("s", INT)
     before = [api.get("/schemas/ids/1"), api.get("/subjects/s/versions/1")] * 2
     api.delete("/subjects/s")
@@ -397,7 +397,7 @@ def test_kept_answers_forget_what_was_deleted(api):
 
 
 def test_concurrent_registrations_get_distinct_ids_and_versions(api):
-    """Sixteen clients at once: ids and versions are dense, none given twice."""
+    """Sixteen concurrent clients get dense and unique ids and versions."""
     api.put("/config", {"compatibility": "NONE"})
     places = []
 

@@ -1,4 +1,4 @@
-"""Tags inside schema texts: found, added, removed, passed on to the next version; and the real client's contracts."""
+"""Tags inside schema texts: find, add, remove, copy to the next version; and data contracts of a real client."""
 
 import json
 
@@ -28,12 +28,12 @@ RECORD = '{"type":"record","name":"R","namespace":"n","fields":[{"name":"f","typ
 
 
 def code(answer):
-    """The error code of an answer."""
+    """Return the error code of an answer."""
     return answer[1]["error_code"]
 
 
 def tagged(path, kind, *tags):
-    """Tags of an entity, as they stand on the wire."""
+    """Return the tags of an entity in their wire format."""
     return {"schemaEntity": {"entityPath": path, "entityType": kind}, "tags": list(tags)}
 
 
@@ -100,7 +100,7 @@ RECORDS = [
 
 @pytest.mark.parametrize(("schema_type", "text", "path", "kind"), RECORDS)
 def test_every_record_and_field_can_be_tagged(schema_type, text, path, kind):
-    """Tags put into the text are found at their path, and taken away they leave the text as it was."""
+    """Added tags are found at their path, and removing them restores the text."""
     known = FORMATS[SchemaFormat(schema_type)]
     before, entity = known.parse(text, strict=True), Entity(path, EntityType(kind))
     after = known.parse(retagged(before, {entity: ("PII", "X", "PII")}, {entity: ("X",)}), strict=True)
@@ -111,7 +111,7 @@ def test_every_record_and_field_can_be_tagged(schema_type, text, path, kind):
 
 
 def test_tags_of_protobuf_are_written_as_the_reference_writes_them():
-    """A list of tags stands in braces, one tag a line, and what else the metadata says stays."""
+    """A list of tags is in braces, one tag per line, and other metadata stays."""
     schema = FORMATS[SchemaFormat.PROTOBUF].parse(PROTO, strict=True)
     text = retagged(
         schema, {Entity("M.a", EntityType.FIELD): ("A", "B"), Entity("M.In.d", EntityType.FIELD): ("C",)}, {}
@@ -122,7 +122,7 @@ def test_tags_of_protobuf_are_written_as_the_reference_writes_them():
 
 
 def test_json_schema_with_too_many_paths():
-    """References that multiply the paths through a document are an error, not a way without end."""
+    """References that multiply the paths through a document give an error instead of an endless search."""
     definitions = {f"d{i}": {"allOf": [{"$ref": f"#/definitions/d{i + 1}"}] * 2} for i in range(60)}
     text = json.dumps({"$ref": "#/definitions/d0", "definitions": {**definitions, "d60": {"type": "object"}}})
 
@@ -131,7 +131,7 @@ def test_json_schema_with_too_many_paths():
 
 
 def test_find_tags(api):
-    """`findTags` shows the records and fields with one of the tags, or with any for `*`; without it, none."""
+    """`findTags` returns the records and fields with one of the tags, or with any for `*`; without it, none."""
     f, r = tagged("n.R.f", "sr_field", "PII", "X"), tagged("n.R", "sr_record", "Y")
     api.register("s", RECORD, schemaTagsToAdd=[f, r])
 
@@ -143,7 +143,7 @@ def test_find_tags(api):
 
 
 def test_registration_changes_tags(api):
-    """Tags to add and to remove change the text; the version is written down, and asking again changes nothing."""
+    """Adding and removing tags changes the text and records the version; a repeated request changes nothing."""
     api.placed("s", RECORD)
     change = {"schemaTagsToAdd": [tagged(".n.R.f", "sr_field", "PII"), tagged("n.R.f", "sr_field", "X")]}
     place = api.placed("s", RECORD, **change)
@@ -157,7 +157,7 @@ def test_registration_changes_tags(api):
 
 
 def test_tags_are_passed_on(api):
-    """`propagateSchemaTags` puts the tags of the latest version into the new text, where its fields still stand."""
+    """`propagateSchemaTags` copies the latest version's tags to the new text, where its fields still exist."""
     api.register("s", RECORD, schemaTagsToAdd=[tagged("n.R.f", "sr_field", "A"), tagged("n.R.g", "sr_field", "B")])
     less = RECORD.replace(',{"name":"g","type":"int"}', "")
     answer = api.register("s", less, propagateSchemaTags=True)[1]
@@ -167,7 +167,7 @@ def test_tags_are_passed_on(api):
 
 
 def test_tags_route_makes_a_version(api):
-    """`POST …/tags` makes a new version of a version: with tags, with its metadata or another, with rules merged."""
+    """`POST …/tags` makes a new version with changed tags, the same or other metadata, and merged rules."""
     rules = {"domainRules": [{"name": name, "type": "T"} for name in ("a", "b", "c")]}
     api.placed("s", RECORD, metadata={"properties": {"owner": "me"}}, ruleSet=rules)
     path, add = "/subjects/s/versions/latest/tags", [tagged("n.R", "sr_record", "T1", "T2")]
@@ -200,7 +200,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("path", "body", "error_code"), REFUSED)
 def test_bad_changes_of_tags_are_refused(api, path, body, error_code):
-    """What cannot be tagged, or made a version, is refused, and nothing is written."""
+    """The registry refuses invalid tags and versions, and writes nothing."""
     api.placed("s", RECORD)
 
     assert error_code == code(api.post(f"/subjects/{path}", body))
@@ -209,13 +209,13 @@ def test_bad_changes_of_tags_are_refused(api, path, body, error_code):
 
 @pytest.fixture
 def client(api):
-    """The client that most applications use."""
+    """Yield Confluent's Python client."""
     with SchemaRegistryClient({"url": f"http://127.0.0.1:{api.port}"}) as client:
         yield client
 
 
 def test_confluent_client_round_trip(client):
-    """The client's own objects go in and come out equal: metadata, rules, and both in a configuration."""
+    """The client's own objects survive a round trip: metadata, rules, and both in a configuration."""
     params = RuleParams({"p": "1"})
     rule = Rule("r", "a doc", RuleKind.CONDITION, RuleMode.WRITE, "CEL", ["PII"], params, "true", "NONE", "DLQ", True)
     rules = RuleSet([], [rule], [])

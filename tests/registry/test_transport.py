@@ -1,4 +1,4 @@
-"""What stands in front of the routes: media types, limits, paths, and that no failure leaves the app."""
+"""The layers before the routes: media types, limits, paths, and the handling of failures."""
 
 import http.client
 import json
@@ -40,9 +40,9 @@ ACCEPTS = [
 @pytest.mark.parametrize(("accept", "expected"), ACCEPTS)
 @pytest.mark.parametrize("path", ["/subjects", "/schemas/ids/1"])
 def test_media_type_of_the_answer(api, path, accept, expected):
-    """The answer is of the most preferred type that the client takes; of none, 406."""
+    """The answer has the most preferred media type that the client accepts; without one the answer is 406."""
     api.placed("s", '"int"')
-    for _ in range(2):  # the second answer to the id comes from memory
+    for _ in range(2):  # The second answer to the id comes from the cache.
         status, answer = api.get(path, Accept=accept)
         if expected is None:
             assert (406, 406) == (status, answer["error_code"])
@@ -56,7 +56,7 @@ def test_media_type_of_the_answer(api, path, accept, expected):
      ("application/octet-stream", 200), ("text/plain", 415), ("application/xml", 415)],
 )  # fmt: skip
 def test_media_type_of_the_request(api, content_type, status):
-    """The registry's types, JSON, bytes and none at all are taken, others are 415."""
+    """The registry accepts its own types, JSON, bytes and no type; others are 415."""
     got, answer = api.call("POST", "/subjects/s/versions", json.dumps({"schema": '"int"'}), Content_Type=content_type)
 
     assert status == got
@@ -69,7 +69,7 @@ ENCODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32",
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_encoding_of_the_request(api, encoding):
-    """The first bytes of a JSON body say whether it is UTF-8, UTF-16 or UTF-32."""
+    """The first bytes of a JSON body show whether it is UTF-8, UTF-16 or UTF-32."""
     schema = '{"type":"record","name":"R","doc":"\u00e9\u4e2d\U0001f600","fields":[]}'
     body = json.dumps({"schema": schema}, ensure_ascii=False).encode(encoding)
 
@@ -81,13 +81,13 @@ def test_encoding_of_the_request(api, encoding):
     "body", [b"\xff\xfe{\x00\x00\xd8", b"{\x00\x00", b"\x00\x00\x00\x00", b"\xef\xbb\xbf\xff", b"\xff"]
 )
 def test_body_in_a_broken_encoding_is_refused(shared_api, body):
-    """Bytes that are no text are 400."""
+    """Bytes that are not text are 400."""
     status, answer = shared_api.post("/subjects/s/versions", body)
 
     assert (400, 400) == (status, answer["error_code"])
 
 
-# path with an integer, and the integer; whether it is one
+# path with an integer, the integer, whether it is valid
 INTEGERS = [
     ("1", True),
     ("+1", True),
@@ -98,7 +98,7 @@ INTEGERS = [
     ("9" * 5000, False),
     ("1_0", False),
     ("%20" + "1", False),
-    ("%D9%A1", False),  # an Arabic one
+    ("%D9%A1", False),  # an Arabic digit
     ("0x1", False),
     ("1.0", False),
 ]
@@ -107,14 +107,14 @@ INTEGERS = [
 @pytest.mark.parametrize("path", ["/schemas/ids/{}", "/subjects?limit={}", "/subjects?offset={}", "/schemas?limit={}"])
 @pytest.mark.parametrize(("text", "is_integer"), INTEGERS)
 def test_integers_of_paths_and_queries(shared_api, path, text, is_integer):
-    """What is not an integer of at most 64 bits is an unknown path, not an unknown id."""
+    """A path with an invalid integer, or one above 64 bits, is an unknown path, not an unknown id."""
     answer = shared_api.get(path.format(text.replace("+", "%2B")))[1]
 
     assert is_integer == (answer != {"error_code": 404, "message": "HTTP 404 Not Found"})
 
 
 def test_body_beyond_the_limit_is_refused(api):
-    """A body over 1 MiB is 413, whether its length was told or not."""
+    """A body over 1 MiB is 413, with or without a declared length."""
     told = api.register("s", '"int"' + " " * (1 << 20))
     connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=30)
     connection.request(
@@ -133,7 +133,7 @@ def test_path_beyond_reason_is_refused(api):
 
 
 def test_hostile_schema_texts_are_refused(api):
-    """Deep nesting, huge numbers and wide unions are refused as schemas, and the registry goes on."""
+    """Deep nesting, huge numbers and wide unions are refused as schemas, and the registry keeps answering."""
     for text in (
         "[" * 100_000,
         '{"type":' * 50_000,
@@ -156,7 +156,7 @@ SLASHES = [
 
 @pytest.mark.parametrize(("path", "expected"), SLASHES)
 def test_slashes_that_mean_nothing(shared_api, path, expected):
-    """Slashes at the ends of a base URL or a path mean nothing."""
+    """Slashes at the end of a base URL or a path do not matter."""
     assert expected == shared_api.get(path)
 
 
@@ -166,7 +166,7 @@ def test_slashes_that_mean_nothing(shared_api, path, expected):
      ("GET", "/contexts/.c/subjects//versions"), ("GET", "/schemas//ids/1")],
 )  # fmt: skip
 def test_empty_names_in_a_path_are_refused(shared_api, method, path):
-    """A name that somebody forgot does not make the next part of the path the name."""
+    """If a path leaves out a name, the next part of the path does not become the name."""
     shared_api.placed("versions", '"int"')
 
     assert (400, 400) == (lambda status, answer: (status, answer["error_code"]))(*shared_api.call(method, path))
@@ -174,7 +174,7 @@ def test_empty_names_in_a_path_are_refused(shared_api, method, path):
 
 
 async def test_failure_in_the_app_becomes_a_500(caplog):
-    """An exception never reaches the server: it is logged, and answered as JSON."""
+    """An exception never reaches the server: the app logs it and answers with JSON."""
 
     async def broken(_scope, _receive, _send):
         raise RuntimeError("planted")
@@ -197,7 +197,7 @@ async def test_failure_in_the_app_becomes_a_500(caplog):
 
 
 def test_failure_in_a_route_is_an_error_object(api, monkeypatch):
-    """Clients parse every answer, also that to what nobody expected; the connection and the service go on."""
+    """A defect in a route gives an error object that clients parse, and the connection and the service continue."""
 
     def broken():
         raise RuntimeError("planted")
@@ -211,11 +211,11 @@ def test_failure_in_a_route_is_an_error_object(api, monkeypatch):
 
 @pytest.mark.parametrize("path", ["/", "/subjects", "/schemas/ids/1", "/schemas/ids/9", "/config"])
 def test_head_is_get_without_a_body(api, path):
-    """HEAD answers status and headers of GET, and no body."""
+    """HEAD returns status and headers of GET, and no body."""
     api.placed("s", '"int"')
     status, _ = api.get(path)
     length = api.headers["content-length"]
 
-    for _ in range(2):  # the second answer may come from memory
+    for _ in range(2):  # The second answer may come from the cache.
         assert (status, "") == api.call("HEAD", path)
         assert length == api.headers["content-length"]

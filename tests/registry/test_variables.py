@@ -1,11 +1,11 @@
-"""Environment variables that begin with STRATA_: which are warned about, and with what advice."""
+"""Environment variables that begin with STRATA_: which ones cause a warning, and with what advice."""
 
 import pytest
 
 from registry.settings import Settings
 from registry.variables import unknown_variables
 
-# name, the variables, the ones that are warned about with what is near
+# name, the variables, the unknown ones with the nearest setting
 VARIABLES = [
     ("none", ["PATH", "STRATALOG", "MY_STRATA_LOGS"], {}),
     ("a letter too many", ["STRATA_LOGS"], {"STRATA_LOGS": "STRATA_LOG?"}),
@@ -34,7 +34,7 @@ VARIABLES = [
 
 @pytest.mark.parametrize(("names", "expected"), [row[1:] for row in VARIABLES], ids=[row[0] for row in VARIABLES])
 def test_unknown_variables(names, expected):
-    """Each variable that nothing reads gets one sentence with its name and the nearest setting."""
+    """Each unknown variable gives one sentence with its name and the nearest setting."""
     sentences = unknown_variables(names)
 
     assert len(expected) == len(sentences)
@@ -44,10 +44,10 @@ def test_unknown_variables(names, expected):
 
 
 def test_every_setting_is_known():
-    """No setting is warned about."""
+    """No setting causes a warning."""
     assert [] == unknown_variables(f"STRATA_{name.upper()}" for name in Settings.model_fields)
 
 
 def test_no_setting_has_the_name_of_a_kubernetes_variable():
-    """Kubernetes would set it for a service called strata."""
+    """Variables that Kubernetes sets for a service called strata cause no warning."""
     assert [] == [name for name in Settings.model_fields if name == "port" or name.startswith(("port_", "service_"))]

@@ -1,4 +1,4 @@
-"""The one door: groups, lost races, and logs that fail."""
+"""The writer: groups, lost races, and logs that fail."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ from storage.records import ModeKey
 
 
 class ScriptedLog(MemoryLog):
-    """A memory log whose next appends fail as told, and which records how many records each append brought."""
+    """A memory log whose next appends fail as scripted, and which records how many records each append had."""
 
     def __init__(self, *failures):
         super().__init__()
@@ -35,7 +35,7 @@ class ScriptedLog(MemoryLog):
         self.gate.set()
 
     def append(self, after, records):
-        """Append, or fail as told."""
+        """Append, or fail as scripted."""
         self.reached.set()
         self.gate.wait(30)
         self.appends.append(len(records))
@@ -48,12 +48,12 @@ class ScriptedLog(MemoryLog):
 
 
 def put(subject, mode="READONLY"):
-    """A decision that writes one mode and answers how many the State held before."""
+    """Return a decision that writes one mode and answers how many the State held before."""
     return lambda state: Decision(len(state.modes), [encode(ModeKey(subject), mode)])
 
 
 async def test_write_appends_applies_and_answers():
-    """The answer comes when the records stand in the log and in State."""
+    """The answer comes once the records are in the log and in State."""
     writer = Writer(MemoryLog())
 
     assert 0 == await writer.write(put("a"))
@@ -62,7 +62,7 @@ async def test_write_appends_applies_and_answers():
 
 
 async def test_a_tombstone_goes_under_every_spelling_of_its_key():
-    """What another registry wrote under another spelling of a key is deleted under that spelling too."""
+    """A deletion also writes a tombstone for each spelling of the key that another registry used."""
     log = MemoryLog()
     odd = b'{"magic":0,"keytype":"MODE","subject":"a"}'
     log.append(-1, [Record(odd, b'{"mode":"READONLY"}')])
@@ -75,14 +75,14 @@ async def test_a_tombstone_goes_under_every_spelling_of_its_key():
 
 
 async def test_waiting_writes_are_one_append_each_decided_on_the_last():
-    """What waits while an append is under way is committed together, and each decision sees the ones before it."""
+    """Requests that wait during an append are committed together, and each decision sees the ones before it."""
     log = ScriptedLog()
     writer = Writer(log)
     log.gate.clear()
     first = asyncio.create_task(writer.write(put("first")))
     await asyncio.to_thread(log.reached.wait, 30)
     others = [asyncio.create_task(writer.write(put(f"s{n}"))) for n in range(5)]
-    await asyncio.sleep(0)  # all of them are waiting now
+    await asyncio.sleep(0)  # All of them are waiting now.
     log.gate.set()
 
     assert 0 == await first
@@ -91,7 +91,7 @@ async def test_waiting_writes_are_one_append_each_decided_on_the_last():
 
 
 async def test_decision_without_records_appends_nothing():
-    """An answer that stands already costs no append."""
+    """An answer without records causes no append."""
     log = ScriptedLog()
     writer = Writer(log)
 
@@ -100,7 +100,7 @@ async def test_decision_without_records_appends_nothing():
 
 
 async def test_lost_race_is_decided_again_on_the_newer_state():
-    """After a Conflict the decision is made anew, on what the winner wrote."""
+    """After a Conflict the writer decides again, on the winner's records."""
     log = MemoryLog()
     writer = Writer(log)
     raced = []
@@ -117,7 +117,7 @@ async def test_lost_race_is_decided_again_on_the_newer_state():
 
 
 async def test_refused_request_does_not_touch_its_neighbours():
-    """In a group, one that raises gets its error and the others their answers."""
+    """A request that raises gets its error, and the others in its group get their answers."""
     log = ScriptedLog()
     writer = Writer(log)
     log.gate.clear()
@@ -130,7 +130,7 @@ async def test_refused_request_does_not_touch_its_neighbours():
     results = asyncio.gather(
         writer.write(put("a")), writer.write(refuse), writer.write(put("b")), return_exceptions=True
     )
-    await asyncio.sleep(0)  # all of them are waiting now
+    await asyncio.sleep(0)  # All of them are waiting now.
     log.gate.set()
     await first
     one, refused, two = await results
@@ -139,7 +139,7 @@ async def test_refused_request_does_not_touch_its_neighbours():
 
 
 async def test_too_large_a_record_is_found_in_its_group():
-    """The log refuses a group for one record: its request gets 42209, the others are written."""
+    """If the log refuses one record of a group, its request gets 42209, and the others are written."""
 
     def fussy(records):
         return RecordTooLarge("too large") if any(len(record.value or b"") > 1000 for record in records) else None
@@ -152,7 +152,7 @@ async def test_too_large_a_record_is_found_in_its_group():
     results = asyncio.gather(
         writer.write(put("a")), writer.write(put("b", "x" * 2000)), writer.write(put("c")), return_exceptions=True
     )
-    await asyncio.sleep(0)  # all of them are waiting now
+    await asyncio.sleep(0)  # All of them are waiting now.
     log.gate.set()
     await first
     one, refused, two = await results
@@ -175,7 +175,7 @@ ADDRESS = "postgresql+psycopg://strata@db.internal:5432/schemas: connection refu
     ],
 )
 async def test_failing_log_is_answered_truthfully(failure, code, words, caplog):
-    """The answer is that of its kind and names no address, one line of the log does, and the next write works."""
+    """The answer has the code of the failure and no address, one log line names it, and the next write works."""
     writer = Writer(ScriptedLog(failure))
 
     with pytest.raises(RegistryError, match=words) as caught:
@@ -188,7 +188,7 @@ async def test_failing_log_is_answered_truthfully(failure, code, words, caplog):
 
 
 async def test_races_without_end_are_given_up():
-    """A writer that loses every race says in the end that nothing was written."""
+    """A writer that loses every race answers in the end that nothing was written."""
     writer = Writer(ScriptedLog(*[Conflict()] * 1000))
 
     with pytest.raises(RegistryError, match="Nothing was written: other writers came first") as caught:
@@ -197,10 +197,10 @@ async def test_races_without_end_are_given_up():
 
 
 async def test_catch_up_that_begins_later_sees_more():
-    """A read that asks while another one is under way gets one that began after it asked."""
+    """A request for a read while another one runs gets a read that began after the request."""
 
     class SlowLog(MemoryLog):
-        """Reads what stood when the read began, and takes a while."""
+        """A log whose read returns, after a while, what the log held when the read began."""
 
         reads = 0
 
@@ -218,7 +218,7 @@ async def test_catch_up_that_begins_later_sees_more():
     record = encode(ModeKey("a"), "READONLY")
     log.append(-1, [Record(record.key, record.value)])
     late = [asyncio.create_task(writer.catch_up()) for _ in range(5)]
-    await asyncio.sleep(0)  # all of them have asked now
+    await asyncio.sleep(0)  # All of them have asked now.
     gate.set()
     await early
 
@@ -227,10 +227,10 @@ async def test_catch_up_that_begins_later_sees_more():
 
 
 async def test_read_from_a_failing_log_is_50301(caplog):
-    """A log that cannot be read makes the answer 50301, not a stale one; the log says why, once."""
+    """If the log cannot be read, the answer is 50301, not a stale one; the reason is logged once."""
 
     class Broken(MemoryLog):
-        """Cannot be read."""
+        """A log that always fails to read."""
 
         def read(self, after):
             raise LogError(ADDRESS)
@@ -246,14 +246,14 @@ async def test_read_from_a_failing_log_is_50301(caplog):
 
 @pytest.fixture
 def pass_time(monkeypatch):
-    """Let the clock jump: deadlines come without anybody waiting for them."""
+    """Let the clock jump, so that deadlines pass without waiting."""
     passed, clock = [], time.monotonic
     monkeypatch.setattr("time.monotonic", lambda: clock() + sum(passed))
     return passed.append
 
 
 async def test_a_read_does_not_wait_for_ever(pass_time):
-    """A log that hangs makes the answer 50301 after a while, for each of many that wait for one read."""
+    """If the log hangs, each of many requests that wait for one read gets 50301 after a while."""
     log = StuckLog()
     log.reads.clear()
     writer = Writer(log)
@@ -276,7 +276,7 @@ class StuckLog(ScriptedLog):
         self.reads.set()
 
     def read(self, after):
-        """Read, when it may."""
+        """Read once reads are allowed."""
         self.reads.wait(30)
         return super().read(after)
 
@@ -288,7 +288,7 @@ async def settled(writer):
 
 
 async def test_a_write_that_has_waited_too_long_is_never_carried_out(pass_time):
-    """A log that hangs before it is written to: nothing was written, then or when the log goes on."""
+    """If the log hangs before the write starts, nothing is written, neither then nor when the log continues."""
     log = StuckLog()
     log.reads.clear()
     writer = Writer(log)
@@ -305,7 +305,7 @@ async def test_a_write_that_has_waited_too_long_is_never_carried_out(pass_time):
 
 
 async def test_a_write_that_waits_behind_a_stuck_one_is_never_carried_out(pass_time):
-    """What is in the log's hands has an unknown fate; what waits for its turn behind it has not been written."""
+    """A write passed to the log has an unknown outcome; a write that waits behind it is not written."""
     log = StuckLog()
     writer = Writer(log)
     await writer.write(put("before"))
@@ -326,7 +326,7 @@ async def test_a_write_that_waits_behind_a_stuck_one_is_never_carried_out(pass_t
 
 
 async def test_a_write_whose_deadline_comes_first_is_not_begun():
-    """The deadline of the request counts, where it comes before the writer's own."""
+    """The deadline of the request applies if it is earlier than the writer's own."""
     log = StuckLog()
     writer = Writer(log)
     DEADLINE.set(0.0)
@@ -340,7 +340,7 @@ async def test_a_write_whose_deadline_comes_first_is_not_begun():
 
 @pytest.mark.parametrize("stuck", ["reads", "gate"])
 async def test_a_write_whose_client_has_gone_is_dropped(stuck):
-    """Before the log gets it nothing is written; afterwards it is written, and nobody is there for the answer."""
+    """A write is dropped if its client disconnects before the log gets it; afterwards it is written."""
     log = StuckLog()
     writer = Writer(log)
     getattr(log, stuck).clear()
@@ -359,7 +359,7 @@ async def test_a_write_whose_client_has_gone_is_dropped(stuck):
 
 
 async def test_a_write_given_up_during_a_lost_race_is_not_tried_again(pass_time):
-    """Handed to the log, which refuses it as a Conflict after its time: its fate was unknown, and it ends there."""
+    """A write whose append ends in Conflict after its deadline has an unknown outcome, and is not retried."""
     log = StuckLog(None, Conflict())
     writer = Writer(log)
     await writer.write(put("before"))
@@ -378,7 +378,7 @@ async def test_a_write_given_up_during_a_lost_race_is_not_tried_again(pass_time)
 
 
 async def test_one_that_goes_between_decision_and_append_does_not_harm_its_group():
-    """The others are decided again without it: what they were decided on will not be written."""
+    """The writer decides the others again, because the State behind their decisions will not be written."""
     log = StuckLog()
     writer = Writer(log)
     log.reads.clear()
@@ -410,10 +410,10 @@ async def test_one_that_goes_between_decision_and_append_does_not_harm_its_group
 
 
 async def test_expensive_work_does_not_hold_up_reads_and_writes():
-    """However many long computations run, the log is read and written beside them."""
+    """However many long computations run, the writer still reads and writes the log."""
     writer, gate = Writer(MemoryLog()), threading.Event()
     long_work = [asyncio.create_task(writer.in_thread(gate.wait, 60)) for _ in range(50)]
-    await asyncio.sleep(0)  # all of them are under way, or waiting for a thread
+    await asyncio.sleep(0)  # All of them are running, or waiting for a thread.
 
     assert 0 == await asyncio.wait_for(writer.write(put("a")), 20)
     assert {"a"} == set((await asyncio.wait_for(writer.catch_up(), 20)).modes)
@@ -422,15 +422,15 @@ async def test_expensive_work_does_not_hold_up_reads_and_writes():
 
 
 class LostPenLog(ScriptedLog):
-    """A log in which another node takes the right to write as soon as this one appends."""
+    """A log in which another node takes the pen as soon as this one appends."""
 
     def holder(self):
-        """The other node."""
+        """Return the URL of the other node."""
         return "http://other:8081" if self.appends else None
 
 
 async def test_whoever_lost_the_pen_does_not_take_it_back():
-    """A race lost to a node that now holds the pen is no reason to fight for it: the request may go there instead."""
+    """After losing a race to the pen's new holder, the writer does not take the pen back: forward the request."""
     log = LostPenLog(Conflict)
     writer = Writer(log)
 
@@ -443,7 +443,7 @@ async def test_whoever_lost_the_pen_does_not_take_it_back():
 
 
 async def test_a_holder_that_does_not_answer_is_passed_over():
-    """The pen is taken from a node that is known not to answer."""
+    """The writer takes the pen from a node that is known not to answer."""
     log = LostPenLog(Conflict)
     writer = Writer(log)
     writer.passed_over = "http://other:8081"
@@ -453,12 +453,12 @@ async def test_a_holder_that_does_not_answer_is_passed_over():
 
 
 class CompactedLog(MemoryLog):
-    """A log whose last records a compaction has dropped since they were read."""
+    """A log from which a compaction has dropped the last records after they were read."""
 
     compacted = False
 
     def read(self, after):
-        """Read again from the start, once, and find the log shorter than it was."""
+        """Raise LogCompacted once, then return a shorter log."""
         if self.compacted and after != START:
             self.compacted = False
             self._entries = self._entries[:1]
@@ -467,7 +467,7 @@ class CompactedLog(MemoryLog):
 
 
 async def test_a_replay_replaces_a_state_that_was_further_along():
-    """What a replay no longer finds is gone, though the State before it had a higher offset."""
+    """A replay replaces the State, even one with a higher offset."""
     log = CompactedLog()
     writer = Writer(log)
     await writer.write(put("a"))

@@ -37,7 +37,7 @@ def _body(schema_type, text, *references):
 
 
 def _changed(inner):
-    """The referenced schema, saying something else in each of the formats."""
+    """Return the referenced schema with a change, in each of the formats."""
     return inner.replace('"fields":[]', '"fields":[],"doc":"x"').replace("maxLength", "minLength").replace("k =", "l =")
 
 
@@ -47,7 +47,7 @@ def _to(name, version=1):
 
 @pytest.mark.parametrize(("schema_type", "name", "inner", "text", "written"), ROWS)
 def test_written_out_finds_what_refers(api, schema_type, name, inner, text, written):
-    """It is one version with the one that refers, for look-ups and registrations; the answer is the stored one."""
+    """Look-ups and registrations of written-out text find the version with references, and return the stored one."""
     api.placed("inner", inner, schemaType=schema_type)
     stored = api.placed("s", **{"schema": text, **_body(schema_type, text, _to(name))})
 
@@ -60,7 +60,7 @@ def test_written_out_finds_what_refers(api, schema_type, name, inner, text, writ
 
 @pytest.mark.parametrize(("schema_type", "name", "inner", "text", "written"), ROWS)
 def test_what_refers_does_not_find_written_out(api, schema_type, name, inner, text, written):
-    """A request with references wants just these; a version without them is another one."""
+    """A request with references finds only a version with the same references."""
     api.placed("inner", inner, schemaType=schema_type)
     api.placed("s", written, schemaType=schema_type)
 
@@ -69,7 +69,7 @@ def test_what_refers_does_not_find_written_out(api, schema_type, name, inner, te
 
 @pytest.mark.parametrize(("schema_type", "name", "inner", "text", "written"), ROWS)
 def test_latest_stands_for_its_number(api, schema_type, name, inner, text, written):
-    """-1 finds the version that refers to what is now the latest; an older one no longer."""
+    """A reference to -1 finds the version that refers to the current latest version, and no older one."""
     api.put("/config", {"compatibility": "NONE"})
     api.placed("inner", inner, schemaType=schema_type)
     stored = api.placed("s", **{"schema": text, **_body(schema_type, text, _to(name, -1))})
@@ -100,7 +100,7 @@ OTHERWISE = [
 
 @pytest.mark.parametrize(("schema_type", "name", "inner", "text", "written"), OTHERWISE)
 def test_written_out_otherwise_is_another_schema(api, schema_type, name, inner, text, written):
-    """What is written out must be what the reference says, and must not change the indexes of messages."""
+    """Written-out text must equal the reference, and must not change the indexes of messages."""
     api.placed("inner", inner, schemaType=schema_type)
     api.placed("s", **{"schema": text, **_body(schema_type, text, _to(name))})
 
