@@ -54,7 +54,7 @@ def schema(name, of="int"):
 
 
 def wanted(number, kind="value"):
-    """Return a schema for a topic of its own."""
+    """Return a schema for each topic."""
     return Wanted("CREATE", kind, schema=schema(f"Of{kind}{number}"), guid=f"g{number}")
 
 

@@ -83,7 +83,7 @@ def test_soft_deleted_versions_do_not_count(api):
 
 
 def test_invalid_schema(api):
-    """An invalid schema is 42201, and with `verbose` a verdict that says so."""
+    """An invalid schema is 42201, and with `verbose` a verdict with a message."""
     verbose = check(api, "{")
 
     assert (422, 42201) == (lambda status, answer: (status, answer["error_code"]))(*check(api, "{", query=""))
