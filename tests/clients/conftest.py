@@ -10,12 +10,12 @@ from harness.registry import RegistryNode
 
 @pytest.fixture(scope="session")
 def node_url() -> Iterator[str]:
-    """The address of a registry of this test session."""
+    """Return the address of a registry for this test session."""
     with RegistryNode("memory:") as node:
         yield node.url
 
 
 @pytest.fixture
 def name() -> str:
-    """A name that no other test uses: for topics, subjects and contexts."""
+    """Return a name that no other test uses: for topics, subjects and contexts."""
     return f"t{uuid4().hex[:12]}"

@@ -60,7 +60,7 @@ message Cart {
 
 @pytest.fixture(scope="session")
 def messages(tmp_path_factory):
-    """Message classes that protoc generated of two files, one of which imports a third."""
+    """Return the message classes that protoc generates from two files, one of which imports a third."""
     folder = tmp_path_factory.mktemp("proto")
     (folder / "acme/sub").mkdir(parents=True)
     (folder / "acme/sub/line.proto").write_text(LINE_PROTO)
@@ -79,32 +79,32 @@ def messages(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def clients(node_url):
-    """Two clients of the session: to make one takes longer than most tests."""
+    """Yield two clients for the session: creating one takes longer than most tests."""
     with SchemaRegistryClient({"url": node_url}) as one, SchemaRegistryClient({"url": node_url}) as other:
         yield one, other
 
 
 @pytest.fixture
 def client(clients):
-    """confluent-kafka's client, which remembers nothing."""
+    """Return confluent-kafka's client with empty caches."""
     clients[0].clear_caches()
     return clients[0]
 
 
 @pytest.fixture
 def writer(clients):
-    """A second client: what it registers is not in the cache of the first."""
+    """Return a second client, whose registrations are not in the cache of the first."""
     clients[1].clear_caches()
     return clients[1]
 
 
 def value_of(topic, headers=None):
-    """Where a value goes."""
+    """Return the context of a topic's value."""
     return SerializationContext(topic, MessageField.VALUE, headers)
 
 
 def refusal(call, *arguments, **options):
-    """The status and code of the error that a call ends with."""
+    """Return the status and code of the error that a call raises."""
     with pytest.raises(SchemaRegistryError) as refused:
         call(*arguments, **options)
     return refused.value.http_status_code, refused.value.error_code
@@ -113,7 +113,7 @@ def refusal(call, *arguments, **options):
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("normalize", [False, True], ids=["as it is", "normalized"])
 def test_a_schema_through_every_read(writer, client, name, kind, normalize):
-    """Registered, looked up, by id, by GUID, by version, latest: the same schema each time."""
+    """Registration, look-up, and reads by id, GUID, version and latest return the same schema."""
     schema = Schema(TEXTS[kind], kind)
 
     full = writer.register_schema_full_response(name, schema, normalize_schemas=normalize)
@@ -136,7 +136,7 @@ def test_a_schema_through_every_read(writer, client, name, kind, normalize):
 @pytest.mark.parametrize("kind", ["AVRO", "JSON", "PROTOBUF"])
 @pytest.mark.parametrize("framing", ["id in the frame", "GUID in a header"])
 def test_serdes(client, messages, name, kind, framing):
-    """The serializer registers and writes, the deserializer reads back; the GUID may travel in a header."""
+    """The serializer registers and writes, and the deserializer reads the value back; a header may carry the GUID."""
     in_header = framing == "GUID in a header"
     writing = {"schema.id.serializer": header_schema_id_serializer} if in_header else {}
     reading = {"schema.id.deserializer": dual_schema_id_deserializer}
@@ -173,7 +173,7 @@ def test_serdes(client, messages, name, kind, framing):
 
 
 def test_avro_references(client, name):
-    """A record whose named type stands in another subject is written and read."""
+    """A record with a named type of another subject survives a round trip."""
     line, cart = (json.dumps(STORY["references"][each]) for each in ("dependency", "dependent"))
     dependency = client.register_schema(f"{name}-line", Schema(line, "AVRO"))
     reference = SchemaReference("acme.Line", f"{name}-line", 1)
@@ -191,7 +191,7 @@ def test_avro_references(client, name):
 
 
 def test_json_references(client, name):
-    """A property whose schema stands in another subject is validated on both sides."""
+    """Both sides validate a property whose schema is in another subject."""
     line = {"$id": "line.json", "type": "object", "properties": {"sku": {"type": "string"}}, "required": ["sku"]}
     cart = {"title": "Cart", "type": "object", "properties": {"line": {"$ref": "line.json"}}}
     client.register_schema(f"{name}-line", Schema(json.dumps(line), "JSON"))
@@ -206,7 +206,7 @@ def test_json_references(client, name):
 
 
 def test_protobuf_references(client, messages, name):
-    """Imports are registered under their file path, built-in ones are not; a nested message is written and read."""
+    """The serializer registers imports under their file path, except built-in ones; a nested message works."""
     cart = messages["Cart"](line={"sku": "a"}, at={"seconds": 5}, note="")
     inner = messages["Cart"].Inner(n=5)
 
@@ -223,7 +223,7 @@ def test_protobuf_references(client, messages, name):
 
 
 def test_use_latest_version(client, messages, name):
-    """Without registration, the latest schema of the subject is what is written, in every format."""
+    """Without auto-registration, the serializer writes the latest schema of the subject, in every format."""
     fixed = {"auto.register.schemas": False, "use.latest.version": True}
     order = messages["Order"]
     ids = {kind: client.register_schema(f"{name}-{kind}-value", Schema(TEXTS[kind], kind)) for kind in TEXTS}
@@ -238,7 +238,7 @@ def test_use_latest_version(client, messages, name):
 
 
 def test_only_what_is_registered(client, name):
-    """Without registration and without the latest, an unknown schema is refused."""
+    """Without auto-registration and use of the latest, the serializer refuses an unknown schema."""
     serializer = AvroSerializer(client, ORDER, conf={"auto.register.schemas": False})
 
     assert (404, 40401) == refusal(serializer, VALUE, value_of(name))
@@ -247,14 +247,14 @@ def test_only_what_is_registered(client, name):
 
 
 def test_incompatible_through_the_serializer(client, name):
-    """A serializer whose schema does not follow the registered one ends with the registry's error."""
+    """A serializer with an incompatible schema raises the registry's error."""
     client.register_schema(f"{name}-value", ORDER)
 
     assert (409, 40901) == refusal(AvroSerializer(client, BROKEN), {"id": "o", "must": 1}, value_of(name))
 
 
 def test_evolution(client, name):
-    """A reader schema fills in what an older writer did not know."""
+    """A reader schema fills in fields that an older writer did not know."""
     frame = AvroSerializer(client, ORDER)(VALUE, value_of(name))
     AvroSerializer(client, WIDER)({**VALUE, "tag": "x"}, value_of(name))
 
@@ -264,7 +264,7 @@ def test_evolution(client, name):
 
 
 def test_compatibility_checks(client, name):
-    """Against one version, and against all that a registration would look at."""
+    """The client checks against one version, and against all that a registration would check."""
     client.register_schema(name, ORDER)
 
     assert [True, False] == [client.test_compatibility(name, schema) for schema in (WIDER, BROKEN)]
@@ -274,7 +274,7 @@ def test_compatibility_checks(client, name):
 
 
 def test_config(client, name):
-    """A subject's level is set, read and taken away; an invalid one is refused."""
+    """The client sets, reads and deletes a subject's level; the registry refuses an invalid one."""
     assert "BACKWARD" == client.get_compatibility()
     assert (404, 40408) == refusal(client.get_compatibility, name)
     client.set_compatibility(name, "full")
@@ -289,7 +289,7 @@ def test_config(client, name):
 
 
 def test_mode(client, name):
-    """A subject is made read-only, for import, and open again."""
+    """The client makes a subject read-only, importable, and writable again."""
     assert "READWRITE" == client.get_global_mode()
     assert (404, 40409) == refusal(client.get_mode, name)
     assert "READONLY" == client.update_mode(name, "READONLY")
@@ -302,7 +302,7 @@ def test_mode(client, name):
 
 
 def test_deletes(client, name):
-    """Soft, then hard: a version, then the subject; the id resolves until the end."""
+    """A soft and then a hard delete remove a version, then the subject; the id resolves until the end."""
     schema_id = client.register_schema(name, Schema('"string"', "AVRO"))
     client.set_compatibility(name, "NONE")
     client.register_schema(name, ORDER)
@@ -341,13 +341,13 @@ def test_deletes(client, name):
     ],
 )
 def test_errors(client, name, call, expected):
-    """The client's error carries the registry's status and code."""
+    """The client's error has the registry's status and code."""
     assert expected == refusal(call, client, name)
 
 
 @pytest.mark.parametrize("odd", STORY["odd"])
 def test_names_of_subjects(client, name, odd):
-    """Whatever stands in a subject's name comes back as it was."""
+    """Every character of a subject name survives a round trip."""
     subject = f"{name}-{odd}"
 
     schema_id = client.register_schema(subject, ORDER)
@@ -361,7 +361,7 @@ def test_names_of_subjects(client, name, odd):
 
 
 def test_contexts_by_base_url(node_url, client, name):
-    """A client with `/contexts/.c` in its address has ids and subjects of its own; serdes work there."""
+    """A client with `/contexts/.c` in its address has separate ids and subjects, and serdes work there."""
     with SchemaRegistryClient({"url": f"{node_url}/contexts/.{name}"}) as inside:
         frame = AvroSerializer(inside, ORDER)(VALUE, value_of(name))
 
@@ -373,7 +373,7 @@ def test_contexts_by_base_url(node_url, client, name):
 
 
 def test_async_client(node_url, messages, name):
-    """The async client and its serdes do what the sync ones do."""
+    """The async client and its serdes behave like the sync ones."""
 
     async def story():
         async with AsyncSchemaRegistryClient({"url": node_url}) as client:
@@ -397,7 +397,7 @@ def test_async_client(node_url, messages, name):
 
 
 def test_associated_strategy_falls_back(client, name):
-    """Where nothing is associated with a topic, the default strategy is the topic's name."""
+    """Without an association, the default strategy uses the topic's name."""
     frame = AvroSerializer(client, ORDER, conf={"subject.name.strategy.type": "ASSOCIATED"})(VALUE, value_of(name))
 
     assert VALUE == AvroDeserializer(client, conf={"subject.name.strategy.type": "ASSOCIATED"})(frame, value_of(name))
@@ -405,7 +405,7 @@ def test_associated_strategy_falls_back(client, name):
 
 
 def test_associated_subject(client, name):
-    """What is associated with a topic is where the default strategy writes; another cluster's topic is another."""
+    """The default strategy uses the subject associated with a topic, but not that of another cluster's topic."""
     client.register_schema(f"{name}-own", ORDER)
     own = AssociationCreateOrUpdateInfo(f"{name}-own", "value", lifecycle="WEAK")
     request = AssociationCreateOrUpdateRequest(name, "cluster", f"{name}-id", "topic", [own])
@@ -428,7 +428,7 @@ def test_associated_subject(client, name):
 
 
 def test_frozen_association(client, name):
-    """A schema that comes with a topic is the topic's own: its subject stands in the cluster's context."""
+    """A schema in a topic's association gets its own subject, in the context of the cluster."""
     frozen = AssociationCreateOrUpdateInfo(association_type="value", schema=ORDER)
     request = AssociationCreateOrUpdateRequest(name, name, f"{name}-id", "topic", [frozen])
 
@@ -453,7 +453,7 @@ def test_record_strategies(client, name, strategy):
 
 
 def test_use_latest_with_metadata(client, name):
-    """The serializer takes the newest version whose metadata says so."""
+    """The serializer takes the newest version with the requested metadata."""
     marked, newer = (
         Schema(schema.schema_str, "AVRO", metadata=Metadata(None, MetadataProperties({"stage": stage}), None))
         for schema, stage in ((ORDER, "prod"), (WIDER, "test"))

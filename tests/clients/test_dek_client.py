@@ -14,20 +14,20 @@ MATERIAL = base64.b64encode(bytes(range(61))).decode()
 
 @pytest.fixture
 def writer(node_url):
-    """The client of a producer."""
+    """Yield the client of a producer."""
     with DekRegistryClient({"url": node_url}) as client:
         yield client
 
 
 @pytest.fixture
 def reader(node_url):
-    """The client of a consumer, which has seen nothing yet."""
+    """Yield the client of a consumer, with an empty cache."""
     with DekRegistryClient({"url": node_url}) as client:
         yield client
 
 
 def test_producer_makes_keys_that_a_consumer_finds(writer, reader, name):
-    """KEK and DEK of one client are what another one gets, the latest version and deleted ones included."""
+    """A second client reads the KEK and DEK of the first, with `latest` and with deleted ones included."""
     subject = f"{name}/a b-value"
     made = writer.register_kek(name, "aws-kms", "arn:aws:kms:1", kms_props={"KeyState": "Enabled"}, doc="é")
     first = writer.register_dek(name, subject, MATERIAL)
@@ -47,7 +47,7 @@ def test_producer_makes_keys_that_a_consumer_finds(writer, reader, name):
 
 @pytest.mark.parametrize("algorithm", list(DekAlgorithm))
 def test_algorithms_are_apart(writer, reader, name, algorithm):
-    """Each algorithm has versions of its own."""
+    """Each algorithm has separate versions."""
     writer.register_kek(name, "gcp-kms", "projects/p")
     writer.register_dek(name, "s", MATERIAL, algorithm)
     others = [other for other in DekAlgorithm if other != algorithm]
@@ -60,7 +60,7 @@ def test_algorithms_are_apart(writer, reader, name, algorithm):
 
 
 def test_conflicts_and_absences_are_those_that_the_client_expects(writer, reader, name):
-    """It makes keys on 404, and takes those that stand on 409."""
+    """The client creates a key after 404, and reads the existing one after 409."""
     context = {"context": ".c"}
     with pytest.raises(SchemaRegistryError) as absent:
         reader.get_kek(name, **context)
@@ -78,7 +78,7 @@ def test_conflicts_and_absences_are_those_that_the_client_expects(writer, reader
 
 
 def test_shared_key_is_refused_at_once(writer, name):
-    """Whoever wants the registry to use the KMS is told that it cannot, before anything is written."""
+    """The registry refuses a shared KEK, because it cannot use the KMS, before it writes anything."""
     with pytest.raises(SchemaRegistryError) as refused:
         writer.register_kek(name, "aws-kms", "arn:aws:kms:1", shared=True)
     with pytest.raises(SchemaRegistryError) as absent:

@@ -16,7 +16,7 @@ FIRST, SECOND, INCOMPATIBLE = (AvroSchema(STORY["avro"][each]) for each in ("fir
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
-    """A file of one of the certificates that clients trust."""
+    """Return a file with one of the certificates that clients trust."""
     first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")
     file = tmp_path_factory.mktemp("trust") / "one.pem"
     file.write_text(first + end)
@@ -25,13 +25,13 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture
 def client(node_url, certificate, monkeypatch):
-    """The client: it reads all certificates anew for each request, so here there is one."""
+    """Return the client, with a single certificate to trust, because it reads all of them for each request."""
     monkeypatch.setenv("SSL_CERT_FILE", certificate)
     return SchemaRegistryClient(node_url)
 
 
 def test_registration_and_reads(client, name):
-    """A schema is registered, read by id and by version, checked and deleted."""
+    """The client registers a schema, reads it by id and by version, checks and deletes it."""
     schema_id = client.register(name, FIRST)
 
     assert schema_id == client.check_version(name, FIRST).schema_id
@@ -50,7 +50,7 @@ def test_registration_and_reads(client, name):
 
 
 def test_incompatible(client, name):
-    """An incompatible schema ends with the client's own error."""
+    """An incompatible schema raises the client's own error."""
     client.register(name, FIRST)
 
     with pytest.raises(ClientError) as refused:
@@ -60,7 +60,7 @@ def test_incompatible(client, name):
 
 
 def test_configuration(client, name):
-    """Levels are set and read; the registry-wide one at `/config/`, without a redirect."""
+    """The client sets and reads levels; the global one is at `/config/`, without a redirect."""
     assert client.update_compatibility("FULL", name)
     assert "FULL" == client.get_compatibility(name)
     assert "BACKWARD" == client.get_compatibility()
@@ -75,7 +75,7 @@ def test_configuration(client, name):
     ],
 )
 def test_serializers(client, name, serializer, schema):
-    """What the serializer writes it reads back."""
+    """The serializer's output survives a round trip."""
     one = serializer(client)
 
     frame = one.encode_record_with_schema(name, schema, STORY["value"])

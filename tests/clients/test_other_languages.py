@@ -1,4 +1,4 @@
-"""Clients of other languages tell one story to a node, and read each other's records."""
+"""Clients in other languages run one story against a node, and read each other's records."""
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ STORY = json.loads(STORY_FILE.read_text())
 RUN_TIMEOUT_S = 120
 HEADER_NAME = "__value_schema_id"
 
-# What a client has no call for, or says in its own way.
+# Steps that a client has no call for, or reports in a different way.
 LEFT_OUT = {
     "go-franz": set(),
     "go-confluent": {"read-only"},
@@ -57,14 +57,14 @@ LEFT_OUT = {
 }
 OWN_STEPS = {
     "node-kafkajs": {
-        "incompatible": 409,  # the client's errors carry the HTTP status only
+        "incompatible": 409,  # the client's errors have only the HTTP status
         "unknown subject": 404,
         "unknown id": 404,
         "its own protobuf": STORY["value"],
         "through a reference": {"line": {"sku": "a"}},
     },
 }
-# Java 7.5 and Rust do not send every name as it is: see their sources.
+# Java 7.5 and Rust do not send every name unchanged; see their sources.
 ODD_NAMES = {
     "java": [odd for odd in STORY["odd"] if odd.isascii()],
     "rust": ["a/b", "two words", "größe", "語"],
@@ -80,15 +80,15 @@ READS = {
     "node-confluent": PLAIN | HEADER | GUID,
     "node-kafkajs": {"avro", "json", "protobuf"},
     "rust": PLAIN | HEADER,
-    "java": {"avro"},  # Flink's jar holds the client without the serdes of the others
+    "java": {"avro"},  # Flink's jar has the client without the other serdes
 }
-# kafkajs writes Protobuf frames without the message index, which no other client reads; GUIDs before the payload are
-# written by functions of the caller's alone.
+# kafkajs writes Protobuf frames without the message index, so no other client reads them. Only custom functions write
+# GUIDs before the payload.
 WRITES = {name: kinds - GUID for name, kinds in READS.items()} | {"node-kafkajs": {"avro", "json"}}
 
 
 def message_classes():
-    """The message classes of the story's .proto files, by kind."""
+    """Return the message classes of the story's .proto files, by kind."""
     built_in = Path(grpc_tools.__file__).parent / "_proto"
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -110,7 +110,7 @@ MESSAGES = message_classes()
 
 @pytest.fixture(scope="session")
 def commands():
-    """The command of a client, built when first asked for; the test is skipped where its toolchain is not installed."""
+    """Return a function that builds a client on first use; the test is skipped if the client's toolchain is missing."""
     built = {}
 
     def command(name):
@@ -126,7 +126,7 @@ def commands():
 
 @pytest.fixture(scope="session")
 def stories(commands, node_url):
-    """What a client answered to each step of its story, told once."""
+    """Return a function that runs a client's story once and returns the answer to each step."""
     told = {}
 
     def story(name):
@@ -139,7 +139,7 @@ def stories(commands, node_url):
 
 
 def run(command, lines=""):
-    """The steps that a program prints, by name."""
+    """Run a program and return the steps that it prints, by name."""
     done = subprocess.run(
         command, input=lines, capture_output=True, text=True, encoding="utf-8", timeout=RUN_TIMEOUT_S, check=False
     )
@@ -149,7 +149,7 @@ def run(command, lines=""):
 
 
 def registered_id(node_url, subject, version):
-    """The id that the node itself gives for a version."""
+    """Return the id that the node reports for a version."""
     with urlopen(
         f"{node_url}/subjects/{quote(subject, safe='')}/versions/{version}?deleted=true", timeout=10
     ) as answer:
@@ -157,7 +157,7 @@ def registered_id(node_url, subject, version):
 
 
 def expected_steps(node_url, name):
-    """What a client must have answered."""
+    """Return the answers that a client must get."""
     first, second = (registered_id(node_url, f"{name}-avro", version) for version in (1, 2))
     odd = sorted(f"{name}-odd-{each}" for each in ODD_NAMES.get(name, STORY["odd"]))
     steps = {
@@ -192,7 +192,7 @@ def expected_steps(node_url, name):
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_story(stories, node_url, name):
-    """Registration, reads, errors, settings, names, deletion and contexts, as the client reports them."""
+    """The client reports the expected registration, reads, errors, settings, names, deletion and contexts."""
     told = stories(name)
 
     steps = {step: got for step, got in told.items() if not step.startswith("frame ")}
@@ -202,7 +202,7 @@ def test_story(stories, node_url, name):
 
 @pytest.mark.parametrize("reader", CLIENTS)
 def test_reads_what_the_others_wrote(commands, written, node_url, reader):
-    """The frames of every client of this machine, Python's among them, give the value of the story."""
+    """The client reads the story's value from the frames of every available client, including Python."""
     command = commands(reader)
     mine = [frame for frame in written if frame["kind"] in READS[reader]]
 
@@ -213,7 +213,7 @@ def test_reads_what_the_others_wrote(commands, written, node_url, reader):
 
 @pytest.mark.parametrize("reader", ["confluent-kafka", "python-schema-registry-client", "serdes"])
 def test_python_reads_what_the_others_wrote(written, python_serdes, reader):
-    """The same for the deserializers in Python, this project's own among them."""
+    """The Python deserializers, including this project's, read the story's value from the frames of every client."""
     readers, kinds = python_serdes[reader].read, python_serdes[reader].kinds
     mine = [frame for frame in written if frame["kind"] in kinds]
 
@@ -223,26 +223,26 @@ def test_python_reads_what_the_others_wrote(written, python_serdes, reader):
 
 
 def record(frame):
-    """The bytes of a frame, and where they come from."""
+    """Return the bytes of a frame, and their context."""
     headers = [(HEADER_NAME, bytes.fromhex(frame["header"]))] if "header" in frame else []
     return bytes.fromhex(frame["hex"]), value_of(frame["topic"], headers)
 
 
 def value_of(topic, headers):
-    """A topic's values."""
+    """Return the context of a topic's values."""
     return SerializationContext(topic, MessageField.VALUE, headers)
 
 
 @pytest.fixture(scope="session")
 def written(stories, python_serdes):
-    """Every frame of every client whose toolchain is here, and of the serializers in Python."""
+    """Return every frame of every client with an installed toolchain, and of the serializers in Python."""
     here = [name for name in CLIENTS if not CLIENTS[name].missing]
     of_clients = [(name, kind, stories(name)[f"frame {kind}"]) for name in here for kind in sorted(WRITES[name])]
     return [frame_of(*one) for one in (*of_clients, *python_frames(python_serdes))]
 
 
 def frame_of(name, kind, told):
-    """What readers are given of a frame: told in hexadecimal, behind its header if it has one."""
+    """Return a frame as readers get it, from its payload in hexadecimal after an optional header."""
     header, _, payload = told.rpartition(":")
     form = kind.partition("-")[0]
     frame = {"step": f"{name} {kind}", "kind": kind, "format": form, "topic": f"{name}-frame-{form}", "hex": payload}
@@ -250,7 +250,7 @@ def frame_of(name, kind, told):
 
 
 def python_frames(python_serdes):
-    """What each serializer in Python writes."""
+    """Return the frames of each serializer in Python."""
     frames = []
     for name, serdes_of in python_serdes.items():
         for kind, write in serdes_of.write.items():
@@ -262,7 +262,7 @@ def python_frames(python_serdes):
 
 
 class PythonSerdes(NamedTuple):
-    """Serializers, `(value, context)` → frame, by kind, deserializers, `(frame, context)` → value, by format.
+    """Serializers `(value, context)` → frame by kind, and deserializers `(frame, context)` → value by format.
 
     `kinds` are those that the deserializers read.
     """
@@ -274,7 +274,7 @@ class PythonSerdes(NamedTuple):
 
 @pytest.fixture(scope="session")
 def python_serdes(node_url):
-    """The serdes of the clients in Python, and this project's own."""
+    """Yield the serdes of the clients in Python, and of this project."""
     avro, text = json.dumps(STORY["avro"]["first"]), json.dumps(STORY["json"])
     with SchemaRegistryClient({"url": node_url}) as client, RegistryClient(node_url) as own:
         yield {
@@ -319,7 +319,7 @@ def python_serdes(node_url):
 
 
 def by_kind(framings, serializers):
-    """Each serializer with each framing, but for `nested`, which goes with the prefix alone."""
+    """Return each serializer with each framing, except `nested`, which has only the prefix."""
     return {
         f"{name}{kind}": serializer({"schema.id.serializer": framing})
         for name, serializer in serializers.items()
@@ -329,7 +329,7 @@ def by_kind(framings, serializers):
 
 
 def marcosschroh_serdes(node_url, avro_schema, json_schema):
-    """Those of python-schema-registry-client, which want a subject instead of a topic."""
+    """Return the serdes of python-schema-registry-client, which take a subject instead of a topic."""
     client = schema_registry.client.SchemaRegistryClient(node_url)
     binary, text = AvroMessageSerializer(client), JsonMessageSerializer(client)
     return PythonSerdes(
@@ -343,6 +343,6 @@ def marcosschroh_serdes(node_url, avro_schema, json_schema):
 
 
 def python_value(kind):
-    """The value of the story, as the serdes of a format have it in Python."""
+    """Return the value of the story as the Python serdes of a format represent it."""
     form = kind.partition("-")[0]
     return MESSAGES[form](**STORY["value"]) if form in MESSAGES else STORY["value"]

@@ -1,4 +1,4 @@
-"""A registry on a memory log that a file of tests speaks to over one connection."""
+"""A registry on a memory log, to which a file of tests sends requests over one connection."""
 
 import http.client
 import json
@@ -16,7 +16,7 @@ from storage.memory_log import MemoryLog
 
 @pytest.fixture(scope="module")
 def call():
-    """A function that sends a request to a fresh registry and returns status and answer."""
+    """Yield a function that sends a request to a fresh registry and returns status and answer."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(create_app(MemoryLog(), Settings(log="memory:")), log_config=None))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -1,4 +1,4 @@
-"""Every recorded Avro answer, put to `compat` alone."""
+"""Replay of every recorded Avro answer against `compat` alone."""
 
 import gzip
 import hashlib
@@ -24,7 +24,7 @@ def _recorded(name):
 
 
 def _references(case, schema):
-    """What a schema's references lead to, what is needed first coming first."""
+    """Return the schemas that a schema's references lead to, dependencies first."""
     registered = {(entry["subject"], entry["version"]): entry for entry in case.get("references", ())}
     found = {}
 
@@ -52,7 +52,7 @@ def _new(case):
 
 
 def _stored(case, schema):
-    """A schema as it is read back from the log: strictly parsed once, then leniently from its canonical text."""
+    """Return a schema as read from the log: strictly parsed once, then leniently from its canonical text."""
     references = _references(case, schema)
     text = AVRO.parse(schema["schema"], strict=True, references=references).canonical
     return AVRO.parse(text, strict=False, references=references)
@@ -92,7 +92,7 @@ ANSWERS = {"canonical": _answer_canonical, "compat": _answer_check, "history": _
 
 @pytest.mark.parametrize("name", FILES)
 def test_recorded_answers(name):
-    """Verdicts, messages, texts and GUIDs are those of the reference, or the intended ones where it errs."""
+    """Verdicts, messages, texts and GUIDs equal the reference's, or the intended ones where the reference is wrong."""
     cases = _recorded(name)
     wrong = {}
     for case in cases:

@@ -1,8 +1,8 @@
 """The recorded histories: random sequences of requests, each answer compared with the reference's, over HTTP.
 
-Every history has subjects and contexts of its own. Ids are compared by their order of appearance in a history, since
-the reference had given others before; `ts` and the wording of messages are not compared. `@k` in a path is the k-th id
-that the history has seen, in the context that gave it.
+Each history has its own subjects and contexts. Ids are compared by their order of appearance in a history, because the
+reference had assigned other ids before; `ts` and the wording of messages are not compared. `@k` in a path is the k-th
+id of the history, in the context that assigned it.
 """
 
 import gzip
@@ -22,7 +22,7 @@ class Ids:
         self.names = {}
 
     def named(self, value, context):
-        """Return an answer with names in the place of ids, and without timestamps."""
+        """Return an answer with names instead of ids, and without timestamps."""
         if isinstance(value, list):
             return [self.named(item, context) for item in value]
         if not isinstance(value, dict):
@@ -33,7 +33,7 @@ class Ids:
         return {key: item if key == "id" else self.named(item, context) for key, item in kept.items()}
 
     def asked(self, number):
-        """Return the context and id that `@number` stands for."""
+        """Return the context and id that `@number` means."""
         seen = list(self.names)
         return seen[number - 1] if number <= len(seen) else ("", _UNKNOWN_ID)
 
@@ -55,7 +55,7 @@ def answers(call, steps):
 
 
 def agrees(step, status, answer):
-    """Tell whether an answer is the recorded one, as far as these are compared."""
+    """Return whether an answer equals the recorded one in the parts that the tests compare."""
     recorded = step["answer"]
     if step["status"] != status:
         return False
@@ -71,23 +71,23 @@ def agrees(step, status, answer):
 
 
 def reference_failed(step, _answer):
-    """The reference answers 500: there is nothing to compare."""
+    """Return whether the reference answered 500, so that there is nothing to compare."""
     return step["status"] == 500
 
 
 def order_of_an_id(step, answer):
-    """The reference lists the users of an id in the order of a hash table; here they are sorted."""
+    """Return whether only the order differs: the reference lists users of an id in hash order, this registry sorts."""
     in_order = isinstance(answer, list) and answer == sorted(answer, key=str)
     listed = re.search(r"/schemas/ids/@\d+/(subjects|versions)", step["path"])
     return bool(listed and in_order and Counter(map(str, answer)) == Counter(map(str, step["answer"])))
 
 
-# Why an answer may differ, and in how many of the histories it does; docs/compatibility.md names each kind.
+# Reasons for a different answer, each with its number of histories; docs/compatibility.md names each kind.
 KINDS = {reference_failed: 152, order_of_an_id: 2}
 
 
 def test_recorded_histories(call):
-    """Every answer of every history is the recorded one, but for the kinds that are named."""
+    """Every answer of every history equals the recorded one, except for the listed kinds."""
     excused, wrong = Counter(), {}
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
         histories = [json.loads(line) for line in lines]

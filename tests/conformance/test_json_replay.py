@@ -1,4 +1,4 @@
-"""Every recorded JSON Schema answer, put to `compat` alone."""
+"""Replay of every recorded JSON Schema answer against `compat` alone."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ def _recorded(name):
 
 
 def _resolved(case, schema):
-    """What a schema refers to, what that refers to before it, each once."""
+    """Return the schemas that a schema refers to, dependencies first, each once."""
     registered = {(other["subject"], other["version"]): other for other in case.get("references", ())}
     found = {}
 
@@ -70,7 +70,7 @@ ANSWERS = {"canonical": _answer_canonical, "compat": _answer_check, "history": _
 
 @pytest.mark.parametrize("name", FILES)
 def test_recorded_answers(name):
-    """Verdicts, messages and texts are those of the reference, or the intended ones where it errs."""
+    """Verdicts, messages and texts equal the reference's, or the intended ones where the reference is wrong."""
     cases = _recorded(name)
     wrong = {}
     for case in cases:

@@ -1,4 +1,4 @@
-"""The recorded answers over REST: what the pure replay judges in `compat`, judged here as a client sees it.
+"""Replay of the recorded answers over REST: the registry answers a client as `compat` answers alone.
 
 `make test` takes a sample, `make test-all` all of them.
 """
@@ -14,18 +14,18 @@ import pytest
 FOLDER = Path(__file__).parent
 NAMES = sorted({path.name.removesuffix(".jsonl.gz") for path in FOLDER.glob("*.jsonl.gz")} - {"histories"})
 SAMPLE = 23
-# One message of this case stands one turn of a recursive schema deeper than recorded; the verdict is right.
+# One message of this case is one turn of a recursive schema deeper than recorded; the verdict is right.
 KNOWN = {"json-compat-fe59fbdbfa5a"}
 
 
 def cases(name):
-    """The cases of a file."""
+    """Return the cases of a file."""
     with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in lines]
 
 
 def refer(call, case):
-    """Register what a case refers to, under the names that are part of its identities; once is enough."""
+    """Register the schemas that a case refers to, under the names that its identities include."""
     for reference in case.get("references", ()):
         subject, body = reference["subject"], {k: reference[k] for k in ("schema", "references") if k in reference}
         call("PUT", f"/config/{quote(subject, safe='')}", {"compatibility": "NONE"})
@@ -36,7 +36,7 @@ def refer(call, case):
 
 
 def registered(call, subject, case, schema, query=""):
-    """Register a schema that must be accepted, and read it back."""
+    """Register a schema, check that the registry accepts it, and read it back."""
     path = f"/subjects/{quote(subject, safe='')}/versions"
     status, answer = call("POST", f"{path}{query}", {"schemaType": case["type"], **schema})
     assert 200 == status, answer
@@ -44,7 +44,7 @@ def registered(call, subject, case, schema, query=""):
 
 
 def wrong_verdict(call, case):
-    """What is wrong with the verdict on a case, None when it is right."""
+    """Return a wrong verdict on a case, or None if it is right."""
     subject = case["id"]
     call("PUT", f"/config/{subject}", {"compatibility": "NONE"})
     for previous in case["previous"]:
@@ -58,7 +58,7 @@ def wrong_verdict(call, case):
 
 
 def wrong_texts(call, case):
-    """What is wrong with the stored texts and GUIDs of a case, None when they are right."""
+    """Return the wrong stored texts and GUIDs of a case, or None if they are right."""
     plain = registered(call, case["id"], case, case["new"])
     normalized = registered(call, f"{case['id']}-n", case, case["new"], "?normalize=true")
     found = (plain["schema"], plain["guid"], normalized["schema"], normalized["guid"])
@@ -70,7 +70,7 @@ def wrong_texts(call, case):
 
 
 def wrong_acceptance(call, case):
-    """What is wrong with the acceptance of a case, None when it is right."""
+    """Return the answer if it wrongly accepts or refuses a case, otherwise None."""
     status, answer = call("POST", f"/subjects/{case['id']}/versions", {"schemaType": case["type"], **case["new"]})
     return None if status == (200 if case["accepted"] else 422) else answer
 
@@ -79,7 +79,7 @@ JUDGES = {"compat": wrong_verdict, "history": wrong_verdict, "canonical": wrong_
 
 
 def judge(call, chosen):
-    """The cases that are answered wrongly, with the answers."""
+    """Return the cases with wrong answers, and the answers."""
     found = {}
     for case in chosen:
         if case["id"] in KNOWN:
@@ -91,7 +91,7 @@ def judge(call, chosen):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sample_of_the_recorded_answers(call, name):
-    """A part of the recorded cases is answered as recorded."""
+    """A sample of the recorded cases gives the recorded answers."""
     chosen = cases(name)[::SAMPLE]
 
     assert chosen
@@ -101,5 +101,5 @@ def test_sample_of_the_recorded_answers(call, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_all_recorded_answers(call, name):
-    """Every recorded case is answered as recorded."""
+    """Every recorded case gives the recorded answer."""
     assert {} == judge(call, cases(name))

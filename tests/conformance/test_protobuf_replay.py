@@ -1,4 +1,4 @@
-"""Every recorded Protobuf answer, put to `compat` alone."""
+"""Replay of every recorded Protobuf answer against `compat` alone."""
 
 import gzip
 import hashlib
@@ -27,13 +27,13 @@ def _recorded(name):
 
 
 class _Registered:
-    """The schemas that a case registers before anything else."""
+    """Return the schemas that a case registers first."""
 
     def __init__(self, case):
         self._known = {(one["subject"], one["version"]): one for one in case.get("references", ())}
 
     def resolve(self, references):
-        """What the references lead to, dependencies first."""
+        """Return the schemas that the references lead to, dependencies first."""
         found = {}
         for reference in references:
             key = (reference["subject"], reference["version"])
@@ -48,17 +48,17 @@ class _Registered:
         return list(found.values())
 
     def parse(self, schema):
-        """A new schema."""
+        """Return a new schema."""
         return PROTOBUF.parse(schema["schema"], strict=True, references=self.resolve(schema.get("references", ())))
 
     def stored(self, schema):
-        """A schema as it is read back from the log: strictly parsed once, then leniently from its canonical text."""
+        """Return a schema as read from the log: strictly parsed once, then leniently from its canonical text."""
         references = self.resolve(schema.get("references", ()))
         return PROTOBUF.parse(self.parse(schema).canonical, strict=False, references=references)
 
 
 def _guid(text, references):
-    """The MD5 of a text, then of name, subject and version of each reference."""
+    """Return the MD5 of a text, then of name, subject and version of each reference."""
     digest = hashlib.md5(text.encode(), usedforsecurity=False)
     for reference in references:
         digest.update(reference["name"].encode())
@@ -112,7 +112,7 @@ UNORDERED = ("messages", "differences")
 
 @pytest.mark.parametrize("name", FILES)
 def test_recorded_answers(name):
-    """Verdicts, messages, differences, texts, GUIDs and formats are those of the reference."""
+    """Verdicts, messages, differences, texts, GUIDs and formats equal the reference's."""
     cases = _recorded(name)
     wrong = {}
     for case in cases:
@@ -126,7 +126,7 @@ def test_recorded_answers(name):
 
 
 def test_versions_stay_apart():
-    """Two recorded versions of one subject whose texts differ are not taken for one."""
+    """Two recorded versions of one subject with different texts do not count as one schema."""
     taken = Counter()
     for case in _recorded("history"):
         registered = _Registered(case)

@@ -1,4 +1,4 @@
-"""Twenty-five damaged records, and that each is damaged as its kind says."""
+"""Twenty-five damaged records, each damaged as its kind says."""
 
 import csv
 from collections import Counter
@@ -15,7 +15,7 @@ from serdes.framing import join, open_frame
 
 
 def reason(frame, version):
-    """Why a frame cannot be decoded by someone who knows this one version only."""
+    """Return why a reader that knows only this version cannot decode a frame."""
     try:
         taken = open_frame(frame)
         if taken.schema != version.number:
@@ -28,7 +28,7 @@ def reason(frame, version):
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: f"version {version.number}")
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: f"{damage.kind}-{damage.variant}")
 def test_damage_is_what_its_kind_says(damage, version):
-    """The frame is refused for the reason of its kind, whatever version it was made from."""
+    """The frame fails for the reason of its kind, with every version."""
     (row,) = version.parse([LINE])
     encode = compile_encoder(version.schema, drop_unknown=True)
 
@@ -39,7 +39,7 @@ def test_damage_is_what_its_kind_says(damage, version):
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: f"{damage.kind}-{damage.variant}")
 def test_schema_id_is_the_frames(damage):
-    """What is expected as schema id is what the frame says, and nothing where it says nothing."""
+    """The expected schema id is the one in the frame, or None if the frame has none."""
     version = VERSIONS[0]
     (row,) = version.parse([LINE])
     encode = compile_encoder(version.schema, drop_unknown=True)
@@ -54,13 +54,13 @@ def test_schema_id_is_the_frames(damage):
 
 
 def test_five_of_each_kind():
-    """Five kinds, five of each, no two alike."""
+    """There are five kinds with five different damages each."""
     assert dict.fromkeys(Kind, 5) == Counter(damage.kind for damage in DAMAGES)
     assert len(DAMAGES) == len({(damage.kind, damage.variant) for damage in DAMAGES})
 
 
 def test_spread_over_the_whole_run():
-    """Damage comes in order, with every version, and not all of a kind with one."""
+    """The damages are sorted by row, and each kind occurs in every version."""
     rows = [damage.row for damage in DAMAGES]
     by_kind = {
         kind: {
@@ -79,7 +79,7 @@ def test_spread_over_the_whole_run():
 
 
 def test_marker_must_be_found_once():
-    """Where the text to damage cannot be told from other bytes, nothing is sent that might be whole."""
+    """If the text to damage occurs more than once, the encoder raises an error instead of a frame that may be valid."""
     damage = next(one for one in DAMAGES if one.kind is Kind.INVALID_UTF8)
 
     with pytest.raises(ValueError, match="once"):

@@ -22,13 +22,13 @@ FIRST, SECOND, THIRD = VERSIONS
 
 
 def value(line, version, *, schema=READER_SCHEMA):
-    """The line as the reader schema has it, by way of bytes of a version."""
+    """Return the line in the reader schema, encoded and decoded with a version."""
     (row,) = version.parse([line])
     return compile_decoder(version.schema, schema)(compile_encoder(version.schema, drop_unknown=True)(row))
 
 
 def test_table_is_the_one_the_versions_share_out():
-    """The installed table begins with the columns and the flight that are expected."""
+    """The installed table begins with the expected columns and flight."""
     assert KNOWN == next(read_table())
     assert [0, FIRST.end_row, SECOND.end_row] == [version.first_row for version in VERSIONS]
     assert ROWS == sum(version.rows for version in VERSIONS)
@@ -51,7 +51,7 @@ def test_known_flight():
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: f"version {version.number}")
 @pytest.mark.parametrize("line", [CANCELLED, EMPTY], ids=["NA", "empty"])
 def test_cancelled_flight(version, line):
-    """A value that nobody knows is null, however the table spells that."""
+    """A missing value is null, whichever way the table spells it."""
     found = value(line, version)
     nulls = {name for name, one in found.items() if one is None}
 
@@ -64,7 +64,7 @@ def test_cancelled_flight(version, line):
     [("carrier", "NA"), ("distance", "NA"), ("distance", ""), ("time_hour", "2013-01-01"), ("dep_delay", "2.5")],
 )
 def test_line_that_does_not_fit(column, text):
-    """A value that its column cannot hold is an error that shows the line."""
+    """A value that its column cannot hold raises an error that shows the line."""
     line = list(KNOWN)
     line[COLUMNS.index(column)] = text
 
@@ -79,7 +79,7 @@ def test_line_that_is_too_short():
 
 
 def test_versions_differ_as_told():
-    """A field is added and an int becomes a long, then a field is removed; the refused change does both wrongly."""
+    """The second version adds a field and widens an int, the third removes a field; the refused does both wrongly."""
     first, second, third, refused = (
         {field["name"]: field["type"] for field in json.loads(text)["fields"]}
         for text in (*(version.schema for version in VERSIONS), INCOMPATIBLE_SCHEMA)
@@ -91,7 +91,7 @@ def test_versions_differ_as_told():
 
 
 def test_removed_hour_is_not_even_read():
-    """A version without a field does not look at its column."""
+    """A version without a field does not read its column."""
     line = list(KNOWN)
     line[COLUMNS.index("hour")] = "no number"
 

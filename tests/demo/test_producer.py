@@ -1,4 +1,4 @@
-"""The attempt that must fail: what counts as a proper refusal."""
+"""The attempt that must fail: which refusals the demo accepts."""
 
 import pytest
 
@@ -14,7 +14,7 @@ REASONS = (
 
 
 class Registry:
-    """Refuses as it is told, or does not."""
+    """A registry that raises the given refusal, if any."""
 
     def __init__(self, refusal, *, registers=False):
         self._refusal = refusal
@@ -22,11 +22,11 @@ class Registry:
         self._versions = [1, 2]
 
     def get_versions(self, subject):
-        """The versions so far."""
+        """Return the versions so far."""
         return list(self._versions)
 
     def register(self, subject, schema):
-        """Answer as told."""
+        """Register if configured to, then raise the refusal or return a schema."""
         if self._registers:
             self._versions.append(3)
         if self._refusal:
@@ -35,7 +35,7 @@ class Registry:
 
 
 def test_proper_refusal():
-    """An incompatible schema is refused as such, with reasons, and leaves nothing."""
+    """The demo accepts a refusal of an incompatible schema that has reasons and leaves nothing."""
     refusal = producer.try_incompatible(Registry(RegistryError(409, 40901, REASONS)), "s")
 
     assert producer.Refusal(409, 40901, REASONS) == refusal
@@ -53,6 +53,6 @@ def test_proper_refusal():
     ids=["taken", "other error", "registered all the same", "no reasons"],
 )
 def test_refusal_that_does_not_count(registry, problem):
-    """No refusal, one for another reason, one that leaves something, and one without reasons end the run."""
+    """The run ends if there is no refusal, another reason, a new version, or no reasons."""
     with pytest.raises(RuntimeError, match=problem):
         producer.try_incompatible(registry, "s")

@@ -1,4 +1,4 @@
-"""What a person sees where there is no terminal."""
+"""Output without a terminal."""
 
 import io
 
@@ -7,7 +7,7 @@ from demo.summary import Check
 
 
 def test_table_marks_what_is_off():
-    """Numbers are readable, and a line that is not as expected says so."""
+    """Numbers are readable, and a line marks an unexpected value."""
     file = io.StringIO()
 
     PlainScreen(file).table([Check("rows", 336_776, 336_775), Check("policy", "compact", "compact")])
@@ -18,7 +18,7 @@ def test_table_marks_what_is_off():
 
 
 def test_progress_that_has_not_moved_is_not_repeated():
-    """The first and the last position are shown, once each."""
+    """The output shows the first and the last position, once each."""
     file = io.StringIO()
     screen = PlainScreen(file)
 
@@ -29,5 +29,5 @@ def test_progress_that_has_not_moved_is_not_repeated():
 
 
 def test_no_terminal_gets_lines():
-    """Bars are for terminals only."""
+    """Only terminals show bars."""
     assert PlainScreen is type(open_screen(io.StringIO()))

@@ -1,4 +1,4 @@
-"""The comparison at the end: it must see what is lost, doubled or changed."""
+"""The comparison at the end finds what is lost, doubled or changed."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ FOUND = [replace(SENT[0], reason="wrong magic byte 0x01"), SENT[1]]
 
 
 def decoded():
-    """The lines as a table of decoded flights, by way of bytes."""
+    """Return the lines as a table of decoded flights, encoded and decoded on the way."""
     rows = []
     for version in SHARED:
         encode, decode = (
@@ -48,36 +48,36 @@ def decoded():
 
 
 def off(rows, sent=SENT, dead=FOUND):
-    """The names of the lines that are not ok."""
+    """Return the names of the lines that are not ok."""
     return {check.name for check in compare(EXPECTED, facts_of(pa.Table.from_pylist(rows)), sent, dead) if not check.ok}
 
 
 def test_expectation_is_counted():
-    """Rows by schema id, sums without the missing values, nulls of the table and of the versions."""
+    """The expectation counts rows by schema id, sums without missing values, and nulls of table and versions."""
     assert {11: 2, 12: 2, 13: 2} == EXPECTED.rows
     assert {"distance": 6384, "air_time": 728, "arr_delay": 25} == EXPECTED.sums
     assert {"arr_delay": 2, "tailnum": 1, "gained": 3, "hour": 2}.items() <= EXPECTED.nulls.items()
 
 
 def test_all_is_well():
-    """When all came through, every line is ok."""
+    """If every record arrives, every line is ok."""
     assert set() == off(decoded())
 
 
 def test_lost_row():
-    """A row that is missing shows in its version, in all, and in what it would have added."""
+    """A missing row shows in its version, in the total, and in the sums."""
     assert {"rows written with schema id 13", "rows in all", "sum of distance"} <= off(decoded()[:-1])
 
 
 def test_doubled_row():
-    """A row that is there twice shows as doubled."""
+    """A row that occurs twice shows as doubled."""
     rows = decoded()
 
     assert {"rows in all", "rows doubled"} <= off([*rows, rows[0]])
 
 
 def test_doubled_row_in_place_of_a_lost_one():
-    """A loss and a doubling do not make up for each other."""
+    """A lost row and a doubled row do not cancel each other out."""
     rows = decoded()
 
     assert {"rows doubled"} <= off([*rows[:-1], rows[-2]])
@@ -96,7 +96,7 @@ def test_doubled_row_in_place_of_a_lost_one():
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_changed_row(change, expected):
-    """A value that changed on the way shows in its own lines, and in no other."""
+    """A changed value shows in its own lines, and in no other."""
     rows = decoded()
     rows[0] |= change
 
@@ -109,12 +109,12 @@ def test_changed_row(change, expected):
     ids=lambda change: next(iter(change)),
 )
 def test_dead_letter_that_is_not_as_sent(change):
-    """A dead letter counts only with the bytes, the place and the id that were sent."""
+    """A dead letter counts only with the bytes, the place and the id of the sent record."""
     assert {"dead letters exactly as sent"} == off(decoded(), dead=[replace(FOUND[0], **change), FOUND[1]])
 
 
 def test_dead_letter_for_another_reason():
-    """A dead letter with the reason of another kind is off in both kinds."""
+    """A dead letter with the reason of another kind shows in both kinds."""
     assert {
         f"dead letters: {Kind.WRONG_MAGIC_BYTE}",
         f"dead letters: {Kind.TRAILING_BYTES}",
@@ -124,19 +124,19 @@ def test_dead_letter_for_another_reason():
 
 @pytest.mark.parametrize("dead", [FOUND[:1], [*FOUND, FOUND[1]]], ids=["lost", "doubled"])
 def test_number_of_dead_letters(dead):
-    """A dead letter too few or too many is off."""
+    """A missing or extra dead letter shows."""
     assert {"dead letters in all", f"dead letters: {Kind.TRUNCATED}"} <= off(decoded(), dead=dead)
 
 
 @pytest.mark.parametrize("lines", [LINES[:-1], [*LINES, LINES[0]]], ids=["shorter", "longer"])
 def test_table_of_another_length(lines):
-    """A table that is not the one the versions share out is refused."""
+    """A table that does not match the versions is refused."""
     with pytest.raises(RuntimeError, match="has not the 6 rows"):
         expect(lines, SHARED, IDS)
 
 
 def test_load_reads_what_is_finished(tmp_path):
-    """Files of all batches are read, and none that a writer left unfinished."""
+    """The reader reads the files of all batches, and no unfinished file."""
     table = pa.table({"offset": [1], "other": [2]})
     for name in ("batch=0/part-0.parquet", "batch=1/part-0.parquet", "batch=1/_temporary/0/part-1.parquet"):
         file = tmp_path / name
@@ -153,7 +153,7 @@ def test_load_of_nothing(tmp_path):
 
 
 def test_dead_letters_of_a_table():
-    """The dead-letter table gives back what was written to it."""
+    """The dead-letter table survives a round trip."""
     rows = [
         {
             "topic": one.topic,

@@ -1,4 +1,4 @@
-"""The checker: it must accept whatever a registry in its right mind can do, and see each kind of lie."""
+"""The checker accepts everything that a correct registry can do, and finds each kind of wrong answer."""
 
 from dataclasses import replace
 
@@ -31,17 +31,17 @@ S = "s"
 
 
 def op(start, end, kind, answer, node=0, subject=S, **request):
-    """An operation; no answer is a fate unknown."""
+    """Return an operation; no answer means an unknown outcome."""
     return Operation(int(start * 100), "c", node, Request(kind, subject, **request), start, end, answer)
 
 
 def registered(start, end, content, schema_id, version, node=0, subject=S):
-    """An acknowledged registration."""
+    """Return an acknowledged registration."""
     return op(start, end, "register", (200, (schema_id, version)), node, subject, content=content)
 
 
 def shown(start, end, content, schema_id, version, kind="latest"):
-    """A read that shows a version."""
+    """Return a read that shows a version."""
     asked = version if kind == "version" else 0
     return op(start, end, kind, (200, (schema_id, version, content)), version=asked)
 
@@ -98,7 +98,7 @@ GOOD = [
         id="an-explicit-version-from-memory-after-its-deletion",
     ),
 ]
-# A history, the operation that lies (its place in the history), and what the truth would have been there.
+# A history, the index of the wrong operation, and its correct answer.
 A1 = (200, (1, 1, "a"))
 BAD = [
     pytest.param([registered(0, 1, "a", 1, 1), op(2, 3, "latest", (40401, None))], 1, A1, id="lost-write"),
@@ -202,13 +202,13 @@ BAD = [
 
 @pytest.mark.parametrize("history", GOOD)
 def test_good_histories(history):
-    """What can be put in order is accepted."""
+    """A history with a possible order is accepted."""
     assert {} == {s: f for s, h in by_subject(history).items() if (f := explain(h)).verdict is not Verdict.EXPLAINED}
 
 
 @pytest.mark.parametrize(("history", "liar", "truth"), BAD)
 def test_planted_lies(history, liar, truth):
-    """What no order explains is a broken promise, and the operation that lies is the one that has no place."""
+    """A history without a possible order is a broken promise, and the wrong operation is the one without a place."""
     finding = explain(by_subject(history)[S])
     assert Verdict.CONTRADICTED == finding.verdict
     (stuck,) = finding.stuck_before
@@ -218,14 +218,14 @@ def test_planted_lies(history, liar, truth):
 
 
 def test_planted_lie_of_an_id():
-    """An id that names two schemas is found, though an order explains the rest."""
+    """An id that names two schemas is found, even if an order explains the rest."""
     history = [registered(0, 1, "a", 1, 1), registered(2, 3, "b", 1, 2)]
     (broken,) = judge(history, _ledger_of(history)).broken
     assert broken.startswith("id 1 of context . named 'a', then 'b'")
 
 
 def test_many_unknown_fates_do_not_hide_a_plain_order():
-    """A registration that found its schema is tried before the deletion beside it: the other order ends nowhere."""
+    """The search tries a repeated registration before a concurrent deletion; the other order exceeds its budget."""
     unknown = [op(i / 10, i / 10 + 0.05, "set_level", None, level=LEVELS[i % 7]) for i in range(10, 24)]
     meanwhile = [op(5, 6.0, "soft_delete", (200, (1,))), registered(5, 6.001, "a", 1, 1)]
     history = [registered(0, 0.5, "a", 1, 1), *unknown, *meanwhile, op(7, 8, "latest", (40401, None))]
@@ -234,7 +234,7 @@ def test_many_unknown_fates_do_not_hide_a_plain_order():
 
 
 def test_search_without_end_is_undecided():
-    """A search that outgrows its budget is no proof: it is reported as undecided."""
+    """A search that exceeds its budget proves nothing: it is reported as undecided."""
     history = [op(0, 9, "set_level", None, level=LEVELS[i % 7]) for i in range(20)]
     finding = explain([*history, op(10, 11, "level", (200, "odd"))], budget=50)
     assert Verdict.UNDECIDED == finding.verdict
@@ -243,7 +243,7 @@ def test_search_without_end_is_undecided():
 
 
 def test_acknowledged_but_not_in_the_log():
-    """A registration that the log does not hold is reported, though every reader was told of it."""
+    """A registration that the log does not hold is reported, even if every read showed it."""
     history = [registered(0, 1, "a", 1, 1), shown(2, 3, "a", 1, 1)]
     assert () == judge(history, _ledger_of(history)).broken
     assert 2 == len(judge(history, Ledger()).broken)
@@ -286,7 +286,7 @@ LOGS = [
 
 @pytest.mark.parametrize(("records", "expected"), LOGS)
 def test_laws_of_the_log(records, expected):
-    """Each law of the log is seen to be broken at the record that breaks it."""
+    """The checker finds each broken law of the log at the record that breaks it."""
     broken = read_ledger(LogEntry(i, 0, r.key, r.value) for i, r in enumerate(records)).broken
     if expected:
         assert expected in broken[0]
@@ -295,12 +295,12 @@ def test_laws_of_the_log(records, expected):
 
 
 def test_contents_and_texts():
-    """A content and its schema text stand for each other."""
+    """A content and its schema text convert into each other."""
     assert list(MANY_CONTENTS) == [content_of(text_of(content)) for content in MANY_CONTENTS]
     assert "@3" == content_of(text_of("@3"), 3)
 
 
-# Requests to one object, one after the other, each with what it is answered.
+# Requests to one object, in order, each with its answer.
 STORIES = [
     pytest.param(
         [
@@ -361,7 +361,7 @@ STORIES = [
 
 @pytest.mark.parametrize("story", STORIES)
 def test_objects(story):
-    """The models of the other objects answer as the registry documents, and one changed answer is seen."""
+    """The models of the other objects accept the documented answers, and reject one changed answer."""
     requests = [Request(kind, name, content, version=version) for kind, name, content, version, _ in story]
     history = [
         Operation(i, "c", 0, r, i, i + 0.5, one[-1]) for i, (r, one) in enumerate(zip(requests, story, strict=True))
@@ -385,12 +385,12 @@ REQUESTS = st.builds(
     version=st.integers(0, 4),
     level=st.sampled_from((*LEVELS, "READONLY")),
 )
-# The request, how much earlier it began than it took effect, how much later it was answered, whether the answer came.
+# The request, its time before and after its effect, whether an answer came, whether it was lost.
 STEPS = st.lists(st.tuples(REQUESTS, st.floats(0, 6), st.floats(0, 6), st.booleans(), st.booleans()), max_size=40)
 
 
 def _executed(steps):
-    """A history in which each request takes effect at its place, or is lost with its answer."""
+    """Return a history in which each request takes effect at its place, or is lost with its answer."""
     subject, history = NEW, []
     for place, (request, earlier, later, answered, lost) in enumerate(steps):
         if not answered and lost:
@@ -408,14 +408,14 @@ def _executed(steps):
 
 @given(STEPS)
 def test_whatever_a_sequence_explains_is_accepted(steps):
-    """Histories that a correct registry produced, with overlapping requests and lost answers, are never refused."""
+    """The checker accepts every history of a correct registry, with overlapping requests and lost answers."""
     finding = explain(_executed(steps))
     assert Verdict.EXPLAINED == finding.verdict, finding
 
 
 @given(STEPS, st.data())
 def test_a_changed_answer_is_seen(steps, data):
-    """In a history without overlap every answer is the only one possible: any other one is refused."""
+    """In a history without overlap each answer is the only possible one, so the checker rejects any other."""
     history = [replace(o, start=o.number, end=o.number + 0.5) for o in _executed(steps) if o.answer is not None]
     subject, strict = NEW, []
     for operation in history:
@@ -432,7 +432,7 @@ def test_a_changed_answer_is_seen(steps, data):
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("level", LEVELS)
 def test_rules_of_compatibility(content, level):
-    """The rules of the model, by letters, are those of the level's definition over sets of fields."""
+    """The model's rules, by letters, equal the level's definition over sets of fields."""
     for old in CONTENTS:
         reads_old = {letter for letter in content if letter not in old and letter.isupper()} == set()
         old_reads = {letter for letter in old if letter not in content and letter.isupper()} == set()
@@ -444,7 +444,7 @@ def test_rules_of_compatibility(content, level):
 
 
 def _ledger_of(history):
-    """A log that holds exactly what the history says."""
+    """Return a log that holds exactly what the history says."""
     ledger = Ledger()
     for operation in history:
         request, answer = operation.request, operation.answer

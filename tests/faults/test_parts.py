@@ -29,7 +29,7 @@ OPERATIONS = [
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_history_lines(operation):
-    """An operation and its line stand for each other."""
+    """An operation and its line convert into each other."""
     assert operation == from_line(to_line(operation))
 
 
@@ -52,9 +52,9 @@ class _Hello(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def proxied():
-    """A proxy in front of a server that says hello."""
+    """Yield a proxy in front of a server that answers hello."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Hello)
-    server.handle_error = lambda *_: None  # clients are cut off on purpose
+    server.handle_error = lambda *_: None  # The tests cut off clients on purpose.
     threading.Thread(target=server.serve_forever).start()
     with closing(Proxy()) as proxy:
         proxy.lead_to(server.server_port)
@@ -64,14 +64,14 @@ def proxied():
 
 
 def get(proxy, timeout=10.0):
-    """Ask through a proxy."""
+    """Send a request through a proxy."""
     with closing(http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=timeout)) as connection:
         connection.request("GET", "/")
         return connection.getresponse().read()
 
 
 def test_proxy(proxied):
-    """It carries; refused it lets nobody connect; silent it lets connect and says nothing; restored it carries."""
+    """The proxy forwards; `refuse` rejects connections; `silence` sends no answers; `restore` undoes both."""
     assert b"hello" == get(proxied)
     proxied.refuse()
     with pytest.raises(ConnectionRefusedError):
@@ -87,7 +87,7 @@ def test_proxy(proxied):
 
 @pytest.mark.parametrize("lost", ["forth", "back"])
 def test_proxy_in_one_direction(proxied, lost):
-    """A path that is silent in one direction only keeps the client waiting as well, and carries on when restored."""
+    """A proxy that is silent in one direction keeps the client waiting, and forwards again once restored."""
     proxied.silence(forth=lost == "forth", back=lost == "back")
     with pytest.raises(TimeoutError):
         get(proxied, timeout=0.2)
@@ -96,7 +96,7 @@ def test_proxy_in_one_direction(proxied, lost):
 
 
 def test_proxy_that_breaks_after_a_request(proxied):
-    """A request that holds the words gets no answer, and breaks its connection."""
+    """A request that holds the words gets no answer, and its connection breaks."""
     proxied.break_after(b"GET")
     with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
         get(proxied)
@@ -105,7 +105,7 @@ def test_proxy_that_breaks_after_a_request(proxied):
 
 
 def test_slow_proxy(proxied):
-    """A slow path delays what it carries."""
+    """A slow proxy delays what it forwards."""
     proxied.slow(0.1)
     with pytest.raises(TimeoutError):
         get(proxied, timeout=0.1)
@@ -113,7 +113,7 @@ def test_slow_proxy(proxied):
 
 
 def _written(path, rows):
-    """A database whose log was never folded back, as kill -9 leaves it: copied while it was open."""
+    """Write a database whose write-ahead log was never checkpointed, as after kill -9: a copy of the open files."""
     source = path.with_name("source.db")
     with closing(sqlite3.connect(source, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -126,7 +126,7 @@ def _written(path, rows):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_torn_write_takes_nothing_that_was_committed(tmp_path, seed):
-    """The torn frame lies behind the last commit, and SQLite passes over it."""
+    """The torn frame lies after the last commit, and SQLite ignores it."""
     path = tmp_path / "copy.db"
     _written(path, 20)
     log = path.with_name("copy.db-wal")
@@ -141,7 +141,7 @@ def test_a_torn_write_takes_nothing_that_was_committed(tmp_path, seed):
 
 
 def test_tearing_the_last_commit_itself_is_seen(tmp_path):
-    """The damage is real: one frame earlier it would take an acknowledged row."""
+    """The damage is real: one frame earlier it would remove an acknowledged row."""
     path = tmp_path / "copy.db"
     _written(path, 20)
     log = path.with_name("copy.db-wal")
@@ -172,7 +172,7 @@ OLDER = replace(RESULT, commit="0ld")
 
 
 def test_results_file_and_tables(tmp_path):
-    """Results survive their file; the tables count runs, and the document keeps what is around them."""
+    """Results survive their file; the tables count runs, and the document keeps the text around them."""
     add(RESULT, tmp_path / "r.jsonl")
     add(RESULT, tmp_path / "r.jsonl")
     results = load_results(tmp_path / "r.jsonl")
@@ -202,17 +202,17 @@ def test_results_file_and_tables(tmp_path):
     ],
 )
 def test_results_of_one_commit(results, commit, expected):
-    """The report sums up the runs of one commit: the newest one, or the one that is named."""
+    """The report covers the runs of one commit: the newest one, or the named one."""
     assert expected == of_commit(results, commit)
 
 
 def test_tables_name_the_commit():
-    """The tables say at which commit they were measured."""
+    """The tables name the commit of the measurement."""
     assert "`abc123`" in tables([RESULT])
 
 
 def test_older_results_without_a_commit(tmp_path):
-    """A result of a time before results named their commit is one of an unknown commit."""
+    """A result without a commit, from older files, has an unknown commit."""
     add(RESULT, tmp_path / "r.jsonl")
     line = (tmp_path / "r.jsonl").read_text().replace(',"commit":"abc123"', "")
     (tmp_path / "r.jsonl").write_text(line)
@@ -220,7 +220,7 @@ def test_older_results_without_a_commit(tmp_path):
 
 
 def test_a_run_that_raises_is_a_broken_one(tmp_path, monkeypatch):
-    """An exception of the harness is kept as the reason, and counts in the exit code."""
+    """An exception of the harness is recorded as the reason, and makes the exit code 1."""
 
     def broken(*_):
         raise RuntimeError("no broker")
@@ -233,6 +233,6 @@ def test_a_run_that_raises_is_a_broken_one(tmp_path, monkeypatch):
 
 
 def test_lines_of_a_result():
-    """A result says its seed, its faults, and what was broken."""
+    """The lines of a result name its seed, its faults, and what was broken."""
     assert "sqlite seed 7: kept" in lines(RESULT)[0]
     assert 3 == len(lines(RESULT))

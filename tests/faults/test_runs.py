@@ -1,4 +1,4 @@
-"""Seeded runs over real logs: whatever happens to nodes and services, every promise is kept.
+"""Seeded runs over real logs: nodes and services fail, and every promise is kept.
 
 A failing run prints its seed; `python -m faults --log LOG --seed N` runs it again.
 """
@@ -25,7 +25,7 @@ EACH_LOG = [pytest.param(log, marks=MARKS[log], id=log) for log in LOGS]
 
 @pytest.fixture(scope="module")
 def lent(request):
-    """Services of the session, to whose nodes anything may be done, but not to the services themselves."""
+    """Yield services of the session; faults may break their nodes, but not the services."""
     with Services(
         lent_broker=request.getfixturevalue("kafka_broker"), lent_postgres=request.getfixturevalue("postgres_server")
     ) as services:
@@ -34,7 +34,7 @@ def lent(request):
 
 @pytest.fixture(scope="module")
 def own():
-    """Three brokers and a PostgreSQL server that faults may break."""
+    """Yield three brokers and a PostgreSQL server that faults may break."""
     with Services() as services:
         yield services
 
@@ -47,7 +47,7 @@ def _kept(services, log, seed, settings=None):
 
 @pytest.mark.parametrize("log", EACH_LOG)
 def test_a_short_run(lent, log):
-    """One short run on each log, with faults of the nodes and of the ways between them."""
+    """One short run on each log, with faults of nodes and of the network between them, keeps every promise."""
     _kept(lent, log, 1, SHORT)
 
 
@@ -63,7 +63,7 @@ EVERY = [
 
 
 def test_mutants_fit_the_product():
-    """Each mutant replaces functions that the product has."""
+    """Each mutant replaces functions that exist in the product."""
     code = "from faults.mutants import MUTANTS, apply\nfor name in MUTANTS: apply(name)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -79,7 +79,7 @@ def test_a_mutant_is_found(lent, mutant, log):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("mutant", "log"), EVERY)
 def test_every_mutant_is_found(own, mutant, log):
-    """Each way of breaking the registry is found within 70 seeds."""
+    """Each mutant is found within 70 seeds."""
     found = trial(own, mutant, log, range(1, 71))
     assert found.seed, f"{mutant} was not found on {log}"
 
@@ -93,7 +93,7 @@ def test_every_mutant_is_found(own, mutant, log):
     ],
 )
 def test_what_proves_that_a_mutant_is_found(broken, expected):
-    """A run that failed by itself, or was not decided, finds nothing."""
+    """A run that failed by itself, or is undecided, finds nothing."""
     result = Result("sqlite", 1, 0, 0, 0, 0, (), broken, 0, 0.0)
     assert expected == reasons(result)
 
@@ -103,13 +103,13 @@ def test_what_proves_that_a_mutant_is_found(broken, expected):
 @pytest.mark.parametrize("seed", range(1, 13))
 @pytest.mark.parametrize("log", EACH_LOG)
 def test_a_run(own, log, seed):
-    """Runs with every kind of fault, those of brokers and servers included."""
+    """Runs with every kind of fault, those of brokers and servers included, keep every promise."""
     _kept(own, log, seed)
 
 
 @pytest.mark.parametrize("log", EACH_LOG)
 def test_rolling_restart(lent, log):
-    """All nodes are restarted in turn under load: every write succeeds, for a client that tries the next node."""
+    """If all nodes restart in turn under load, every write succeeds for a client that tries the next node."""
     with opened(lent, log) as scene:
         writes = under_load(scene, lambda: rolling_restart(scene))
     assert {200} == {write.status for write in writes}
@@ -118,9 +118,9 @@ def test_rolling_restart(lent, log):
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_writes_go_on_after_the_death_of_the_pens_holder(own):
-    """Kill -9 of the pen's holder under load: every write succeeds on the next node, and none waits for a time-out."""
+    """After kill -9 of the pen's holder under load, every write succeeds on the next node without a time-out."""
     with opened(own, "kafka") as scene:
-        under_load(scene, lambda: None)  # somebody holds the pen now
+        under_load(scene, lambda: None)  # a node holds the pen now
         holder = scene.holder()
         assert holder is not None
         writes = under_load(scene, lambda: (holder.node.kill(), threading.Event().wait(3)))
@@ -131,7 +131,7 @@ def test_writes_go_on_after_the_death_of_the_pens_holder(own):
 
 @pytest.mark.parametrize("log", LOGS)
 def test_schedules(log):
-    """A seed fixes its schedule; what is not ours to break is not broken, and every kind of fault is drawn at last."""
+    """A seed fixes its schedule; schedules spare services that are not ours, and draw every kind of fault."""
     schedules = [plan(log, seed, work_s=4, own_service=True) for seed in range(200)]
     assert schedules == [plan(log, seed, work_s=4, own_service=True) for seed in range(200)]
     drawn = {fault.kind for schedule in schedules for fault in schedule}

@@ -1,4 +1,4 @@
-"""The harness's broker starts whatever it draws."""
+"""The harness's broker starts with any random cluster id."""
 
 import secrets
 
@@ -9,7 +9,7 @@ from harness.kafka import KafkaBroker
 
 @pytest.mark.kafka
 def test_cluster_id_that_begins_with_a_dash(monkeypatch):
-    """A random cluster id may begin with a dash, and is no option then."""
+    """A random cluster id may begin with a dash, and does not count as an option."""
     monkeypatch.setattr(secrets, "token_bytes", lambda size: b"\xf8" * size)
 
     with KafkaBroker() as broker:

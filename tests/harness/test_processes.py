@@ -1,4 +1,4 @@
-"""What the harness starts does not outlive it."""
+"""Processes that the harness starts do not outlive it."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ def _runs(pid: int) -> bool:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can tie a process to its parent")
 def test_a_process_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
-    """It outlives the thread that asked for it, and nothing else: SIGKILL of the parent ends it too."""
+    """A process outlives the thread that started it, but SIGKILL of the parent process ends it, too."""
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, str(tmp_path / "log")], capture_output=True, text=True, check=False, timeout=60
     )
@@ -50,7 +50,7 @@ def test_a_process_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_the_output_of_a_process_is_in_its_log(tmp_path: Path) -> None:
-    """What a process says before it ends can be shown in an error message."""
+    """The log of a process keeps its last output for error messages."""
     log = tmp_path / "log"
     process = start_tied(["sh", "-c", "echo one; echo two >&2; exit 3"], log=log)
     assert process.wait(30) == 3
@@ -59,7 +59,7 @@ def test_the_output_of_a_process_is_in_its_log(tmp_path: Path) -> None:
 
 
 def test_stopping_twice(tmp_path: Path) -> None:
-    """A process that ignores a polite request is ended by force; stopping an ended one does nothing."""
+    """A process that ignores SIGTERM is killed; stopping an ended process does nothing."""
     process = start_tied(["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done"], log=tmp_path / "log")
     while "ready" not in tail(tmp_path / "log"):
         time.sleep(0.01)
@@ -70,19 +70,19 @@ def test_stopping_twice(tmp_path: Path) -> None:
 
 
 def test_free_ports_stay_free() -> None:
-    """Ports are picked below the range from which the kernel takes ports for outgoing connections."""
+    """Free ports are below the range that the kernel uses for outgoing connections."""
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]) if os.name == "posix" else 32768
     assert all(1024 < free_port() < lowest for _ in range(20))
 
 
 def test_no_port_is_given_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A port that somebody was given, and has not bound yet, is not given to somebody else."""
+    """`free_port` never returns the same port twice, even if the first caller has not bound it yet."""
     monkeypatch.setattr(processes, "_PORTS", range(31_000, 31_060))
     assert 30 == len({free_port() for _ in range(30)})
 
 
 def test_ports_are_given_once_among_processes():
-    """A port that one process was given is not given by another one that runs at the same time."""
+    """Two processes that run at the same time never get the same port."""
     port = free_port()
     code = f"from harness import processes; processes._PORTS = range({port}, {port} + 1); processes.free_port()"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Nodes on fresh topics of the session's broker, and raw clients to look behind their backs."""
+"""Nodes on fresh topics of the session's broker, and raw clients to inspect and change the topics."""
 
 import time
 import uuid
@@ -16,7 +16,7 @@ _POLL_S = 30.0
 
 
 class Topic:
-    """One topic on a broker: opens nodes on it, writes to it without the pen, and reads it without manners."""
+    """One topic on a broker: opens nodes on it, writes to it without the pen, and reads uncommitted records."""
 
     def __init__(self, broker: KafkaBroker, stack: ExitStack, name: str | None = None) -> None:
         self.broker, self.bootstrap = broker, broker.bootstrap
@@ -25,12 +25,12 @@ class Topic:
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
 
     def node(self, url: str | None = None, **options: object) -> KafkaLog:
-        """One more node; its URL is what the others are told."""
+        """Open one more node; its URL is the one that other nodes learn."""
         log = KafkaLog(self.bootstrap, self.name, advertised_url=url, **options)  # type: ignore[arg-type]
         return self._stack.enter_context(closing(log))
 
     def create(self, partitions: int = 1, **config: str) -> None:
-        """Create the topic with settings of its own; wait while one of the same name is being deleted."""
+        """Create the topic with some settings; wait while one of the same name is being deleted."""
         settings = {"cleanup.policy": "compact"} | {name.replace("_", "."): value for name, value in config.items()}
         new = NewTopic(self.name, num_partitions=partitions, replication_factor=1, config=settings)
         deadline = time.monotonic() + _POLL_S
@@ -51,7 +51,7 @@ class Topic:
         self.admin.incremental_alter_configs([resource])[resource].result(_POLL_S)
 
     def delete_records_before(self, offset: int) -> None:
-        """Move the topic's start; a broker allows that only for a topic that is not compacted."""
+        """Move the topic's start; a broker allows this only for a topic that is not compacted."""
         self.alter("cleanup.policy", "delete")
         partition = TopicPartition(self.name, 0, offset)
         self.admin.delete_records([partition])[partition].result(_POLL_S)
@@ -65,7 +65,7 @@ class Topic:
         assert producer.flush(_POLL_S) == 0
 
     def keys_in_the_topic(self) -> list[bytes | None]:
-        """Every key in the topic, also of records that are not committed."""
+        """Return every key in the topic, those of uncommitted records included."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.bootstrap,
@@ -88,13 +88,13 @@ class Topic:
 
 @pytest.fixture
 def topic(kafka_broker: KafkaBroker) -> Iterator[Topic]:
-    """A topic name that is not in use, on the session's broker."""
+    """Yield an unused topic name on the session's broker."""
     with ExitStack() as stack:
         yield Topic(kafka_broker, stack)
 
 
 @pytest.fixture
 def topic_on() -> Iterator[Callable[[KafkaBroker], Topic]]:
-    """Topics on a test's own broker."""
+    """Yield a function that makes topics on a test's own broker."""
     with ExitStack() as stack:
         yield lambda broker: Topic(broker, stack)

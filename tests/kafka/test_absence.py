@@ -1,4 +1,4 @@
-"""A node that was away: deletions that compaction has dropped meanwhile, records deleted, and another topic instead."""
+"""A node after an absence: deletions that compaction has dropped, deleted records, and a replaced topic."""
 
 import http.client
 import json
@@ -26,7 +26,7 @@ _DAY_S = 86_400.0
 
 
 class Clock:
-    """Two clocks that run when they are told to."""
+    """Two clocks that the test sets."""
 
     def __init__(self) -> None:
         self.running = self.wall = 1_000_000.0
@@ -41,7 +41,7 @@ def _record(key: str, value: bytes | None = b"v") -> Record:
 
 
 def _keys(log: KafkaLog) -> dict[bytes | None, bytes | None]:
-    """What the log adds up to."""
+    """Return the newest value of each key in the log."""
     found = {entry.key: entry.value for entry in log.read(START) if b"NOOP" not in (entry.key or b"")}
     return {key: value for key, value in found.items() if value is not None}
 
@@ -50,14 +50,14 @@ def _end(log: KafkaLog) -> int:
     return max((entry.offset for entry in log.read(START)), default=START)
 
 
-# --- what is remembered
+# --- what a reader remembers
 
 
 def _seen(now: Clock) -> Seen:
     return Seen("t", _DAY_S, now)
 
 
-# name, what happens, the offset from which a reader reads on, whether it may
+# name, events, the offset from which a reader continues, whether it may
 ABSENCES = [
     ("at once", [("read", 10)], 10, True),
     ("from the start at any time", [("wait", 10 * _DAY_S)], START, True),
@@ -74,7 +74,7 @@ ABSENCES = [
 @pytest.mark.parametrize(("events", "after", "expected"), [row[1:] for row in ABSENCES], ids=[r[0] for r in ABSENCES])
 @pytest.mark.parametrize("runs", ["running", "wall"])
 def test_how_long_a_reader_may_be_away(events: list[tuple[str, float]], after: int, expected: bool, runs: str) -> None:
-    """Whichever clock shows that it was too long, the reader is sent to the start."""
+    """If either clock shows too long an absence, the reader must start over."""
     now = Clock()
     seen = _seen(now)
     for what, amount in events:
@@ -90,7 +90,7 @@ def test_how_long_a_reader_may_be_away(events: list[tuple[str, float]], after: i
 
 
 def test_a_clock_that_is_set_back_hides_nothing() -> None:
-    """The wall clock may jump back: the other one still says how long it was."""
+    """If the wall clock jumps back, the other clock still shows the length of the absence."""
     now = Clock()
     seen = _seen(now)
     seen.note(10, now())
@@ -104,7 +104,7 @@ def test_a_clock_that_is_set_back_hides_nothing() -> None:
 
 @pytest.mark.kafka
 def test_a_node_that_missed_a_dropped_tombstone(topic: "Topic") -> None:
-    """Compaction drops a tombstone that a node has not read: the node may neither read on nor append, and replays."""
+    """If compaction drops a tombstone that a node has not read, the node neither reads nor appends until it replays."""
     topic.create(segment_ms="100", min_cleanable_dirty_ratio="0.001", delete_retention_ms="1000")
     writer, away = topic.node(), topic.node()
     writer.append(START, [_record("kept"), _record("deleted")])
@@ -135,7 +135,7 @@ def _call(node: RegistryNode, method: str, path: str, body: object = None) -> tu
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_a_process_that_was_stopped(topic: "Topic") -> None:
-    """A node that was stopped while a deletion came and was compacted away does not serve what was deleted."""
+    """A node that was stopped during a deletion and its compaction does not serve the deleted data."""
     topic.create(segment_ms="100", min_cleanable_dirty_ratio="0.001", delete_retention_ms="1000")
     url, key = f"kafka://{topic.bootstrap}/{topic.name}", b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}'
     with RegistryNode(url) as writer, RegistryNode(url) as stopped:
@@ -157,7 +157,7 @@ def test_a_process_that_was_stopped(topic: "Topic") -> None:
 
 @pytest.mark.kafka
 def test_a_machine_that_slept(topic: "Topic") -> None:
-    """A holder of the pen that slept for longer than the retention reads again before it appends."""
+    """A holder of the pen that slept longer than the retention reads again before it appends."""
     now = Clock()
     node = topic.node(now=now)
     last = node.append(START, [_record("a")])[-1].offset
@@ -177,7 +177,7 @@ def test_a_machine_that_slept(topic: "Topic") -> None:
 
 @pytest.mark.kafka
 def test_a_read_that_takes_too_long(topic: "Topic") -> None:
-    """A replay during which the retention passes may have missed deletions as well."""
+    """A replay that takes longer than the retention may have missed deletions as well."""
     now = Clock()
     node = topic.node(now=now)
     node.append(START, [_record("a"), _record("b")])
@@ -190,7 +190,7 @@ def test_a_read_that_takes_too_long(topic: "Topic") -> None:
 
 @pytest.mark.kafka
 def test_a_retention_that_is_lowered_while_a_node_runs(topic: "Topic") -> None:
-    """What counts is the topic's setting now, not that at the start."""
+    """The topic's current setting applies, not the one at the start."""
     now = Clock()
     node = topic.node(now=now)
     last = node.append(START, [_record("a")])[-1].offset
@@ -203,7 +203,7 @@ def test_a_retention_that_is_lowered_while_a_node_runs(topic: "Topic") -> None:
 @pytest.mark.kafka
 @pytest.mark.parametrize("retention", ["0", "999"])
 def test_a_topic_that_drops_tombstones_at_once_is_refused(topic: "Topic", retention: str) -> None:
-    """Nobody could read such a topic in time: the error names the setting."""
+    """A node cannot read such a topic in time, so the open fails with an error that names the setting."""
     topic.create(delete_retention_ms=retention)
     with pytest.raises(LogError, match=rf"delete\.retention\.ms={retention}: .*at least 1000"):
         topic.node()
@@ -211,7 +211,7 @@ def test_a_topic_that_drops_tombstones_at_once_is_refused(topic: "Topic", retent
 
 @pytest.mark.kafka
 def test_records_deleted_before_they_were_read(topic: "Topic") -> None:
-    """The topic's start has moved past a node's offset: it may neither read on nor append, and replays."""
+    """If the topic's start has moved past a node's offset, the node neither reads nor appends until it replays."""
     writer, away = topic.node(), topic.node()
     last = writer.append(START, [_record("a")])[-1].offset
     end = writer.append(last, [_record("b"), _record("c")])[-1].offset
@@ -227,7 +227,7 @@ def test_records_deleted_before_they_were_read(topic: "Topic") -> None:
 
 # --- another topic of the same name
 
-# name, how many records the other topic gets
+# name, the number of records in the other topic
 OTHERS = [("no", 0), ("fewer", 2), ("as many", 12), ("more", 40)]
 
 
@@ -236,13 +236,13 @@ def _replace(topic: "Topic", count: int) -> None:
     topic.create()
     for i in range(count):
         topic.write_plainly(f"other {i}".encode(), b"v")
-    time.sleep(0.6)  # a node asks for the topic's id at most twice a second
+    time.sleep(0.6)  # A node asks for the topic's id at most twice a second.
 
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("count", [row[1] for row in OTHERS], ids=[row[0] for row in OTHERS])
 def test_a_topic_that_was_created_again_is_not_read_on(topic: "Topic", count: int) -> None:
-    """However far another topic of the name has grown, a node neither reads on in it nor appends to it."""
+    """A node neither reads nor appends to another topic of the same name, however many records that has."""
     node, holder = topic.node(), topic.node()
     last = holder.append(START, [_record(str(i)) for i in range(8)])[-1].offset
     assert len(_keys(node)) == 8
@@ -258,7 +258,7 @@ def test_a_topic_that_was_created_again_is_not_read_on(topic: "Topic", count: in
 @pytest.mark.kafka
 @pytest.mark.parametrize("count", [row[1] for row in OTHERS], ids=[row[0] for row in OTHERS])
 async def test_a_node_goes_on_with_the_topic_that_was_created_again(topic: "Topic", count: int) -> None:
-    """The State becomes that of the new topic, writes go to it, and answers from before are not kept."""
+    """The State becomes that of the new topic, writes go there, and cached answers are dropped."""
     with closing(open_log(f"kafka://{topic.bootstrap}/{topic.name}")) as log:
         writer = Writer(log)
         for subject in ("a", "b", "c"):
@@ -291,7 +291,7 @@ async def test_a_write_does_not_land_in_the_topic_that_was_created_again(topic: 
 
 
 def _until_it(does: str, log: Log, after: int) -> None:
-    """Read until that fails, or until it works: the broker takes a moment to forget a topic, or to know it."""
+    """Read until this fails or works: the broker takes a moment to forget a topic, or to learn of it."""
     deadline = time.monotonic() + _WAIT_S
     while time.monotonic() < deadline:
         try:
@@ -308,7 +308,7 @@ def _until_it(does: str, log: Log, after: int) -> None:
 
 @pytest.mark.kafka
 def test_a_topic_that_is_gone_is_not_created_by_a_node(topic: "Topic") -> None:
-    """While there is no topic a running node fails, and goes on when somebody has created it again."""
+    """Without its topic a running node fails, and it continues once the topic is created again."""
     with closing(open_log(f"kafka://{topic.bootstrap}/{topic.name}")) as log:
         last = log.append(START, [_record("a")])[-1].offset
         topic.delete()

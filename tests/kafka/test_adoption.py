@@ -1,4 +1,4 @@
-"""An existing topic is served as it stands: old and new forms, damage, and another product that writes on."""
+"""A node serves an existing topic as it is: old and new forms, damage, and another product that keeps writing."""
 
 import http.client
 import json
@@ -32,7 +32,7 @@ def _schema(subject: str, version: int, schema_id: int, text: str, **more: Any) 
     return _schema_key(subject, version), value
 
 
-# What a topic holds after years: name of the row, key, value.
+# Records of a topic after years: name of the row, key, value.
 LEFT: list[tuple[str, bytes | None, bytes | None]] = [
     ("a NOOP", _json(keytype="NOOP", magic=0), None),
     ("a key of magic 0", _schema_key("old", 1, magic=0), _json(subject="old", version=1, id=1, schema='"int"')),
@@ -59,7 +59,7 @@ LEFT: list[tuple[str, bytes | None, bytes | None]] = [
         b'{"guid":"g"}'),
 ]  # fmt: skip
 
-# What cannot be taken in: name of the row, key, value, what the reason says.
+# Records that a node sets aside: name of the row, key, value, words of the reason.
 DAMAGED: list[tuple[str, bytes | None, bytes | None, str]] = [
     ("no key", None, b"no key", "no key"),
     ("a key that is no JSON", b"\xff\x00junk", b"\x80", "not JSON"),
@@ -75,7 +75,7 @@ DAMAGED: list[tuple[str, bytes | None, bytes | None, str]] = [
 
 
 def _filled(topic: "Topic") -> None:
-    """Write all that into a topic; the broker takes records without a key only as long as it is not compacted."""
+    """Write all records into a topic; the broker accepts records without a key only until the topic is compacted."""
     admin = AdminClient({"bootstrap.servers": topic.bootstrap})
     new = NewTopic(topic.name, num_partitions=1, replication_factor=1, config={"cleanup.policy": "delete"})
     admin.create_topics([new])[topic.name].result(_WAIT_S)
@@ -123,7 +123,7 @@ SERVED: list[tuple[str, tuple[int, Any]]] = [
 
 
 def test_a_topic_is_served_as_it_stands(topic: "Topic") -> None:
-    """Every form that was ever written is served; what is damaged is listed with its offset and reason; ids go on."""
+    """The node serves every form ever written, lists damaged records with offset and reason, and continues the ids."""
     _filled(topic)
     with RegistryNode(f"kafka://{topic.bootstrap}/{topic.name}") as node:
         assert SERVED == [(path, _call(node, "GET", path)) for path, _ in SERVED]
@@ -143,7 +143,7 @@ def test_a_topic_is_served_as_it_stands(topic: "Topic") -> None:
 
 
 def test_another_writer_is_reported(topic: "Topic") -> None:
-    """A record that another product writes while this node has the pen: counted, told with offset and key, taken in."""
+    """If another product writes while this node has the pen, the node counts the record, logs it, and applies it."""
     with RegistryNode(f"kafka://{topic.bootstrap}/{topic.name}") as node:
         _call(node, "POST", "/subjects/mine/versions", {"schema": '"int"'})
         assert (True, 0) == tuple(_call(node, "GET", "/v1/log")[1][name] for name in ("holdsPen", "foreignRecords"))

@@ -1,4 +1,4 @@
-"""Brokers that go away, in the middle of reads and writes."""
+"""Brokers that fail during reads and writes."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _SHORT = Timeouts(start=_WAIT_S, take_pen=_WAIT_S, read=1.0, write=2.0)
 
 @pytest.fixture(scope="module")
 def own_broker() -> Iterator[KafkaBroker]:
-    """A broker that these tests may kill."""
+    """Yield a broker that these tests may kill."""
     with KafkaBroker() as broker:
         yield broker
 
@@ -34,7 +34,7 @@ def _keys(log: KafkaLog) -> list[bytes | None]:
 
 
 def _append_at_end(log: KafkaLog, key: str, *, patience: threading.Event) -> list[Entry]:
-    """Append as a persistent client: after every failure look whether the record is there, then try again."""
+    """Append as a persistent client: after every failure check whether the record is in the log, then try again."""
     for _ in range(300):
         with suppress(Conflict, LogError):
             entries = list(log.read(START))
@@ -46,7 +46,7 @@ def _append_at_end(log: KafkaLog, key: str, *, patience: threading.Event) -> lis
 
 
 def test_a_broker_that_restarts(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
-    """Records survive, the same node reads and writes on afterwards, and nothing is there twice."""
+    """After an outage all records remain, the same node reads and writes, and no record is there twice."""
     topic = topic_on(own_broker)
     node, other = topic.node(), topic.node()
     written = [*node.append(START, [Record(b"a", b"1")])]
@@ -59,7 +59,7 @@ def test_a_broker_that_restarts(own_broker: KafkaBroker, topic_on: Callable[[Kaf
 
 
 def test_calls_while_the_broker_is_away(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
-    """Every call fails in bounded time; what was refused is not written later, behind everybody's back."""
+    """Every call fails in bounded time; a refused append is never written later."""
     topic = topic_on(own_broker)
     node = topic.node(timeouts=_SHORT)
     last = _append_at_end(node, "a", patience=threading.Event())[-1].offset
@@ -79,7 +79,7 @@ def test_calls_while_the_broker_is_away(own_broker: KafkaBroker, topic_on: Calla
 
 
 def test_a_broker_that_falls_silent(own_broker: KafkaBroker, topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
-    """A broker that holds its connections and says nothing is an error in bounded time as well."""
+    """A broker that holds its connections without answering also causes an error in bounded time."""
     topic = topic_on(own_broker)
     node = topic.node(timeouts=_SHORT)
     last = _append_at_end(node, "a", patience=threading.Event())[-1].offset
@@ -97,7 +97,7 @@ def test_a_broker_that_falls_silent(own_broker: KafkaBroker, topic_on: Callable[
 
 @pytest.mark.slow
 def test_a_leader_that_dies(topic_on: Callable[[KafkaBroker], "Topic"]) -> None:
-    """In a cluster of three the death of the topic's leader costs time, and no acknowledged record."""
+    """In a cluster of three, the loss of the topic's leader costs time, but no acknowledged record."""
     with KafkaBroker(3) as cluster:
         topic = topic_on(cluster)
         nodes = [topic.node(timeouts=_SHORT), topic.node(timeouts=_SHORT)]

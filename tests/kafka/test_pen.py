@@ -1,4 +1,4 @@
-"""Who may write to the topic: taking the pen, losing it, and writes whose fate is unknown."""
+"""The right to write to the topic: taking the pen, losing it, and writes with an unknown outcome."""
 
 import logging
 import multiprocessing
@@ -53,7 +53,7 @@ def test_the_old_holder_is_fenced(topic: "Topic") -> None:
 
 
 def test_the_old_holder_takes_the_pen_back(topic: "Topic") -> None:
-    """A fenced node reads on and appends again; nothing of either node is lost."""
+    """A fenced node reads and appends again; no append of either node is lost."""
     one, two = topic.node(), topic.node()
     one.append(START, [_record("1")])
     two.append(_end(two), [_record("2")])
@@ -63,7 +63,7 @@ def test_the_old_holder_takes_the_pen_back(topic: "Topic") -> None:
 
 
 def test_holder_hints(topic: "Topic") -> None:
-    """Each node knows from the topic where the pen is, once it has read of it."""
+    """Each node learns from the topic which node holds the pen."""
     one, two = topic.node("http://one:8081"), topic.node("http://two:8081")
     assert (one.holder(), two.holder()) == (None, None)
     one.append(START, [_record("1")])
@@ -86,7 +86,7 @@ def test_a_restarted_holder_is_not_sent_to_itself(topic: "Topic") -> None:
 
 
 def test_two_nodes_under_one_url(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
-    """Each says that another node has its URL, once, and writes itself: nothing is forwarded in a circle."""
+    """Each node warns once that another node has its URL, and writes itself, which prevents a forwarding loop."""
     one, two = topic.node("http://same:8081"), topic.node("http://same:8081")
     one.append(_end(one), [_record("1")])
     two.append(_end(two), [_record("2")])
@@ -102,7 +102,7 @@ def test_two_nodes_under_one_url(topic: "Topic", caplog: pytest.LogCaptureFixtur
 
 
 def test_a_restarted_node_is_not_its_own_namesake(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
-    """What a node signed before it was restarted is no reason for a warning."""
+    """A record that a node signed before its restart causes no warning."""
     for name in "abc":
         node = topic.node("http://one:8081")
         node.append(_end(node), [_record(name)])
@@ -112,25 +112,25 @@ def test_a_restarted_node_is_not_its_own_namesake(topic: "Topic", caplog: pytest
 
 
 class _Signed:
-    """A signature as a reader gets it; its headers may take a while to come."""
+    """A signature as a reader gets it; its headers may take a while to arrive."""
 
     def __init__(self, offset: int, url: bytes, come: threading.Event) -> None:
         self._offset, self._url, self._come = offset, url, come
         self.asked = threading.Event()
 
     def offset(self) -> int:
-        """Where it is."""
+        """Return the offset."""
         return self._offset
 
     def headers(self) -> list[tuple[str, bytes]]:
-        """Who signed."""
+        """Return the headers that name the signer."""
         self.asked.set()
         assert self._come.wait(_WAIT_S)
         return [("strata-url", self._url)]
 
 
 def test_an_older_signature_does_not_win_a_race() -> None:
-    """Of two threads that read on, the one that is behind does not take back what the other one has learned."""
+    """If two threads read, the one that is behind does not undo what the other one has learned."""
     signatures, later, now = Signatures("t", "http://me:8081"), threading.Event(), threading.Event()
     now.set()
     older, newer = _Signed(5, b"http://older:8081", later), _Signed(9, b"http://newer:8081", now)
@@ -145,7 +145,7 @@ def test_an_older_signature_does_not_win_a_race() -> None:
 
 @pytest.mark.parametrize("url", [b"", b"javascript:alert(1)", b"http://", b"http://a b/", b"\xff\xfe"])
 def test_a_holder_without_a_usable_url(topic: "Topic", url: bytes) -> None:
-    """A URL that nobody could be sent to is no hint."""
+    """A node ignores a URL to which no request can be forwarded."""
     node = topic.node("http://one:8081")
     topic.write_plainly(b'{"keytype":"NOOP","magic":0}', None, strata_url=url)
     _end(node)
@@ -153,7 +153,7 @@ def test_a_holder_without_a_usable_url(topic: "Topic", url: bytes) -> None:
 
 
 def test_a_dead_holder_with_an_open_transaction(topic: "Topic") -> None:
-    """What a dead writer left open never becomes visible, and holds up the next one only briefly."""
+    """Records of a dead writer's open transaction never become visible, and delay the next writer only briefly."""
     reader, writer = topic.node(), topic.node()
     dead = Producer({"bootstrap.servers": topic.bootstrap, "transactional.id": f"strata-pen-{topic.name}"})
     dead.init_transactions(_WAIT_S)
@@ -175,7 +175,7 @@ def _append_until_killed(bootstrap: str, topic: str, acknowledged: Connection) -
 
 
 def test_a_holder_killed_in_the_middle_of_writes(topic: "Topic") -> None:
-    """Nothing acknowledged is lost, no append is there by half, and another node goes on at once."""
+    """After kill -9 nothing acknowledged is lost, no append is written by half, and another node continues at once."""
     survivor = topic.node("http://survivor:8081")
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -195,7 +195,7 @@ def test_a_holder_killed_in_the_middle_of_writes(topic: "Topic") -> None:
     assert {i: at[f"{i}b".encode()] for i, _ in acknowledged} == dict(acknowledged)
 
 
-# --- unknown fates
+# --- unknown outcomes
 
 
 def _commit_and_lose_the_answer(error: Exception) -> Callable[[Pen, float], None]:
@@ -234,7 +234,7 @@ def _once(
 
 @pytest.mark.parametrize("kind", ["no answer", "fenced"])
 def test_a_commit_that_took_place_unheard(topic: "Topic", monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """An append whose commit took place succeeds, though its answer was lost, and its records are there once."""
+    """An append whose commit took place succeeds though its answer was lost, and its records are there once."""
     node, other = topic.node(), topic.node()
     first = node.append(START, [_record("a")])
     error, taker = (LogTimeout("lost"), None) if kind == "no answer" else (Fenced(), other)
@@ -260,11 +260,11 @@ def test_a_commit_that_never_took_place(topic: "Topic", monkeypatch: pytest.Monk
     assert _keys(other) == [b"a", b"b", b"c"]
 
 
-# --- others in the topic
+# --- other writers in the topic
 
 
 def test_a_foreign_write_makes_us_decide_again(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
-    """A record from outside, written while we hold the pen, is noticed: the append conflicts; a read says why."""
+    """If another product writes while this node holds the pen, the append conflicts, and a read logs a warning."""
     node = topic.node()
     first = node.append(START, [_record("a")])
     topic.write_plainly(b"foreign", b"v")
@@ -279,7 +279,7 @@ def test_a_foreign_write_makes_us_decide_again(topic: "Topic", caplog: pytest.Lo
 
 
 def test_a_foreign_write_is_reported_when_it_is_read(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
-    """Reading a record that is not ours, while we hold the pen, is enough for the warning; once is enough."""
+    """Reading a foreign record while this node holds the pen causes the warning, only once."""
     node = topic.node()
     node.append(START, [_record("a")])
     topic.write_plainly(b"foreign 1", b"v")
@@ -293,7 +293,7 @@ def test_a_foreign_write_is_reported_when_it_is_read(topic: "Topic", caplog: pyt
 
 
 def test_a_record_too_large(topic: "Topic") -> None:
-    """A record that the broker refuses is refused with its whole append; the pen stays in hand."""
+    """If the broker refuses a record, its whole append is refused, and the node keeps the pen."""
     node = topic.node()
     first = node.append(START, [_record("a")])
     with pytest.raises(RecordTooLarge):
@@ -304,14 +304,14 @@ def test_a_record_too_large(topic: "Topic") -> None:
 
 
 def test_an_append_larger_than_a_batch(topic: "Topic") -> None:
-    """Only single records have a limit: many that are together larger than a broker's batch are one append."""
+    """The size limit applies to single records: together they may exceed a broker's batch in one append."""
     node = topic.node()
     node.append(START, [_record(str(i), 400_000) for i in range(8)])
     assert _keys(node) == [str(i).encode() for i in range(8)]
 
 
 def test_reads_and_appends_do_not_wait_for_each_other(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
-    """While an append hangs, reads answer; a second append gives up in time."""
+    """While an append hangs, reads return; a second append fails in time."""
     node = topic.node(timeouts=Timeouts(write=3.0))
     first = node.append(START, [_record("a")])
     reached, go_on, original = threading.Event(), threading.Event(), Pen.commit
@@ -348,7 +348,7 @@ def test_a_closed_log_refuses(topic: "Topic") -> None:
 
 
 def test_without_fencing(topic: "Topic", caplog: pytest.LogCaptureFixture) -> None:
-    """A single writer works without transactions, its records lie side by side, and the log warns aloud."""
+    """A single writer works without transactions, its records have consecutive offsets, and the log warns."""
     with caplog.at_level(logging.WARNING):
         node = topic.node("http://one:8081", fencing=Fencing.NONE)
     assert "not fenced" in caplog.text
@@ -363,7 +363,7 @@ def test_without_fencing(topic: "Topic", caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_without_fencing_a_second_writer_is_noticed(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write that raced with another is no success: it was decided without knowing the other."""
+    """A write that races with another one fails, because it was decided without the other."""
     node = topic.node(fencing=Fencing.NONE)
     first = node.append(START, [_record("a")])
     original = Pen.stage
@@ -379,7 +379,7 @@ def test_without_fencing_a_second_writer_is_noticed(topic: "Topic", monkeypatch:
 
 
 def test_without_fencing_after_fencing(topic: "Topic") -> None:
-    """What the topic says about an earlier holder of the pen does not concern a writer without one."""
+    """A writer without fencing ignores an earlier holder of the pen in the topic."""
     topic.node("http://one:8081").append(START, [_record("a")])
     node = topic.node("http://two:8081", fencing=Fencing.NONE)
     first = node.append(_end(node), [_record("b")])
@@ -391,7 +391,7 @@ def test_without_fencing_after_fencing(topic: "Topic") -> None:
 
 
 def test_without_fencing_too_large(topic: "Topic") -> None:
-    """A record that the broker refuses is refused in the same way."""
+    """A record that the broker refuses is refused in the same way without fencing."""
     node = topic.node(fencing=Fencing.NONE)
     with pytest.raises(RecordTooLarge):
         node.append(START, [_record("large", 2_000_000)])

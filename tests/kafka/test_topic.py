@@ -1,4 +1,4 @@
-"""The topic of a Kafka log: created, adopted, refused; and reading what others left in it."""
+"""The topic of a Kafka log: creation, adoption and refusal; and reading records of other writers."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -52,7 +52,7 @@ def _alter(topic: "Topic", name: str, value: str) -> None:
 
 
 def test_a_missing_topic_is_created(topic: "Topic") -> None:
-    """The topic that is created has one partition and is compacted."""
+    """A node creates the topic with one partition and compaction."""
     topic.node()
     admin = AdminClient({"bootstrap.servers": topic.bootstrap})
     description = admin.describe_topics(TopicCollection([topic.name]))[topic.name].result(_WAIT_S)
@@ -61,7 +61,7 @@ def test_a_missing_topic_is_created(topic: "Topic") -> None:
 
 
 def test_nodes_that_start_at_once_share_the_topic(topic: "Topic") -> None:
-    """Several nodes find no topic, one creates it, and all work on it."""
+    """If several nodes find no topic, one creates it, and all use it."""
     with ThreadPoolExecutor(4) as pool:
         nodes = list(pool.map(lambda _: topic.node(), range(4)))
     nodes[0].append(START, [Record(b"a", b"1")])
@@ -69,7 +69,7 @@ def test_nodes_that_start_at_once_share_the_topic(topic: "Topic") -> None:
 
 
 def test_a_topic_with_two_partitions_is_refused(topic: "Topic") -> None:
-    """Two partitions have no order between them: the error says what to do."""
+    """Two partitions have no order between them, so the error says what to do."""
     _create(topic, partitions=2, cleanup_policy="compact")
     with pytest.raises(LogError, match=r"has 2 partitions; .*exactly one.*name another topic"):
         topic.node()
@@ -77,25 +77,25 @@ def test_a_topic_with_two_partitions_is_refused(topic: "Topic") -> None:
 
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
 def test_a_topic_that_forgets_is_refused(topic: "Topic", policy: str) -> None:
-    """A topic whose records expire is refused with the command that sets it right."""
+    """A node refuses a topic whose records expire, with the command that corrects the setting."""
     _create(topic, cleanup_policy=policy)
     with pytest.raises(LogError, match=r"cleanup.policy=.*delete.*kafka-configs.sh"):
         topic.node()
 
 
 def test_an_unreachable_broker_is_a_bounded_failure() -> None:
-    """Without Kafka the start fails in time and says so."""
+    """Without Kafka the start fails in time, with an error that says so."""
     with pytest.raises(LogError, match=r"no broker can be reached: 127\.0\.0\.1:.*refused"):
         KafkaLog(f"127.0.0.1:{free_port()}", "schemas", advertised_url=None, timeouts=Timeouts(start=0.5))
 
 
-# --- what others left
+# --- records of other writers
 
 
 def test_an_existing_topic_is_adopted(topic: "Topic") -> None:
-    """Records of another product are read as they are, null and junk included, and ours go after them."""
+    """A node reads records of another product unchanged, null and junk included, and appends after them."""
     _create(topic, cleanup_policy="compact")
-    # The broker refuses a record without a key in a compacted topic; one from before it was compacted stays.
+    # The broker refuses a record without a key in a compacted topic; one from before the compaction setting stays.
     _alter(topic, "cleanup.policy", "delete")
     left: list[tuple[bytes | None, bytes | None]] = [
         (b'{"keytype":"NOOP","magic":0}', None),
@@ -117,7 +117,7 @@ def test_an_existing_topic_is_adopted(topic: "Topic") -> None:
 
 
 def test_aborted_records_are_gaps(topic: "Topic", monkeypatch: pytest.MonkeyPatch) -> None:
-    """Aborted transactions in the middle and at the end hide their records and hold up no reader."""
+    """Aborted transactions in the middle and at the end hide their records and do not delay readers."""
     node, other = topic.node(), topic.node()
     end = node.append(START, [Record(b"a", b"1")])[-1].offset
 
@@ -140,7 +140,7 @@ def test_aborted_records_are_gaps(topic: "Topic", monkeypatch: pytest.MonkeyPatc
 
 
 def test_reading_from_every_place(topic: "Topic") -> None:
-    """From any offset, a marker's included, a read yields exactly the records behind it, forwards and back."""
+    """From any offset, a marker's included, a read yields exactly the records after it, forwards and backwards."""
     node, reader = topic.node(), topic.node()
     for i in range(5):
         node.append(node.end(), [Record(f"{i}{half}".encode(), b"v") for half in "ab"])
@@ -151,7 +151,7 @@ def test_reading_from_every_place(topic: "Topic") -> None:
 
 
 def test_an_append_after_a_marker(topic: "Topic") -> None:
-    """Whoever has read to the end may say so with any offset behind the last record."""
+    """An append may name any offset after the last record as the end of its read."""
     node = topic.node()
     last = node.append(START, [Record(b"a", b"1")])[-1].offset
     node.append(last + 1, [Record(b"b", b"2")])
@@ -160,7 +160,7 @@ def test_an_append_after_a_marker(topic: "Topic") -> None:
 
 
 def test_a_log_that_lost_records_is_an_error(topic: "Topic") -> None:
-    """A topic that was deleted under a running node is not taken for an empty one."""
+    """A topic that is deleted under a running node causes an error; it does not count as empty."""
     node = topic.node(timeouts=Timeouts(read=2.0))
     last = node.append(START, [Record(str(i).encode(), b"v") for i in range(5)])[-1].offset
     admin = AdminClient({"bootstrap.servers": topic.bootstrap})
@@ -170,14 +170,14 @@ def test_a_log_that_lost_records_is_an_error(topic: "Topic") -> None:
 
 
 def _read_until_it_fails(node: KafkaLog, after: int) -> None:
-    """The broker takes a moment to forget a topic."""
+    """Read until this fails: the broker takes a moment to forget a topic."""
     deadline = time.monotonic() + _WAIT_S
     while time.monotonic() < deadline:
         assert list(node.read(after)) == []
 
 
 def test_the_broker_refuses_a_size(topic: "Topic") -> None:
-    """A limit that was lowered after the start is the broker's to enforce; the node then goes on."""
+    """The broker enforces a limit that was lowered after the start; the node then continues."""
     node = topic.node()
     last = node.append(START, [Record(b"a", b"1")])[-1].offset
     _alter(topic, "max.message.bytes", "2000")
@@ -189,7 +189,7 @@ def test_the_broker_refuses_a_size(topic: "Topic") -> None:
 
 
 def test_compaction(topic: "Topic") -> None:
-    """After Kafka has compacted the topic the newest record of every key is there, and who held the pen last."""
+    """After Kafka has compacted the topic, it holds the newest record of every key, and the last holder of the pen."""
     _create(topic, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.001")
     node = topic.node("http://one:8081")
     newest: dict[bytes | None, bytes | None] = {}
@@ -200,7 +200,7 @@ def test_compaction(topic: "Topic") -> None:
         time.sleep(0.02)
     deadline = time.monotonic() + _WAIT_S
     while len(topic.keys_in_the_topic()) > 20 and time.monotonic() < deadline:
-        # A segment is closed when the next record arrives.
+        # The next record closes a segment.
         end, newest[b"key 0"] = node.append(end, [Record(b"key 0", b"30")])[-1].offset, b"30"
         time.sleep(0.2)
     fresh = topic.node("http://two:8081")

@@ -176,7 +176,7 @@ def test_format_resolved_writes_references_out(api):
 
 
 def guid_by_the_rule(text, references):
-    """Return the MD5, as a UUID, of the text, then of name, subject and version (four bytes, big-endian) per reference."""
+    """Return as a UUID the MD5 of the text, then name, subject, version (4 bytes, big-endian) of each reference."""
     parts = [text.encode()]
     for one in references:
         parts += [one["name"].encode(), one["subject"].encode(), one["version"].to_bytes(4, "big")]

@@ -1,4 +1,4 @@
-"""Addresses of logs: shown without passwords, and tried."""
+"""Addresses of logs: display without passwords, and repeated attempts."""
 
 import threading
 
@@ -6,7 +6,7 @@ import pytest
 
 from storage.addresses import why_unreachable, without_password
 
-# URL, as it is shown
+# URL, as displayed
 SHOWN = [
     ("sqlite:///a:b@c.db", "sqlite:///a:b@c.db"),
     ("postgresql://u:p@h/d", "postgresql://u:***@h/d"),
@@ -21,12 +21,12 @@ SHOWN = [
 
 @pytest.mark.parametrize(("url", "shown"), SHOWN)
 def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
-    """A password is left out wherever it stands, also of a URL that is not well-formed."""
+    """A URL is displayed without its password, wherever that is, even if the URL is malformed."""
     assert shown == without_password(url)
 
 
 def test_a_refusal_is_known_though_the_last_attempt_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time is over during an attempt: the reason is that of the attempt before."""
+    """If the time ends during an attempt, the error is that of the attempt before."""
     over, attempts = threading.Event(), []
 
     def connect(*_arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""Compaction of a SQL log: what is left adds up to the same State, for readers and writers beside it as well."""
+"""Compaction of a SQL log: the rest folds to the same State, also for concurrent readers and writers."""
 
 import threading
 from contextlib import closing, suppress
@@ -32,22 +32,22 @@ from storage.state import State
 
 
 def schema(subject, version, schema_id, text='"int"', **other):
-    """A record that holds one version."""
+    """Return a record that holds one version."""
     return encode(SchemaKey(subject, version), SchemaValue(subject, version, schema_id, text, **other))
 
 
 def gone(subject, version):
-    """The tombstone of one version."""
+    """Return the tombstone of one version."""
     return encode(SchemaKey(subject, version))
 
 
 def entries(records):
-    """Records as a log holds them."""
+    """Return records as a log holds them."""
     return [Entry(i, 1000 + i, r.key, r.value) for i, r in enumerate(records)]
 
 
 def dropped(*records):
-    """The offsets that a compaction would drop."""
+    """Return the offsets that a compaction would drop."""
     return sorted(plan_compaction(lambda: entries(records)).dropped)
 
 
@@ -56,7 +56,7 @@ KEK = encode(KekKey("k"), KekValue("aws-kms", "arn", {}, None, shared=False, del
 DEK = encode(DekKey("k", "s", "A", 1), DekValue("QQ==", deleted=False, created=1))
 FULL = encode(ConfigKey("s"), ConfigValue(MappingProxyType({"compatibilityLevel": "FULL"})))
 
-# records, offsets that go
+# records, offsets to drop
 PLANS = [
     pytest.param([schema("s", 1, 1), schema("s", 2, 2, '"long"')], [], id="nothing is superseded"),
     pytest.param([schema("s", 1, 1), schema("s", 1, 1, deleted=True), NOOP], [0], id="an older value"),
@@ -85,7 +85,7 @@ PLANS = [
 
 @pytest.mark.parametrize(("records", "expected"), PLANS)
 def test_what_goes(records, expected):
-    """What is superseded goes, and nothing on which the State depends."""
+    """A compaction drops superseded records, and none on which the State depends."""
     assert expected == dropped(*records)
 
 
@@ -110,7 +110,7 @@ HISTORIES = st.lists(RECORDS, min_size=5, max_size=40)
 @settings(max_examples=200, deadline=None)
 @given(HISTORIES)
 def test_any_history_adds_up_to_the_same(records):
-    """Records in any order, other writers' included: what is left adds up to the State of all, ids given included."""
+    """Records in any order, also of other writers, fold to the same State after compaction, ids included."""
     log = entries(records)
     plan = plan_compaction(lambda: log)
     left = State().apply_all(entry for entry in log if entry.offset not in plan.dropped)
@@ -123,7 +123,7 @@ def test_any_history_adds_up_to_the_same(records):
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url(request, tmp_path):
-    """An empty database of each kind."""
+    """Return an empty database of each kind."""
     return f"sqlite:///{tmp_path}/strata.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
 
 
@@ -134,7 +134,7 @@ HISTORY = [
 
 
 def test_a_compacted_database_reads_as_before(url):
-    """Rows are gone, the State and the end are not, and the next append goes on after the end."""
+    """Compaction removes rows, keeps the State and the end, and the next append comes after the end."""
     with closing(SqlLog(url)) as log:
         log.append(START, HISTORY)
         before = State().apply_all(log.read(START))
@@ -148,7 +148,7 @@ def test_a_compacted_database_reads_as_before(url):
 
 
 def test_a_node_that_had_not_read_on_is_told(url):
-    """A reader that stood before dropped rows reads again from the start; one that had read them reads on."""
+    """A reader that was before dropped rows reads again from the start; one that was past them continues."""
     with closing(SqlLog(url)) as log, closing(SqlLog(url)) as other:
         log.append(START, HISTORY)
         compact(other)
@@ -159,7 +159,7 @@ def test_a_node_that_had_not_read_on_is_told(url):
 
 
 def test_a_replay_that_a_compaction_overtakes_is_told(url, monkeypatch):
-    """A replay reads in batches: when rows go between two of them, it begins again."""
+    """If a compaction drops rows between two batches of a replay, the replay begins again."""
     monkeypatch.setattr("storage.sql_log._READ", _READ.limit(2))
     monkeypatch.setattr("storage.sql_log._BATCH", 2)
     with closing(SqlLog(url)) as log, closing(SqlLog(url)) as other:
@@ -173,7 +173,7 @@ def test_a_replay_that_a_compaction_overtakes_is_told(url, monkeypatch):
 
 
 def test_of_two_compactions_one_goes(url):
-    """A choice that was made before another compaction came is not carried out."""
+    """A compaction planned before another one is not carried out."""
     with closing(SqlLog(url)) as log:
         log.append(START, HISTORY)
         generation = log.generation()
@@ -186,9 +186,9 @@ def test_of_two_compactions_one_goes(url):
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories=st.lists(HISTORIES, min_size=2, max_size=3))
 def test_histories_with_compactions_on_a_database(url, histories):
-    """Write, compact, write on: the database adds up to what a node that saw everything holds, next id included."""
+    """After writes and compactions, the database folds to the State of a node that read all of it, next id included."""
     with closing(SqlLog(url)) as log:
-        # Each example goes on where the one before it ended: one long history.
+        # Each example continues the log of the one before: one long history.
         live = State().apply_all(log.read(START))
         for records in histories:
             live = live.apply_all(log.append(live.offset, records))
@@ -197,7 +197,7 @@ def test_histories_with_compactions_on_a_database(url, histories):
 
 
 def test_writers_beside_a_compaction_lose_nothing(url):
-    """Two writers append while the log is compacted over and over: every acknowledged append stands, at its offset."""
+    """Two writers append during repeated compactions: every acknowledged append stays, at its offset."""
     written = {}
 
     def write(name):

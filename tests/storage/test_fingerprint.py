@@ -1,4 +1,4 @@
-"""The identity hash: what enters it, and that nothing else does."""
+"""The identity hash: what it includes, and what it leaves out."""
 
 from hashlib import md5
 

@@ -1,4 +1,4 @@
-"""One contract, every log: what `storage.log.Log` promises, on the real thing."""
+"""The contract of `storage.log.Log`, run over every kind of real log."""
 
 import threading
 import uuid
@@ -25,14 +25,14 @@ _KINDS = [
 
 @dataclass(frozen=True)
 class Store:
-    """Where nodes meet: every `open` is one more node on the same store."""
+    """A store that nodes share: every `open` adds one node."""
 
     open: Callable[[], Log]
 
 
 @pytest.fixture(params=_KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """An empty store of each kind."""
+    """Yield an empty store of each kind."""
     opener = _opener(request, tmp_path)
     with ExitStack() as stack:
         yield Store(lambda: stack.enter_context(closing(opener())))
@@ -40,7 +40,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def log(store: Store) -> Log:
-    """One node on an empty store."""
+    """Return one node on an empty store."""
     return store.open()
 
 
@@ -66,18 +66,18 @@ def _pairs(entries: Sequence[Entry]) -> list[tuple[bytes | None, bytes | None]]:
 
 
 def _known(log: Log, after: int = START) -> list[Entry]:
-    """What the log holds, without the records by which a Kafka node takes the pen."""
+    """Return the entries of the log, without the records by which a Kafka node takes the pen."""
     return [entry for entry in log.read(after) if entry.key is None or b"NOOP" not in entry.key]
 
 
 def test_empty_log_has_no_records(log: Log) -> None:
-    """A fresh log reads as nothing and ends before the first record."""
+    """A fresh log reads as empty and ends before the first record."""
     assert list(log.read(START)) == []
     assert log.end() == START
 
 
 def test_append_returns_the_records_as_the_log_holds_them(log: Log) -> None:
-    """Appended records come back in order, with growing offsets and their timestamps, the same as a read finds."""
+    """Appended records come back in order, with growing offsets and their timestamps, equal to what a read returns."""
     written = log.append(START, _records("a", "b", "c"))
     assert [(record.key, record.value) for record in _records("a", "b", "c")] == _pairs(written)
     offsets = [entry.offset for entry in written]
@@ -88,7 +88,7 @@ def test_append_returns_the_records_as_the_log_holds_them(log: Log) -> None:
 
 
 def test_read_continues_after_an_offset(log: Log) -> None:
-    """A read yields what comes after the given offset, wherever that lies, and nothing after the end."""
+    """A read yields the entries after the given offset, wherever that is, and nothing after the end."""
     written = [*log.append(START, _records("a", "b", "c"))]
     written += log.append(written[-1].offset, _records("d"))
     for i, entry in enumerate(written):
@@ -108,21 +108,21 @@ def test_read_continues_after_an_offset(log: Log) -> None:
     ],
 )
 def test_bytes_are_kept_as_they_are(log: Log, record: Record) -> None:
-    """Keys and values are bytes to a log: nothing is refused, trimmed or confused with null."""
+    """A log treats keys and values as bytes: it refuses nothing, trims nothing, and keeps empty and null distinct."""
     written = log.append(START, [record])
     assert _pairs(written) == [(record.key, record.value)]
     assert _pairs(_known(log)) == [(record.key, record.value)]
 
 
 def test_append_needs_a_record(log: Log) -> None:
-    """An append of nothing is a mistake of the caller."""
+    """An empty append is an error of the caller."""
     with pytest.raises(ValueError, match="at least one record"):
         log.append(START, [])
 
 
 @pytest.mark.parametrize("shift", [-1, 1], ids=["before the end", "beyond the end"])
 def test_append_elsewhere_than_at_the_end_conflicts(log: Log, shift: int) -> None:
-    """An append that was not decided on the whole log is refused, and nothing of it is written."""
+    """An append that was not decided on the whole log is refused, and writes nothing."""
     first = log.append(START, _records("a"))
     second = log.append(first[-1].offset, _records("b"))
     with pytest.raises(Conflict):
@@ -131,7 +131,7 @@ def test_append_elsewhere_than_at_the_end_conflicts(log: Log, shift: int) -> Non
 
 
 def test_the_loser_reads_on_and_succeeds(store: Store) -> None:
-    """Of two nodes that decided on the same log one gets Conflict, finds the other's record, and appends after it."""
+    """Of two nodes that decided on the same log one gets Conflict, reads the other's record, and appends after it."""
     one, two = store.open(), store.open()
     won = one.append(START, _records("a"))
     with pytest.raises(Conflict):
@@ -143,7 +143,7 @@ def test_the_loser_reads_on_and_succeeds(store: Store) -> None:
 
 
 def test_nodes_take_turns(store: Store) -> None:
-    """The right to write goes back and forth, and each node reads at once what the other has written."""
+    """The right to write moves between nodes, and each node reads at once what the other has written."""
     nodes = [store.open(), store.open()]
     written: list[Entry] = []
     for turn in range(6):
@@ -153,7 +153,7 @@ def test_nodes_take_turns(store: Store) -> None:
 
 
 def test_a_read_finds_every_append_that_had_returned(store: Store) -> None:
-    """As soon as an append has returned, a read begun on another node contains it."""
+    """As soon as an append has returned, a read that starts on another node contains it."""
     writer, reader = store.open(), store.open()
     end, read_to = START, START
     for i in range(30):
@@ -189,7 +189,7 @@ def test_a_batch_is_read_whole_or_not_at_all(store: Store) -> None:
 
 
 def test_a_large_batch(log: Log) -> None:
-    """Thousands of records are one append, and come back in order."""
+    """Thousands of records fit into one append, and come back in order."""
     records = [Record(f"key {i}".encode(), b"v" * 300) for i in range(12_000)]
     written = log.append(START, records)
     assert len(written) == len(records)
@@ -197,7 +197,7 @@ def test_a_large_batch(log: Log) -> None:
 
 
 def test_concurrent_appenders_lose_and_double_nothing(store: Store) -> None:
-    """Threads on two nodes append against each other: every acknowledged record is there once, where it was said."""
+    """Threads on two nodes append concurrently: every acknowledged record is there once, at its reported offset."""
     nodes = [store.open(), store.open()]
 
     def work(worker: int) -> list[Entry]:
@@ -212,7 +212,7 @@ def test_concurrent_appenders_lose_and_double_nothing(store: Store) -> None:
 
 
 def test_a_node_alone_writes_itself(log: Log) -> None:
-    """Nobody else holds the right to write, neither before nor after the first append."""
+    """A single node sees no other holder, neither before nor after the first append."""
     assert log.holder() is None
     log.append(START, _records("a"))
     assert log.holder() is None
@@ -227,7 +227,7 @@ def test_close_twice(store: Store) -> None:
 
 
 def _append_at_end(log: Log, records: list[Record]) -> Sequence[Entry]:
-    """Append as a writer does: read to the end, try, and on Conflict again."""
+    """Append as a writer does: read to the end, try, and retry on Conflict."""
     end = START
     while True:
         for entry in log.read(end):

@@ -1,4 +1,4 @@
-"""Which URLs name a log."""
+"""URLs of logs."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ def test_sqlite(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_url_is_answered_with_the_allowed_forms(url: str) -> None:
-    """What cannot be a log is refused with the list of what can, and without repeating what may be a password."""
+    """An invalid URL is refused with the list of valid forms, and without repeating a possible password."""
     with pytest.raises(ValueError, match=r"sqlite:///FILE, .*kafka://HOST:PORT.*memory:") as caught:
         open_log(url)
     assert "s3cret" not in str(caught.value)
@@ -62,7 +62,7 @@ def test_a_bad_url_is_answered_with_the_allowed_forms(url: str) -> None:
     ],
 )
 def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch, url: str, module: str, extra: str) -> None:
-    """Without its driver a log says which extra to install."""
+    """A log without its driver names the extra to install."""
     for name in ("storage.kafka_log", "storage.sql_log"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, module, None)
@@ -78,7 +78,7 @@ def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch, url: 
     ]
 )
 def absent_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a log that is not there yet, of each kind."""
+    """Return the URL of a log that does not exist yet, of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/strata.db"
     if request.param == "postgres":
@@ -87,7 +87,7 @@ def absent_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_what_must_exist_is_not_created(absent_url: str) -> None:
-    """Who only looks makes no file, table or topic: a second look finds it missing too, until somebody creates it."""
+    """`must_exist` creates no file, table or topic: a second attempt fails too, until the log is created."""
     for _ in range(2):
         with pytest.raises(LogError, match=r"there is no|holds no log"):
             open_log(absent_url, must_exist=True)
@@ -97,7 +97,7 @@ def test_what_must_exist_is_not_created(absent_url: str) -> None:
 
 
 def test_drivers_are_imported_on_demand() -> None:
-    """Importing the factory imports no driver: it would cost start-up time, and needs not be there."""
+    """Importing the factory imports no driver, which costs start-up time and may be missing."""
     script = "import sys, storage.open_log; print({'sqlalchemy', 'confluent_kafka', 'psycopg'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "set()"

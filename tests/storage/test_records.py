@@ -190,14 +190,14 @@ def test_record_is_written_as_the_topic_holds_it(key, value, key_text, value_tex
     ("key", "value", "key_text", "value_text"), [row[1:] for row in RECORDS], ids=[row[0] for row in RECORDS]
 )
 def test_record_is_read_back(key, value, key_text, value_text):
-    """What is written is what is read."""
+    """Every record survives a round trip."""
     decoded = decode_key(key_text.encode())
 
     assert key == decoded
     assert value == decode_value(decoded, None if value_text is None else value_text.encode())
 
 
-# name, key, value, what is read
+# name, key, value, the record as read
 OLD_FORMS = [
     (
         "magic 0, no type, no subject, no deleted",
@@ -224,7 +224,7 @@ OLD_FORMS = [
     ("key", "value", "expected"), [row[1:] for row in OLD_FORMS], ids=[row[0] for row in OLD_FORMS]
 )
 def test_old_forms_are_read(key, value, expected):
-    """Records of older registries are read, and unknown properties passed over."""
+    """Records of older registries can be read, and unknown properties are ignored."""
     decoded = decode_key(json.dumps(key).encode())
 
     assert expected == decode_value(decoded, json.dumps(value).encode())
@@ -267,14 +267,14 @@ DAMAGED = [
 
 @pytest.mark.parametrize(("key", "value"), [row[1:] for row in DAMAGED], ids=[row[0] for row in DAMAGED])
 def test_damaged_record_is_refused_with_a_reason(key, value):
-    """A record that cannot be read raises RecordError, and nothing else."""
+    """A damaged record raises only RecordError."""
     with pytest.raises(RecordError, match=r"\w"):
         decode_value(decode_key(key), value)
 
 
 @given(st.binary() | st.none(), st.binary() | st.none())
 def test_no_bytes_raise_anything_else(key, value):
-    """Whatever the bytes, they are read or refused as RecordError."""
+    """Any bytes can be read or raise RecordError."""
     with contextlib.suppress(RecordError):
         decode_value(decode_key(key), value)
 

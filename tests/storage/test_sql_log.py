@@ -1,4 +1,4 @@
-"""What is particular to the SQL log: processes on one database, gaps, broken connections, unknown fates."""
+"""Behaviour of the SQL log alone: processes on one database, gaps, broken connections, unknown outcomes."""
 
 import multiprocessing
 import socket
@@ -24,7 +24,7 @@ _POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
 
 @pytest.fixture(params=["sqlite", _POSTGRES])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database of each kind."""
+    """Return an empty database of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/strata.db"
     found: str = request.getfixturevalue("postgres_url")
@@ -33,7 +33,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def sqlite_file(tmp_path: Path) -> Path:
-    """Where a SQLite log will be."""
+    """Return the path of a SQLite log that does not exist yet."""
     return tmp_path / "strata.db"
 
 
@@ -54,7 +54,7 @@ def _append_from_a_process(url: str, name: str, appends: int) -> list[tuple[int,
 
 
 def test_processes_that_start_at_once_on_a_fresh_database(url: str) -> None:
-    """Four processes create the table together and append against each other: nothing lost, nothing doubled."""
+    """Four processes create the table together and append concurrently: nothing is lost or doubled."""
     with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
         running = [pool.submit(_append_from_a_process, url, f"p{i}", 25) for i in range(4)]
         acknowledged = [pair for each in running for pair in each.result(60)]
@@ -65,7 +65,7 @@ def test_processes_that_start_at_once_on_a_fresh_database(url: str) -> None:
 
 
 def test_offsets_may_have_gaps(url: str) -> None:
-    """Rows that a compaction dropped are no end: reads go on after them, and the next offset is never reused."""
+    """Reads continue after rows that a compaction dropped, and the next offset is never reused."""
     engine = create_engine(url)
     with closing(SqlLog(url)) as log:
         log.append(START, [_record(str(i)) for i in range(25_000)])
@@ -96,7 +96,7 @@ def test_an_abandoned_read_holds_nothing(url: str) -> None:
 
 
 def test_reads_go_on_during_an_append(sqlite_file: Path) -> None:
-    """While another process holds SQLite's write lock, reads answer."""
+    """While another process holds SQLite's write lock, reads return."""
     with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log, closing(sqlite3.connect(sqlite_file)) as other:
         written = log.append(START, [_record("a")])
         other.execute("BEGIN IMMEDIATE")
@@ -104,7 +104,7 @@ def test_reads_go_on_during_an_append(sqlite_file: Path) -> None:
 
 
 def test_a_locked_database_is_a_bounded_failure(sqlite_file: Path) -> None:
-    """An append that gets no lock in time fails, has written nothing, and works once the lock is free."""
+    """An append that gets no lock in time fails and writes nothing, and works once the lock is free."""
     with (
         closing(SqlLog(f"sqlite:///{sqlite_file}", timeout_s=0.2)) as log,
         closing(sqlite3.connect(sqlite_file, isolation_level=None)) as other,
@@ -118,7 +118,7 @@ def test_a_locked_database_is_a_bounded_failure(sqlite_file: Path) -> None:
 
 
 def test_a_full_file_is_said_to_be_full(sqlite_file: Path) -> None:
-    """An append for which there is no space is refused at once as such, has written nothing, and works with space."""
+    """An append without disk space fails at once with LogFull and writes nothing, and works once there is space."""
     with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log:
         pages = [8]
 
@@ -136,7 +136,7 @@ def test_a_full_file_is_said_to_be_full(sqlite_file: Path) -> None:
 
 
 class _FullAtCommit(sqlite3.Connection):
-    """A connection to a disk that is full when a commit needs it; `carried_out` says what became of the commit."""
+    """A connection to a disk that is full at a commit; `carried_out` says whether the commit took place."""
 
     carried_out = False
 
@@ -159,7 +159,7 @@ class _FullAfterCommit(_FullAtCommit):
 
 @pytest.mark.parametrize("connection", [_FullAtCommit, _FullAfterCommit])
 def test_a_disk_that_is_full_at_the_commit(sqlite_file: Path, connection: type[_FullAtCommit]) -> None:
-    """Whether the commit was carried out is looked up, not guessed: no append times out over a full disk."""
+    """The log checks whether the commit took place, so no append times out over a full disk."""
     with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log:
 
         @event.listens_for(log._engine, "do_connect")
@@ -176,7 +176,7 @@ def test_a_disk_that_is_full_at_the_commit(sqlite_file: Path, connection: type[_
 
 
 def test_a_read_only_file(sqlite_file: Path) -> None:
-    """It is refused at the start of a node; a log that is only read, or becomes read-only, says so without writing."""
+    """A node does not start on a read-only file; an open log reports it without writing."""
     with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log:
         written = log.append(START, [_record("a")])
         log.check_writable()
@@ -195,7 +195,7 @@ def test_a_read_only_file(sqlite_file: Path) -> None:
 
 
 def test_a_look_at_a_file_that_somebody_writes(sqlite_file: Path) -> None:
-    """A file that another process has locked is taken for one that can be written."""
+    """A file that another process has locked counts as writable."""
     with (
         closing(SqlLog(f"sqlite:///{sqlite_file}", timeout_s=0.1)) as log,
         closing(sqlite3.connect(sqlite_file, isolation_level=None)) as other,
@@ -206,7 +206,7 @@ def test_a_look_at_a_file_that_somebody_writes(sqlite_file: Path) -> None:
 
 @pytest.mark.postgres
 def test_a_read_only_server(postgres_url: str) -> None:
-    """A standby, or a database whose transactions are read-only, serves reads and takes no writes."""
+    """A standby, or a database whose transactions are read-only, serves reads and refuses writes."""
     with closing(SqlLog(postgres_url)) as log:
         written = log.append(START, [_record("a")])
         log.check_writable()
@@ -225,7 +225,7 @@ def test_a_read_only_server(postgres_url: str) -> None:
 
 
 def test_sqlite_is_set_to_survive_a_power_cut(sqlite_file: Path) -> None:
-    """Every connection writes ahead and waits for the disk at each commit."""
+    """Every connection uses a write-ahead log and syncs to the disk at each commit."""
     with closing(SqlLog(f"sqlite:///{sqlite_file}")) as log, log._engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
@@ -258,7 +258,7 @@ def test_urls_that_are_no_sql_log(url: str) -> None:
 
 
 def test_closed_log_refuses(sqlite_file: Path) -> None:
-    """A closed log does not quietly open its database again."""
+    """A closed log does not silently open its database again."""
     log = SqlLog(f"sqlite:///{sqlite_file}")
     log.close()
     with pytest.raises(LogError, match="closed"):
@@ -267,7 +267,7 @@ def test_closed_log_refuses(sqlite_file: Path) -> None:
 
 @pytest.mark.postgres
 def test_an_unreachable_server_is_an_error_without_the_password() -> None:
-    """The error says where it failed, and keeps the password to itself."""
+    """The error names the server, and not the password."""
     with pytest.raises(LogError, match=r"127\.0\.0\.1") as caught:
         SqlLog(f"postgresql+psycopg://strata:s3cret@127.0.0.1:{free_port()}/strata")
     assert "s3cret" not in str(caught.value)
@@ -275,7 +275,7 @@ def test_an_unreachable_server_is_an_error_without_the_password() -> None:
 
 @pytest.mark.postgres
 def test_a_server_that_restarts() -> None:
-    """While the server is away calls fail; afterwards the same log goes on where it was."""
+    """Calls fail while the server is down; afterwards the same log continues."""
     with Postgres() as server, closing(SqlLog(server.new_database())) as log:
         first = log.append(START, [_record("a")])
         server.kill()
@@ -290,7 +290,7 @@ def test_a_server_that_restarts() -> None:
 
 
 class _Wire:
-    """A TCP relay to PostgreSQL that breaks one connection at its COMMIT, before or after passing it on."""
+    """A TCP relay to PostgreSQL that breaks one connection at its COMMIT, before or after forwarding it."""
 
     def __init__(self, target: tuple[str, int], *, pass_on: bool) -> None:
         self._target, self._pass_on = target, pass_on
@@ -339,7 +339,7 @@ class _Wire:
 
 @pytest.fixture(params=[True, False], ids=["commit took place", "commit was lost"])
 def wire(request: pytest.FixtureRequest, postgres_url: str) -> Iterator[_Wire]:
-    """A relay before an empty database."""
+    """Yield a relay to an empty database."""
     target = make_url(postgres_url)
     relay = _Wire((str(target.host), int(target.port or 0)), pass_on=request.param)
     yield relay
@@ -348,7 +348,7 @@ def wire(request: pytest.FixtureRequest, postgres_url: str) -> Iterator[_Wire]:
 
 @pytest.mark.postgres
 def test_a_commit_whose_answer_is_lost(wire: _Wire, postgres_url: str) -> None:
-    """Whether the commit took place or not, the append finds out, and its records are there exactly once."""
+    """If a commit's answer is lost, the append finds out whether it took place, and its records are there once."""
     url = make_url(postgres_url).set(port=wire.port).render_as_string(hide_password=False)
     with closing(SqlLog(url)) as log:
         first = log.append(START, [_record("a")])
@@ -360,7 +360,7 @@ def test_a_commit_whose_answer_is_lost(wire: _Wire, postgres_url: str) -> None:
 
 @pytest.mark.postgres
 def test_a_role_that_can_only_read_and_append(postgres_url: str) -> None:
-    """Once the tables are there, the grants of docs/operations.md are enough, after a compaction as well."""
+    """Once the tables exist, the grants of docs/operations.md are enough, also after a compaction."""
     role = f"writer_{make_url(postgres_url).database}"
     with closing(SqlLog(postgres_url)) as owner:
         with psycopg.connect(postgres_url.replace("+psycopg", "")) as connection:
@@ -384,7 +384,7 @@ def test_a_role_that_can_only_read_and_append(postgres_url: str) -> None:
 
 @pytest.mark.postgres
 def test_a_role_that_may_not_create_says_so(postgres_url: str) -> None:
-    """The first start under a role without CREATE fails with the database's reason."""
+    """The first start with a role without CREATE fails with the database's reason."""
     role = f"reader_{make_url(postgres_url).database}"
     with psycopg.connect(postgres_url.replace("+psycopg", "")) as connection:
         connection.execute(f"CREATE ROLE {role} LOGIN".encode())
@@ -396,7 +396,7 @@ def test_a_role_that_may_not_create_says_so(postgres_url: str) -> None:
 
 @pytest.mark.parametrize("replace", [False, True], ids=["removed", "replaced"])
 def test_a_file_that_goes_away_under_a_running_node(tmp_path: Path, *, replace: bool) -> None:
-    """Nothing is acknowledged into a file that its path no longer leads to; put back, it serves again."""
+    """The log acknowledges nothing while its path leads to no file or another one; it works again once restored."""
     path, aside, other = (tmp_path / f"{name}.db" for name in ("strata", "aside", "other"))
     SqlLog(f"sqlite:///{other}").close()
     with closing(SqlLog(f"sqlite:///{path}")) as log:

@@ -1,4 +1,4 @@
-"""State as the fold of a log: what each kind of record does, and what is set aside."""
+"""State as the fold of a log: the effect of each kind of record, and which records are set aside."""
 
 from types import MappingProxyType
 
@@ -28,32 +28,32 @@ from storage.state import State
 
 
 def schema(subject, version, schema_id, text='"int"', **other):
-    """A record that holds one version."""
+    """Return a record that holds one version."""
     return encode(SchemaKey(subject, version), SchemaValue(subject, version, schema_id, text, **other))
 
 
 def gone(subject, version):
-    """The tombstone of one version."""
+    """Return the tombstone of one version."""
     return encode(SchemaKey(subject, version))
 
 
 def fold(*records):
-    """The State after some records."""
+    """Return the State after some records."""
     return State().apply_all(Entry(i, 1000 + i, r.key, r.value) for i, r in enumerate(records))
 
 
 def live(state, subject):
-    """The live versions of a subject, as numbers."""
+    """Return the live versions of a subject, as numbers."""
     return [entry.version for entry in state.versions(subject, include_deleted=False)]
 
 
 def held(state, subject):
-    """The versions of a subject, soft-deleted ones included, as numbers."""
+    """Return the versions of a subject, soft-deleted ones included, as numbers."""
     return [entry.version for entry in state.versions(subject, include_deleted=True)]
 
 
 def test_empty_log_is_the_empty_state():
-    """Nothing folded: no subject, the default context, first id 1, first version 1."""
+    """An empty fold has no subject, the default context, first id 1, and first version 1."""
     state = fold()
 
     assert (-1, {"."}, 0, 1) == (
@@ -65,7 +65,7 @@ def test_empty_log_is_the_empty_state():
 
 
 def test_schema_record_adds_a_version():
-    """A schema record makes its version, its id and its identity known."""
+    """A schema record adds its version, its id and its identity."""
     state = fold(schema("s", 1, 5))
     entry = state.version("s", 1)
 
@@ -77,7 +77,7 @@ def test_schema_record_adds_a_version():
 
 
 def test_one_id_serves_several_subjects():
-    """The versions that use an id are listed in the order in which they came."""
+    """The versions that use an id are listed in the order of their records."""
     state = fold(schema("a", 1, 1), schema("b", 1, 1), schema("a", 2, 2, '"long"'))
 
     assert (("a", 1), ("b", 1)) == state.schema(".", 1).used_by
@@ -94,7 +94,7 @@ def test_same_text_in_two_formats_has_two_ids():
 
 @pytest.mark.parametrize("order", [(7, 3, 5), (3, 5, 7), (5, 7, 3)])
 def test_the_lowest_of_several_ids_counts(order):
-    """A content that imports brought under several ids is found by the lowest, until no version uses that."""
+    """A content with several ids, from imports, is found by the lowest, until no version uses that."""
     records = [schema(f"s{number}", 1, number) for number in order]
     states = [fold(*records, *(gone(f"s{number}", 1) for number in left)) for left in ((), (3,), (3, 7), (3, 5, 7))]
     digest = states[0].version("s3", 1).schema.fingerprint
@@ -104,14 +104,14 @@ def test_the_lowest_of_several_ids_counts(order):
 
 
 def test_ids_are_per_context():
-    """The same number names different schemas in two contexts."""
+    """One number names different schemas in two contexts."""
     state = fold(schema("s", 1, 1), schema(":.c:s", 1, 1, '"long"'))
 
     assert ('"int"', '"long"') == (state.schema(".", 1).schema.text, state.schema(".c", 1).schema.text)
 
 
 def test_soft_deleted_version_keeps_its_id_resolvable():
-    """A version whose record says deleted is hidden, its schema still found by id."""
+    """A version whose record has `deleted` is hidden, but its schema is still found by id."""
     state = fold(schema("s", 1, 1), schema("s", 1, 1, deleted=True))
 
     assert ([], [1]) == (live(state, "s"), held(state, "s"))
@@ -119,7 +119,7 @@ def test_soft_deleted_version_keeps_its_id_resolvable():
 
 
 def test_soft_delete_of_a_subject_marks_the_versions_it_names():
-    """DELETE_SUBJECT marks every version up to its own, and later ones live."""
+    """DELETE_SUBJECT marks every version up to its own; later ones stay live."""
     state = fold(
         schema("s", 1, 1), schema("s", 2, 2, '"long"'), encode(DeleteSubjectKey("s"), 2), schema("s", 3, 3, '"float"')
     )
@@ -128,7 +128,7 @@ def test_soft_delete_of_a_subject_marks_the_versions_it_names():
 
 
 def test_tombstone_takes_a_version_and_an_unused_id():
-    """A hard-deleted version is gone, and its id with it when nobody else uses it."""
+    """A hard-deleted version is gone, and its id too if no other version uses it."""
     state = fold(schema("a", 1, 1), schema("b", 1, 1), schema("b", 2, 2, '"long"'), gone("b", 1), gone("b", 2))
 
     assert ([1], []) == (held(state, "a"), held(state, "b"))
@@ -137,7 +137,7 @@ def test_tombstone_takes_a_version_and_an_unused_id():
 
 
 def test_high_water_survives_the_highest_schema():
-    """The mark keeps the highest id on record when its schema is gone."""
+    """The high-water record keeps the highest id after its schema is gone."""
     mark = encode(HighWaterKey("."), 7)
 
     assert 7 == fold(schema("s", 1, 7), mark, gone("s", 1)).context(".").high_water
@@ -145,7 +145,7 @@ def test_high_water_survives_the_highest_schema():
 
 
 def test_settings_are_set_and_taken():
-    """Configurations and modes stand until their tombstone."""
+    """Configurations and modes apply until their tombstone."""
     full = ConfigValue(MappingProxyType({"compatibilityLevel": "FULL"}))
     state = fold(encode(ConfigKey("s"), full), encode(ConfigKey(None), full), encode(ModeKey("s"), "READONLY"))
     after = state.apply_all(
@@ -159,7 +159,7 @@ def test_settings_are_set_and_taken():
 
 
 def test_purge_takes_what_is_soft_deleted():
-    """CLEAR_SUBJECT leaves live versions alone."""
+    """CLEAR_SUBJECT keeps live versions."""
     state = fold(
         schema("s", 1, 1), encode(DeleteSubjectKey("s"), 1), schema("s", 2, 2, '"long"'), encode(ClearSubjectKey("s"))
     )
@@ -168,14 +168,14 @@ def test_purge_takes_what_is_soft_deleted():
 
 
 def test_contexts_and_noops():
-    """A context exists by its record alone; a NOOP moves nothing but the offset."""
+    """A context exists by its record alone; a NOOP changes only the offset."""
     state = fold(encode(ContextKey(".c"), ".c"), encode(NoopKey()))
 
     assert ({".", ".c"}, 1) == (set(state.contexts), state.offset)
 
 
 def test_deleted_context_is_gone_but_not_its_highest_id():
-    """The tombstone takes a context off the list; the mark of its highest id stays, and brings no context back."""
+    """The tombstone removes a context from the list; the record of its highest id stays, and restores no context."""
     made = [encode(ContextKey(".c"), ".c"), schema(":.c:s", 1, 1), encode(HighWaterKey(".c"), 1), gone(":.c:s", 1)]
     state = fold(*made, encode(ContextKey(".c")))
 
@@ -192,13 +192,13 @@ def test_deleted_context_is_gone_but_not_its_highest_id():
 
 
 def association(name="t", subject="s", kind="value", resource_id="id", **other):
-    """A record that associates a topic with a subject."""
+    """Return a record that associates a topic with a subject."""
     value = AssociationValue("g", resource_id, other.get("lifecycle", "WEAK"), frozen=False, created=1)
     return encode(AssociationKey(other.get("namespace", "ns"), name, "topic", kind, subject), value)
 
 
 def test_associations_are_found_from_every_side():
-    """By subject, by name in one namespace or any, by resource id; the newest record counts."""
+    """Associations are found by subject, by name in one or any namespace, by resource id; the newest record counts."""
     other = AssociationKey("ns", "t", "topic", "key", "k")
     state = fold(association(), association(lifecycle="STRONG"), association(namespace="b"), encode(other),
                  association("u", "s", resource_id="u")).associations  # fmt: skip
@@ -212,26 +212,26 @@ def test_associations_are_found_from_every_side():
 
 
 def test_tombstone_takes_an_association_out_of_every_index():
-    """After the tombstone nothing of it is left."""
+    """A tombstone removes the association from every index."""
     record = association()
 
     assert fold().associations == fold(record, Record(record.key, None)).associations
 
 
 def kek(name="k", **other):
-    """A record that holds a key encryption key."""
+    """Return a record that holds a key encryption key."""
     value = KekValue("aws-kms", "arn", {}, None, shared=False, deleted=other.get("deleted", False), created=1)
     return encode(KekKey(name), value)
 
 
 def dek(version=1, subject="s", kek="k", algorithm="AES256_GCM", **other):
-    """A record that holds a version of a data encryption key."""
+    """Return a record that holds a version of a data encryption key."""
     value = DekValue(other.get("material", "QQ=="), deleted=other.get("deleted", False), created=2)
     return encode(DekKey(kek, subject, algorithm, version), value)
 
 
 def test_encryption_keys_are_found_by_name_and_subject():
-    """Versions in their order, each algorithm apart, soft-deleted ones when asked for; the newest record counts."""
+    """Versions are sorted per algorithm, soft-deleted ones on request; the newest record counts."""
     series = [dek(2), dek(10), dek(1, deleted=True), dek(10, material="Qg==")]
     others = [dek(1, algorithm="AES256_SIV"), dek(1, "t", deleted=True), dek(1, "u", kek="none")]
     keys = fold(kek(), kek("gone", deleted=True), *series, *others).encryption_keys
@@ -251,7 +251,7 @@ def test_encryption_keys_are_found_by_name_and_subject():
 
 
 def test_tombstones_take_encryption_keys_away():
-    """After the tombstones nothing of the keys is left; one of what is not there changes nothing."""
+    """Tombstones remove the keys; a tombstone of an unknown key changes nothing."""
     records = [kek(), dek(), dek(2)]
 
     assert (
@@ -260,7 +260,7 @@ def test_tombstones_take_encryption_keys_away():
 
 
 def test_key_that_is_written_anew_loses_no_other_spelling():
-    """A tombstone takes the other spellings of its key along, unless the same append sets the key again."""
+    """A tombstone removes the other spellings of its key, unless the same append sets the key again."""
     odd = b'{"keytype":"MODE","magic":0,"subject":"s"}'
     state = fold(Record(odd, b'{"mode":"READONLY"}'))
     gone, again = encode(ModeKey("s")), encode(ModeKey("s"), "IMPORT")
@@ -271,7 +271,7 @@ def test_key_that_is_written_anew_loses_no_other_spelling():
 
 
 def test_noop_of_an_unknown_kind_is_passed_over():
-    """What a later release may say in a NOOP is no reason to set the record aside, nor to remember its key."""
+    """A NOOP with an unknown kind, from a later release, is not set aside, and its key is not remembered."""
     state = fold(Record(b'{"keytype":"NOOP","kind":"LATER","magic":0}', b"{}"))
 
     assert (0, 0, 0, 0) == (
@@ -322,7 +322,7 @@ SET_ASIDE = [
 
 @pytest.mark.parametrize(("entry", "reason"), [row[1:] for row in SET_ASIDE], ids=[row[0] for row in SET_ASIDE])
 def test_unreadable_record_is_set_aside(entry, reason):
-    """A record that cannot be read is listed with its offset and reason, and the fold goes on."""
+    """A record that cannot be read is listed with its offset and reason, and the fold continues."""
     state = fold(schema("s", 1, 1)).apply(entry)
 
     assert (1, 1, 1) == (state.set_aside_count, state.set_aside[0].offset, state.offset)
@@ -331,13 +331,13 @@ def test_unreadable_record_is_set_aside(entry, reason):
 
 
 def test_list_of_what_is_set_aside_is_bounded():
-    """However many records are unreadable, the newest thousand are kept and all are counted."""
+    """The State keeps the newest thousand unreadable records and counts all."""
     state = State().apply_all(Entry(i, 0, b"junk", None) for i in range(1500))
 
     assert (1500, 1000, 500) == (state.set_aside_count, len(state.set_aside), state.set_aside[0].offset)
 
 
-# name, the records that come after `s` has versions 1 and 2, whether they take something back
+# name, the records after versions 1 and 2 of `s`, whether they remove something
 TAKEN_BACK = [
     ("another version", [schema("s", 3, 3, '"float"')], False),
     ("another subject", [schema("t", 1, 3, '"float"')], False),
@@ -351,13 +351,13 @@ TAKEN_BACK = [
 
 @pytest.mark.parametrize(("records", "expected"), [row[1:] for row in TAKEN_BACK], ids=[row[0] for row in TAKEN_BACK])
 def test_removals_change_when_something_is_taken_back(records, expected):
-    """Adding versions leaves `removals` alone; marking, overwriting and deleting change it."""
+    """Adding versions keeps `removals`; marking, overwriting and deleting change it."""
     before = fold(schema("s", 1, 1), schema("s", 2, 2, '"long"'))
     assert expected == (before.drafted(records, 0).removals != before.removals)
 
 
 def test_removals_of_two_lineages_never_tie():
-    """Two folds that each take something back, and two replays that take nothing back, differ in `removals`."""
+    """Two folds that each remove something, and two replays that remove nothing, have different `removals`."""
     before = fold(schema("s", 1, 1), schema("s", 2, 2, '"long"'))
     one = before.drafted([encode(DeleteSubjectKey("s"), 1)], 0)
     two = before.drafted([encode(DeleteSubjectKey("s"), 2)], 0)

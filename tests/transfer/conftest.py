@@ -1,4 +1,4 @@
-"""A registry with something of everything, served in this process; and the command line."""
+"""A registry with an example of everything, served in this process; and the command line."""
 
 import json
 import shutil
@@ -54,13 +54,13 @@ def _served(log_url: str) -> Iterator[str]:
 
 
 class Registry:
-    """Speaks to a service as a client does; every call must succeed."""
+    """A client of a service; every call must succeed."""
 
     def __init__(self, url: str) -> None:
         self.url, self._pool = url, urllib3.PoolManager()
 
     def call(self, method, path, body=None):
-        """Send a request and return what the JSON of its answer says."""
+        """Send a request and return the JSON of its answer."""
         data = None if body is None else json.dumps(body)
         response = self._pool.request(method, self.url + path, body=data)
         assert 200 <= response.status < 300, (method, path, response.status, response.data)
@@ -74,7 +74,7 @@ class Registry:
         return self.call("POST", f"/subjects/{quote(subject, safe='')}/versions", body)["version"]
 
     def delete(self, subject, version=None, *, permanent=False):
-        """Delete a version or a subject, softly and if asked for good."""
+        """Delete a version or a subject softly, then permanently on request."""
         path = f"/subjects/{quote(subject, safe='')}" + (f"/versions/{version}" if version else "")
         self.call("DELETE", path)
         if permanent:
@@ -86,7 +86,7 @@ class Registry:
 
 
 def record(name, *fields):
-    """An Avro record; a field is a string with a default, or a name and a type."""
+    """Return an Avro record; a field is a string with a default, or a name and a type."""
     return {
         "type": "record",
         "name": name,
@@ -98,7 +98,7 @@ def record(name, *fields):
 
 
 def fill(registry: Registry) -> None:
-    """Three formats, references, contexts, gaps, both kinds of deletion, one id in several places, settings."""
+    """Fill a registry: three formats, references, contexts, gaps, deletions, an id in several places, settings."""
     for fields in (["a"], ["a", "b"], ["a", "b", "c"], ["a", "b", "c", "d"]):
         registry.register("orders-value", record("Order", *fields))
     registry.delete("orders-value", 1, permanent=True)
@@ -139,7 +139,7 @@ def fill(registry: Registry) -> None:
 
 
 def associations(registry: Registry) -> None:
-    """A subject of one topic, one that two topics share, one in a context."""
+    """Make associations: a subject of one topic, one that two topics share, one in a context."""
     for name, wanted in (
         ("paid", {"schema": {"schema": '"long"'}}),
         ("houses", {"subject": "address"}),
@@ -152,7 +152,7 @@ def associations(registry: Registry) -> None:
 
 
 def keys(registry: Registry) -> None:
-    """Key encryption keys and data encryption keys, of several algorithms and versions, some soft-deleted."""
+    """Make key encryption keys and data encryption keys: several algorithms and versions, some soft-deleted."""
     path = "/dek-registry/v1/keks"
     for name, more in (("k", {"doc": "ö", "kmsProps": {"p": "1"}}), ("gone", {})):
         registry.call("POST", path, {"name": name, "kmsType": "aws-kms", "kmsKeyId": "arn", **more})
@@ -169,7 +169,7 @@ def keys(registry: Registry) -> None:
     registry.call("DELETE", f"{path}/gone")
 
 
-# What the REST interface does not take or tell: metadata and rules in the log, a kind that only others know, bytes.
+# Records that REST cannot write or show: metadata and rules in the log, an unknown kind, arbitrary bytes.
 RAW = [
     encode(
         SchemaKey(Subject("ruled"), Version(7)),
@@ -202,7 +202,7 @@ def append(log_url, *records):
 
 @pytest.fixture(scope="session")
 def filled_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of a SQLite log, filled over REST; copied before use."""
+    """Return the file of a SQLite log, filled over REST; tests work on copies."""
     path = tmp_path_factory.mktemp("transfer") / "filled.db"
     with _served(f"sqlite:///{path}") as url:
         fill(Registry(url))
@@ -211,34 +211,34 @@ def filled_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def source(filled_log: Path, tmp_path: Path) -> str:
-    """The URL of a log of one's own with something of everything that REST can say."""
+    """Return the URL of a copied log with an example of everything that REST can write."""
     shutil.copy(filled_log, tmp_path / "source.db")
     return f"sqlite:///{tmp_path / 'source.db'}"
 
 
 @pytest.fixture
 def raw_source(source: str) -> str:
-    """The same, and what only a log can hold."""
+    """Return the same log with records that only a log can hold."""
     append(source, *RAW)
     return source
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], Registry]]:
-    """Serve a log in this process, until the test ends."""
+    """Return a function that serves a log in this process until the test ends."""
     with ExitStack() as stack:
         yield lambda log_url: Registry(stack.enter_context(_served(log_url)))
 
 
 @pytest.fixture
 def write_raw() -> Callable[..., None]:
-    """Append raw records to the log at a URL."""
+    """Return a function that appends raw records to the log at a URL."""
     return append
 
 
 @pytest.fixture
 def strata() -> Callable[..., tuple[int, str, str]]:
-    """Run a command of `strata`: its exit code, output and errors."""
+    """Return a function that runs a command of `strata` and returns its exit code, output and errors."""
 
     def run(*arguments: object) -> tuple[int, str, str]:
         result = CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)

@@ -1,4 +1,4 @@
-"""The export file: complete or refused, never half believed."""
+"""The export file: complete or refused."""
 
 import gzip
 import hashlib
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def export(strata, raw_source, tmp_path):
-    """An export of a registry with something of everything."""
+    """Return an export of a registry with an example of everything."""
     strata("export", raw_source, tmp_path / "export.jsonl")
     return tmp_path / "export.jsonl"
 
@@ -20,7 +20,7 @@ def _change(old, new):
 
 
 def _relabelled(data):
-    """The same records under another version of the format, with a digest that is right."""
+    """Return the same records with another version of the format and a correct digest."""
     body = b"".join(data.replace(b'"version":1', b'"version":2', 1).splitlines(keepends=True)[:-1])
     return body + json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n"
 
@@ -40,7 +40,7 @@ def _relabelled(data):
     ],
 )
 def test_a_damaged_file_is_refused_before_anything_is_written(strata, export, tmp_path, damage, message):
-    """Whatever is not exactly what export wrote is refused, and the log is not even created."""
+    """Import refuses any file that is not exactly as exported, and does not create the log."""
     (tmp_path / "bad").write_bytes(damage(export.read_bytes()))
 
     code, _, errors = strata("import", tmp_path / "bad", f"sqlite:///{tmp_path / 'target.db'}")
@@ -51,7 +51,7 @@ def test_a_damaged_file_is_refused_before_anything_is_written(strata, export, tm
 
 @pytest.mark.parametrize("keep", [pytest.param(0.5, id="cut off"), pytest.param(0.0, id="empty")])
 def test_a_packed_file_that_is_cut_off_is_refused(strata, export, tmp_path, keep):
-    """Gzip's own check counts, too."""
+    """The check also covers damage to the gzip file."""
     packed = gzip.compress(export.read_bytes())
     (tmp_path / "bad.gz").write_bytes(packed[: int(len(packed) * keep)])
 
@@ -67,7 +67,7 @@ def test_the_header_says_what_is_inside(export):
 
 
 def test_a_file_that_exists_stays_unless_forced(strata, source, tmp_path):
-    """Export replaces nothing by accident, and leaves no part of a file behind."""
+    """Export does not replace a file without `--force`, and leaves no partial file behind."""
     file = tmp_path / "export"
     file.write_text("mine")
 
@@ -80,7 +80,7 @@ def test_a_file_that_exists_stays_unless_forced(strata, source, tmp_path):
 
 
 def test_only_a_file_is_replaced(strata, source, tmp_path):
-    """A pipe or a device is not replaced by a file, even if forced."""
+    """A file does not replace a pipe or a device, even with `--force`."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
@@ -99,7 +99,7 @@ def test_only_a_file_is_replaced(strata, source, tmp_path):
     ],
 )
 def test_a_source_that_is_not_there_is_named(strata, source, message, tmp_path, monkeypatch):
-    """A failure is one line and exit code 2; no file is left."""
+    """A failure prints one line and exits with code 2, and leaves no file."""
     monkeypatch.setattr("registry.transfer.rest._RETRIES", 0)
 
     code, _, errors = strata("export", source, tmp_path / "file")
@@ -109,11 +109,11 @@ def test_a_source_that_is_not_there_is_named(strata, source, message, tmp_path, 
 
 
 def test_a_log_that_holds_something_else_is_refused(strata, export, serve, tmp_path):
-    """Nothing is added to another registry's log, nor to one that went on after the import."""
+    """Import adds nothing to another registry's log, nor to one that changed after the import."""
     other, grown = f"sqlite:///{tmp_path / 'other.db'}", f"sqlite:///{tmp_path / 'grown.db'}"
     serve(other).register("mine", '"string"')
     strata("import", export, grown)
-    # The restored registry is read-only until told otherwise.
+    # The restored registry is read-only until its mode changes.
     registry = serve(grown)
     registry.setting("mode", "", mode="READWRITE")
     registry.register("mine", '"string"')
@@ -124,7 +124,7 @@ def test_a_log_that_holds_something_else_is_refused(strata, export, serve, tmp_p
 
 
 def test_an_import_done_before_is_done(strata, export, tmp_path):
-    """The same import again writes nothing and succeeds."""
+    """A repeated import writes nothing and succeeds."""
     log = f"sqlite:///{tmp_path / 'target.db'}"
     strata("import", export, log)
 

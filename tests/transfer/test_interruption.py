@@ -1,4 +1,4 @@
-"""Import and migration killed in the middle: run again, they end as if nothing had happened."""
+"""Import and migration after kill -9: a second run completes the first."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import pytest
 from storage.log import Record
 from storage.open_log import open_log
 
-# A kill from outside would come too late now and then.
+# A kill from outside would sometimes come too late.
 _DYING = """
 import os, sys
 from registry.cli import main
@@ -29,7 +29,7 @@ main()
 
 
 def _killed_at(line, *arguments):
-    """Run a command that is ended by kill -9 as soon as it has said a line."""
+    """Run a command that kills itself with SIGKILL as soon as it has printed a line."""
     command = [sys.executable, "-c", _DYING, line, *map(str, arguments)]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
     assert -9 == ended.returncode, ended.stderr
@@ -42,7 +42,7 @@ def _held(log_url):
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("kafka", marks=pytest.mark.kafka)])
 def test_a_killed_import_goes_on(strata, raw_source, write_raw, tmp_path, kind, request):
-    """What the first run wrote stays and is not written twice; meanwhile the log is refused for anything else."""
+    """A second run keeps the first run's records and writes only the rest."""
     log = f"sqlite:///{tmp_path / 'target.db'}"
     if kind == "kafka":
         log = f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid.uuid4().hex[:8]}"
@@ -61,7 +61,7 @@ def test_a_killed_import_goes_on(strata, raw_source, write_raw, tmp_path, kind, 
 
 
 def test_an_import_of_one_append_is_all_or_nothing(strata, raw_source, write_raw, tmp_path):
-    """Killed before its append is done, an import into a database has written nothing or everything."""
+    """An import into a database that is killed before its append ends has written nothing."""
     log = f"sqlite:///{tmp_path / 'target.db'}"
     _fill_up(write_raw, raw_source, 50)
     strata("export", raw_source, tmp_path / "file")
@@ -86,7 +86,7 @@ def test_an_import_of_one_append_is_all_or_nothing(strata, raw_source, write_raw
 
 @pytest.mark.parametrize("moment", ["registering", "configuring"])
 def test_a_killed_migration_goes_on(strata, source, serve, tmp_path, moment):
-    """The target stays in mode IMPORT, the second run does the rest, and the target's modes are the source's."""
+    """The target stays in mode IMPORT; the second run completes it and sets the source's modes."""
     target = f"sqlite:///{tmp_path / 'target.db'}"
     old, new = serve(source), serve(target)
 

@@ -1,4 +1,4 @@
-"""Ten thousand schemas of three formats: out, in, and the same."""
+"""Ten thousand schemas of three formats survive export and import."""
 
 import json
 
@@ -13,7 +13,7 @@ _VERSIONS = 5
 
 
 def _schema(i):
-    """The i-th schema: five versions a subject, formats in turn, the later versions of JSON subjects refer."""
+    """Return the i-th schema: five versions a subject, formats in turn; JSON subjects refer to an earlier one."""
     subject, version = Subject(f"subject-{i // _VERSIONS}"), Version(i % _VERSIONS + 1)
     references = ()
     match i // _VERSIONS % 3:
@@ -37,7 +37,7 @@ def _schema(i):
     ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres), pytest.param("kafka", marks=pytest.mark.kafka)],
 )
 def test_ten_thousand_schemas_come_back(strata, write_raw, tmp_path, kind, request):
-    """Everything is there on every kind of log."""
+    """Export and import keep everything, on every kind of log."""
     source, file = f"sqlite:///{tmp_path / 'source.db'}", tmp_path / "file.gz"
     target = f"sqlite:///{tmp_path / 'target.db'}"
     if kind == "postgresql":

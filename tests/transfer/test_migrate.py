@@ -1,6 +1,6 @@
-"""Migration from a running registry: to another one and to a log, ids kept.
+"""Migration from a running registry to another one or to a log, with the same ids.
 
-The service stands for the reference's own: its answers are held against recorded ones in `tests/conformance`.
+The service takes the place of a reference registry: `tests/conformance` compares its answers with recorded ones.
 """
 
 from pathlib import Path
@@ -16,13 +16,13 @@ from storage.records import KekKey, KekValue, Reference, SchemaId, SchemaKey, Sc
 
 @pytest.fixture
 def target_log(tmp_path):
-    """An empty log for the target."""
+    """Return an empty log for the target."""
     return f"sqlite:///{tmp_path / 'target.db'}"
 
 
 @pytest.mark.parametrize("page", [pytest.param(1000, id="one page"), pytest.param(4, id="many pages")])
 def test_a_service_becomes_another(strata, source, serve, target_log, monkeypatch, page):
-    """Every version, id, deletion and setting arrives, the target is in the source's modes, and goes on as it would."""
+    """The target has every version, id, deletion, setting and mode of the source, and assigns the same next id."""
     monkeypatch.setattr(rest_source, "_PAGE", page)
     old, new = serve(source), serve(target_log)
 
@@ -38,7 +38,7 @@ def test_a_service_becomes_another(strata, source, serve, target_log, monkeypatc
 
 
 def test_a_service_becomes_a_log(strata, source, serve, target_log):
-    """Straight into a log; a second run finds all of it there."""
+    """Migration writes directly into a log; a second run finds everything there."""
     url = serve(source).url
 
     assert [0, 0] == [strata("migrate", "--from", url, "--to", target_log)[0] for _ in range(2)]
@@ -47,7 +47,7 @@ def test_a_service_becomes_a_log(strata, source, serve, target_log):
 
 
 def test_a_frozen_source_becomes_a_target_that_writes(strata, source, serve, target_log):
-    """--mode says what the target is for, when the source was made read-only for the move."""
+    """`--mode` sets the target's mode, for a source that was made read-only for the move."""
     old, new = serve(source), serve(target_log)
     old.setting("mode", "", mode="READONLY")
 
@@ -57,7 +57,7 @@ def test_a_frozen_source_becomes_a_target_that_writes(strata, source, serve, tar
 
 
 def test_a_migration_done_before_is_done(strata, source, serve, target_log):
-    """Run again, it registers nothing and leaves the target as it was."""
+    """A repeated migration registers nothing and leaves the target unchanged."""
     old, new = serve(source), serve(target_log)
 
     codes = [strata("migrate", "--from", old.url, "--to", new.url)[0] for _ in range(2)]
@@ -67,7 +67,7 @@ def test_a_migration_done_before_is_done(strata, source, serve, target_log):
 
 
 def test_what_an_interrupted_run_borrowed_is_given_back(strata, source, serve, target_log):
-    """The subject under which the highest id was given is gone after the next run."""
+    """The next run removes the temporary subject that carries the highest id."""
     old, new = serve(source), serve(target_log)
     new.setting("mode", "", mode="IMPORT")
     body = {"schema": '{"type":"fixed","name":"HighestId","size":13}', "id": 13, "version": 1}
@@ -83,7 +83,7 @@ KEKS = "/dek-registry/v1/keks"
 
 
 def test_another_key_is_not_overwritten(strata, source, serve, target_log):
-    """A target that has another key of the name is refused before anything is written."""
+    """The run refuses a target with a different key of the same name, before it writes anything."""
     old, new = serve(source), serve(target_log)
     new.call("POST", KEKS, {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "other"})
 
@@ -111,7 +111,7 @@ def test_shared_keys_and_credentials_of_another_make(strata, write_raw, serve, t
 
 
 def test_a_frozen_association_arrives_frozen(strata, source, serve, target_log):
-    """In mode IMPORT it needs no schema of its own."""
+    """A frozen association needs no schema in mode IMPORT."""
     old, new = serve(source), serve(target_log)
     body = {"resourceName": "t", "resourceNamespace": "lkc", "resourceId": "t"}
     body["associations"] = [{"associationType": "value", "schema": {"schema": '"int"'}}]
@@ -126,7 +126,7 @@ def test_a_frozen_association_arrives_frozen(strata, source, serve, target_log):
 
 
 def test_another_registry_is_not_overwritten(strata, source, serve, target_log):
-    """A target with something of its own is refused before anything is written."""
+    """The run refuses a target that has other data, before it writes anything."""
     old, new = serve(source), serve(target_log)
     new.register("mine", '"string"')
 
@@ -137,7 +137,7 @@ def test_another_registry_is_not_overwritten(strata, source, serve, target_log):
 
 
 def test_a_target_that_holds_a_part_of_the_source_is_refused(strata, source, serve, target_log):
-    """Only an interrupted run, which leaves mode IMPORT behind, may be continued."""
+    """Only an interrupted run, which leaves mode IMPORT behind, can be continued."""
     old, new = serve(source), serve(target_log)
     new.register("orders-value", {"type": "record", "name": "First", "fields": []})
     part = old.call("GET", "/subjects/item/versions/1")["schema"]
@@ -154,7 +154,7 @@ def test_a_target_that_holds_a_part_of_the_source_is_refused(strata, source, ser
 
 
 def test_a_target_with_a_key_of_its_own_is_refused(strata, source, serve, target_log):
-    """The message names what is there; nothing is written."""
+    """The message names the existing key, and the run writes nothing."""
     old, new = serve(source), serve(target_log)
     new.call("POST", KEKS, {"name": "mine", "kmsType": "aws-kms", "kmsKeyId": "x"})
 
@@ -183,12 +183,12 @@ SAME = [
 
 @pytest.mark.parametrize(("a", "b", "same"), [row[1:] for row in SAME], ids=[row[0] for row in SAME])
 def test_places_that_are_the_same(a, b, same):
-    """Addresses that lead to one place are recognized, however they are written."""
+    """Different addresses of the same place are recognized."""
     assert same == same_place(a, b)
 
 
 def test_a_registry_is_not_migrated_onto_itself(strata, source):
-    """The same place twice is refused before anything is read."""
+    """The run refuses the same source and target before it reads anything."""
     code, _, errors = strata("migrate", "--from", source, "--to", source)
 
     assert (2, True) == (code, "the same registry" in errors)
@@ -198,14 +198,14 @@ def test_a_registry_is_not_migrated_onto_itself(strata, source):
     "url", ["http://[::1/x", "http://localhost:99999", "http://:8081", "postgresql://[::1/d", "postgresql://h:x/d"]
 )
 def test_an_address_that_cannot_be_is_refused(strata, url):
-    """A damaged address is an error in one line."""
+    """A malformed address gives an error of one line."""
     code, output, errors = strata("migrate", "--from", url, "--to", "http://127.0.0.1:1")
 
     assert (2, "", 1, True) == (code, output, len(errors.splitlines()), "the URL of a" in errors), errors
 
 
 def test_a_live_schema_may_refer_to_a_deleted_one(strata, source, serve, target_log, write_raw):
-    """The reference lets that come about; in mode IMPORT it is taken over."""
+    """A live schema may refer to a deleted one, as in the reference, and mode IMPORT accepts it."""
 
     def place(subject, schema_id, text, *references, deleted):
         value = SchemaValue(
@@ -224,7 +224,7 @@ def test_a_live_schema_may_refer_to_a_deleted_one(strata, source, serve, target_
 
 
 def test_one_content_under_two_ids_arrives(strata, source, serve, target_log, write_raw):
-    """Both ids are taken over, over REST and from log to log."""
+    """The target keeps both ids, over REST and from service to log."""
     for subject, schema_id in (("twin-a", 600), ("twin-b", 601)):
         value = SchemaValue(Subject(subject), Version(1), SchemaId(schema_id), '"bytes"')
         write_raw(source, encode(SchemaKey(value.subject, value.version), value))
@@ -238,7 +238,7 @@ def test_one_content_under_two_ids_arrives(strata, source, serve, target_log, wr
 
 
 def test_contracts_and_their_configuration_arrive(strata, source, serve, target_log):
-    """Metadata, rule sets and the defaults that a subject sets for them are taken over as they stand."""
+    """Metadata, rule sets and a subject's defaults for them arrive unchanged."""
     rules = {"domainRules": [{"name": "r", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": "true"}]}
     metadata = {"properties": {"owner": "ops"}, "tags": {"a": ["PII"]}, "sensitive": ["owner"]}
     old, new = serve(source), serve(target_log)
@@ -255,5 +255,5 @@ def test_contracts_and_their_configuration_arrive(strata, source, serve, target_
     ("name", "expected"), [("", "%3A.%3A"), (".", "%2E"), ("..", "%2E%2E"), ("a/b", "a%2Fb"), (":.c:", "%3A.c%3A")]
 )
 def test_any_name_is_one_segment_of_a_path(name, expected):
-    """Whatever a subject is called, its path leads to it: dots are no directories, and no name is not left out."""
+    """The path of any subject leads to it: dots are escaped, and the empty name has its own form."""
     assert expected == segment(name)

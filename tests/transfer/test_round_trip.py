@@ -1,4 +1,4 @@
-"""Export and import: what goes out comes back, over every kind of log."""
+"""Export and import keep everything, over every kind of log."""
 
 import gzip
 import uuid
@@ -20,7 +20,7 @@ from storage.records import SchemaKey, SchemaValue
     ]
 )
 def empty_log(request, tmp_path):
-    """The URL of an empty log of each kind."""
+    """Return the URL of an empty log of each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'empty.db'}"
     if request.param == "postgresql":
@@ -29,7 +29,7 @@ def empty_log(request, tmp_path):
 
 
 def test_everything_comes_back(strata, raw_source, empty_log, tmp_path):
-    """A log restored from an export holds all that the exported one did, and exports to the same records."""
+    """A restored log holds everything that the exported one did, and exports to the same records."""
     first, second = tmp_path / "first.jsonl.gz", tmp_path / "second.jsonl"
 
     assert 0 == strata("export", raw_source, first)[0]
@@ -42,7 +42,7 @@ def test_everything_comes_back(strata, raw_source, empty_log, tmp_path):
 
 
 def test_the_next_id_is_as_high_as_before(strata, source, serve, tmp_path):
-    """Ids that hard deletion freed are not given again after a restore."""
+    """Ids that hard deletion freed are not assigned again after a restore."""
     target, file = f"sqlite:///{tmp_path / 'target.db'}", tmp_path / "file"
     strata("export", source, file)
     strata("import", file, target)
@@ -57,7 +57,7 @@ def test_the_next_id_is_as_high_as_before(strata, source, serve, tmp_path):
 
 
 def test_marks_survive_that_only_old_records_held(strata, write_raw, serve, tmp_path):
-    """A tombstone written without a mark, as another registry does it, still keeps its id from being given again."""
+    """A tombstone without a high-water record, as of another registry, still keeps its id from being assigned again."""
     source, target = (f"sqlite:///{tmp_path / name}" for name in ("a.db", "b.db"))
     write_raw(source, *_schema_record("s", 1, 41), *_schema_record("t", 1, 7), *_tombstone("s", 1))
     strata("export", source, tmp_path / "file")
@@ -70,7 +70,7 @@ def test_marks_survive_that_only_old_records_held(strata, write_raw, serve, tmp_
 
 
 def test_an_export_of_a_service_restores_what_it_tells(strata, source, serve, tmp_path):
-    """Exported over REST and restored, a registry answers as before."""
+    """A registry that is exported over REST and restored answers as before."""
     url, file, target = serve(source).url, tmp_path / "file", f"sqlite:///{tmp_path / 'target.db'}"
 
     assert 0 == strata("export", url, file)[0]
@@ -82,7 +82,7 @@ def test_an_export_of_a_service_restores_what_it_tells(strata, source, serve, tm
 
 
 def test_what_no_registry_can_use_does_not_displace_what_stands(strata, write_raw, tmp_path):
-    """A record that is set aside leaves the accepted record under its key in the export, and is itself left out."""
+    """An export leaves out a record that is set aside, and keeps the accepted record under the same key."""
     source, target = (f"sqlite:///{tmp_path / name}" for name in ("a.db", "b.db"))
     ((key, value),) = [(r.key, r.value) for r in _schema_record("s", 1, 1)]
     write_raw(source, *_schema_record("s", 1, 1), *_schema_record("t", 1, 2))

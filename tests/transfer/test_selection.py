@@ -1,11 +1,11 @@
-"""Part of a registry in an export file: some subjects, and what they need."""
+"""Export of part of a registry: some subjects, and what they need."""
 
 import pytest
 
 
 @pytest.fixture
 def export(strata, source, tmp_path):
-    """Export with some flags and restore; what came out on standard error, and the log."""
+    """Return a function that exports with some flags and restores; it returns standard error and the log."""
 
     def run(*flags):
         file, log = tmp_path / "part.jsonl", f"sqlite:///{tmp_path / 'part.db'}"
@@ -35,14 +35,14 @@ PARTS = [
 
 @pytest.mark.parametrize(("flags", "subjects"), [row[1:] for row in PARTS], ids=[row[0] for row in PARTS])
 def test_the_part_that_was_asked_for(export, serve, flags, subjects):
-    """The named subjects and what they refer to, deleted versions included, and nothing else."""
+    """The part holds the named subjects and those they refer to, deleted versions included, and nothing else."""
     _, log = export(*flags)
 
     assert subjects == serve(log).call("GET", "/subjects?deleted=true")
 
 
 def test_what_a_part_needs_goes_with_it(export, source, serve):
-    """Ids, settings in force, keys and associations of the part are those of the whole; the next id is not used."""
+    """Ids, settings, keys and associations of the part equal those of the whole; so does the next id."""
     errors, log = export(*(f"--subject={name}" for name in ("basket", "orders-value", "paid", "address")))
     old, new = serve(source), serve(log)
 
@@ -66,7 +66,7 @@ def test_what_a_part_needs_goes_with_it(export, source, serve):
     ],
 )
 def test_a_name_that_stands_for_nothing(strata, source, tmp_path, flag, words):
-    """A misspelt name is refused with the nearest one, and no file is written."""
+    """Export refuses a misspelt name, suggests the nearest one, and writes no file."""
     code, _, errors = strata("export", source, tmp_path / "part.jsonl", flag)
 
     assert (2, True) == (code, words in errors), errors

@@ -1,4 +1,4 @@
-"""Verify finds each kind of difference, and says which."""
+"""Verify finds each kind of difference, and names it."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ DEK = (
 
 
 def _put(*path, to):
-    """Set a property inside the value of a record."""
+    """Return a change that sets a property inside the value of a record."""
 
     def change(value):
         inner = value
@@ -88,7 +88,7 @@ def _put(*path, to):
     ],
 )
 def test_a_planted_difference_is_found(strata, raw_source, tmp_path, key, change, expected):
-    """Each property of each thing counts, and its line says what it is on either side."""
+    """Verify compares each property, and the line shows the value on either side."""
     strata("export", raw_source, tmp_path / "a")
     _edit(raw_source, key, change)
 
@@ -98,7 +98,7 @@ def test_a_planted_difference_is_found(strata, raw_source, tmp_path, key, change
 
 
 def test_what_only_b_holds_is_found(strata, source, write_raw, tmp_path):
-    """A context, a subject and a setting that A lacks are named as B's."""
+    """Verify names a context, a subject and a setting that only B has."""
     strata("export", source, tmp_path / "a")
     write_raw(source, Record(STAGING.replace(".staging", ".new").encode(), b'{"context":".new"}'))
     write_raw(source, Record(ITEM_CONFIG.replace("item", "added").encode(), b'{"compatibilityLevel":"NONE"}'))
@@ -109,7 +109,7 @@ def test_what_only_b_holds_is_found(strata, source, write_raw, tmp_path):
 
 
 def test_services_are_compared_with_all_else(strata, source, serve, tmp_path):
-    """A service equals its own log and export; a change made over REST is seen from every side."""
+    """A service equals its own log and export; a change over REST shows in every comparison."""
     registry = serve(source)
     strata("export", source, tmp_path / "a")
     assert [0, 0] == [strata("verify", side, registry.url)[0] for side in (source, tmp_path / "a")]
@@ -121,7 +121,7 @@ def test_services_are_compared_with_all_else(strata, source, serve, tmp_path):
 
 
 def _edit(log_url, key, change):
-    """Change the newest record under a key in the file itself, or take it out."""
+    """Change the newest record under a key in the file itself, or remove it."""
     with sqlite3.connect(log_url.removeprefix("sqlite:///")) as connection:
         where = "FROM strata_log WHERE key = ? ORDER BY offset DESC LIMIT 1"
         offset, value = connection.execute(f"SELECT offset, value {where}", (key.encode(),)).fetchone()
@@ -134,7 +134,7 @@ def _edit(log_url, key, change):
 
 
 def test_differences_as_json(strata, source, tmp_path, write_raw):
-    """`--output json` is one object with the values whole; its exit code is that of the text."""
+    """`--output json` prints one object with complete values; the exit code is that of the text output."""
     shutil.copy(source.removeprefix("sqlite:///"), tmp_path / "other.db")
     other = f"sqlite:///{tmp_path / 'other.db'}"
     long = "x" * 500
