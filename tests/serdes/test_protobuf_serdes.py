@@ -366,7 +366,7 @@ def test_required_fields_must_be_there(client):
 
 
 def test_files_that_many_import_are_registered_once(client, monkeypatch):
-    """However many ways lead to a file: here each of eight layers has two files, which import both of the next."""
+    """Files with many importers are registered once: each of eight layers has two files that import all of the next."""
     pool = DescriptorPool()
     for layer in range(8):
         for side in "ab":

@@ -1,4 +1,4 @@
-"""A Spark session for all tests here, registries to look writer schemas up at, and frames to decode."""
+"""Fixtures: a Spark session for all tests here, registries with writer schemas, and frames to decode."""
 
 import io
 import json
@@ -29,7 +29,7 @@ Frame = Callable[[int, Any, Any], bytes]
 
 @pytest.fixture
 def pandas_of_old() -> None:
-    """For tests of the way by pandas: only Spark 4.0 takes it, 4.1 could, 4.3 makes other things of the same arrays."""
+    """Skip a test of the pandas path, which only Spark 4.0 takes, where Spark hands arrays to pandas differently."""
     pytest.importorskip("pandas")
     if pyspark.__version__.split(".")[:2] > ["4", "1"]:
         pytest.skip("this Spark hands columns to pandas in another way, and has arrow_udf")
@@ -64,20 +64,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def registry() -> Iterator[RegistryClient]:
-    """A client of a real registry; it forgets unknown ids at once: another test's damaged frames may name the next."""
+    """A client of a real registry; it caches no unknown ids, which another test's damaged frames may have used."""
     with RegistryNode("memory:") as node, RegistryClient(node.url, missing_ttl=0) as client:
         yield client
 
 
 class ScriptedRegistry:
-    """A registry that counts what it is asked and can be out of order: the states that a real one is seldom in.
+    """A registry that counts its requests and can fail on demand, for states that a real one seldom has.
 
     Attributes:
-        asked: how often each schema id, or GUID, was asked for.
-        status: when set, what every request is answered with.
-        page: when set, the body of every answer, such as what a proxy shows.
-        stalls: whether it ends in the middle of an answer, and leaves the connection open.
-        authorizations: the Authorization headers that came.
+        asked: number of requests for each schema id or GUID.
+        status: status of every response, if set.
+        page: body of every response, if set, such as the page of a proxy.
+        stalls: whether a response stops in the middle and leaves the connection open.
+        authorizations: the Authorization headers received.
     """
 
     def __init__(self) -> None:
@@ -89,38 +89,38 @@ class ScriptedRegistry:
         self.authorizations: set[str] = set()
         self._scheme = "http"
         self._schemas: dict[int, dict[str, Any]] = {}
-        # A port that no test had before: Spark remembers for the session what a registry at an address has answered.
+        # A port that no test has used: for the whole session, Spark caches what a registry at an address has answered.
         self._server = ThreadingHTTPServer(("127.0.0.1", free_port()), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
         self._thread.start()
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Return the registry's address."""
         return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     def wrap(self, tls: ssl.SSLContext) -> None:
-        """Speak https from now on."""
+        """Use https from now on."""
         self._scheme = "https"
         self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
-        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that leaves is a case
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients disconnect in some cases
 
     def add(self, schema: Any) -> int:
-        """Make an Avro schema known under the next id."""
+        """Add an Avro schema under the next id."""
         return self.add_text(json.dumps(schema), {})
 
     def add_text(self, text: str, properties: dict[str, Any]) -> int:
-        """Make any schema text known under the next id."""
+        """Add any schema text under the next id."""
         schema_id = len(self._schemas) + 1
         self._schemas[schema_id] = {"schema": text, "guid": str(uuid5(NAMESPACE_OID, text)), **properties}
         return schema_id
 
     def guid(self, schema_id: int) -> UUID:
-        """The GUID of a schema that was made known."""
+        """Return the GUID of an added schema."""
         return UUID(self._schemas[schema_id]["guid"])
 
     def close(self) -> None:
-        """End the server; its port answers nobody from then on."""
+        """Stop the server; its port refuses connections from then on."""
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()
@@ -170,7 +170,7 @@ def scripted_registry() -> Iterator[ScriptedRegistry]:
 
 @pytest.fixture(scope="session")
 def frame() -> Frame:
-    """Makes a frame of a schema id, a writer schema and a value, by fastavro."""
+    """A factory of frames from a schema id, a writer schema and a value, by fastavro."""
 
     def make(schema_id: int, schema: Any, value: Any) -> bytes:
         payload = io.BytesIO()
@@ -181,7 +181,7 @@ def frame() -> Frame:
 
 
 def _record(name: str, *fields: tuple[Any, ...]) -> dict[str, Any]:
-    """A record of fields (name, type) or (name, type, default)."""
+    """Return a record of fields (name, type) or (name, type, default)."""
     return {
         "type": "record",
         "name": name,
@@ -263,5 +263,5 @@ _SECOND = {
 
 @pytest.fixture(scope="session")
 def everything() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A schema with every type of Avro, and two values of it."""
+    """A schema with every Avro type, and two values of it."""
     return _EVERYTHING, [_FIRST, _SECOND]

@@ -1,4 +1,4 @@
-"""Both paths in one Spark job, over the same frames: random pairs of schemas, and damage."""
+"""Both paths decode the same frames alike in one Spark job, with random pairs of schemas and damage."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ NO_FAULTS = {"rows": BATCH, "lost": 0, "changed": 0, "other_value": 0, "other_re
 
 
 def _both(spark: SparkSession, registry: ClientSettings, name: str, reader: str) -> list[Column]:
-    """The frames' column decoded on each path."""
+    """Return the frames' column decoded on each path."""
     install(spark, registry=registry)
     return [
         decode(name, registry=registry, reader_schema=reader, path="jvm").alias(f"jvm_{name}"),
@@ -37,7 +37,7 @@ def _both(spark: SparkSession, registry: ClientSettings, name: str, reader: str)
 
 
 def _families(chance: Random, count: int, size: int) -> list[list[Case]]:
-    """Writer schemas of readers that Spark can express."""
+    """Return writer schemas for readers that Spark can express."""
     maker = Maker(chance)
     families: list[list[Case]] = []
     while len(families) < count:
@@ -52,7 +52,7 @@ def _families(chance: Random, count: int, size: int) -> list[list[Case]]:
 
 @pytest.mark.parametrize("readers", [3, pytest.param(6, marks=pytest.mark.slow)])
 def test_random_schemas(spark: SparkSession, scripted_registry: Any, readers: int) -> None:
-    """Frames of fifty writer schemas for each reader schema: the same columns of the same type on both paths."""
+    """Both paths decode frames of fifty writer schemas for each reader schema to the same columns of the same type."""
     registry = ClientSettings.of(scripted_registry.url)
     families = _families(Random(5), readers, 50)
     names = [f"f{index}" for index in range(len(families))]
@@ -81,7 +81,7 @@ def test_random_schemas(spark: SparkSession, scripted_registry: Any, readers: in
 
 
 def test_damaged_frames(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, everything: Any) -> None:
-    """No task ends; each frame is a value or a dead letter with just its bytes, the same one on both paths."""
+    """No task fails; each frame is a value or a dead letter with exactly its bytes, the same on both paths."""
     schema, values = everything
     schema_id = scripted_registry.add(schema)
     good = [frame(schema_id, schema, value) for value in values]
@@ -96,7 +96,7 @@ def test_damaged_frames(spark: SparkSession, scripted_registry: Any, frame: Make
 def test_damaged_frames_of_any_seed(
     spark: SparkSession, scripted_registry: Any, frame: MakeFrame, everything: Any
 ) -> None:
-    """The same, of 200,000 frames that hypothesis chooses."""
+    """The same holds for 200,000 frames that hypothesis chooses."""
     schema, values = everything
     schema_id = scripted_registry.add(schema)
     good = [frame(schema_id, schema, value) for value in values]
@@ -123,7 +123,7 @@ def _faults_of(spark: SparkSession, url: str, schema: Any, damaged: Sequence[byt
 
 
 def _faults(decoded: DataFrame) -> DataFrame:
-    """How many rows are not as they should be, by kind."""
+    """Return how many rows are wrong, by kind."""
     jvm, python = functions.col("jvm_f"), functions.col("python_f")
     told = jvm["error"]["reason"]
 
@@ -141,7 +141,7 @@ def _faults(decoded: DataFrame) -> DataFrame:
 
 
 def _damaged(good: bytes, chance: Random) -> bytes:
-    """The frame with some bytes changed, seldom in its header, perhaps cut, perhaps longer."""
+    """Return the frame with some bytes changed, seldom in its header, perhaps cut, perhaps longer."""
     changed = bytearray(good)
     for _ in range(chance.randrange(4)):
         changed[chance.randrange(5, len(changed))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))

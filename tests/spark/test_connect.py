@@ -1,4 +1,4 @@
-"""Both paths from a client of Spark Connect, and on a cluster whose executors have nothing but what is shipped."""
+"""Both paths work from a Spark Connect client, and on a cluster whose executors have only the shipped code."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ GATED = {**OLD, "fields": [*OLD["fields"], {"name": "gate", "type": ["null", "st
 
 @pytest.fixture
 def options(registry: RegistryClient, frame: MakeFrame, tmp_path: Path) -> dict[str, Any]:
-    """What the job is told: the registry, and frames of two versions and a damaged one, in two files."""
+    """The job's options: the registry, and frames of two versions and a damaged one, in two files."""
     spark_jar.build()
     old, new = (registry.register("connect", json.dumps(schema)).schema_id for schema in (OLD, NEW))
     good = frame(new, NEW, {"delay": 2, "gate": "B7"})
@@ -50,12 +50,12 @@ def options(registry: RegistryClient, frame: MakeFrame, tmp_path: Path) -> dict[
         offsets = pa.array(range(4 * number, 4 * number + 4), pa.int64())
         table = pa.table({"offset": offsets, "value": pa.array(frames, pa.binary())})
         pq.write_table(table, folder / f"{number}.parquet")
-    url = registry.settings.urls[0].replace("http://", "http://ann:s3cret@")  # goes to the server, and hinders nothing
+    url = registry.settings.urls[0].replace("http://", "http://ann:s3cret@")  # goes to the server, which ignores it
     return {"registry": url, "subject": "connect", "frames": str(folder), "new": new}
 
 
 def _parts(options: dict[str, Any]) -> dict[str, Any]:
-    """What comes out of those frames on any path."""
+    """Return the parts that any path makes of those frames."""
     good, dead = [], []
     for first in (0, 4):
         good += [
@@ -68,7 +68,7 @@ def _parts(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None:
-    """Both paths have given everything."""
+    """Assert that both paths have returned everything."""
     expected: dict[str, Any] = dict.fromkeys(kinds, _parts(options))
     expected["type"] = (
         "struct<value:struct<delay:bigint,gate:string>,error:struct<reason:string,schema_id:int,frame:binary>>"
@@ -106,7 +106,7 @@ def test_connect(server: ConnectServer, options: dict[str, Any]) -> None:
 def test_newer_versions_through_connect(
     server: ConnectServer, registry: RegistryClient, frame: MakeFrame, tmp_path: Path, path: str
 ) -> None:
-    """A stream of a client without a JVM takes up a newer version, ends when it is stopped, and tells why it failed."""
+    """A stream of a client without a JVM takes up a newer version, ends when stopped, and reports why it failed."""
     subject = f"connect evolution {path}"
     old, new = (
         registry.register(name, json.dumps(schema)).schema_id for name, schema in ((subject, OLD), ("gated", GATED))
@@ -132,7 +132,7 @@ def test_newer_versions_through_connect(
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_connect_with_shipped_code(options: dict[str, Any], tmp_path: Path) -> None:
-    """The workers of the server have no packages: the client ships them, for batches and streams."""
+    """The client ships the packages to the server's workers, which lack them, for batches and streams."""
     shipped = {"tasks": 4, "streams": True, "ship": str(shipped_packages(tmp_path))}
     env = {"PYTHONPATH": "", "TMPDIR": str(tmp_path)}
     with ConnectServer(tmp_path, python=bare_python(tmp_path), env=env) as server:
@@ -145,7 +145,7 @@ def test_connect_with_shipped_code(options: dict[str, Any], tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_cluster(options: dict[str, Any], tmp_path: Path) -> None:
-    """Two executors that have neither the jar nor the packages decode what the driver ships them to decode."""
+    """Two executors that have neither the jar nor the packages decode with what the driver ships."""
     shipped = {"tasks": 4, "streams": True, "ship": str(shipped_packages(tmp_path))}
     env = {"PYSPARK_PYTHON": str(bare_python(tmp_path)), "TMPDIR": str(tmp_path)}
     env |= {"PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_HOME": str(spark_home(tmp_path))}

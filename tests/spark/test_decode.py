@@ -1,4 +1,4 @@
-"""`decode` in a Spark session, against a real registry, on every path that Spark offers."""
+"""`decode` works in a Spark session, against a real registry, on every path that Spark offers."""
 
 import json
 import logging
@@ -28,14 +28,14 @@ pytestmark = [
 MakeFrame = Callable[[int, Any, Any], bytes]
 
 QUERY_ERRORS = (PythonException, AnalysisException, Py4JJavaError)
-"""How a failed query is told: by a Python worker, by the analyser, by the executors' own code."""
+"""The errors of a failed query: from a Python worker, the analyser, or the executors' own code."""
 
 PATH = "arrow" if hasattr(functions, "arrow_udf") else "pandas"
-"""The path that this Spark takes by itself."""
+"""The path that this Spark chooses."""
 
 
 def _record(name: str, *fields: tuple[Any, ...]) -> dict[str, Any]:
-    """A record of fields (name, type) or (name, type, default)."""
+    """Return a record of fields (name, type) or (name, type, default)."""
     return {
         "type": "record",
         "name": name,
@@ -51,7 +51,7 @@ FLIGHT_3 = _record("Flight", ("carrier", "string"), ("delay", "long"), ("gate", 
 
 
 def _installed(plan: Plan, columns: Sequence[Column]) -> Column:
-    """The JVM path, brought into the session when it is first taken."""
+    """Return the JVM path, installed into the session on first use."""
     session = SparkSession.getActiveSession()
     assert session
     install(session, registry=plan.registry)
@@ -60,7 +60,7 @@ def _installed(plan: Plan, columns: Sequence[Column]) -> Column:
 
 @pytest.fixture(params=[_installed, arrow_path, pandas_path], ids=["jvm", "arrow", "pandas"])
 def each_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test runs on each path, whichever this Spark would choose."""
+    """Run the test on each path, whichever this Spark would choose."""
     if request.param is arrow_path and not hasattr(functions, "arrow_udf"):
         pytest.skip("this Spark has no arrow_udf")
     if request.param is pandas_path:
@@ -69,9 +69,9 @@ def each_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def _frames(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
-    """A data frame as from Kafka.
+    """Return a data frame as from Kafka.
 
-    Rows that Spark has at hand it would decode while it plans the query; `coalesce` makes them rows of a task.
+    Spark would decode local rows while it plans the query; `coalesce` makes them rows of a task.
     """
     size = len(frames)
     columns = {
@@ -109,7 +109,7 @@ IN_SPARK = {
     "uuid": "a-b",
     "il": 5,
 }
-"""What `to_json` makes of the fields that both have."""
+"""Return the `to_json` text of the fields that both have."""
 JSON_FORMATS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -118,7 +118,7 @@ JSON_FORMATS = {
 
 @pytest.mark.usefixtures("each_path")
 def test_every_type(spark: SparkSession, registry: RegistryClient, frame: MakeFrame, everything: Any) -> None:
-    """Every Avro type arrives as its Spark type, with its value, for Spark's own functions to read."""
+    """Every Avro type arrives as its Spark type, with its value, and Spark's own functions can read it."""
     schema, values = everything
     schema_id = registry.register("everything", json.dumps(schema)).schema_id
     frames = _frames(spark, [*(frame(schema_id, schema, value) for value in values), None])
@@ -157,7 +157,7 @@ WHOLE: list[tuple[str, Any, Any, str, Any]] = [
 
 @pytest.mark.usefixtures("each_path")
 def test_top_level_types(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
-    """A schema that is no record is a column of its type; several columns are decoded side by side."""
+    """A schema that is not a record becomes a column of its type; several columns can be decoded together."""
     frames, columns = {}, []
     for name, schema, value, _, _ in WHOLE:
         schema_id = registry.register(f"whole {name}", json.dumps(schema)).schema_id
@@ -177,7 +177,7 @@ def test_top_level_types(spark: SparkSession, registry: RegistryClient, frame: M
 
 @pytest.mark.usefixtures("each_path")
 def test_evolution(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
-    """Rows of three writer schemas in one column are all read into the one reader schema."""
+    """Rows of three writer schemas in one column are all read with one reader schema."""
     ids = [registry.register("flights", json.dumps(one)).schema_id for one in (FLIGHT_1, FLIGHT_2, FLIGHT_3)]
     first = frame(ids[0], FLIGHT_1, {"carrier": "UA", "delay": 2, "old": "x"})
     second = frame(ids[1], FLIGHT_2, {"carrier": "AA", "delay": 2**40, "old": "x", "gate": "B7"})
@@ -194,7 +194,7 @@ def test_evolution(spark: SparkSession, registry: RegistryClient, frame: MakeFra
 
 @pytest.mark.usefixtures("each_path")
 def test_equal_values_of_two_writers(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
-    """Structs that are equal group as one, though their writers had the fields in another order."""
+    """Equal structs group as one, even if their writers had the fields in another order."""
     names = {"a": "first", "b": "second", "c": "third"}
     writers = [_record("Names", *((name, "string") for name in order)) for order in ("abc", "cab", "bca")]
     ids = [registry.register("names", json.dumps(one)).schema_id for one in writers]
@@ -225,7 +225,7 @@ DAMAGED: list[tuple[str, Callable[[bytes], bytes], str, bool]] = [
     ("negative length", lambda good: good[:5] + b"\x03" + good[6:], "negative length", True),
     ("union index", lambda good: good[:-4] + b"\x08" + good[-3:], "invalid index", True),
 ]
-"""Name, what happens to a frame, the reason, and whether its schema id is that of the good frame."""
+"""Name, damage to a frame, the reason, and whether its schema id is that of the good frame."""
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ def damaged_flights(spark: SparkSession, registry: RegistryClient, frame: MakeFr
 
 @pytest.mark.usefixtures("each_path")
 def test_damaged_frames_in_deadletter(damaged_flights: tuple[DataFrame, int, bytes], registry: RegistryClient) -> None:
-    """Each damaged frame has its reason, its id where readable and its bytes; its neighbours have their values."""
+    """Each damaged frame has its reason, its id if it can be read and its bytes; its neighbours have their values."""
     frames, schema_id, good = damaged_flights
 
     rows = _decoded(frames, registry=registry.settings, subject="damaged").collect()
@@ -274,7 +274,7 @@ def test_damaged_frames_in_permissive(damaged_flights: tuple[DataFrame, int, byt
 
 @pytest.mark.usefixtures("each_path")
 def test_damaged_frame_in_failfast(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
-    """The query ends with an error that tells where the frame came from, its id, the reason and the field."""
+    """The query fails with an error that names the frame's origin, its id, the reason and the field."""
     schema_id = registry.register("failing", json.dumps(FLIGHT_3)).schema_id
     good = frame(schema_id, FLIGHT_3, {"carrier": "UA", "delay": 1, "gate": "B7"})
     origin = ["topic", "partition", "offset"]
@@ -302,7 +302,7 @@ def test_null_frames(spark: SparkSession, registry: RegistryClient) -> None:
 
 @pytest.mark.usefixtures("each_path")
 def test_columns(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
-    """With columns chosen the value has those alone, in their order; the other fields need not even be decodable."""
+    """With `columns` the value has only those, in their order; the other fields need not even be decodable."""
     schema_id = registry.register("chosen", json.dumps(FLIGHT_1)).schema_id
     broken = frame(schema_id, FLIGHT_1, {"carrier": "UA", "delay": 7, "old": "AA"}).replace(b"UA", b"\xc3\x28")
 
@@ -330,7 +330,7 @@ def test_recursive_schema_by_columns(spark: SparkSession, registry: RegistryClie
     assert [Row(value=1)] == [row["decoded"] for row in decoded.collect()]
 
 
-# name, arguments, the error, what it says
+# name, arguments, the error, its message
 REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("no reader schema", {}, ValueError, "name the reader schema by exactly one of"),
     (
@@ -368,20 +368,20 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 def test_refused_at_plan_time(
     registry: RegistryClient, arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    """What cannot work is refused by the call itself."""
+    """Wrong arguments are refused by the call itself."""
     with pytest.raises(error, match=message):
         decode("value", **{"registry": registry.settings, **arguments})
 
 
 def test_another_format_than_the_schema_has(registry: RegistryClient) -> None:
-    """The format that is asked for is the one of the schema in the registry."""
+    """The requested format must be that of the schema in the registry."""
     schema_id = registry.register("format", '"int"').schema_id
 
     with pytest.raises(ValueError, match="the reader schema is AVRO, and not JSON"):
         decode("value", registry=registry.settings, schema_id=schema_id, format="JSON")
 
 
-# mode, whether it is disabled, whether decode tells that it does not run it
+# mode, whether it is disabled, whether decode warns that it does not run it
 RULES = [("READ", False, True), ("WRITEREAD", False, True), ("WRITE", False, False), ("READ", True, False)]
 
 
@@ -390,7 +390,7 @@ RULES = [("READ", False, True), ("WRITEREAD", False, True), ("WRITE", False, Fal
 def test_rules_are_told(
     registry: RegistryClient, caplog: pytest.LogCaptureFixture, mode: str, disabled: bool, is_told: bool
 ) -> None:
-    """A reader schema whose contract asks something of readers is read as it is, and a warning says so."""
+    """A reader schema whose contract has rules for readers is used without them, and a warning says so."""
     rule = Rule(name="hide", type="CEL", kind="CONDITION", mode=mode, expr="true", disabled=disabled)
     schema = Schema(json.dumps(FLIGHT_1), rule_set=RuleSet(domain_rules=(rule,)))
     subject = f"rules for readers {mode} {disabled}"
@@ -419,7 +419,7 @@ def test_explain_tells_the_path_and_no_secret(
 
 
 def test_path_is_logged_once(registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
-    """A process says once which path its decodes take."""
+    """A process logs once which path its decodes take."""
     from spark_udfs.paths import _say
 
     _say.cache_clear()
@@ -431,7 +431,7 @@ def test_path_is_logged_once(registry: RegistryClient, caplog: pytest.LogCapture
 
 
 def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
-    """A registry that cannot be reached fails the query and makes no dead letters."""
+    """An unreachable registry fails the query and makes no dead letters."""
     frames = _frames(spark, [frame(1, FLIGHT_1, {"carrier": "UA", "delay": 7, "old": "AA"})])
     scripted_registry.status = 503
     impatient = RegistryClient(scripted_registry.url, retries=1, backoff=0.01).settings
@@ -444,7 +444,7 @@ def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, fram
 
 @pytest.mark.usefixtures("each_path")
 def test_text_column(spark: SparkSession, registry: RegistryClient) -> None:
-    """A column that is not binary fails the query with what it is."""
+    """A column that is not binary fails the query with an error that names its type."""
     df = spark.range(1).selectExpr("'a' AS value", "id AS offset")
 
     with pytest.raises(QUERY_ERRORS, match="frames are binary; the column to decode is string"):
@@ -453,7 +453,7 @@ def test_text_column(spark: SparkSession, registry: RegistryClient) -> None:
 
 @pytest.mark.usefixtures("each_path")
 def test_column_of_nothing_but_nulls(spark: SparkSession, registry: RegistryClient) -> None:
-    """A column that has no type, since all of it is null, gives nulls."""
+    """A column of nulls, which has no type, gives nulls."""
     df = spark.range(2).select("id", functions.lit(None).alias("value")).coalesce(1)
 
     decoded = df.select(decode("value", registry=registry.settings, reader_schema='"int"', mode="FAILFAST"))

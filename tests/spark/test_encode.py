@@ -1,4 +1,4 @@
-"""Columns encoded as frames of the three formats: schemas, values, modes, framings."""
+"""Columns are encoded to frames of the three formats: schemas, values, modes, framings."""
 
 import io
 import json
@@ -33,21 +33,21 @@ in_spark = pytest.mark.skipif(not hasattr(functions, "arrow_udf"), reason="this 
 
 
 def _frames(registry: RegistryClient, values: pa.Array, **options: Any) -> list[Any]:
-    """What a Python worker makes of an array."""
+    """Return a worker's frames of an array."""
     plan = encoder(registry=registry.settings, **options).plan
     made: list[Any] = BatchEncoder(plan).encode(values).to_pylist()
     return made
 
 
 def _avro(name: str, *fields: tuple[Any, ...]) -> str:
-    """A record of fields (name, type) or (name, type, default)."""
+    """Return a record of fields (name, type) or (name, type, default)."""
     made = [dict(zip(("name", "type", "default"), one, strict=False)) for one in fields]
     return json.dumps({"type": "record", "name": name, "fields": made})
 
 
 @pytest.fixture(params=[pytest.param("column", marks=in_spark), "data frame"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The test runs with the column that `encode` gives, and as Spark 4.0 has it: over a data frame."""
+    """Run the test with the column that `encode` returns, and over a data frame, as on Spark 4.0."""
     if request.param == "data frame":
         monkeypatch.delattr(functions, "arrow_udf", raising=False)
     return str(request.param)
@@ -56,7 +56,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 def _encoded(
     df: DataFrame, name: str, column: Any, *, way: str, origin: Sequence[str] = (), **options: Any
 ) -> DataFrame:
-    """The data frame with a column of frames."""
+    """Return the data frame with a column of frames."""
     if way == "column":
         return df.withColumn(name, encode(column, origin=origin, **options))
     return encoder(**options).with_column(df, name, column, origin=origin)
@@ -65,7 +65,7 @@ def _encoded(
 def test_every_type_of_avro(
     spark: SparkSession, registry: RegistryClient, frame: Any, everything: Any, way: str
 ) -> None:
-    """What was decoded is encoded to what fastavro reads as the first values."""
+    """Decoded values are encoded to frames that fastavro reads as the first values."""
     schema, values = everything
     schema_id = registry.register("encode everything", json.dumps(schema)).schema_id
     frames = pa.array([*(frame(schema_id, schema, value) for value in values), None], pa.binary())
@@ -78,7 +78,7 @@ def test_every_type_of_avro(
     assert [one[:5] if one else None for one in frames.to_pylist()] == [
         row["value"] and bytes(row["value"][:5]) for row in encoded
     ]
-    # fastavro insists on what a uuid looks like
+    # fastavro accepts only well-formed uuids
     parsed = fastavro.parse_schema(json.loads(json.dumps(schema).replace('"uuid"}', '"none"}')))
     read = [fastavro.schemaless_reader(io.BytesIO(row["value"][5:]), parsed, None) for row in encoded[:-1]]
     sent = [fastavro.schemaless_reader(io.BytesIO(one[5:]), parsed, None) for one in frames.to_pylist()[:-1]]
@@ -124,7 +124,7 @@ MISFITS: list[tuple[str, str, pa.DataType, list[Any], list[tuple[int, str, str]]
 def test_modes(
     registry: RegistryClient, kind: str, schema: str, arrow: Any, numbers: list[Any], misfits: list[Any]
 ) -> None:
-    """A row that does not fit is null, a dead letter with its reason and path, or the end; its neighbours are kept."""
+    """A row that does not fit is null, a dead letter with reason and path, or an error; its neighbours are kept."""
     rows = pa.StructArray.from_arrays([pa.array(numbers, arrow), pa.array(["a", "b", "c", "d"])], names=["n", "label"])
     options: dict[str, Any] = {"subject": f"modes {kind}", "schema": schema, "format": kind}
     bad = [row for row, _, _ in misfits]
@@ -143,7 +143,7 @@ def test_modes(
 
 
 def test_rows_that_do_not_fit_among_many(registry: RegistryClient) -> None:
-    """Wherever they stand, in whatever column they differ, each is refused and no other."""
+    """Rows that do not fit are refused wherever they are and whichever column is wrong, and no others."""
     count = 1500
     bad_n, bad_m = {0, 3, 4, 255, 256, 700, 1499}, {1, 3, 5, 700, 1000}
     rows = pa.StructArray.from_arrays(
@@ -261,19 +261,19 @@ ORDER: dict[str, tuple[pa.DataType, Any, Any]] = {
     "flag": (pa.bool_(), None, None),
     "price": (pa.struct([("cents", pa.int32())]), {"cents": 5}, {"cents": 5}),
 }
-"""Field, its column's type, a value, and what protobuf's JSON has for it."""
+"""Field, its column's type, a value, and its form in protobuf's JSON."""
 
 
 @pytest.fixture
 def orders(registry: RegistryClient) -> Schema:
-    """A schema of Protobuf with an import that is registered."""
+    """Return a Protobuf schema with an import that is registered."""
     money = 'syntax = "proto3"; package acme; message Money { int32 cents = 1; }'
     registry.register("acme/money.proto", Schema(money, PROTOBUF))
     return Schema(PROTO, PROTOBUF, (Reference("acme/money.proto", "acme/money.proto", 1),))
 
 
 def _order(**changed: tuple[pa.DataType, Any]) -> pa.Array:
-    """A column with one order, some fields of it other than they were."""
+    """Return a column with one order, some of its fields replaced."""
     fields: dict[str, Any] = {name: one[:2] for name, one in ORDER.items()} | changed
     columns = [pa.array([value], kind) for kind, value in fields.values()]
     return pa.StructArray.from_arrays(columns, names=list(fields))
@@ -295,7 +295,7 @@ def test_values_of_protobuf(registry: RegistryClient, orders: Schema) -> None:
     assert b"\x00" == first[5:]
 
 
-# what differs, reason, path
+# the difference, reason, path
 BAD_ORDERS: list[tuple[dict[str, tuple[pa.DataType, Any]], str, str]] = [
     ({"small": (pa.int64(), -1)}, "a value is out of range", "small"),
     ({"large": (pa.decimal128(20, 0), Decimal(2**64))}, "a value is out of range", "large"),
@@ -316,7 +316,7 @@ BAD_ORDERS: list[tuple[dict[str, tuple[pa.DataType, Any]], str, str]] = [
 def test_values_that_are_no_message(
     registry: RegistryClient, orders: Schema, changed: dict[str, Any], reason: str, path: str
 ) -> None:
-    """Nothing is bent until it fits."""
+    """A value that does not fit is refused, not coerced."""
     [letter] = _frames(
         registry, _order(**changed), subject="orders", schema=orders, message="acme.Order", mode="DEADLETTER"
     )
@@ -341,7 +341,7 @@ MISFIT_COLUMNS: list[tuple[str, str, pa.Array, str]] = [
 def test_columns_that_do_not_fit(
     registry: RegistryClient, kind: Any, schema: str, column: pa.Array, message: str
 ) -> None:
-    """A column of another type, or with another field, ends the task in every mode."""
+    """A column of another type, or with another field, fails the task in every mode."""
     with pytest.raises(EncodeError, match=message):
         _frames(registry, column, subject=f"columns {kind}", schema=schema, format=kind, mode="PERMISSIVE")
 
@@ -350,7 +350,7 @@ NAN = pa.array([{"n": 1, "label": float("nan")}])
 
 
 def test_json_without_validation(registry: RegistryClient) -> None:
-    """What the schema says is not looked at then; what is no JSON is refused all the same."""
+    """Without validation the schema is not checked, but values that are not JSON are refused anyway."""
     options: dict[str, Any] = {"subject": "free", "schema": JSON_NUMBER, "format": "JSON", "validate": False}
 
     [frame] = _frames(registry, pa.array([{"n": 101}]), **options)
@@ -361,7 +361,7 @@ def test_json_without_validation(registry: RegistryClient) -> None:
 
 
 def test_framings(spark: SparkSession, registry: RegistryClient) -> None:
-    """Id or GUID before the payload, or the GUID in the headers of the record and the payload alone."""
+    """Frames have the id or GUID before the payload, or the payload alone with the GUID in the record's headers."""
     registered = registry.register("framings-value", NUMBER)
     guid = bytes.fromhex(str(registered.guid).replace("-", ""))
     payload = b"\x02\x00"
@@ -387,7 +387,7 @@ def test_framings(spark: SparkSession, registry: RegistryClient) -> None:
 
 
 def test_avro_with_references(registry: RegistryClient) -> None:
-    """What the schema refers to is fetched when the column is made."""
+    """Referenced schemas are fetched when the column is made."""
     registry.register("encode point", _avro("geo.Point", ("x", "int")))
     line = Schema(_avro("geo.Line", ("to", "geo.Point")), references=(Reference("geo.Point", "encode point", 1),))
 
@@ -397,7 +397,7 @@ def test_avro_with_references(registry: RegistryClient) -> None:
 
 
 def test_json_with_references(registry: RegistryClient) -> None:
-    """A part of a schema in another subject is held against, too."""
+    """A part of a schema in another subject is validated too."""
     registry.register("encode part", Schema('{"type": "integer", "maximum": 9}', JSON))
     whole = Schema(
         '{"type": "object", "properties": {"n": {"$ref": "part.json"}}}',
@@ -411,7 +411,7 @@ def test_json_with_references(registry: RegistryClient) -> None:
 
 
 def test_in_a_query(spark: SparkSession, registry: RegistryClient, way: str) -> None:
-    """A derived schema, a null row and a row that does not fit, in Spark itself."""
+    """A derived schema, a null row and a row that does not fit work in Spark itself."""
     df = spark.createDataFrame([(0, 1, "a"), (1, None, "b"), (2, 3, None)], "offset int, n int, label string").coalesce(
         1
     )
@@ -436,7 +436,7 @@ def test_in_a_query(spark: SparkSession, registry: RegistryClient, way: str) -> 
 
 @in_spark
 def test_credentials_are_hidden(spark: SparkSession, registry: RegistryClient, capsys: Any) -> None:
-    """The query's plan does not show them."""
+    """The query's plan does not show credentials."""
     settings = replace(registry.settings, username="ann", password="s3cret")
     df = spark.range(1).select(encode("id", registry=settings, subject="ids-key", schema=ArrayType(IntegerType())))
 
@@ -447,7 +447,7 @@ def test_credentials_are_hidden(spark: SparkSession, registry: RegistryClient, c
 
 
 def test_spark_without_arrow_udf(registry: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On Spark 4.0 the call is refused, and says what it needs and what there is instead."""
+    """On Spark 4.0 the call is refused with an error that names the required version and the alternative."""
     monkeypatch.delattr(functions, "arrow_udf", raising=False)
 
     with pytest.raises(
@@ -457,7 +457,7 @@ def test_spark_without_arrow_udf(registry: RegistryClient, monkeypatch: pytest.M
 
 
 def test_with_column(spark: SparkSession, registry: RegistryClient, way: str) -> None:
-    """What else a data frame has stays as it was, a column of that name is replaced, a null struct is a null frame."""
+    """The other columns stay, a column of the same name is replaced, and a null struct is a null frame."""
     options: dict[str, Any] = {"registry": registry.settings, "subject": "with column", "schema": NUMBER}
     df = spark.sql(
         "SELECT * FROM VALUES (1L, named_struct('n', 1, 'label', 'a'), array(1, null), timestamp '0001-01-01'),"
@@ -479,7 +479,7 @@ def test_with_column(spark: SparkSession, registry: RegistryClient, way: str) ->
 
 
 def test_with_column_of_nothing(spark: SparkSession, registry: RegistryClient, way: str) -> None:
-    """An empty data frame has the column too; a column to tell that is not there is named."""
+    """An empty data frame gets the column too; the error names a missing origin column."""
     options: dict[str, Any] = {"registry": registry.settings, "subject": "with column", "schema": NUMBER, "way": way}
     df = spark.sql("SELECT 1 AS n, 'a' AS label").where("n > 1")
 

@@ -1,4 +1,4 @@
-"""What the driver decides of an encode: schemas registered or found, and options that do not fit."""
+"""The driver registers or finds the schemas of an encode, and refuses options that do not fit."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 
 def _avro(name: str, *fields: tuple[Any, ...]) -> str:
-    """A record of fields (name, type) or (name, type, default)."""
+    """Return a record of fields (name, type) or (name, type, default)."""
     made = [dict(zip(("name", "type", "default"), one, strict=False)) for one in fields]
     return json.dumps({"type": "record", "name": name, "fields": made})
 
@@ -25,7 +25,7 @@ PROTO_NUMBER = 'syntax = "proto3"; message Number { optional int32 n = 1; option
 
 
 def test_registration(registry: RegistryClient) -> None:
-    """A schema is registered, or found, when the column is made; what the registry refuses is an error there."""
+    """A schema is registered, or found, when the column is made; if the registry refuses it, the call fails."""
     wider = _avro("Number", ("n", "long"), ("label", ["null", "string"], None))
     settings = registry.settings
 
@@ -45,7 +45,7 @@ def test_registration(registry: RegistryClient) -> None:
 
 
 def test_rules_are_not_passed_over(registry: RegistryClient) -> None:
-    """A schema whose contract asks for something in writing is refused; one that asks it of readers is not."""
+    """A schema whose contract has rules for writing is refused; rules for readers are no obstacle."""
     for mode, disabled, is_refused in (("WRITE", False, True), ("READ", False, False), ("WRITEREAD", True, False)):
         rule = Rule(name="no-ssn", type="CEL", kind="CONDITION", mode=mode, expr="true", disabled=disabled)
         schema = Schema(NUMBER, rule_set=RuleSet(domain_rules=(rule,)))
@@ -92,7 +92,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_options_that_do_not_fit(
     registry: RegistryClient, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    """What cannot be is refused when the column is made, and says what can."""
+    """Wrong options are refused when the column is made, with the allowed ones."""
     registry.register("refused", NUMBER)
 
     with pytest.raises(error, match=message):

@@ -1,4 +1,4 @@
-"""Schemas made of Spark's types."""
+"""Schemas are derived from Spark's types."""
 
 import json
 from typing import Any
@@ -101,7 +101,7 @@ def test_schemas_of_spark_types(ddl: str, avro: Any, in_json: Any) -> None:
 
 @pytest.mark.usefixtures("spark")
 def test_names_of_records() -> None:
-    """Records that would have one name get two."""
+    """Two records that would have one name get different names."""
     kind = StructType.fromDDL("a_b struct<c: struct<x: int>>, a struct<b: struct<y: int>, b_c: struct<z: int>>")
 
     assert fastavro.parse_schema(json.loads(avro_schema(kind, "R")))
@@ -121,6 +121,6 @@ NOT_DERIVED: list[tuple[str | DataType, Any, str]] = [
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(("kind", "make", "message"), NOT_DERIVED)
 def test_types_that_cannot_be_expressed(kind: str | DataType, make: Any, message: str) -> None:
-    """What has no schema is refused with its place."""
+    """A type without a schema is refused with its place."""
     with pytest.raises(UnsupportedType, match=message):
         make(_type(kind) if isinstance(kind, str) else kind, "R")

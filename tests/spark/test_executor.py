@@ -1,4 +1,4 @@
-"""What a worker makes of batches, and how it deals with its registry; no Spark session is needed."""
+"""A worker decodes batches and handles its registry's failures; no Spark session is needed."""
 
 import json
 import pickle
@@ -41,7 +41,7 @@ def _binary(frames: list[bytes | None]) -> pa.Array:
 
 
 def test_one_request_for_each_id(scripted_registry: Any, frame: MakeFrame) -> None:
-    """However many frames and batches there are, a process asks once for an id, known or not."""
+    """For any number of frames and batches, a process requests an id once, known or not."""
     known = scripted_registry.add(NUMBER)
     frames = [frame(known, NUMBER, {"n": 1}), frame(99, NUMBER, {"n": 1})] * 700
     decoder = _decoder(scripted_registry, NUMBER)
@@ -53,7 +53,7 @@ def test_one_request_for_each_id(scripted_registry: Any, frame: MakeFrame) -> No
 
 
 def test_equal_plans_share_decoders(scripted_registry: Any) -> None:
-    """A plan that arrives pickled anew finds what the process has learned under the one before."""
+    """A new pickle of a plan reuses the schemas that the process already has."""
     decided = plan(_impatient(scripted_registry.url), ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
 
     assert batch_decoder(decided) is batch_decoder(pickle.loads(pickle.dumps(decided)))
@@ -72,14 +72,14 @@ def test_places_over_many_parts(scripted_registry: Any, frame: MakeFrame) -> Non
 
 
 def test_empty_batch(scripted_registry: Any) -> None:
-    """No frames give no values, of the right type."""
+    """An empty batch gives no values, of the right type."""
     decoded = _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE).decode(_binary([]))
 
     assert pa.array([], pa.struct([pa.field("n", pa.int32(), nullable=False)])) == decoded
 
 
 def test_large_binary(scripted_registry: Any, frame: MakeFrame) -> None:
-    """Spark hands over long binaries when `useLargeVarTypes` is on."""
+    """Long binaries, which Spark passes when `useLargeVarTypes` is on, are decoded."""
     schema_id = scripted_registry.add(NUMBER)
     frames = pa.array([frame(schema_id, NUMBER, {"n": 1})], pa.large_binary())
 
@@ -87,7 +87,7 @@ def test_large_binary(scripted_registry: Any, frame: MakeFrame) -> None:
 
 
 def test_any_bytes(scripted_registry: Any, frame: MakeFrame, everything: Any) -> None:
-    """Whatever the bytes, a batch has a sound value or an error for each frame, and does not end the task."""
+    """Any bytes give a valid value or an error for each frame, and do not fail the task."""
     schema, values = everything
     schema_id = scripted_registry.add(schema)
     good = [frame(schema_id, schema, value) for value in values]
@@ -108,7 +108,7 @@ def test_any_bytes(scripted_registry: Any, frame: MakeFrame, everything: Any) ->
 
 
 def _damaged(good: bytes, chance: random.Random) -> bytes:
-    """The frame with some bytes changed behind its header, perhaps cut, perhaps longer."""
+    """Return the frame with some bytes changed after its header, perhaps cut, perhaps longer."""
     changed = bytearray(good)
     for _ in range(chance.randrange(4)):
         changed[chance.randrange(5, len(changed))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
@@ -117,13 +117,13 @@ def _damaged(good: bytes, chance: random.Random) -> bytes:
 
 
 def test_column_that_is_not_binary(scripted_registry: Any) -> None:
-    """A text column is refused: its bytes are no frames any more."""
+    """A text column is refused, since its bytes are no longer frames."""
     with pytest.raises(TypeError, match="the column to decode is string"):
         _decoder(scripted_registry, NUMBER).decode(pa.array(["a"]))
 
 
 def test_value_that_spark_cannot_hold(scripted_registry: Any, frame: MakeFrame) -> None:
-    """An instant beyond Spark's microseconds is a dead letter of its own; its neighbours are decoded."""
+    """An instant beyond Spark's microseconds makes its row a dead letter; its neighbours are decoded."""
     schema_id = scripted_registry.add(INSTANT)
     raw = {**INSTANT, "fields": [{"name": "at", "type": "long"}]}
     frames = [frame(schema_id, raw, {"at": at}) for at in (1000, 2**62, 2000)]
@@ -138,7 +138,7 @@ def test_value_that_spark_cannot_hold(scripted_registry: Any, frame: MakeFrame) 
     ] == decoded.field("error").to_pylist()
 
 
-# name, what the registry has under the id, reason
+# name, the registry's schema for the id, reason
 UNUSABLE: list[tuple[str, str, dict[str, Any], str]] = [
     ("another format", 'syntax = "proto3";', {"schemaType": "PROTOBUF"}, "writer schema is PROTOBUF"),
     ("no schema", '{"type": "nonsense"}', {}, "unusable writer schema"),
@@ -155,7 +155,7 @@ UNUSABLE: list[tuple[str, str, dict[str, Any], str]] = [
     ("text", "properties", "reason"), [row[1:] for row in UNUSABLE], ids=[row[0] for row in UNUSABLE]
 )
 def test_unusable_writer_schema(scripted_registry: Any, text: str, properties: dict[str, Any], reason: str) -> None:
-    """A writer schema that cannot be read with the reader schema makes dead letters, and is asked for once."""
+    """A writer schema that the reader schema cannot read makes dead letters, and is requested once."""
     schema_id = scripted_registry.add_text(text, properties)
     frames: list[bytes | None] = [b"\0" + schema_id.to_bytes(4, "big") + b"\2a"] * 3
 
@@ -167,7 +167,7 @@ def test_unusable_writer_schema(scripted_registry: Any, text: str, properties: d
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
 def test_registry_that_refuses(scripted_registry: Any, frame: MakeFrame, status: int) -> None:
-    """Any answer but `no such id` fails the task: nothing is known about the record."""
+    """Any answer except `no such id` fails the task, since nothing is known about the record."""
     schema_id = scripted_registry.add(NUMBER)
     scripted_registry.status = status
 
@@ -176,7 +176,7 @@ def test_registry_that_refuses(scripted_registry: Any, frame: MakeFrame, status:
 
 
 def test_registry_that_is_down(scripted_registry: Any, frame: MakeFrame) -> None:
-    """A registry that does not answer fails the task after some attempts; what is known still decodes."""
+    """A registry that does not answer fails the task after some attempts; cached ids still decode."""
     known = scripted_registry.add(NUMBER)
     unknown = scripted_registry.add(WIDER)
     decoder = _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE)
@@ -189,7 +189,7 @@ def test_registry_that_is_down(scripted_registry: Any, frame: MakeFrame) -> None
 
 
 def test_workers_share_what_they_know(scripted_registry: Any, frame: MakeFrame, tmp_path: Path) -> None:
-    """While the registry is away a worker knows the ids that another one of its executor has met, and no others."""
+    """Without the registry a worker can use the ids that another worker of its executor has cached, and no others."""
     known, unknown = scripted_registry.add(NUMBER), scripted_registry.add(NUMBER)
     settings = _impatient(scripted_registry.url)
     decided = plan(settings, ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
@@ -207,7 +207,7 @@ def test_workers_share_what_they_know(scripted_registry: Any, frame: MakeFrame, 
 
 
 def test_registry_that_comes_back(scripted_registry: Any, frame: MakeFrame) -> None:
-    """A failed look-up is not remembered: the task that runs again decodes."""
+    """A failed look-up is not cached: when the task runs again it decodes."""
     schema_id = scripted_registry.add(NUMBER)
     frames = _binary([frame(schema_id, NUMBER, {"n": 1})])
     decoder = _decoder(scripted_registry, NUMBER, mode=Mode.PERMISSIVE)
@@ -220,7 +220,7 @@ def test_registry_that_comes_back(scripted_registry: Any, frame: MakeFrame) -> N
 
 
 def test_unknown_id_that_appears(scripted_registry: Any, frame: MakeFrame) -> None:
-    """An id that the registry did not know is asked for again after a while."""
+    """An unknown id is requested again after a while."""
     settings = _impatient(scripted_registry.url, missing_ttl=0)
     frames = _binary([frame(1, NUMBER, {"n": 1})])
     decoder = _decoder(settings, NUMBER, mode=Mode.PERMISSIVE)
@@ -233,7 +233,7 @@ def test_unknown_id_that_appears(scripted_registry: Any, frame: MakeFrame) -> No
 
 
 def test_failfast_names_the_record(scripted_registry: Any, frame: MakeFrame) -> None:
-    """A FAILFAST error tells the origin, the schema id, the reason and the field."""
+    """A FAILFAST error names the origin, the schema id, the reason and the field."""
     schema_id = scripted_registry.add(NUMBER)
     frames = [frame(schema_id, NUMBER, {"n": 1}), frame(schema_id, NUMBER, {"n": 1})[:-1]]
     decoder = _decoder(scripted_registry, NUMBER, mode=Mode.FAILFAST, origin=["topic", "offset"])
@@ -246,7 +246,7 @@ def test_failfast_names_the_record(scripted_registry: Any, frame: MakeFrame) -> 
 
 
 def test_credentials_are_sent_and_hidden(scripted_registry: Any, frame: MakeFrame) -> None:
-    """The password in a URL goes to the registry, and is not shown by the plan that carries it."""
+    """The password in a URL goes to the registry, and the plan that carries it does not show it."""
     schema_id = scripted_registry.add(NUMBER)
     settings = settings_of(scripted_registry.url.replace("http://", "http://ann:s3cret@"))
     decided = plan(settings, ReaderSource(schema_id=schema_id), mode=Mode.PERMISSIVE)
@@ -259,7 +259,7 @@ def test_credentials_are_sent_and_hidden(scripted_registry: Any, frame: MakeFram
 
 
 def test_reader_schema_when_registry_is_down(scripted_registry: Any) -> None:
-    """A reader schema that has to be asked for is not to be had without a registry, and the error says so."""
+    """Without a registry, a reader schema that must be fetched is an error that says so."""
     scripted_registry.close()
 
     with pytest.raises(RegistryUnavailable):
@@ -277,6 +277,6 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("arguments", [row[1] for row in CONTRADICTIONS], ids=[row[0] for row in CONTRADICTIONS])
 def test_reader_source_refuses(arguments: dict[str, Any]) -> None:
-    """A reader schema is named in exactly one way."""
+    """A reader schema must be named in exactly one way."""
     with pytest.raises(ValueError, match=r"reader schema|version counts"):
         ReaderSource(**arguments)

@@ -1,4 +1,4 @@
-"""Records that name their schema by GUID, before the payload or in a header, on both paths."""
+"""Records may name their schema by GUID, before the payload or in a header, on both paths."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -34,13 +34,13 @@ HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]
 
 @pytest.fixture(params=["jvm", "python"])
 def path(request: pytest.FixtureRequest) -> Any:
-    """The test runs on both paths."""
+    """Run the test on both paths."""
     return request.param
 
 
 @pytest.fixture(params=["jvm", "python", "pandas"])
 def every_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The same, and by way of pandas as on Spark 4.0."""
+    """Run the test on both paths, and on the pandas path as on Spark 4.0."""
     if request.param == "pandas":
         request.getfixturevalue("pandas_of_old")
         monkeypatch.setattr("spark_udfs.columns.chosen_path", lambda *_: pandas_path)
@@ -53,7 +53,7 @@ def _settings(registry: Any) -> ClientSettings:
 
 
 def _records(spark: SparkSession, records: Sequence[tuple[bytes | None, Headers]]) -> DataFrame:
-    """As Kafka's source gives them, with headers; `coalesce` makes them rows of a task."""
+    """Return records with headers as from Kafka's source; `coalesce` makes them rows of a task."""
     columns = {
         "offset": pa.array(range(len(records))),
         "value": pa.array([value for value, _ in records], pa.binary()),
@@ -71,13 +71,13 @@ def _decoded(df: DataFrame, settings: ClientSettings, path: Any, **options: Any)
 
 
 def _numbers(df: DataFrame) -> list[int | str | None]:
-    """The numbers, or why there is none."""
+    """Return the numbers, or the reasons for missing ones."""
     rows = [row["decoded"] for row in df.collect()]
     return [one["error"]["reason"] if one["error"] else one["value"] and one["value"]["n"] for one in rows]
 
 
 def test_guid_frames(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, every_path: Any) -> None:
-    """Frames by id and by GUID stand in one column; a process asks once for each name, known or not."""
+    """Frames by id and by GUID may share a column; a process requests each id and GUID once, known or not."""
     first, second = scripted_registry.add(NUMBER), scripted_registry.add(WIDER)
     by_id, by_guid, wider = (
         frame(first, NUMBER, {"n": 1}),
@@ -99,7 +99,7 @@ def _header(guid: UUID, name: str = "__value_schema_id", more: bytes = b"") -> t
 
 
 def test_headers(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, every_path: Any) -> None:
-    """The header of that name says which schema an unframed payload has; without it there is a frame."""
+    """The header selects the schema of an unframed payload; without the header the value is a frame."""
     schema_id = scripted_registry.add(NUMBER)
     guid = scripted_registry.guid(schema_id)
     framed = frame(schema_id, NUMBER, {"n": 1})
@@ -135,7 +135,7 @@ def test_headers_of_keys(spark: SparkSession, scripted_registry: Any, path: Any)
 
 
 def test_dead_letters(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, every_path: Any) -> None:
-    """A dead letter has the bytes that were sent, and none of the header; decoded again with it, it is the same."""
+    """A dead letter has exactly the bytes sent, not the header; decoding it with the header gives the same again."""
     guid = scripted_registry.guid(scripted_registry.add(NUMBER))
     glue = b"\3\0" + b"u" * 17
     # value, headers, reason
@@ -177,7 +177,7 @@ def test_failfast(spark: SparkSession, scripted_registry: Any, path: Any) -> Non
 
 
 def test_registry_that_refuses(spark: SparkSession, scripted_registry: Any, path: Any) -> None:
-    """An answer that is no answer fails the task and names the GUID; the next task decodes."""
+    """An unusable answer fails the task and names the GUID; the next task decodes."""
     guid = scripted_registry.guid(scripted_registry.add(NUMBER))
     scripted_registry.status = 503
     decoded = _decoded(_records(spark, [(b"\1" + guid.bytes + b"\4", None)]), _settings(scripted_registry), path)
@@ -191,7 +191,7 @@ def test_registry_that_refuses(spark: SparkSession, scripted_registry: Any, path
 
 @pytest.mark.parametrize("framing", ["guid", "header"])
 def test_frames_of_the_serializer(spark: SparkSession, registry: RegistryClient, path: Any, framing: str) -> None:
-    """What the serializer of `serdes` writes, and a real registry knows."""
+    """Frames that the serializer of `serdes` writes with a real registry can be decoded."""
     serialize = AvroSerializer(registry, json.dumps(NUMBER), conf={"schema.id.serializer": framing})
     headers: list[tuple[str, bytes | None]] = []
     value = serialize({"n": 7}, Context("guids", "value", headers))

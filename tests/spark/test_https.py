@@ -1,4 +1,4 @@
-"""A registry behind https that asks for a certificate, on both paths."""
+"""A registry behind https that asks for a certificate works on both paths."""
 
 import ssl
 from collections.abc import Callable
@@ -28,7 +28,7 @@ MakeFrame = Callable[[int, Any, Any], bytes]
 def test_https_with_certificates_on_both_sides(
     spark: SparkSession, scripted_registry: Any, frame: MakeFrame, tmp_path: Path, path: Way, kind: str
 ) -> None:
-    """The registry is asked when it can be trusted and is shown a certificate; otherwise the task fails and says so."""
+    """Client and registry must trust each other's certificates; otherwise the task fails with an error that says so."""
     cert_file, key_file = certificate_files(tmp_path, kind)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert_file, key_file)
@@ -54,7 +54,7 @@ def test_https_with_certificates_on_both_sides(
 def test_files_that_are_no_certificates(
     spark: SparkSession, scripted_registry: Any, frame: MakeFrame, tmp_path: Path
 ) -> None:
-    """The JVM says which file it cannot use."""
+    """The JVM names the file that it cannot use."""
     for name in ("missing.pem", "text.pem"):
         file = tmp_path / name
         if name == "text.pem":

@@ -1,4 +1,4 @@
-"""JSON frames as columns: types, schemas that grow, damage; no Spark session is needed."""
+"""JSON frames are decoded to columns: types, schema evolution, damage; no Spark session is needed."""
 
 import json
 from collections.abc import Iterator
@@ -22,31 +22,31 @@ DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema_of(document: Any, *references: Reference) -> Schema:
-    """A JSON Schema."""
+    """Return a JSON Schema."""
     return Schema(json.dumps(document), "JSON", references)
 
 
 def column_of(client: RegistryClient, reader: Any, **options: Any) -> PayloadColumn:
-    """A column of frames, decoded with a document or schema."""
+    """Return a column of frames, decoded with a document or schema."""
     return PayloadColumn(client, reader if isinstance(reader, Schema) else schema_of(reader), **options)
 
 
 @pytest.fixture
 def client(registry: RegistryClient) -> Iterator[RegistryClient]:
-    """The registry, which takes any version of a subject."""
+    """The registry, without compatibility checks."""
     registry.set_config("NONE")
     yield registry
     registry.set_config("BACKWARD")
 
 
 def frame_of(client: RegistryClient, payload: Any, document: Any = True) -> bytes:
-    """A value, or the bytes of none, under a schema that is registered for it."""
+    """Return the frame of a value, or of raw bytes, under a schema that is registered for it."""
     text = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     return join(client.register("json-columns", schema_of(document)).schema_id, text)
 
 
 def integers(low: int) -> dict[str, Any]:
-    """Integers from a number on."""
+    """Return integers from a number on."""
     return {"type": "integer", "minimum": low}
 
 
@@ -143,7 +143,7 @@ TYPES: list[Any] = [
 
 @pytest.mark.parametrize(("document", "kind", "values", "expected"), TYPES)
 def test_types(client: RegistryClient, document: Any, kind: str, values: list[Any], expected: list[Any] | None) -> None:
-    """What a schema allows is a type of Spark, at the top and inside, and its values arrive."""
+    """Each schema becomes a Spark type, at the top and inside, and its values arrive."""
     frames = [frame_of(client, one) for one in values]
     inside = [frame_of(client, {"f": one}) for one in values]
     nested = {"properties": {"f": document}}
@@ -164,7 +164,7 @@ NINE = {f"d{n}": {"properties": {f"p{i}": {"$ref": f"#/definitions/d{n + 1}"} fo
 MULTIPLYING = {"definitions": {**NINE, "d9": {}}, "$ref": "#/definitions/d0"}
 LINKS = {f"d{n}": {"properties": {"p": {"$ref": f"#/definitions/d{n + 1}"}}} for n in range(500)}
 CHAIN = {"definitions": {**LINKS, "d500": {}}, "$ref": "#/definitions/d0"}
-# document, columns, error, what it says
+# document, columns, error, its message
 REFUSED: list[Any] = [
     pytest.param(
         {**LOOP, "properties": {"a": {"items": {"$ref": "#/definitions/n"}}}},
@@ -193,13 +193,13 @@ REFUSED: list[Any] = [
 
 @pytest.mark.parametrize(("document", "columns", "error", "says"), REFUSED)
 def test_refused(client: RegistryClient, document: Any, columns: Any, error: type[Exception], says: str) -> None:
-    """What cannot be a column is refused before any task runs, with the place."""
+    """A schema that cannot be a column is refused before any task runs, with the place."""
     with pytest.raises(error, match=says):
         _ = column_of(client, document, columns=columns).type
 
 
 def test_columns_leave_out(client: RegistryClient) -> None:
-    """Only the properties asked for, in that order; what is left out may contain itself, or be damaged."""
+    """Only the requested properties are decoded, in that order; the others may be recursive or damaged."""
     document = {"properties": {"a": INT, "b": {"$ref": "#"}, "c": STR}}
     column = column_of(client, document, columns=["c", "a"])
 
@@ -253,21 +253,21 @@ DAMAGED: list[Any] = [
 
 @pytest.mark.parametrize(("payload", "reason"), DAMAGED)
 def test_damaged(client: RegistryClient, payload: Any, reason: str) -> None:
-    """A payload that does not fit is a dead letter that tells the column; its neighbours are not touched."""
+    """A payload that does not fit is a dead letter that names the column; its neighbours are not affected."""
     good, bad = frame_of(client, ORDER_1), frame_of(client, payload)
 
     assert [ORDER_1, (reason, split(bad)[0]), ORDER_1] == column_of(client, ORDER).read(good, bad, good)
 
 
 def test_deep_text(client: RegistryClient) -> None:
-    """What is kept as text may be as deep as the parser reads."""
+    """A value that is kept as text may be as deep as the parser reads."""
     payload = b"[" * 900 + b"]" * 900
 
     assert [payload.decode()] == column_of(client, True).read(frame_of(client, payload))
 
 
 def test_three_versions_in_one_column(client: RegistryClient) -> None:
-    """Frames of several versions, written by the serializer, mixed with nulls."""
+    """Frames of several versions, written by the serializer, may be mixed with nulls."""
     versions: list[Any] = [
         {"title": "O", "properties": {"id": INT, "gone": STR}},
         {"title": "O", "properties": {"id": INT, "by": STR}},
@@ -290,7 +290,7 @@ def test_three_versions_in_one_column(client: RegistryClient) -> None:
 
 
 def test_references(client: RegistryClient) -> None:
-    """A `$ref` leads to what is registered under its name, there and further."""
+    """A `$ref` resolves to the schema registered under its name, through further references."""
     unit = client.register("json-columns-unit", schema_of({"enum": ["m", "km"]})).version
     length = schema_of(
         {"properties": {"n": NUM, "unit": {"$ref": "unit.json"}}},
@@ -312,7 +312,7 @@ def test_references(client: RegistryClient) -> None:
 
 
 def test_validate(client: RegistryClient) -> None:
-    """Asked to, a payload is held against the schema that it was written with, and not against the reader's."""
+    """On request a payload is validated against its writer schema, and not against the reader's."""
     strict = {"properties": {"n": {"type": "integer", "minimum": 0}}, "required": ["n"]}
     reader = {"properties": {"n": {"type": "integer", "maximum": 5}}}
     frames = [frame_of(client, one, strict) for one in ({"n": 7}, {"n": -1}, {})]
@@ -327,7 +327,7 @@ def test_validate(client: RegistryClient) -> None:
 
 
 def test_other_frames(client: RegistryClient) -> None:
-    """Frames of other formats and of no schema are dead letters that say so; GUIDs are as good as ids."""
+    """Frames of other formats and of no schema are dead letters that say so; GUIDs work like ids."""
     avro = client.register("json-columns-avro", '"string"').schema_id
     guids = JsonSerializer(client, json.dumps(ORDER), conf={"schema.id.serializer": "guid"})(
         ORDER_1, topic="json-guids"
@@ -359,7 +359,7 @@ def test_failfast(client: RegistryClient) -> None:
     assert [None] == column_of(client, ORDER, mode=Mode.PERMISSIVE).read(bad)
 
 
-# arguments of the source, of the plan, what the error says
+# arguments of the source, of the plan, the error's message
 WRONG: list[Any] = [
     pytest.param(
         {"text": '"int"'},
@@ -386,7 +386,7 @@ WRONG: list[Any] = [
 
 @pytest.mark.parametrize(("source", "options", "says"), WRONG)
 def test_options_of_other_formats(registry: RegistryClient, source: Any, options: Any, says: str) -> None:
-    """An option that means nothing for the reader schema's format is refused, not ignored."""
+    """An option without a meaning for the reader schema's format is refused, not ignored."""
     with pytest.raises(ValueError, match=says):
         plan(registry.settings, ReaderSource(**source), mode=Mode.PERMISSIVE, **options)
 
@@ -407,7 +407,7 @@ VALUES = st.recursive(
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.lists(VALUES, max_size=4), junk=st.binary(max_size=6))
 def test_any_values(client: RegistryClient, values: list[Any], junk: bytes) -> None:
-    """Whatever the payload, it is a row or a dead letter with its bytes; text columns hold it all."""
+    """Any payload is a row or a dead letter with its bytes; text columns hold it all."""
     schema_id = split(frame_of(client, ORDER_1))[0]
     good = join(schema_id, json.dumps(ORDER_1).encode())
     frames = [join(schema_id, json.dumps(one).encode()) for one in values]

@@ -1,4 +1,4 @@
-"""The JVM side by itself, outside Spark: against the Python side, and against Avro's own Java library.
+"""The JVM program agrees outside Spark with the Python side and with Avro's own Java library.
 
 A small Java program reads schemas and payloads and writes values, so that thousands of cases take seconds.
 """
@@ -29,14 +29,14 @@ from spark_udfs.types import UnsupportedSchema
 pytestmark = pytest.mark.spark
 
 Answers = list[dict[str, Any]]
-"""For each payload `{"value": …}` or `{"reason": …}`."""
+"""`{"value": …}` or `{"reason": …}` for each payload."""
 
 _HEADER = b"\0\0\0\0\1"
 _JAVA = Path(__file__).parent / "java"
 
 
 class Task(NamedTuple):
-    """Payloads of one writer schema."""
+    """Payloads of one writer schema, to be read with a reader schema."""
 
     writer: str
     reader: str
@@ -44,17 +44,17 @@ class Task(NamedTuple):
 
     @property
     def plan(self) -> Plan:
-        """As `decode` makes it."""
+        """Return the plan as `decode` makes it."""
         return plan(settings_of("http://nowhere"), ReaderSource(self.reader), mode=Mode.DEADLETTER)
 
 
 Probe = Callable[[Sequence[Task], bool], list[tuple[Answers, Answers]]]
-"""Tasks, and whether to ask Avro too, give our answers and Avro's."""
+"""Takes tasks, and whether to run Avro too; returns our answers and Avro's."""
 
 
 @pytest.fixture(scope="session")
 def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
-    """Runs tasks in a JVM."""
+    """A function that runs tasks in a JVM."""
     jar = spark_jar.build()
     classes = tmp_path_factory.mktemp("probe")
     spark_jar.compile_java(sorted(_JAVA.rglob("*.java")), classes, jar)
@@ -83,7 +83,7 @@ def _line(task: Task, with_avro: bool) -> dict[str, Any]:
 
 
 class _OneSchema:
-    """A registry with one schema, whatever the id."""
+    """A registry with one schema under every id."""
 
     def __init__(self, text: str) -> None:
         self._schema = Schema(text)
@@ -101,7 +101,7 @@ def _in_python(task: Task) -> Answers:
 
 
 def _plain(array: pa.Array) -> list[Any]:
-    """What `Plain.java` makes of values."""
+    """Return a value in the form that `Plain.java` prints."""
     kind = array.type
     if pa.types.is_struct(kind):
         columns = [_plain(array.field(index)) for index in range(kind.num_fields)]
@@ -137,7 +137,7 @@ def _scalar(one: Any, kind: pa.DataType) -> Any:
 
 
 def _cases(seed: int, count: int) -> list[Case]:
-    """Cases whose reader schema Spark can express."""
+    """Return cases whose reader schema Spark can express."""
     maker = Maker(Random(seed))
     cases: list[Case] = []
     while len(cases) < count:
@@ -155,7 +155,7 @@ def _task(case: Case) -> Task:
 
 
 Answered = list[tuple[Case, dict[str, Any], dict[str, Any]]]
-"""Cases, what we say and what Avro says."""
+"""Cases, our answers and Avro's."""
 
 
 @pytest.fixture(scope="module", params=[400, pytest.param(6000, marks=pytest.mark.slow)])
@@ -176,12 +176,12 @@ def test_both_paths_agree(answered: Answered) -> None:
 
 
 def test_one_field_feeds_two(probe: Probe) -> None:
-    """Fields that have an alias in common are read from the same bytes, null or not."""
+    """Fields that share an alias are read from the same bytes, null or not."""
     others = [{"name": f"z{n}", "type": "long"} for n in range(9)]
     optional, aliased = ["null", "long"], {"type": ["null", "long"], "aliases": ["a"]}
     writer = {"type": "record", "name": "R", "fields": [others[0], {"name": "a", "type": optional}, *others[1:]]}
     fields = [others[0], {"name": "x", **aliased}, {"name": "y", **aliased}, *others[1:]]
-    # Behind them so many bytes that a short way could be taken.
+    # Enough bytes follow for the fast path.
     payloads = [b"\x0a\x00" + b"\x0a" * 8, b"\x0a\x02\x06" + b"\x0a" * 8]
 
     [(answers, _)] = probe([Task(json.dumps(writer), json.dumps({**writer, "fields": fields}), payloads)], False)
@@ -198,7 +198,7 @@ def _f(name: str, kind: Any, **more: Any) -> dict[str, Any]:
 
 
 def _bits(number: float) -> int:
-    """A double as `Plain.java` has it."""
+    """Return a double as `Plain.java` prints it."""
     return int(struct.unpack("<q", struct.pack("<d", number))[0])
 
 
@@ -266,7 +266,7 @@ RESOLVED: list[Any] = [
 
 
 def test_named_cases(probe: Probe) -> None:
-    """Each rule of resolution by name: the same on both paths and in Avro, which takes a decimal that is too wide."""
+    """Both paths and Avro follow each rule of resolution, except that Avro accepts a decimal that is too wide."""
     tasks = [Task(json.dumps(writer), json.dumps(reader), [payload]) for writer, reader, payload, _ in _rows(RESOLVED)]
     names = [row.id for row in RESOLVED]
 
@@ -291,7 +291,7 @@ def _rows(params: Sequence[Any]) -> list[Any]:
     return [one.values for one in params]
 
 
-# Where we differ from Avro's own reader, and when: case, ours, Avro's.
+# Known differences from Avro's own reader: a condition on case, ours, Avro's.
 DIFFERENCES: list[tuple[str, Callable[[Case, Any, Any], bool]]] = [
     ("Avro takes the number of another scale as it stands", lambda case, *_: "scale of a decimal" in case.changes),
     ("Avro takes the number of another unit as it stands", lambda case, *_: "unit of time" in case.changes),
@@ -317,7 +317,7 @@ DIFFERENCES: list[tuple[str, Callable[[Case, Any, Any], bool]]] = [
 
 
 def test_avro_agrees(answered: Answered) -> None:
-    """Avro's own library reads the same value, or refuses too, but for differences that are known by name."""
+    """Avro's own library reads the same value, or refuses too, except for known differences."""
     differing = [one for one in answered if _outcome(one[1]) != _outcome(one[2])]
 
     explained = [[name for name, applies in DIFFERENCES if applies(*one)] for one in differing]
@@ -331,7 +331,7 @@ def _outcome(answer: dict[str, Any]) -> Any:
     return answer.get("value", "refused")
 
 
-# Where damage looks different in Python, and when: task, ours, Python's.
+# Known differences between Python and us on damage: a condition on task, ours, Python's.
 DAMAGED_DIFFERENCES: list[tuple[str, Callable[[Task, Any, Any], bool]]] = [
     (
         "of two faults Python finds first what does not resolve, then what is missing or out of range",
@@ -352,7 +352,7 @@ DAMAGED_DIFFERENCES: list[tuple[str, Callable[[Task, Any, Any], bool]]] = [
     ("count", "each"), [(150, 20), pytest.param(4000, 50, marks=pytest.mark.slow)], ids=["3000", "200000"]
 )
 def test_damaged_payloads(probe: Probe, count: int, each: int) -> None:
-    """Whatever the bytes, both paths have the same value or the same reason."""
+    """Any bytes give the same value or the same reason on both paths."""
     chance = Random(7)
     cases = _cases(11, count)
     tasks = [Task(case.writer, case.reader, [_damaged(case.payload, chance) for _ in range(each)]) for case in cases]
@@ -375,7 +375,7 @@ def test_damaged_payloads(probe: Probe, count: int, each: int) -> None:
 
 
 def _damaged(good: bytes, chance: Random) -> bytes:
-    """The payload with some bytes changed, perhaps cut, perhaps longer."""
+    """Return the payload with some bytes changed, perhaps cut, perhaps longer."""
     changed = bytearray(good)
     for _ in range(chance.randrange(4) if good else 0):
         changed[chance.randrange(len(changed))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))

@@ -1,4 +1,4 @@
-"""How the JVM function deals with its registry: look-ups, outages, credentials."""
+"""The JVM function handles look-ups, outages and credentials of its registry."""
 
 import json
 import re
@@ -34,20 +34,20 @@ def _settings(registry: Any, **options: Any) -> ClientSettings:
 
 def _decoded(spark: SparkSession, settings: ClientSettings, frames: Sequence[bytes], **options: Any) -> DataFrame:
     install(spark, registry=settings)
-    # Rows that Spark has at hand it would decode while it plans the query, and once for all its runs.
+    # Spark would decode local rows while it plans the query, and once for all its runs.
     rows = spark.createDataFrame(pa.table({"value": pa.array(frames, pa.binary())})).coalesce(1)
     reader = {"reader_schema": json.dumps(NUMBER), **options}
     return rows.select(decode("value", registry=settings, path="jvm", **reader).alias("decoded"))
 
 
 def _numbers(df: DataFrame) -> list[int | str]:
-    """The numbers, or why there is none."""
+    """Return the numbers, or the reasons for missing ones."""
     rows = [row["decoded"] for row in df.collect()]
     return [row["error"]["reason"] if row["error"] else row["value"]["n"] for row in rows]
 
 
 def test_one_request_for_each_id(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
-    """However many tasks and queries there are, a process asks once for an id, known or not."""
+    """For any number of tasks and queries, a process requests an id once, known or not."""
     known = scripted_registry.add(NUMBER)
     frames = [frame(known, NUMBER, {"n": 1}), frame(99, NUMBER, {"n": 1})] * 50
     settings = _settings(scripted_registry)
@@ -62,7 +62,7 @@ def test_one_request_for_each_id(spark: SparkSession, scripted_registry: Any, fr
 
 
 def test_bounded_memory(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
-    """A process remembers no more schemas than the settings say, and asks again for those that it has dropped."""
+    """A process caches no more schemas than the settings say, and requests evicted ones again."""
     ids = [scripted_registry.add(NUMBER) for _ in range(2)]
     decoded = _decoded(spark, _settings(scripted_registry, cache_size=1), [frame(one, NUMBER, {"n": 7}) for one in ids])
 
@@ -72,7 +72,7 @@ def test_bounded_memory(spark: SparkSession, scripted_registry: Any, frame: Make
 
 
 def test_unknown_id_that_appears(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
-    """An id that the registry did not know is asked for again after a while."""
+    """An unknown id is requested again after a while."""
     decoded = _decoded(spark, _settings(scripted_registry, missing_ttl=0), [frame(1, NUMBER, {"n": 7})])
 
     assert ["unknown schema id"] == _numbers(decoded)
@@ -84,7 +84,7 @@ def test_unknown_id_that_appears(spark: SparkSession, scripted_registry: Any, fr
 
 @pytest.mark.parametrize("status", [401, 404, 503])
 def test_registry_that_refuses(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, status: int) -> None:
-    """Any answer but `no such id` fails the task; a failure is not remembered, the next task decodes."""
+    """Any answer except `no such id` fails the task; a failure is not cached, and the next task decodes."""
     schema_id = scripted_registry.add(NUMBER)
     scripted_registry.status = status
     decoded = _decoded(spark, _settings(scripted_registry), [frame(schema_id, NUMBER, {"n": 7})])
@@ -97,7 +97,7 @@ def test_registry_that_refuses(spark: SparkSession, scripted_registry: Any, fram
 
 
 def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
-    """A registry that does not answer fails the task after some attempts; what is known still decodes."""
+    """A registry that does not answer fails the task after some attempts; cached ids still decode."""
     known, unknown = scripted_registry.add(NUMBER), scripted_registry.add(NUMBER)
     settings = _settings(scripted_registry)
     decoded = _decoded(spark, settings, [frame(known, NUMBER, {"n": 7})])
@@ -111,7 +111,7 @@ def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, fram
 
 
 def test_answer_that_stalls(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:
-    """A registry that ends in the middle of an answer, and says no more, is one that does not answer."""
+    """A registry that stops in the middle of an answer counts as one that does not answer."""
     schema_id = scripted_registry.add(NUMBER)
     scripted_registry.stalls = True
     settings = _settings(scripted_registry, timeout=0.5, retries=0)
@@ -125,7 +125,7 @@ def test_answer_that_stalls(spark: SparkSession, scripted_registry: Any, frame: 
 
 
 def _properties_of_jobs(spark: SparkSession) -> str:
-    """What Spark's event log tells of every job, unredacted."""
+    """Return the properties of every job in Spark's event log, unredacted."""
 
     def properties(_: Any) -> str:
         from pyspark import TaskContext
@@ -151,7 +151,7 @@ def test_credentials_are_sent_and_hidden(
     credentials: dict[str, str],
     header: str,
 ) -> None:
-    """The registry gets them; no plan, error or property of a job shows them, and `SET` says they are redacted."""
+    """Only the registry gets credentials; no plan, error or job property shows them, and `SET` shows them redacted."""
     schema_id = scripted_registry.add(NUMBER)
     scripted_registry.status = 401
     decoded = _decoded(spark, _settings(scripted_registry, **credentials), [frame(schema_id, NUMBER, {"n": 7})])
@@ -171,7 +171,7 @@ def test_credentials_are_sent_and_hidden(
     assert not re.findall(r"s3cret|YW5uOnMzY3JldA", shown)
 
 
-# name, what the registry has under the id, reason
+# name, the registry's schema for the id, reason
 UNUSABLE: list[tuple[str, str, dict[str, Any], str]] = [
     ("another format", 'syntax = "proto3";', {"schemaType": "PROTOBUF"}, "writer schema is PROTOBUF"),
     ("no schema", '{"type": "nonsense"}', {}, "unusable writer schema"),
@@ -189,7 +189,7 @@ UNUSABLE: list[tuple[str, str, dict[str, Any], str]] = [
 
 
 def test_unusable_writer_schemas(spark: SparkSession, scripted_registry: Any) -> None:
-    """A writer schema that cannot be read with the reader schema makes dead letters, and is asked for once."""
+    """A writer schema that the reader schema cannot read makes dead letters, and is requested once."""
     ids = [scripted_registry.add_text(text, properties) for _, text, properties, _ in UNUSABLE]
     frames = [b"\0" + schema_id.to_bytes(4, "big") + b"\2a" for schema_id in ids]
     decoded = _decoded(spark, _settings(scripted_registry), frames)
@@ -202,13 +202,13 @@ def test_unusable_writer_schemas(spark: SparkSession, scripted_registry: Any) ->
 
 
 def test_without_installation(scripted_registry: Any, spark: SparkSession) -> None:
-    """The path that is asked for by name is not silently another one."""
+    """A path requested by name is an error if it is not installed, never silently replaced."""
     with pytest.raises(NotInstalled, match=r"call spark_udfs.install\(spark, registry=…\)"):
         decode("value", registry=_settings(scripted_registry), reader_schema='"int"', path="jvm")
 
 
 def test_equal_settings(scripted_registry: Any, spark: SparkSession, frame: MakeFrame) -> None:
-    """Settings that are equal are installed together, however their numbers are written."""
+    """Equal settings share one installation, however their numbers are written."""
     schema_id = scripted_registry.add(NUMBER)
     frames = [frame(schema_id, NUMBER, {"n": 7})]
     whole, broken = ({"timeout": kind(5), "retries": kind(2), "max_backoff": kind(1)} for kind in (int, float))
@@ -272,7 +272,7 @@ def test_installation_that_fails(
 
 
 def test_proxy_that_the_jvm_does_not_know(spark: SparkSession) -> None:
-    """The registry is not asked past its proxy, whose password is not put into the session's configuration."""
+    """Requests never bypass the proxy, and its password is not put into the session's configuration."""
     settings = ClientSettings.of("http://localhost:1", proxy="http://ann:s3cret@localhost:2")
 
     with pytest.raises(NotInstalled, match=r"does not know proxy .*path='python'"):
@@ -292,7 +292,7 @@ def test_proxy_that_the_jvm_does_not_know(spark: SparkSession) -> None:
 def test_credentials_that_the_jvm_does_not_know(
     scripted_registry: Any, spark: SparkSession, options: dict[str, str]
 ) -> None:
-    """They are refused with the way out, in Python and in the catalog itself, not left out of the requests."""
+    """Unsupported credentials are refused in Python and in the catalog itself, with the alternative, not left out."""
     with pytest.raises(NotInstalled, match="path='python'"):
         install(spark, registry=_settings(scripted_registry, **options))
 

@@ -1,4 +1,4 @@
-"""A registry that is away for a minute, under streams from a real topic."""
+"""Streams from a real topic survive a minute without the registry."""
 
 import json
 import time
@@ -31,9 +31,9 @@ NUMBER = {"type": "record", "name": "Number", "fields": [{"name": "n", "type": "
 NAMED = {**NUMBER, "fields": [*NUMBER["fields"], {"name": "label", "type": "string", "default": ""}]}
 OUTAGE_S = 60
 KNOWN_S = 20
-"""For so long only known ids come."""
+"""For this long only known ids arrive."""
 SPARK_55271 = "scala.collection.IterableOps.map"
-"""Of Kafka's source of Spark 4.1.1, which ends a query once after a batch that it had to repeat."""
+"""Part of an error of Kafka's source in Spark 4.1.1, which fails a query once after a batch that it had to repeat."""
 
 
 class Numbers:
@@ -53,19 +53,19 @@ class Numbers:
         self.count += 1
 
     def stream(self) -> DataFrame:
-        """What comes."""
+        """Return the stream of the topic."""
         return self._spark.readStream.format("kafka").options(**self._options).load()
 
 
 class Sink:
-    """Parquet files that a query on the numbers writes, by one path and with some patience."""
+    """Parquet files that a query on the numbers writes, by one path and with the given patience."""
 
     def __init__(self, spark: SparkSession, numbers: Numbers, folder: Path, path: Literal["jvm", "python"]) -> None:
         self._spark, self._numbers, self._folder, self._path = spark, numbers, folder, path
 
     @contextmanager
     def running(self, settings: ClientSettings) -> Iterator[StreamingQuery]:
-        """The query, from its checkpoint on where there is one."""
+        """Run the query, from its checkpoint if there is one."""
         if self._path == "jvm":
             install(self._spark, registry=settings)
         decoded = decode("value", registry=settings, subject="numbers", version=1, path=self._path)
@@ -78,7 +78,7 @@ class Sink:
             query.stop()
 
     def catch_up(self, settings: ClientSettings) -> None:
-        """Run the query until it has read everything that there is."""
+        """Run the query until it has read every record."""
         try:
             with self.running(settings) as query:
                 query.processAllAvailable()
@@ -89,7 +89,7 @@ class Sink:
                 query.processAllAvailable()
 
     def rows(self) -> list[tuple[int, int]]:
-        """Offset and number of what was committed, in order, doubled rows too."""
+        """Return offset and number of the committed rows, in order, with duplicates."""
         return sorted((row["offset"], row["n"]) for row in self._spark.read.parquet(str(self._folder)).collect())
 
 
@@ -97,7 +97,7 @@ class Sink:
 def test_a_minute_without_the_registry(
     spark: SparkSession, kafka_broker: KafkaBroker, frame: Any, tmp_path: Path, path: Literal["jvm", "python"]
 ) -> None:
-    """Known ids go on; one not met yet waits, or ends a query that waits less; no record is lost or doubled."""
+    """Known ids continue; a new one waits, or ends a query with less patience; no record is lost or duplicated."""
     for jar in spark_kafka_jars():
         spark.sql(f"ADD JAR '{jar.as_uri()}'")
     numbers = Numbers(spark, kafka_broker, f"numbers-{path}")

@@ -1,4 +1,4 @@
-"""Protobuf and JSON frames in Spark itself: the types that arrive there, running streams, damage."""
+"""Protobuf and JSON frames work in Spark itself: the types that arrive there, running streams, damage."""
 
 import json
 import logging
@@ -52,25 +52,25 @@ WIDER = {**DOCUMENT, "properties": {**DOCUMENT["properties"], "label": {"type": 
 
 
 def _payload(schema: Schema, **fields: Any) -> bytes:
-    """A Protobuf payload with its path."""
+    """Return a Protobuf payload with its path."""
     return b"\0" + bytes(GetMessageClass(find_message(link(schema, {}), (0,)))(**fields).SerializeToString())
 
 
 def _batch(spark: SparkSession, *frames: bytes | None) -> DataFrame:
-    """Rows of a task: others are decoded in planning."""
+    """Return rows of a task: Spark would decode local rows while it plans the query."""
     columns = {"offset": pa.array(range(len(frames))), "value": pa.array(frames, pa.binary())}
     return spark.createDataFrame(pa.table(columns)).coalesce(1)
 
 
 @pytest.fixture(params=[arrow_path, pandas_path], ids=["arrow_udf", "pandas_udf"])
 def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test runs as on Spark 4.1 and as on 4.0."""
+    """Run the test as on Spark 4.1 and as on 4.0."""
     monkeypatch.setattr("spark_udfs.paths.arrow_path", request.param)
 
 
 @pytest.mark.usefixtures("_path")
 def test_protobuf_values(spark: SparkSession, registry: RegistryClient) -> None:
-    """Every kind of column goes through a Python worker and back, null included."""
+    """Every kind of column passes through a Python worker, null included."""
     schema_id = registry.register("spark-proto-values", FIRST).schema_id
     full = _payload(
         FIRST,
@@ -110,7 +110,7 @@ def test_protobuf_values(spark: SparkSession, registry: RegistryClient) -> None:
 
 @pytest.mark.usefixtures("_path")
 def test_json_values(spark: SparkSession, registry: RegistryClient) -> None:
-    """The same of JSON."""
+    """Every kind of JSON column passes through a Python worker too."""
     schema_id = registry.register("spark-json-values", Schema(json.dumps(DOCUMENT), "JSON")).schema_id
     full = {"n": 1, "x": 2, "parts": {"a": {"raw": "r"}, "b": None}, "tags": ["t", None], "any": {"k": [1]}}
     rows = _batch(spark, join(schema_id, json.dumps(full).encode()), join(schema_id, b"{}"), None)
@@ -151,7 +151,7 @@ MakeFrame = Callable[..., bytes]
 def test_version_registered_while_the_query_runs(
     spark: SparkSession, registry: RegistryClient, tmp_path: Path, first: Schema, second: Schema, frame: MakeFrame
 ) -> None:
-    """A query decodes the frames of a version that was registered after it started; damage goes to the dead letters."""
+    """A query decodes frames of a version registered after it started; damaged ones become dead letters."""
     subject = f"spark_growing_{first.format.lower()}"
     registry.set_config("NONE", subject)
     one = registry.register(subject, first).schema_id
@@ -201,7 +201,7 @@ LABELLED: list[Any] = [
         id="json",
     ),
 ]
-"""Two versions, and a payload of each."""
+"""Return two versions, and a payload of each."""
 
 
 @pytest.mark.slow
@@ -209,7 +209,7 @@ LABELLED: list[Any] = [
 def test_restart_on_a_newer_version(
     spark: SparkSession, registry: RegistryClient, tmp_path: Path, schemas: list[Schema], payloads: list[bytes]
 ) -> None:
-    """With evolve="restart" the fields of a newer version appear in mid-stream; no record is lost or doubled."""
+    """With evolve="restart" the fields of a newer version appear mid-stream; no record is lost or duplicated."""
     subject, topic, sink = f"spark_restarts_{schemas[0].format.lower()}", tmp_path / "topic", tmp_path / "sink"
     ids = [registry.register(subject, schemas[0]).schema_id]
     topic.mkdir()
@@ -255,7 +255,7 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 def test_damaged_frames(
     spark: SparkSession, registry: RegistryClient, first: Schema, second: Schema, frame: MakeFrame
 ) -> None:
-    """No task ends over 20,000 damaged rows; each is a value or a dead letter with just the bytes that were sent."""
+    """No task fails over 20,000 damaged rows; each is a value or a dead letter with exactly the bytes sent."""
     schema_id = registry.register(f"spark-damaged-{first.format}", first).schema_id
     good = frame(schema_id, 2**40, newer=False)
     chance = Random(2026)
@@ -282,7 +282,7 @@ def test_damaged_frames(
 
 
 def _damaged(good: bytes, chance: Random) -> bytes:
-    """The frame with some bytes changed, seldom in its header, perhaps cut, perhaps longer."""
+    """Return the frame with some bytes changed, seldom in its header, perhaps cut, perhaps longer."""
     changed = bytearray(good)
     for _ in range(chance.randrange(3)):
         changed[chance.randrange(5, len(changed))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
@@ -293,7 +293,7 @@ def _damaged(good: bytes, chance: Random) -> bytes:
 
 
 def test_the_jvm_decodes_avro(spark: SparkSession, registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
-    """Asked for by name the JVM path is refused; left to itself the call takes Python workers, and says why."""
+    """The JVM path is refused if requested by name; by default the call takes Python workers, and says why."""
     install(spark, registry=registry.settings)
     options: dict[str, Any] = {"registry": registry.settings, "reader_schema": '{"type": "string"}', "format": "JSON"}
 

@@ -1,4 +1,4 @@
-"""How a worker that decodes Protobuf and JSON deals with its registry; no Spark session is needed."""
+"""A worker that decodes Protobuf and JSON handles its registry's failures; no Spark session is needed."""
 
 import json
 import pickle
@@ -38,7 +38,7 @@ def _binary(*frames: bytes | None) -> pa.Array:
 
 @pytest.mark.parametrize(("kind", "text", "payload"), FORMATS)
 def test_one_request_for_each_id(scripted_registry: Any, kind: str, text: str, payload: bytes) -> None:
-    """However many frames, batches and copies of the plan there are, a process asks once for an id, known or not."""
+    """For any number of frames, batches and copies of the plan, a process requests an id once, known or not."""
     known = scripted_registry.add_text(text, {"schemaType": kind})
     decided = _plan(scripted_registry.url, kind, text)
     frames = _binary(*[join(known, payload), join(99, payload), None] * 500)
@@ -53,7 +53,7 @@ def test_one_request_for_each_id(scripted_registry: Any, kind: str, text: str, p
 
 @pytest.mark.parametrize(("kind", "text", "payload"), FORMATS)
 def test_registry_out_of_order(scripted_registry: Any, kind: str, text: str, payload: bytes) -> None:
-    """A registry that does not answer ends the task and makes no dead letters; the task that runs again decodes."""
+    """A registry that does not answer fails the task and makes no dead letters; when the task runs again it decodes."""
     known = scripted_registry.add_text(text, {"schemaType": kind})
     decoder = payload_decoder(_plan(scripted_registry.url, kind, text))
     scripted_registry.status = 503
@@ -66,7 +66,7 @@ def test_registry_out_of_order(scripted_registry: Any, kind: str, text: str, pay
 
 @pytest.mark.parametrize(("kind", "text", "payload"), FORMATS)
 def test_registry_that_is_away(scripted_registry: Any, tmp_path: Path, kind: str, text: str, payload: bytes) -> None:
-    """While the registry is away workers know the ids that one of them has met, and no others."""
+    """Without the registry workers can use the ids that one of them has cached, and no others."""
     known, unknown = (scripted_registry.add_text(text, {"schemaType": kind}) for _ in range(2))
     decided = _plan(scripted_registry.url, kind, text)
     assert decided.payload is not None
@@ -86,7 +86,7 @@ def test_registry_that_is_away(scripted_registry: Any, tmp_path: Path, kind: str
 
 @pytest.mark.parametrize(("kind", "text", "payload"), FORMATS)
 def test_unknown_id_that_appears(scripted_registry: Any, kind: str, text: str, payload: bytes) -> None:
-    """An id that the registry did not know is asked for again after a while."""
+    """An unknown id is requested again after a while."""
     decoder = payload_decoder(_plan(scripted_registry.url, kind, text, missing_ttl=0))
     frames = _binary(join(1, payload))
 
@@ -97,7 +97,7 @@ def test_unknown_id_that_appears(scripted_registry: Any, kind: str, text: str, p
     assert [{"n": 5}] == decoder.decode(frames).field("value").to_pylist()
 
 
-# what the registry has under the id, reason
+# the registry's schema for the id, reason
 UNUSABLE = [
     pytest.param("PROTOBUF", "message M { Nowhere f = 1; }", "unusable writer schema", id="a type of nowhere"),
     pytest.param("PROTOBUF", "no schema", "unusable writer schema", id="no schema"),
@@ -107,7 +107,7 @@ UNUSABLE = [
 
 @pytest.mark.parametrize(("kind", "text", "reason"), UNUSABLE)
 def test_unusable_writer_schema(scripted_registry: Any, kind: str, text: str, reason: str) -> None:
-    """A writer schema that cannot be read makes dead letters, and is asked for once."""
+    """A writer schema that cannot be read makes dead letters, and is requested once."""
     schema_id = scripted_registry.add_text(text, {"schemaType": kind})
     frames = _binary(*[join(schema_id, bytes([0, index])) for index in range(3)])
 
@@ -127,7 +127,7 @@ def test_unusable_writer_schema(scripted_registry: Any, kind: str, text: str, re
 def test_reference_to_nowhere(
     registry: RegistryClient, monkeypatch: pytest.MonkeyPatch, status: int, error_code: int, outcome: str | None
 ) -> None:
-    """A writer schema whose reference is gone makes dead letters; one that cannot be looked up ends the task."""
+    """A writer schema whose reference is gone makes dead letters; one that cannot be looked up fails the task."""
     base = registry.register("payloads-base", Schema('syntax = "proto3"; message B {}', "PROTOBUF")).version or 0
     top = 'syntax = "proto3"; import "b.proto"; message M { int32 n = 1; B b = 2; }'
     schema = Schema(top, "PROTOBUF", (Reference("b.proto", "payloads-base", base),))
@@ -149,7 +149,7 @@ def test_reference_to_nowhere(
 
 
 def test_column_that_is_not_binary(registry: RegistryClient) -> None:
-    """A text column is refused: its bytes are no frames any more. A long binary one is read."""
+    """A text column is refused, since its bytes are no longer frames; a long binary column is decoded."""
     decoder = payload_decoder(_plan(registry.settings.urls[0], "JSON", JSON))
 
     with pytest.raises(TypeError, match="the column to decode is string"):
@@ -214,7 +214,7 @@ DEEP_VALUE = {
     ],
 )
 def test_many_damaged_frames(registry: RegistryClient, kind: str, text: str, payload: bytes) -> None:
-    """Of 20,000 damaged frames each is a value or a dead letter with its bytes, and the reasons are few."""
+    """Each of 20,000 damaged frames is a value or a dead letter with its bytes, and the reasons are few."""
     schema_id = registry.register(f"payloads-damaged-{kind}", Schema(text, kind)).schema_id
     good, chance = join(schema_id, payload), Random(2026)
     frames = [_damaged(good, chance) for _ in range(20_000)]
@@ -233,7 +233,7 @@ def test_many_damaged_frames(registry: RegistryClient, kind: str, text: str, pay
 
 
 def _damaged(good: bytes, chance: Random) -> bytes:
-    """The frame with some bytes changed, perhaps cut, perhaps longer, perhaps with a piece twice."""
+    """Return the frame with some bytes changed, perhaps cut, perhaps longer, perhaps with bytes inserted."""
     changed = bytearray(good)
     for _ in range(chance.randrange(4)):
         changed[chance.randrange(5, len(changed))] = chance.choice(

@@ -1,4 +1,4 @@
-"""Protobuf frames as columns: types, values, damage; no Spark session is needed."""
+"""Protobuf frames are decoded to columns: types, values, damage; no Spark session is needed."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ IMPORTS = "".join(
 
 @pytest.fixture
 def client(registry: RegistryClient) -> Iterator[RegistryClient]:
-    """The registry, which takes any version of a subject."""
+    """The registry, without compatibility checks."""
     registry.set_config("NONE")
     yield registry
     registry.set_config("BACKWARD")
@@ -61,7 +61,7 @@ KIND = "enum Kind { option allow_alias = true; A = 0; B = 1; C = 2; CC = 2; }"
 
 @pytest.mark.parametrize(("declaration", "kind", "given", "expected"), TYPES)
 def test_types(client: RegistryClient, declaration: str, kind: str, given: list[Any], expected: list[Any]) -> None:
-    """Each type of Protobuf is one of Spark, and its values arrive."""
+    """Each Protobuf type becomes a Spark type, and its values arrive."""
     schema = proto(f"{PROTO3} {KIND} message M {{ {declaration} = 1; }}")
     message = kind_of(schema)
     frames = [proto_frame(client, schema, message(f=one).SerializeToString()) for one in given]
@@ -139,7 +139,7 @@ MESSAGES: list[Any] = [
 
 @pytest.mark.parametrize(("declaration", "kind", "payload", "expected"), MESSAGES)
 def test_payloads(client: RegistryClient, declaration: str, kind: str, payload: str, expected: Any) -> None:
-    """What is on the wire, and what is not, has its value."""
+    """A field has its value in every wire encoding, and when it is absent."""
     others = "message Inner { int32 n = 1; optional string s = 2; } message Empty {}"
     schema = proto(f"{PROTO3} {IMPORTS} {KIND} message M {{ {declaration} = 1; }} {others}")
     column = PayloadColumn(client, schema)
@@ -149,7 +149,7 @@ def test_payloads(client: RegistryClient, declaration: str, kind: str, payload: 
 
 
 def test_fields_called_as_methods(client: RegistryClient) -> None:
-    """What a field is called is the schema's business; methods of messages that it hides are the class's."""
+    """Fields may have any name, even one of a message method."""
     schema = proto(f"{PROTO3} message M {{ optional int32 HasField = 1; int32 DESCRIPTOR = 2; }}")
     column = PayloadColumn(client, schema)
     frames = [proto_frame(client, schema, bytes.fromhex(one)) for one in ("08051007", "1007")]
@@ -158,7 +158,7 @@ def test_fields_called_as_methods(client: RegistryClient) -> None:
 
 
 def test_nullable(client: RegistryClient) -> None:
-    """What is always there cannot be null; what may be absent can. Columns are in the order of the numbers."""
+    """A field without presence is not nullable, one with presence is; columns are in the order of the numbers."""
     schema = proto(
         PROTO3 + "message M { int32 a = 1; optional int32 b = 2; oneof c { int32 d = 3; string e = 4; } M2 f = 5; "
         "repeated int32 g = 6; map<string, M2> h = 7; } message M2 { bool x = 1; }"
@@ -176,7 +176,7 @@ def test_nullable(client: RegistryClient) -> None:
 
 
 def test_proto2(client: RegistryClient) -> None:
-    """Absent is null but for a default that is spelled out; groups are messages; strings are checked."""
+    """Absent fields are null unless a default is declared; groups are messages; strings are validated."""
     schema = proto(
         'syntax = "proto2"; message M { required int32 a = 1; optional int32 b = 2 [default = 7]; '
         "optional group G = 3 { optional string s = 4; } optional E e = 5; enum E { ONE = 1; TWO = 2; } }"
@@ -196,7 +196,7 @@ def test_proto2(client: RegistryClient) -> None:
     assert "invalid utf-8" == rows[3][0]
 
 
-# declarations, message asked for, columns, error, what it says
+# declarations, requested message, columns, error, its message
 REFUSED: list[Any] = [
     pytest.param(
         "message A { B b = 1; } message B { repeated A a = 1; }", None, None, UnsupportedSchema,
@@ -231,13 +231,13 @@ REFUSED: list[Any] = [
 def test_refused(
     client: RegistryClient, text: str, message: str | None, columns: Any, error: type[Exception], says: str
 ) -> None:
-    """What cannot be a column is refused before any task runs, with the place."""
+    """A schema that cannot be a column is refused before any task runs, with the place."""
     with pytest.raises(error, match=says):
         _ = PayloadColumn(client, proto(PROTO3 + text), message=message, columns=columns).type
 
 
 def test_columns_leave_out(client: RegistryClient) -> None:
-    """Only the fields asked for, in that order; what is left out may contain itself."""
+    """Only the requested fields are decoded, in that order; the others may be recursive."""
     schema = proto(PROTO3 + "message A { int32 n = 1; repeated A children = 2; string s = 3; }")
     column = PayloadColumn(client, schema, columns=["s", "n"])
 
@@ -282,7 +282,7 @@ RICHES = st.fixed_dictionaries(
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
-    """The column's value for what a message was made of."""
+    """Return the column's value of the data that a message was made from."""
 
     def inner(one: dict[str, Any]) -> dict[str, Any]:
         return {"deep": None, **one}
@@ -299,7 +299,7 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_value_that_json_does_not_have(client: RegistryClient) -> None:
-    """An infinity in a Struct is a dead letter."""
+    """An infinity in a Struct makes a dead letter."""
     schema = proto(PROTO3 + 'import "google/protobuf/struct.proto"; message M { google.protobuf.Value v = 1; }')
     frame = proto_frame(client, schema, bytes.fromhex("0a0911000000000000f07f"))
 
@@ -309,7 +309,7 @@ def test_value_that_json_does_not_have(client: RegistryClient) -> None:
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.lists(RICHES, max_size=5))
 def test_any_values(client: RegistryClient, values: list[dict[str, Any]]) -> None:
-    """Whatever messages hold, columns hold."""
+    """Columns hold any value that messages hold."""
     kind = kind_of(RICH)
     frames = [proto_frame(client, RICH, kind(**one).SerializeToString()) for one in values]
 
@@ -326,7 +326,7 @@ def test_any_values(client: RegistryClient, values: list[dict[str, Any]]) -> Non
 def test_any_bytes(
     client: RegistryClient, value: dict[str, Any], changes: list[tuple[int, int]], end: int, tail: bytes
 ) -> None:
-    """A damaged frame is a value or a dead letter with its bytes, and the frames beside it are not touched."""
+    """A damaged frame is a value or a dead letter with its bytes, and its neighbours are not affected."""
     good = proto_frame(client, RICH, kind_of(RICH)(**value).SerializeToString())
     damaged = bytearray(good)
     for at, byte in changes:

@@ -1,4 +1,4 @@
-"""Protobuf frames as columns: schemas that grow, references, messages named by a frame; no Spark session is needed."""
+"""Protobuf columns: schema evolution, references, messages named by a frame; no Spark session is needed."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ PROTO3 = 'syntax = "proto3"; package shop; '
 
 @pytest.fixture
 def client(registry: RegistryClient) -> Iterator[RegistryClient]:
-    """The registry, which takes any version of a subject."""
+    """The registry, without compatibility checks."""
     registry.set_config("NONE")
     yield registry
     registry.set_config("BACKWARD")
@@ -84,7 +84,7 @@ OTHERS = (
 
 @pytest.mark.parametrize(("writer", "reader", "payload", "expected"), EVOLVED)
 def test_evolution(client: RegistryClient, writer: str, reader: str, payload: str, expected: Any) -> None:
-    """Fields meet by number; what would be lost or cut in silence is a dead letter."""
+    """Fields are matched by number; a value that would be silently lost or truncated makes a dead letter."""
     written = proto(f"{PROTO3} message M {{ {writer} }} {OTHERS}")
     frame = proto_frame(client, written, bytes.fromhex(payload))
     value = (expected, split(frame)[0]) if isinstance(expected, str) else expected
@@ -93,7 +93,7 @@ def test_evolution(client: RegistryClient, writer: str, reader: str, payload: st
 
 
 def test_fields_not_asked_for_need_not_agree(client: RegistryClient) -> None:
-    """A field that changed its type does no harm to the other columns."""
+    """A field that changed its type does not affect the other columns."""
     frame = proto_frame(client, proto(PROTO3 + "message M { int32 a = 1; int32 b = 2; }"), b"\x08\x05\x10\x06")
     reader = proto(PROTO3 + "message M { string a = 1; int32 b = 2; }")
 
@@ -101,7 +101,7 @@ def test_fields_not_asked_for_need_not_agree(client: RegistryClient) -> None:
 
 
 def test_three_versions_in_one_column(client: RegistryClient) -> None:
-    """Frames of several versions, written by the serializer, mixed with nulls."""
+    """Frames of several versions, written by the serializer, may be mixed with nulls."""
     versions = [
         proto(PROTO3 + "message M { int32 id = 1; string gone = 2; }"),
         proto(PROTO3 + "message M { int64 id = 1; }"),
@@ -122,7 +122,7 @@ def test_three_versions_in_one_column(client: RegistryClient) -> None:
 
 
 def test_references(client: RegistryClient) -> None:
-    """Files import each other, in the writer schema and in the reader schema, in versions of their own."""
+    """Files import each other, in writer and reader schema, each in its own versions."""
     texts = ["message Base { int32 n = 1; }", "message Base { int64 n = 1; string s = 2; }"]
     bases = [
         client.register("proto-columns-base", proto(f'syntax = "proto3"; package b; {one}')).version for one in texts
@@ -156,7 +156,7 @@ NESTED = PROTO3 + "message A { message B { message C { int32 n = 1; } int32 m = 
     ],
 )
 def test_message_indexes(client: RegistryClient, path: tuple[int, ...], payload: bytes, expected: Any) -> None:
-    """The message that is named is read, wherever it stands; any other is a dead letter."""
+    """The requested message is read, wherever it is in the file; any other makes a dead letter."""
     frame = proto_frame(client, proto(NESTED), payload, *path)
     value = (expected, split(frame)[0]) if isinstance(expected, str) else expected
 
@@ -164,7 +164,7 @@ def test_message_indexes(client: RegistryClient, path: tuple[int, ...], payload:
 
 
 def test_message_behind_a_map(client: RegistryClient) -> None:
-    """A client registers a descriptor, in which the entries of maps are messages too; the path counts them."""
+    """A path counts map entries in a descriptor that a client registers: there they are messages too."""
     text = "message A { map<string, int32> m = 1; B b = 2; message B { int32 n = 1; } }"
     outer = kind_of(proto(PROTO3 + text))
     inner = type(outer().b)
@@ -176,7 +176,7 @@ def test_message_behind_a_map(client: RegistryClient) -> None:
 
 
 def test_another_package(client: RegistryClient) -> None:
-    """A message is known by its full name: one of another package is another message."""
+    """A message is identified by its full name: one of another package is another message."""
     frame = proto_frame(client, proto('syntax = "proto3"; package mall; message M { int32 n = 1; }'), b"\x08\x05")
     reader = proto(PROTO3 + "message M { int32 n = 1; }")
 
@@ -184,7 +184,7 @@ def test_another_package(client: RegistryClient) -> None:
 
 
 def test_guids(client: RegistryClient) -> None:
-    """A frame may name its schema by GUID, with a path behind it."""
+    """A frame may name its schema by GUID, followed by a path."""
     schema = proto(PROTO3 + "message A {} message M { int32 n = 1; }")
     serializer = ProtobufSerializer(client, kind_of(schema, 1), {"schema.id.serializer": "guid"})
     frames = [serializer(kind_of(schema, 1)(n=one), topic="proto-guids") for one in (5, 0)]
@@ -194,7 +194,7 @@ def test_guids(client: RegistryClient) -> None:
 
 
 def test_headers(client: RegistryClient) -> None:
-    """A record's header may name schema and message; the payload is bare, and others beside it are frames."""
+    """A record's header may name schema and message; then the payload is bare, and other records may be frames."""
     schema = proto(PROTO3 + "message A {} message M { int32 n = 1; }")
     kind = kind_of(schema, 1)
     headers: list[tuple[str, bytes]] = []
@@ -228,7 +228,7 @@ def test_headers(client: RegistryClient) -> None:
 
 
 def test_other_frames(client: RegistryClient) -> None:
-    """Frames of other formats, of no schema and of none at all are dead letters that say so."""
+    """Frames of other formats, of unknown schemas and without schema are dead letters that say so."""
     schema = proto(PROTO3 + "message M { int32 n = 1; string s = 2; }")
     known = split(proto_frame(client, schema, b""))[0]
     avro = client.register("proto-columns-avro", '"string"').schema_id

@@ -1,4 +1,4 @@
-"""A reader schema written out reads as the same schema, and is cut down to chosen columns."""
+"""A reader schema is written out without a change of meaning, and reduced to chosen columns."""
 
 import json
 from typing import Any
@@ -94,7 +94,7 @@ WRITTEN: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("schema", "expected"), [row[1:] for row in WRITTEN], ids=[row[0] for row in WRITTEN])
 def test_write(schema: Any, expected: Any) -> None:
-    """Every name is written in full, what counts for decoding is kept, and writing again changes nothing."""
+    """Every name is written in full, everything that decoding needs is kept, and writing again changes nothing."""
     text = write(parse(json.dumps(schema)))
 
     assert expected == json.loads(text)
@@ -102,7 +102,7 @@ def test_write(schema: Any, expected: Any) -> None:
 
 
 def test_project_takes_definitions_along() -> None:
-    """A column whose type was defined in a column left out brings the definition; the order is the one asked for."""
+    """A column whose type is defined in an omitted column brings the definition; columns keep the requested order."""
     projected = project(parse(json.dumps(ORDER)), ["id", "bill_to"])
 
     read = parse(write(projected))
@@ -130,6 +130,6 @@ REFUSED: list[tuple[str, Any, Any, str]] = [
     ("schema", "columns", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
 def test_project_refuses(schema: Any, columns: Any, message: str) -> None:
-    """Columns that cannot be had are refused, with what there is."""
+    """Unavailable columns are refused, with the available ones."""
     with pytest.raises((ValueError, TypeError), match=message):
         project(parse(json.dumps(schema)), columns)

@@ -1,4 +1,4 @@
-"""Schemas that refer to others, as writer and as reader schema, on both paths."""
+"""Writer and reader schemas with references work on both paths."""
 
 import json
 from collections.abc import Callable
@@ -34,7 +34,7 @@ BARE = _record("Bare", ("x", "int"))
 TRACK = _record("geo.Track", ("at", "Bare"))
 WHOLE_TRACK = _record("geo.Track", ("at", BARE | {"namespace": ""}))
 
-# name, the schemas referred to with what they refer to themselves, the schema, the same written out, a value
+# name, the referenced schemas with their own references, the schema, the same written out, a value
 CASES: list[tuple[str, list[tuple[Any, list[int]]], Any, Any, Any]] = [
     ("two steps", [(POINT, []), (LINE, [0])], PATH, WHOLE_PATH, {"line": {"to": {"x": 5}}}),
     ("a name without namespace", [(BARE, [])], TRACK, WHOLE_TRACK, {"at": {"x": 1}}),
@@ -42,7 +42,7 @@ CASES: list[tuple[str, list[tuple[Any, list[int]]], Any, Any, Any]] = [
 
 
 def _register(registry: RegistryClient, case: int) -> int:
-    """The id of the case's schema, which refers to the last of the others; what it refers to is registered before."""
+    """Return the id of the case's schema, which refers to the last of the others; register those first."""
     name, others, schema, _, _ = CASES[case]
     made: list[Reference] = []
     for number, (other, needs) in enumerate(others):
@@ -56,7 +56,7 @@ def _register(registry: RegistryClient, case: int) -> int:
 def test_schemas_that_refer_to_others(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, path: Any
 ) -> None:
-    """Writer schemas and reader schemas are put together from the registry."""
+    """Writer schemas and reader schemas are assembled from the registry."""
     install(spark, registry=registry.settings)
     frames, columns = {}, []
     for number, (name, _, _, whole, value) in enumerate(CASES):

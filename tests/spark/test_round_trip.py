@@ -1,4 +1,4 @@
-"""Rows to a real Kafka topic and back: encode, Kafka's sink, Kafka's source, decode; batch and stream."""
+"""Rows go to a real Kafka topic and back by encode, Kafka's sink and source, and decode, as batch and stream."""
 
 import json
 from collections.abc import Callable
@@ -52,13 +52,13 @@ def kafka(spark: SparkSession, kafka_broker: KafkaBroker) -> KafkaBroker:
 
 @pytest.fixture
 def topic(kafka: KafkaBroker) -> str:
-    """A topic of the test's own, made by its first record, of one partition."""
+    """A new topic of one partition, made by its first record."""
     return f"round-trip-{next(_numbers)}"
 
 
 @pytest.fixture
 def written(spark: SparkSession, kafka: KafkaBroker, topic: str) -> Callable[[DataFrame], DataFrame]:
-    """Writes a data frame to the topic, and reads the topic."""
+    """A function that writes a data frame to the topic, and reads the topic."""
 
     def write_and_read(df: DataFrame) -> DataFrame:
         options = {"kafka.bootstrap.servers": kafka.bootstrap}
@@ -79,7 +79,7 @@ def _orders(spark: SparkSession) -> DataFrame:
 def test_avro(
     spark: SparkSession, registry: RegistryClient, topic: str, written: Callable[[DataFrame], DataFrame], framing: Any
 ) -> None:
-    """Keys and values of derived schemas come back as they went, on both paths, however the schema is named."""
+    """Keys and values of derived schemas come back unchanged, on both paths, by id or GUID."""
     df, settings = _orders(spark), registry.settings
     install(spark, registry=settings)
     options: dict[str, Any] = {"registry": settings, "framing": framing}
@@ -174,7 +174,7 @@ message Order {
 def test_protobuf(
     spark: SparkSession, registry: RegistryClient, topic: str, written: Callable[[DataFrame], DataFrame]
 ) -> None:
-    """Messages of one file as keys and values come back as they went, their schema and message named in headers."""
+    """Messages of one file as keys and values come back unchanged, with their schema and message named in headers."""
     kind = ORDER.replace("price decimal(12,2)", "price decimal(20,0)")
     rows = [
         (Row("k1"), Row(*ROWS[0][:3], Decimal(2**64 - 1), ["a", "b"], {"k": 1}, Row(0.5, None))),
@@ -211,7 +211,7 @@ NUMBER = json.dumps({"type": "record", "name": "Number", "fields": [{"name": "n"
 
 
 def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBroker, topic: str, tmp_path: Path) -> None:
-    """A stream writes records with the schema in a header, another one reads them among those of other producers.
+    """A stream writes records with the schema in a header, and another one reads them among other producers' records.
 
     A row that does not fit is a dead letter of the writing query, and goes to no topic.
     """
@@ -259,7 +259,7 @@ def test_streams(spark: SparkSession, registry: RegistryClient, kafka: KafkaBrok
 def test_stream_from_topic_to_topic(
     spark: SparkSession, registry: RegistryClient, kafka: KafkaBroker, topic: str, tmp_path: Path
 ) -> None:
-    """A stream decodes one topic and encodes into another; from its checkpoint it goes on, on the other path too."""
+    """A stream decodes one topic and encodes into another; it continues from its checkpoint, also on the other path."""
     settings, servers = registry.settings, {"kafka.bootstrap.servers": kafka.bootstrap}
     install(spark, registry=settings)
     serialize, to = AvroSerializer(registry, NUMBER), f"{topic}-out"
@@ -277,7 +277,7 @@ def test_stream_from_topic_to_topic(
 
 
 def _finish(writer: Any, checkpoint: Path) -> None:
-    """Run a query over all that is there."""
+    """Run a query over all available records."""
     query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     try:
         assert query.awaitTermination(120)
@@ -293,7 +293,7 @@ def _produce(kafka: KafkaBroker, topic: str, records: list[tuple[bytes | None, A
 
 
 def _consumed(kafka: KafkaBroker, topic: str, number: int) -> list[tuple[bytes, Any]]:
-    """The first records of a topic, as another client sees them."""
+    """Return the first records of a topic, as another client sees them."""
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     try:

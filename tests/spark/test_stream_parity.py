@@ -1,4 +1,4 @@
-"""A stream gives what a batch gives: of the same records, by the same calls, decoded on both paths and encoded."""
+"""A stream gives the same results as a batch of the same records, decoded on both paths and encoded."""
 
 import json
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def _written(folder: Path, columns: dict[str, pa.Array]) -> str:
 
 
 def _streamed(df: DataFrame, table: str) -> list[Row]:
-    """All rows of a streaming data frame, in order."""
+    """Return all rows of a streaming data frame, in order."""
     query = df.writeStream.format("memory").queryName(table).trigger(availableNow=True).start()
     try:
         assert query.awaitTermination(60)
@@ -45,14 +45,14 @@ def _streamed(df: DataFrame, table: str) -> list[Row]:
 def records(
     registry: RegistryClient, frame: MakeFrame, everything: Any, tmp_path: Path
 ) -> tuple[str, list[tuple[str | None, bool]]]:
-    """A folder of records of every kind; and of each why it is no value, and whether there is a record at all."""
+    """A folder of records of every kind; for each the reason of its failure, and whether there is a record at all."""
     schema, values = everything
     new = registry.register("parity", json.dumps(schema))
     old = registry.register("parity, older", json.dumps({**schema, "fields": schema["fields"][:-1]})).schema_id
     assert new.guid
     guid = b"\1" + bytes.fromhex(new.guid.replace("-", ""))
     good, other = (frame(new.schema_id, schema, value) for value in values)
-    # value, header, why there is none
+    # value, header, the reason of the failure
     kinds: list[tuple[bytes | None, bytes | None, str | None]] = [
         (good, None, None),
         (other, None, None),
@@ -78,7 +78,7 @@ def records(
 
 
 def _decoded(df: DataFrame, registry: RegistryClient) -> DataFrame:
-    """Each mode but FAILFAST, all columns or some, on both paths, as texts."""
+    """Return columns as texts: each mode except FAILFAST, all columns or some, on both paths."""
     install(df.sparkSession, registry=registry.settings)
     common: dict[str, Any] = {"registry": registry.settings, "subject": "parity", "headers": "headers"}
     columns = [
@@ -93,7 +93,7 @@ def _decoded(df: DataFrame, registry: RegistryClient) -> DataFrame:
 def test_decode(
     spark: SparkSession, registry: RegistryClient, records: tuple[str, list[tuple[str | None, bool]]]
 ) -> None:
-    """Every type, mode and framing, damage and chosen columns: the same in a batch and a stream, on both paths."""
+    """Every type, mode and framing, damage and chosen columns give the same in a batch and a stream, on both paths."""
     folder, outcomes = records
 
     batch = _decoded(spark.read.parquet(folder), registry).orderBy("offset").collect()
@@ -111,7 +111,7 @@ def test_decode(
 def test_failfast(
     spark: SparkSession, registry: RegistryClient, records: tuple[str, list[tuple[str | None, bool]]], path: Any
 ) -> None:
-    """A stream in mode FAILFAST ends at the first record without a value, and says which that is."""
+    """A stream in mode FAILFAST ends at the first record without a value, and names that record."""
     folder, _ = records
     install(spark, registry=registry.settings)
     options: dict[str, Any] = {"mode": "FAILFAST", "origin": ["offset"], "headers": "headers", "path": path}
@@ -167,7 +167,7 @@ ROWS: list[Any] = [{"n": 1, "label": "a"}, None, {"n": 2**31, "label": None}, {"
 
 @pytest.mark.skipif(not hasattr(functions, "arrow_udf"), reason="this Spark has no arrow_udf")
 def test_encode(spark: SparkSession, registry: RegistryClient, tmp_path: Path) -> None:
-    """Rows of all three formats, null, and such as do not fit: the same frames and dead letters in both."""
+    """Rows of all formats, nulls, and rows that do not fit give the same frames and dead letters in both."""
     formats: tuple[tuple[Any, str], ...] = (("AVRO", AVRO), ("JSON", JSON), ("PROTOBUF", PROTOBUF))
     kind = pa.struct([("n", pa.int64()), ("label", pa.string())])
     columns = {"offset": pa.array(range(len(ROWS))), "row": pa.array(ROWS, kind)}

@@ -1,4 +1,4 @@
-"""Dead letters apart from good rows, and decodes in running streams."""
+"""Dead letters are split from good rows, and decodes work in running streams."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ NAMED = {
 
 
 class Decoder:
-    """`decode` on one path, brought into the session when that is what the path needs."""
+    """`decode` on one path, installed into the session if the path needs that."""
 
     def __init__(self, spark: SparkSession, path: Literal["jvm", "python"]) -> None:
         self.path = path
@@ -54,7 +54,7 @@ class Decoder:
 
 @pytest.fixture(params=["jvm", "python"])
 def decoder(request: pytest.FixtureRequest, spark: SparkSession) -> Decoder:
-    """The test runs on each path."""
+    """Run the test on each path."""
     return Decoder(spark, request.param)
 
 
@@ -77,7 +77,7 @@ class Topic:
         unfinished.rename(self.folder / f"{next(self._files):04}.parquet")
 
     def stream(self) -> DataFrame:
-        """What comes, file by file."""
+        """Return the stream of the topic, one file in each batch."""
         reader = self._spark.readStream.schema("offset long, value binary").option("maxFilesPerTrigger", 1)
         return reader.parquet(str(self.folder))
 
@@ -90,7 +90,7 @@ def topic(spark: SparkSession, tmp_path: Path) -> Topic:
 
 @contextmanager
 def _running(df: DataFrame, table: str) -> Iterator[StreamingQuery]:
-    """A query that fills a table in memory."""
+    """Run a query that fills a table in memory."""
     query = df.writeStream.format("memory").queryName(table).start()
     try:
         yield query
@@ -100,7 +100,7 @@ def _running(df: DataFrame, table: str) -> Iterator[StreamingQuery]:
 
 @contextmanager
 def _writing(df: DataFrame, sink: Path) -> Iterator[StreamingQuery]:
-    """A query that writes Parquet, with its checkpoint beside."""
+    """Start a query that writes Parquet, with its checkpoint next to it."""
     writer = df.writeStream.format("parquet").option("checkpointLocation", f"{sink}.checkpoint")
     query = writer.start(str(sink))
     try:
@@ -115,11 +115,11 @@ def _in_order(df: DataFrame) -> list[tuple[Any, ...]]:
 
 def _batch(spark: SparkSession, frames: list[bytes | None], **more: pa.Array) -> DataFrame:
     columns = {"offset": pa.array(range(len(frames))), "value": pa.array(frames, pa.binary()), **more}
-    return spark.createDataFrame(pa.table(columns)).coalesce(1)  # rows of a task: others are decoded in planning
+    return spark.createDataFrame(pa.table(columns)).coalesce(1)  # Spark would decode local rows in planning
 
 
 def test_split(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> None:
-    """Good rows have the value under the name of the column, nulls too; dead letters have all that was beside."""
+    """Good rows have the value, or null, under the column's name; dead letters keep all the other columns."""
     schema_id = registry.register("split", json.dumps(NUMBER)).schema_id
     good = frame(schema_id, NUMBER, {"n": 7})
     frames = _batch(spark, [good, b"\1", None], **{"kafka.topic": pa.array(["a", "b", "c"])})
@@ -136,7 +136,7 @@ def test_split(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) 
 
 
 def test_split_under_another_name(spark: SparkSession, registry: RegistryClient) -> None:
-    """The column may have any name, dots included; a column called `value` does not disturb."""
+    """The column may have any name, dots included; another column called `value` is not affected."""
     frames = _batch(spark, [b"\1"])
     decoded = frames.withColumn(
         "the.order", decode("value", registry=registry.settings, reader_schema='"int"', path="python")
@@ -171,7 +171,7 @@ def test_split_refuses(spark: SparkSession, columns: list[str], column: str, mes
 
 
 def test_split_refuses_taken_names(spark: SparkSession, registry: RegistryClient) -> None:
-    """A column with the name of a dead letter's own is not silently doubled."""
+    """A column with the name of one that dead letters add is refused, not silently duplicated."""
     frames = spark.range(1).selectExpr("X'00' AS value", "1 AS Reason")
     decoded = frames.withColumn("decoded", decode("value", registry=registry.settings, reader_schema='"int"'))
 
@@ -182,7 +182,7 @@ def test_split_refuses_taken_names(spark: SparkSession, registry: RegistryClient
 def test_each_record_is_decoded_once(
     spark: SparkSession, registry: RegistryClient, capsys: pytest.CaptureFixture[str], decoder: Decoder
 ) -> None:
-    """Whatever is filtered on and taken out, a query decodes in one place."""
+    """A query decodes in one place, whichever filters and columns it uses."""
     frames = _batch(spark, [b"\1"])
     decoded = frames.withColumn("decoded", decoder(registry.settings, reader_schema=json.dumps(NUMBER)))
     values, dead = split_dead_letters(decoded)
@@ -196,7 +196,7 @@ def test_each_record_is_decoded_once(
 def test_version_registered_while_the_query_runs(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, decoder: Decoder
 ) -> None:
-    """A query decodes the frames of a version that was registered after it started, without a restart."""
+    """A query decodes frames of a version registered after it started, without a restart."""
     subject = f"growing_{decoder.path}"
     first = registry.register(subject, json.dumps(NUMBER)).schema_id
     decoded = topic.stream().withColumn("decoded", decoder(registry.settings, subject=subject))
@@ -261,12 +261,12 @@ def test_for_each_batch(
 
 
 def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder) -> None:
-    """While the registry is away known ids go on, a new one stops the query; from its checkpoint it loses nothing."""
+    """Without the registry known ids continue, and a new one stops the query, which loses nothing when restarted."""
     with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
         client = RegistryClient(node.url, retries=1, backoff=0.01)
         first = client.register("outage", json.dumps(NUMBER)).schema_id
         second = client.register("outage", json.dumps(NAMED)).schema_id
-        # Two tasks at once have a Python worker each, of which one has not met the first id.
+        # Two concurrent tasks have a Python worker each, of which one has not met the first id.
         decoded = (
             topic.stream().repartition(2).withColumn("decoded", decoder(client.settings, subject="outage", version=1))
         )
@@ -292,7 +292,7 @@ def test_registry_outage(spark: SparkSession, frame: MakeFrame, topic: Topic, tm
 
 
 class DeadPort:
-    """Takes connections on a port and drops them, as a registry that is going down does; counts them."""
+    """A port that accepts and drops connections, as a registry that shuts down does, and counts them."""
 
     def __init__(self, port: int) -> None:
         self.attempts = 0
@@ -307,14 +307,14 @@ class DeadPort:
                 self.attempts += 1
 
     def close(self) -> None:
-        """Leave the port."""
+        """Release the port."""
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._thread.join()
 
 
 def test_short_outage(frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder, spark: SparkSession) -> None:
-    """A record of a new id waits while the registry is away for less than the retries take; the query never stops."""
+    """A record of a new id waits out an outage that is shorter than the retries; the query never stops."""
     with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
         client = RegistryClient(node.url, retries=600, backoff=0.05, max_backoff=0.1)
         schema_id = client.register("short-outage", json.dumps(NUMBER)).schema_id
@@ -343,7 +343,7 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 
 
 class Build:
-    """Builds a query that writes Parquet, with the reader schema that it is told."""
+    """Builder of a query that writes Parquet, with the given reader schema."""
 
     def __init__(self, topic: Topic, sink: Path, decoder: Decoder, settings: ClientSettings) -> None:
         self.versions: list[int | None] = []
@@ -352,7 +352,7 @@ class Build:
         self._topic, self._sink, self._decoder, self._settings = topic, sink, decoder, settings
 
     def __call__(self, reader: RegisteredSchema) -> StreamingQuery:
-        """Start it."""
+        """Start the query of a reader schema."""
         if reader.version == self.refuses:
             raise ValueError("not this one")
         column = self._decoder(self._settings, schema_id=reader.schema_id)
@@ -365,7 +365,7 @@ class Build:
 
 @contextmanager
 def _following(build: Build, settings: ClientSettings, subject: str) -> Iterator[None]:
-    """`run_stream` in a thread, until the query is stopped."""
+    """Run `run_stream` in a thread, until the query is stopped."""
     arguments: dict[str, Any] = {"registry": settings, "subject": subject, "evolve": "restart", "poll": 0.1}
     with ThreadPoolExecutor(1) as threads:
         following = threads.submit(run_stream, build, **arguments)
@@ -382,7 +382,7 @@ def _following(build: Build, settings: ClientSettings, subject: str) -> Iterator
 def test_restart_on_a_newer_version(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic, tmp_path: Path, decoder: Decoder
 ) -> None:
-    """With evolve="restart" the fields of a newer version appear in mid-stream; no record is lost or doubled."""
+    """With evolve="restart" the fields of a newer version appear mid-stream; no record is lost or duplicated."""
     subject, sink = f"restarts_{decoder.path}", tmp_path / "sink"
     first = registry.register(subject, json.dumps(NUMBER)).schema_id
     build = Build(topic, sink, decoder, registry.settings)
@@ -406,7 +406,7 @@ def test_restart_on_a_newer_version(
 def test_versions_that_are_passed_over(
     spark: SparkSession, frame: MakeFrame, topic: Topic, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The query goes on as it was with a version that cannot be taken up, and while the registry is away."""
+    """The query continues unchanged with a version that it cannot take up, and while the registry is away."""
     decoder = Decoder(spark, "jvm")
     with RegistryNode(f"sqlite:///{tmp_path / 'registry.db'}") as node:
         client = RegistryClient(node.url, retries=0)
@@ -430,7 +430,7 @@ def test_versions_that_are_passed_over(
 def test_stream_that_keeps_its_version(
     spark: SparkSession, registry: RegistryClient, frame: MakeFrame, topic: Topic
 ) -> None:
-    """Unless told otherwise the query is built once, and its end is the end."""
+    """By default the query is built once, and `run_stream` ends with it."""
     schema_id = registry.register("kept", json.dumps(NUMBER)).schema_id
     topic.produce(frame(schema_id, NUMBER, {"n": 1}))
     versions = []
@@ -461,7 +461,7 @@ def _unused(_: RegisteredSchema) -> StreamingQuery:
     ],
 )
 def test_run_stream_refuses(registry: RegistryClient, build: Any, options: dict[str, Any], message: str) -> None:
-    """What cannot work is refused before a query is started, or as soon as it can be known."""
+    """Wrong arguments are refused before a query is started, or as soon as they can be known."""
     registry.register("refused", json.dumps(NUMBER))
 
     with pytest.raises((ValueError, TypeError), match=message):

@@ -1,4 +1,4 @@
-"""What a reader schema is in Spark, and that decoded arrays have just that type."""
+"""Reader schemas map to Spark types, and decoded arrays have exactly those types."""
 
 import io
 import json
@@ -158,7 +158,7 @@ def _payload(schema: Any, value: Any) -> bytes:
     ("schema", "spark", "values", "expected"), [row[1:] for row in TYPES], ids=[row[0] for row in TYPES]
 )
 def test_type(schema: Any, spark: str, values: list[Any], expected: list[Any]) -> None:
-    """A reader schema has its Spark type, and what fastavro wrote becomes an Arrow array of that type."""
+    """A reader schema has its Spark type, and fastavro's output is decoded to an Arrow array of that type."""
     reader = write(parse(json.dumps(schema)))
     found = type_of(parse(reader))
 
@@ -180,7 +180,7 @@ def test_nullable(schema: Any, nullable: bool) -> None:
 
 
 def test_members_are_nullable() -> None:
-    """All members of a union's struct are nullable, since only one is set; the fields inside are as the schema says."""
+    """All members of a union's struct are nullable, since only one is set; the fields inside follow the schema."""
     found = type_of(parse(json.dumps(_record(_field("u", ["string", POINT])))))
 
     fields = found.spark["u"].dataType.fields
@@ -195,7 +195,7 @@ TREE = _record(_field("children", {"type": "array", "items": {"type": "map", "va
 MUTUAL = _record(_field("b", _record(_field("a", ["null", "A"]), name="B")), name="A")
 WIDE = _logical("bytes", "decimal", precision=39, scale=0)
 
-# name, reader schema, path, what the message says
+# name, reader schema, path, the message
 REFUSED: list[tuple[str, Any, str, str]] = [
     ("record in itself", NODE, "next", "the record Node contains itself; leave the field out by `columns`"),
     ("record in an array of maps of itself", TREE, "children[]{}", "the record Tree contains itself"),
@@ -208,7 +208,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
 
 @pytest.mark.parametrize(("schema", "path", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_refused(schema: Any, path: str, message: str) -> None:
-    """What Spark cannot express is refused with the place and the way out."""
+    """A schema that Spark cannot express is refused with the place and the alternative."""
     with pytest.raises(UnsupportedSchema) as caught:
         type_of(parse(json.dumps(schema)))
 
@@ -217,7 +217,7 @@ def test_refused(schema: Any, path: str, message: str) -> None:
 
 
 def test_multiplying_records_are_refused() -> None:
-    """Records that hold the next one twice, a thousandfold in the end, are refused before they fill the memory."""
+    """Records that double at every level are refused before they fill the memory."""
     schema: Any = "int"
     for depth in range(40):
         inner = schema if depth == 0 else f"R{depth - 1}"

@@ -1,4 +1,4 @@
-"""What a user may get wrong: refused as early as can be, in the same words on both paths, with what to look at."""
+"""Wrong uses are refused early, in the same words on both paths, with a hint at the cause."""
 
 import json
 import logging
@@ -30,7 +30,7 @@ NUMBER = json.dumps({"type": "record", "name": "Number", "fields": [{"name": "n"
 
 
 WAY = "arrow" if hasattr(functions, "arrow_udf") else "pandas"
-"""What this Spark has for Python workers."""
+"""The kind of Python worker UDF that this Spark has."""
 
 
 def _settings(registry: Any, **options: Any) -> ClientSettings:
@@ -42,11 +42,11 @@ def _rows(spark: SparkSession, *frames: bytes) -> DataFrame:
 
 
 def _in_a_worker(settings: ClientSettings, mode: Mode = Mode.PERMISSIVE) -> BatchDecoder:
-    """What a Python worker decodes with."""
+    """Return the decoder of a Python worker."""
     return batch_decoder(plan(settings, ReaderSource(NUMBER), mode=mode))
 
 
-# status, body, what is told
+# status, body, the message
 TROUBLES: list[Any] = [
     pytest.param(401, None, "are username and password, or the token, those of URL?", id="other credentials"),
     pytest.param(403, None, "out of order (HTTP 403, error code 403)", id="not allowed"),
@@ -63,7 +63,7 @@ TROUBLES: list[Any] = [
 def test_registry_in_trouble(
     spark: SparkSession, scripted_registry: Any, status: int, page: bytes | None, told: str
 ) -> None:
-    """What the registry answers ends the task in the same words on both paths, and the call that asks it itself."""
+    """A failure of the registry ends the task, and a call that looks up schemas, with the same words on both paths."""
     scripted_registry.status, scripted_registry.page = status, page
     settings = _settings(scripted_registry)
     install(spark, registry=settings)
@@ -118,7 +118,7 @@ NO_FRAMES: list[Any] = [
 def test_column_that_holds_no_frames(
     spark: SparkSession, registry: RegistryClient, column: str, array: pa.Array, kind: str
 ) -> None:
-    """The JVM path refuses it while the query is made, a Python worker when it sees it, by the type that Spark has."""
+    """The JVM path refuses the column while the query is made, a Python worker when it sees it, by its Spark type."""
     install(spark, registry=registry.settings)
     told = f"frames are binary; the column to decode is {kind}"
 
@@ -134,7 +134,7 @@ def test_column_that_holds_no_frames(
 
 
 def test_nulls_with_headers(registry: RegistryClient) -> None:
-    """A column of nothing but nulls, which has no type, may have headers beside it."""
+    """A column of nulls, which has no type, may have headers."""
     nulls = pa.StructArray.from_arrays([pa.nulls(2), pa.array([None, b"\1"])], names=["value", "header"])
 
     assert [None, None] == _in_a_worker(registry.settings).decode(nulls).to_pylist()
@@ -142,14 +142,14 @@ def test_nulls_with_headers(registry: RegistryClient) -> None:
 
 @pytest.mark.parametrize("kind", ["JSON", "PROTOBUF"])
 def test_columns_that_are_no_names(registry: RegistryClient, kind: Any) -> None:
-    """The other formats refuse them as Avro does."""
+    """Decoders of the other formats refuse bad columns as Avro's does."""
     for columns in ("n", [1]):
         with pytest.raises(TypeError, match="columns is a list of field names, not"):
             decode("value", registry=registry.settings, reader_schema="{}", format=kind, columns=columns)  # type: ignore[arg-type]
 
 
 def test_before_there_is_a_session(registry: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns want a session, and say so; nothing is registered for a column that cannot be."""
+    """A column needs a session, and the error says so; nothing is registered for a column that cannot be made."""
     monkeypatch.setattr("spark_udfs.headers.active_session", lambda: None)
 
     with pytest.raises(RuntimeError, match="there is no Spark session yet: start one"):
@@ -162,7 +162,7 @@ def test_before_there_is_a_session(registry: RegistryClient, monkeypatch: pytest
 
 
 def test_settings_that_differ(spark: SparkSession, registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
-    """The path and its reason are told once; a job that has installed the JVM for other settings is warned."""
+    """The path and its reason are logged once; a job that has installed the JVM for other settings gets a warning."""
     from spark_udfs.paths import _say, _warn
 
     _warn.cache_clear()
@@ -188,7 +188,7 @@ def test_settings_that_differ(spark: SparkSession, registry: RegistryClient, cap
 def test_errors_stay_readable(
     spark: SparkSession, registry: RegistryClient, everything: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What Spark shows of a call that it has not resolved yet is a line, however wide the reader schema."""
+    """Spark's error about an unresolved call fits a line, however wide the reader schema."""
     schema = json.dumps(everything[0])
     install(spark, registry=registry.settings)
     column = decode("value", registry=registry.settings, reader_schema=schema, path="jvm")

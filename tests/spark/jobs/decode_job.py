@@ -1,8 +1,8 @@
-"""A Spark job as a user would write it: it decodes on both paths, as a batch and as a stream, and prints what came.
+"""A Spark job like a user's: it decodes on both paths, as a batch and as a stream, and prints the results.
 
-Values are encoded again, with their schema in a header, and decoded once more.
+It also encodes the values again, with their schema in a header, and decodes them a second time.
 
-The tests run it as a process of its own; the first argument is a JSON object with what they want of it.
+The tests run it as its own process; the first argument is a JSON object with its options.
 """
 
 import json
@@ -21,7 +21,7 @@ SETTINGS = ClientSettings.of(OPTIONS["registry"])
 
 
 def session() -> SparkSession:
-    """The session asked for."""
+    """Return the session that the options ask for."""
     builder = SparkSession.builder
     for name, value in OPTIONS["conf"].items():
         builder = builder.config(name, value)
@@ -29,7 +29,7 @@ def session() -> SparkSession:
 
 
 def ship(spark: SparkSession) -> None:
-    """Bring the packages to the executors."""
+    """Ship the packages to the executors."""
     if "spark.remote" in OPTIONS["conf"]:
         spark.addArtifacts(OPTIONS["ship"], pyfile=True)
     else:
@@ -37,19 +37,19 @@ def ship(spark: SparkSession) -> None:
 
 
 def rows(df: DataFrame) -> list[Any]:
-    """All rows, in order, as JSON has them."""
+    """Return all rows, in order, as JSON has them."""
     text = functions.to_json(functions.struct("*"))
     return sorted((json.loads(row[0]) for row in df.select(text).collect()), key=lambda one: int(one["offset"]))
 
 
 def parts(df: DataFrame) -> dict[str, Any]:
-    """What was decoded, and what was not."""
+    """Return the decoded rows and the dead letters."""
     good, dead = split_dead_letters(df)
     return {"good": rows(good), "dead": rows(dead.drop("frame"))}
 
 
 def stream(spark: SparkSession, path: Any, table: str) -> DataFrame:
-    """The same frames by a streaming query."""
+    """Return the same for a streaming query over the same frames."""
     source = spark.readStream.schema("offset long, value binary").parquet(OPTIONS["frames"])
     column = decode("value", registry=SETTINGS, subject=OPTIONS["subject"], path=path)
     decoded = source.select("offset", column.alias("decoded"))
@@ -59,7 +59,7 @@ def stream(spark: SparkSession, path: Any, table: str) -> DataFrame:
 
 
 def failure(df: DataFrame) -> str:
-    """Why a query fails."""
+    """Return why a query fails."""
     try:
         df.collect()
     except Exception as error:  # noqa: BLE001 - each kind of session raises another one
@@ -68,7 +68,7 @@ def failure(df: DataFrame) -> str:
 
 
 def on_path(spark: SparkSession, path: Any) -> dict[str, Any]:
-    """Everything on one path."""
+    """Return all results on one path."""
     frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"]).repartition(OPTIONS["tasks"])
 
     def decoded(**options: Any) -> DataFrame:
@@ -86,7 +86,7 @@ def on_path(spark: SparkSession, path: Any) -> dict[str, Any]:
 
 
 def again(spark: SparkSession) -> list[Any]:
-    """Payloads of what was decoded, and what is read from them by their headers."""
+    """Encode the decoded values, and return the payloads and what is read from them by their headers."""
     common: dict[str, Any] = {"registry": SETTINGS, "subject": OPTIONS["subject"]}
     frames = spark.read.schema("offset long, value binary").parquet(OPTIONS["frames"])
     values = frames.select("offset", decode("value", mode="PERMISSIVE", **common).alias("value"))
@@ -97,7 +97,7 @@ def again(spark: SparkSession) -> list[Any]:
 
 
 def places(spark: SparkSession) -> list[list[str]]:
-    """Where workers run, and where they have the code from."""
+    """Return where workers run, and where they import the code from."""
 
     def place(_: Any) -> str:
         import time
@@ -113,7 +113,7 @@ def places(spark: SparkSession) -> list[list[str]]:
 
 
 def main() -> None:
-    """Do it."""
+    """Run the job."""
     spark = session()
     answer: dict[str, Any] = {}
     if OPTIONS["ship"]:
@@ -125,7 +125,7 @@ def main() -> None:
         answer[path] = on_path(spark, path)
     answer["again"] = again(spark)
     spark.stop()
-    print(json.dumps(answer))  # noqa: T201 - its answer
+    print(json.dumps(answer))  # noqa: T201 - the job reports on standard output
 
 
 if __name__ == "__main__":

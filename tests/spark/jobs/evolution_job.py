@@ -1,6 +1,6 @@
-"""A Spark job that follows the newer versions of a subject by `run_stream`, and prints what it came to.
+"""A Spark job that follows the newer versions of a subject by `run_stream`, and prints the results.
 
-The tests run it as a process of its own; the first argument is a JSON object with what they want of it.
+The tests run it as its own process; the first argument is a JSON object with its options.
 """
 
 import json
@@ -28,7 +28,7 @@ TOPIC, SINK = FOLDER / "topic", FOLDER / "sink"
 
 
 class Build:
-    """Builds the query of a reader schema."""
+    """Builder of the query of a reader schema."""
 
     def __init__(self, spark: SparkSession, path: Any) -> None:
         self.versions: list[int | None] = []
@@ -36,7 +36,7 @@ class Build:
         self._spark, self._path = spark, path
 
     def __call__(self, reader: RegisteredSchema) -> StreamingQuery:
-        """Start it."""
+        """Start the query of a reader schema."""
         if self._path == "jvm":
             install(self._spark, registry=OPTIONS["registry"])
         source = self._spark.readStream.schema("offset long, value binary").parquet(str(TOPIC))
@@ -57,7 +57,7 @@ def produce(offset: int, value: bytes) -> None:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for at most a minute."""
+    """Wait for a condition for at most a minute."""
     deadline = time.monotonic() + 60
     while not holds():
         if time.monotonic() > deadline:
@@ -66,7 +66,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def main() -> None:
-    """Do it."""
+    """Run the job."""
     builder = SparkSession.builder
     for name, value in OPTIONS["conf"].items():
         builder = builder.config(name, value)
@@ -101,7 +101,7 @@ def main() -> None:
         "ended": ended,
     }
     spark.stop()
-    print(json.dumps(answer))  # noqa: T201 - its answer
+    print(json.dumps(answer))  # noqa: T201 - the job reports on standard output
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** A row of ours must be byte for byte the one that Spark makes of the same value: it compares and hashes bytes. */
+/** Checks that our row equals Spark's row of the same value byte for byte: Spark compares and hashes the bytes. */
 final class Layout {
-    /** For a wide decimal that is null Spark's projections keep sixteen bytes free, and Spark's sources do not. */
+    /** Spark's projections keep sixteen bytes free for a null wide decimal, and Spark's sources do not. */
     private boolean hasRoomForNull;
 
     private Layout() {}
@@ -43,7 +43,7 @@ final class Layout {
         return HexFormat.of().formatHex(row.getBytes());
     }
 
-    /** The same as objects, in which nothing of our bytes is left. */
+    /** Copy to objects, which hold none of our bytes. */
     private Object item(SpecializedGetters holder, int index, DataType type) {
         if (holder.isNullAt(index)) {
             hasRoomForNull |= type instanceof DecimalType decimal && decimal.precision() > 18;

@@ -28,7 +28,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 
-/** Values as JSON in which no bit is lost: structs are lists, floats are their bits. */
+/** Writes values as JSON in which no bit is lost: structs are lists, floats are their bits. */
 final class Plain {
     private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
 
@@ -92,7 +92,7 @@ final class Plain {
         return JSON.textNode(value.toString());
     }
 
-    /** What Avro has read, in the type that the column has. */
+    /** Convert a value that Avro has read to the type of the column. */
     static JsonNode avro(Object datum, Schema schema, DataType type) {
         if (datum == null) {
             return JSON.nullNode();

@@ -20,7 +20,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
 
 /**
- * Schemas and payloads in, values out, as lines of JSON: by our program, and by Avro's own reader when it is asked for.
+ * Decodes payloads with our program, and on request with Avro's own reader; reads and writes lines of JSON.
  *
  * <p>A line in: the function's name, the writer schema, payloads in hexadecimal, and for Avro the reader schema.
  */
@@ -53,7 +53,7 @@ final class Probe {
             byte[] bytes = HexFormat.of().parseHex(payload.asText());
             JsonNode one = plain.read(bytes, Integer.MAX_VALUE);
             ours.add(one);
-            // The first record goes the plain way still.
+            // The first record is still decoded by nodes, before code is generated.
             made.read(bytes, 0);
             requireSame(one, made.read(bytes, 0), plain, made);
             if (task.has("reader")) {
@@ -67,14 +67,14 @@ final class Probe {
         return new Schema.Parser(NameValidator.NO_VALIDATION).setValidateDefaults(false).parse(text);
     }
 
-    /** Code made for the schemas has the same answers, and the same bytes, as the nodes it was made of. */
+    /** Check that generated code gives the same results, and the same bytes, as the nodes that it comes from. */
     private static void requireSame(JsonNode one, JsonNode other, Reading plain, Reading made) {
         if (!one.equals(other) || one.has("value") && !plain.buffer.row().equals(made.buffer.row())) {
             throw new AssertionError("by nodes: " + one + ", by code made for the schemas: " + other);
         }
     }
 
-    /** One program, and where it puts its rows. */
+    /** A program with its row buffer. */
     private static final class Reading {
         private final DataType type;
         private final RowBuffer buffer = new RowBuffer(1);
@@ -85,7 +85,7 @@ final class Probe {
             program = new Program(1, writer, plan.readerSchema(), type, buffer);
         }
 
-        /** A value or a reason; code is made for what has read so many records. */
+        /** Return a value or a reason; code is generated after this many records. */
         JsonNode read(byte[] payload, int worthwhile) {
             FieldReaders.worthwhile = worthwhile;
             try {
