@@ -176,7 +176,7 @@ def test_list_of_schemas(api):
 
 
 def test_list_of_schemas_by_rule_and_with_aliases(api):
-    """`ruleType` selects versions with a rule of that type in any phase, and lists the aliases of each subject."""
+    """`ruleType` selects versions with a rule of that type in any phase; `aliases` lists each subject's aliases."""
     rule = {"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": "true"}
     api.placed("plain", LONG)
     api.placed("ruled", INT, ruleSet={"domainRules": [rule]})

@@ -259,7 +259,7 @@ def test_key_encryption_key_goes_when_it_is_empty(base):
 
 
 def test_latest_version_is_the_highest_that_is_seen(base):
-    """Versions are sorted by number, and include soft-deleted ones on request."""
+    """The latest version is the highest visible one, with soft-deleted versions on request."""
     state = after(base, dek(base, version=10))
     found = [
         dek_of(s, "k", "s", GCM, LATEST, include_deleted=d).key.version for s in (base, state) for d in (False, True)

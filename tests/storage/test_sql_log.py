@@ -65,7 +65,7 @@ def test_processes_that_start_at_once_on_a_fresh_database(url: str) -> None:
 
 
 def test_offsets_may_have_gaps(url: str) -> None:
-    """Reads continue after rows that a compaction dropped, and the next offset is never reused."""
+    """Reads skip gaps between offsets, and the next append follows the last row."""
     engine = create_engine(url)
     with closing(SqlLog(url)) as log:
         log.append(START, [_record(str(i)) for i in range(25_000)])

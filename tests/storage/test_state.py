@@ -159,7 +159,7 @@ def test_settings_are_set_and_taken():
 
 
 def test_purge_takes_what_is_soft_deleted():
-    """CLEAR_SUBJECT keeps live versions."""
+    """CLEAR_SUBJECT removes soft-deleted versions and keeps live ones."""
     state = fold(
         schema("s", 1, 1), encode(DeleteSubjectKey("s"), 1), schema("s", 2, 2, '"long"'), encode(ClearSubjectKey("s"))
     )
@@ -168,7 +168,7 @@ def test_purge_takes_what_is_soft_deleted():
 
 
 def test_contexts_and_noops():
-    """A context exists by its record alone; a NOOP changes only the offset."""
+    """A context record alone creates a context; a NOOP changes only the offset."""
     state = fold(encode(ContextKey(".c"), ".c"), encode(NoopKey()))
 
     assert ({".", ".c"}, 1) == (set(state.contexts), state.offset)

@@ -29,7 +29,7 @@ import org.apache.flink.avro.shaded.org.apache.avro.io.DecoderFactory;
 import org.apache.flink.avro.shaded.org.apache.avro.io.EncoderFactory;
 import org.apache.flink.formats.avro.registry.confluent.ConfluentSchemaRegistryCoder;
 
-/** Confluent's Java client, as Flink carries it, tells the story (story URL PREFIX STORY.json) or reads frames (read URL). */
+/** Confluent's Java client, as Flink carries it, runs the story (story URL PREFIX STORY.json) or reads frames (read URL). */
 public final class Story {
     private static final ObjectMapper JSON = new ObjectMapper();
     private final String url;

@@ -1,4 +1,4 @@
-// @confluentinc/schemaregistry tells the story: `node confluent.mjs story URL PREFIX STORY.json`, or reads frames: `… read URL`.
+// @confluentinc/schemaregistry runs the story: `node confluent.mjs story URL PREFIX STORY.json`, or reads frames: `… read URL`.
 import { readFileSync } from "node:fs";
 import sr from "@confluentinc/schemaregistry";
 import { create, createFileRegistry, createMutableRegistry } from "@bufbuild/protobuf";

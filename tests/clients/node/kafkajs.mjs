@@ -1,4 +1,4 @@
-// @kafkajs/confluent-schema-registry tells its part of the story: `node kafkajs.mjs story URL PREFIX STORY.json`, or reads frames: `… read URL`.
+// @kafkajs/confluent-schema-registry runs its part of the story: `node kafkajs.mjs story URL PREFIX STORY.json`, or reads frames: `… read URL`.
 import { readFileSync } from "node:fs";
 import kafkajs from "@kafkajs/confluent-schema-registry";
 

@@ -1,4 +1,4 @@
-// confluent-kafka-go's schemaregistry tells the story (confluent story URL PREFIX STORY.json) or reads frames (confluent read URL).
+// confluent-kafka-go's schemaregistry runs the story (confluent story URL PREFIX STORY.json) or reads frames (confluent read URL).
 package main
 
 import (
@@ -139,7 +139,7 @@ func (t teller) frames(schema schemaregistry.SchemaInfo) {
 	t.frame("protobuf", ofProtobuf, &ofProtobuf.BaseSerializer, t.story.Value.Message(story.OrderDescriptor()))
 }
 
-// Says the frame of a value, and then the same with the schema in a header.
+// Print the frame of a value, then the same with the schema in a header.
 func (t teller) frame(format string, serializer serde.Serializer, base *serde.BaseSerializer, value any) {
 	topic := t.subject("frame-" + format)
 	story.SayFrame(format, story.MustGet(serializer.Serialize(topic, value)))

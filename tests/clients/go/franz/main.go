@@ -1,4 +1,4 @@
-// franz-go's sr tells the story (franz story URL PREFIX STORY.json) or reads frames (franz read URL).
+// franz-go's sr runs the story (franz story URL PREFIX STORY.json) or reads frames (franz read URL).
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package story is what the programs of this module share: the story's file, its lines, and frames to read.
+// Package story holds the code that the programs share: the story's file, its lines, and frames to read.
 package story
 
 import (
@@ -16,7 +16,7 @@ type Order struct {
 	Note   string `json:"note" avro:"note"`
 }
 
-// Story holds the schemas, the value and the names that every client is given.
+// Story holds the schemas, the value and the names that every client gets.
 type Story struct {
 	Value Order
 	Avro  struct{ First, Second, Incompatible json.RawMessage }
@@ -30,7 +30,7 @@ type Story struct {
 	Odd []string
 }
 
-// Frame is one line of what is to be read; Header is what the record's header says of the schema, if it has one.
+// Frame is one line to read; Header names the schema, if the record's header does.
 type Frame struct{ Step, Format, Topic, Header, Hex string }
 
 // Load reads the story's file.
@@ -45,15 +45,15 @@ func Say(step string, got any) {
 	fmt.Println(string(MustGet(json.Marshal(map[string]any{"step": step, "got": got}))))
 }
 
-// SayFrame prints the bytes that a serializer made.
+// SayFrame prints the bytes of a serializer.
 func SayFrame(format string, frame []byte) { Say("frame "+format, hex.EncodeToString(frame)) }
 
-// SayHeader prints what a serializer put into the header, and the bytes that it made.
+// SayHeader prints a serializer's header and bytes.
 func SayHeader(format string, header, payload []byte) {
 	Say("frame "+format+"-header", hex.EncodeToString(header)+":"+hex.EncodeToString(payload))
 }
 
-// Frames calls read with each frame on the standard input, and prints the value that it returns.
+// Frames calls read with each frame on standard input, and prints the returned value.
 func Frames(read func(frame Frame, bytes []byte) Order) {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {

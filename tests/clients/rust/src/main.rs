@@ -1,4 +1,4 @@
-//! schema_registry_converter tells its part of the story (`story URL PREFIX STORY.json`) or reads frames (`read URL`).
+//! schema_registry_converter runs its part of the story (`story URL PREFIX STORY.json`) or reads frames (`read URL`).
 
 use std::io::BufRead;
 
@@ -35,7 +35,7 @@ fn avro(schema: &Value) -> SuppliedSchema {
     SuppliedSchema::new(Some("acme.Order".into()), SchemaType::Avro, schema.to_string())
 }
 
-/// The code that the registry's answer names, found in the client's error.
+/// Return the registry's error code from the client's error.
 fn refusal<T>(answered: Result<T, SRCError>) -> Value {
     let Err(error) = answered else { return json!("answered") };
     let told = format!("{error:?}");
@@ -82,7 +82,7 @@ fn tell(settings: SrSettings, url: &str, prefix: &str, story: &Value) {
     let check = |schema| is_compatible_schema(&settings, subject("avro"), schema).unwrap();
     say("compatible", json!([check(second), check(incompatible)]));
 
-    // Of the characters that a path cannot hold the client escapes the slash only.
+    // The client escapes only the slash, and no other character that a path cannot hold.
     for odd in ["a/b", "two words", "größe", "語"] {
         register(&format!("odd-{odd}"), first.clone()).unwrap();
     }
