@@ -10,7 +10,7 @@ from harness.registry import RegistryNode
 
 @pytest.fixture(scope="session")
 def node_url() -> Iterator[str]:
-    """Return the address of a registry for this test session."""
+    """Yield the address of a registry for this test session."""
     with RegistryNode("memory:") as node:
         yield node.url
 

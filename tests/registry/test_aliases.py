@@ -79,7 +79,7 @@ def append(log):
 
 @pytest.fixture
 def api(log, start):
-    """Yield a registry over that log."""
+    """Return a registry over that log."""
     return start(log)
 
 

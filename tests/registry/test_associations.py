@@ -220,7 +220,7 @@ def test_request_of_a_batch_is_all_or_nothing(base):
 
 @pytest.fixture(scope="module")
 def served(shared_api):
-    """Yield a registry with topic t in two namespaces, and one association of its keys."""
+    """Return a registry with topic t in two namespaces, and one association of its keys."""
     for subject, text in (("a", INT), ("k", '"string"'), ("strong", LONG)):
         shared_api.placed(subject, text)
     value = {"subject": "a", "associationType": "value", "lifecycle": "WEAK"}
@@ -523,7 +523,7 @@ def test_frozen_is_shown_where_it_does_not_go_without_saying(api):
 
 @pytest.fixture
 def client(api):
-    """Confluent's Python client."""
+    """Yield Confluent's Python client."""
     with SchemaRegistryClient({"url": f"http://127.0.0.1:{api.port}"}) as opened:
         yield opened
 

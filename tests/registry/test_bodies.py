@@ -20,7 +20,7 @@ LARGE = json.dumps({"type": "enum", "name": "E", "symbols": [f"SYMBOL_{n}" for n
 
 @pytest.fixture(scope="module")
 def filled(shared_api):
-    """Yield a registry with a small schema, id 1, and a large one, id 2."""
+    """Return a registry with a small schema, id 1, and a large one, id 2."""
     assert [(1, 1), (2, 1)] == [shared_api.placed("s", '"int"'), shared_api.placed("large", LARGE)]
     return shared_api
 

@@ -49,34 +49,34 @@ def slow(monkeypatch):
 
 
 def schema(name, of="int"):
-    """Return a new schema for each number."""
+    """Return a request with a record schema of this name."""
     return SchemaRequest(json.dumps({"type": "record", "name": name, "fields": [{"name": "a", "type": of}]}))
 
 
 def wanted(number, kind="value"):
-    """Return a schema for each topic."""
+    """Return a new association of the numbered topic, with its own schema."""
     return Wanted("CREATE", kind, schema=schema(f"Of{kind}{number}"), guid=f"g{number}")
 
 
 def batch(count):
-    """Return a batch of as many resources, each with its own schema."""
+    """Return the decision on a batch of as many resources, each with its own schema."""
     requests = [AssociationRequest(Resource(f"t{n}", "lkc", f"r{n}"), [wanted(n)]) for n in range(count)]
     return lambda state, limits: change_batch(state, [one.under(limits) for one in requests], RULES, 0)
 
 
 def resource(state, limits):
-    """Return two schemas for one resource."""
+    """Decide associations of one resource with two schemas."""
     request = AssociationRequest(Resource("t", "lkc", "r"), [wanted(1), wanted(1, "key")])
     return change_associations(state, request.under(limits), RULES, 0)
 
 
 def registration(state, limits):
-    """Return one schema and the one to compare it with."""
+    """Decide a registration, which parses the new schema and the previous one."""
     return register(state, SUBJECT, schema("Old", "long").under(limits), RULES)
 
 
 def retagged(state, limits):
-    """Return a text that gets a tag, so that the registry parses it before and after the change."""
+    """Decide a change of tags, which parses the text before and after the change."""
     return change_tags(
         state, SUBJECT, 1, TagRequest(2, {Entity("Old.a", EntityType.FIELD): ["PII"]}, {}, limits), RULES
     )

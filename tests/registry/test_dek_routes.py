@@ -12,7 +12,7 @@ DEK = {"encryptedKeyMaterial": "QUJD"}
 
 @pytest.fixture(scope="module")
 def keyed(shared_api):
-    """Yield KEKs k, other and (deleted) gone; k has 1, 2, 10 for `a b/c`, deleted ones for `d`, one for `:.x:s`."""
+    """Return KEKs k, other and (deleted) gone; k has 1, 2, 10 for `a b/c`, deleted ones for `d`, one for `:.x:s`."""
     for name in ("k", "other", "gone"):
         assert 200 == shared_api.post(KEKS, {**KEK, "name": name})[0]
     for version in (1, 2, 10):

@@ -45,7 +45,7 @@ def test_an_output_that_takes_nothing_is_a_failure(log, arguments):
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=[row[0] for row in COMMANDS])
 def test_an_output_that_nobody_reads_is_a_failure(log, arguments):
-    """If the reader of its pipe has ended, the command prints no traceback and exits with the code of an error."""
+    """If the reader of its pipe is gone, the command prints no traceback and exits with the code of an error."""
     head = subprocess.Popen(["true"], stdin=subprocess.PIPE)
     head.wait()
 

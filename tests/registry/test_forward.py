@@ -104,7 +104,7 @@ def levels(log):
 
 
 def lost_after_writing(log):
-    """Return the holder writes, then dies before it answers; meanwhile another client sets FULL."""
+    """Return a holder that writes and dies before it answers, while another client sets FULL."""
 
     def meet(connection, _request):
         full = encode(ConfigKey("s"), ConfigValue({"compatibilityLevel": "FULL"}))

@@ -49,5 +49,5 @@ def test_every_setting_is_known():
 
 
 def test_no_setting_has_the_name_of_a_kubernetes_variable():
-    """Variables that Kubernetes sets for a service called strata cause no warning."""
+    """No setting has the name of a variable that Kubernetes sets for a service called strata."""
     assert [] == [name for name in Settings.model_fields if name == "port" or name.startswith(("port_", "service_"))]

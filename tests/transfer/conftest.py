@@ -225,7 +225,7 @@ def raw_source(source: str) -> str:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], Registry]]:
-    """Return a function that serves a log in this process until the test ends."""
+    """Yield a function that serves a log in this process until the test ends."""
     with ExitStack() as stack:
         yield lambda log_url: Registry(stack.enter_context(_served(log_url)))
 
