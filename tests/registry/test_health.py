@@ -37,7 +37,7 @@ class MoodyLog(MemoryLog):
 async def until(condition):
     """Wait for a condition, for at most a minute."""
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - whatever the condition, nobody tells when it holds
+        while not condition():  # noqa: ASYNC110 - an arbitrary condition has no event to wait for
             await asyncio.sleep(0.005)
 
 
