@@ -141,7 +141,7 @@ def the_answer_is_a_schema_or_a_parse_error(schema_format, text):
 
 
 def every_check_ends(schema_format, one, other, policy):
-    """A check of two schemas has a verdict; a schema is compatible with itself unless it is too complex."""
+    """Check that every check has a verdict, and that a schema is compatible with itself unless it is too complex."""
     rules = FORMATS[schema_format]
     left, right = (_parsed(schema_format, text, strict=False) for text in (one, other))
     if left and right:

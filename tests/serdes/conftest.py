@@ -17,14 +17,14 @@ from serdes.client import RegistryClient
 
 @pytest.fixture(scope="session")
 def registry_url() -> Iterator[str]:
-    """The address of a registry for this test session."""
+    """Yield the address of a registry for this test session."""
     with RegistryNode("memory:") as node:
         yield node.url
 
 
 @pytest.fixture
 def client(registry_url: str) -> Iterator[RegistryClient]:
-    """A client of that registry."""
+    """Yield a client of that registry."""
     with RegistryClient(registry_url) as one:
         yield one
 
@@ -114,7 +114,7 @@ class ScriptedServer:
 
 @pytest.fixture
 def scripted_servers() -> Iterator[Callable[..., ScriptedServer]]:
-    """A factory of servers with a script."""
+    """Yield a factory of servers with a script."""
     servers: list[ScriptedServer] = []
 
     def make(*answers: Answer, tls: ssl.SSLContext | None = None) -> ScriptedServer:
@@ -130,5 +130,5 @@ def scripted_servers() -> Iterator[Callable[..., ScriptedServer]]:
 
 @pytest.fixture
 def answer() -> type[Answer]:
-    """The class of scripted answers."""
+    """Return the class of scripted answers."""
     return Answer

@@ -40,7 +40,7 @@ class Told(NamedTuple):
 
 @pytest.fixture(scope="module", params=[600, pytest.param(6000, marks=pytest.mark.slow)])
 def told(request, tmp_path_factory):
-    """Random cases with both answers; one JVM for all of them."""
+    """Return random cases with both answers; one JVM for all of them."""
     maker = Maker(Random(2027))
     cases = [maker.case() for _ in range(request.param)]
     classes = tmp_path_factory.mktemp("avro-java")

@@ -223,7 +223,7 @@ class Sides:
 
     @cached_property
     def their_side(self):
-        """A client and the executors, cached because they are slow to make."""
+        """Return a client and the executors, cached because they are slow to make."""
         rules = RuleRegistry()
         executor = FieldEncryptionExecutor() if self.kind == "ENCRYPT" else EncryptionExecutor()
         rules.register_executor(executor)
@@ -238,7 +238,7 @@ class Sides:
 
 @pytest.fixture
 def sides(registry_url):
-    """A factory of topics, which closes everything that both sides opened."""
+    """Yield a factory of topics, and close everything that both sides opened."""
     LocalKmsDriver.register()
     with ExitStack() as stack:
         yield lambda *args, **more: Sides(stack, registry_url, *args, **more)

@@ -73,7 +73,7 @@ def opened(ciphertext: str, version=1) -> str:
 
 @pytest.fixture
 def asked(scripted_servers, answer):
-    """A factory of an executor over a server with a script of statuses and bodies; returns the server too."""
+    """Return a factory of an executor over a server with a script of statuses and bodies; it returns the server too."""
 
     def make(*script: tuple[int, Any], settings=SECRET, now=None, **options: Any):
         server = scripted_servers(*(answer(status=status, body=body) for status, body in script))
@@ -377,7 +377,7 @@ def test_values_that_were_not_encrypted(asked, value, expiry, says):
 
 
 def test_bytes_that_are_no_text_are_not_made_one(asked):
-    """A field that was encrypted as bytes is not decrypted as a string."""
+    """Bytes that are not UTF-8 are not decrypted as a string."""
     executor, _ = asked((200, KEK), (200, dek()), (200, KEK), (200, dek()))
     hidden = apply(executor, context(), b"\xff\xfe", "BYTES")
 

@@ -97,7 +97,7 @@ class Side:
 
 @pytest.fixture
 def side(registry_url):
-    """A factory of sides, each with its own subject."""
+    """Yield a factory of sides, each with its own subject."""
     LocalKmsDriver.register()
     with ExitStack() as all_of_them:
 

@@ -136,7 +136,7 @@ FRAMINGS = {
 
 @pytest.fixture(scope="module")
 def their_client(registry_url):
-    """The client of confluent-kafka for the same registry."""
+    """Yield confluent-kafka's client for the same registry."""
     with SchemaRegistryClient({"url": registry_url}) as one:
         yield one
 

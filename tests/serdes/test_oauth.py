@@ -45,7 +45,7 @@ class Endpoint:
 
     @property
     def token_url(self) -> str:
-        """The address of the token endpoint."""
+        """Return the address of the token endpoint."""
         return f"{self.url}/token"
 
     @property
@@ -85,7 +85,7 @@ class Endpoint:
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
-    """A token endpoint."""
+    """Yield a token endpoint."""
     one = Endpoint()
 
     class Handler(BaseHTTPRequestHandler):

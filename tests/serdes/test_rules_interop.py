@@ -218,7 +218,7 @@ def recursion_limit():
 
 @pytest.fixture(scope="module")
 def their_client(registry_url):
-    """The client of confluent-kafka for the same registry."""
+    """Yield confluent-kafka's client for the same registry."""
     with SchemaRegistryClient({"url": registry_url}) as one:
         yield one
 

@@ -47,7 +47,7 @@ def counting(monkeypatch, module, name):
 
 @pytest.fixture
 def serving(scripted_servers, answer):
-    """A factory of a client of a server with a script, and of the list of its requests."""
+    """Return a factory of a client of a server with a script, and of the list of its requests."""
 
     def make(*bodies, **options):
         server = scripted_servers(*(one if isinstance(one, answer) else answer(body=one) for one in bodies))

@@ -24,7 +24,7 @@ JSON = '{"title": "Shipped", "type": "object", "properties": {"n": {"type": "int
 
 
 def times_two(value, context):
-    """Double a number, by a module's function that both processes can import."""
+    """Double a number; both processes can import this function."""
     return {"n": 2 * value["n"]}
 
 
@@ -43,7 +43,7 @@ def there_and_back_awaited(serialize, deserialize, value, topic):
 
 
 def pairs(client):
-    """Serializers and deserializers of all formats, with settings, a value, and the expected result."""
+    """Return serializers and deserializers of all formats, with settings, a value, and the expected result."""
     named = {"subject.name.strategy": record_name}
     return {
         "avro": (AvroSerializer(client, AVRO, conf=named), AvroDeserializer(client, AVRO), {"n": 1}, {"n": 1}),
@@ -61,7 +61,7 @@ def pairs(client):
 
 @pytest.fixture(scope="module")
 def worker():
-    """A process made by `spawn`: it inherits nothing, and gets everything by pickling."""
+    """Yield a process made by `spawn`: it inherits nothing, and gets everything by pickling."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield pool
 

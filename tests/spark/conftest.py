@@ -37,7 +37,7 @@ def pandas_of_old() -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session's Spark, small, in UTC."""
+    """Yield the session's Spark, small, in UTC."""
     folder = tmp_path_factory.mktemp("spark")
     spark_jar.build()
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -64,7 +64,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def registry() -> Iterator[RegistryClient]:
-    """A client of a real registry; it caches no unknown ids, which another test's damaged frames may have used."""
+    """Yield a client of a real registry; it caches no unknown ids, which another test's damaged frames may use."""
     with RegistryNode("memory:") as node, RegistryClient(node.url, missing_ttl=0) as client:
         yield client
 
@@ -162,7 +162,7 @@ class ScriptedRegistry:
 
 @pytest.fixture
 def scripted_registry() -> Iterator[ScriptedRegistry]:
-    """A registry under the test's control."""
+    """Yield a registry under the test's control."""
     registry = ScriptedRegistry()
     yield registry
     registry.close()
@@ -170,7 +170,7 @@ def scripted_registry() -> Iterator[ScriptedRegistry]:
 
 @pytest.fixture(scope="session")
 def frame() -> Frame:
-    """A factory of frames from a schema id, a writer schema and a value, by fastavro."""
+    """Return a factory of frames from a schema id, a writer schema and a value, by fastavro."""
 
     def make(schema_id: int, schema: Any, value: Any) -> bytes:
         payload = io.BytesIO()
@@ -263,5 +263,5 @@ _SECOND = {
 
 @pytest.fixture(scope="session")
 def everything() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A schema with every Avro type, and two values of it."""
+    """Return a schema with every Avro type, and two values of it."""
     return _EVERYTHING, [_FIRST, _SECOND]

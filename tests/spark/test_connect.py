@@ -39,7 +39,7 @@ GATED = {**OLD, "fields": [*OLD["fields"], {"name": "gate", "type": ["null", "st
 
 @pytest.fixture
 def options(registry: RegistryClient, frame: MakeFrame, tmp_path: Path) -> dict[str, Any]:
-    """The job's options: the registry, and frames of two versions and a damaged one, in two files."""
+    """Return the job's options: the registry, and frames of two versions and a damaged one, in two files."""
     spark_jar.build()
     old, new = (registry.register("connect", json.dumps(schema)).schema_id for schema in (OLD, NEW))
     good = frame(new, NEW, {"delay": 2, "gate": "B7"})
@@ -88,7 +88,7 @@ def _check(answer: dict[str, Any], options: dict[str, Any], *kinds: str) -> None
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    """A server that lacks the jar; its workers have the packages."""
+    """Yield a server that lacks the jar; its workers have the packages."""
     folder = tmp_path_factory.mktemp("connect")
     with ConnectServer(folder, python=bare_python(folder), env={"PYTHONPATH": str(CHECKOUT)}) as started:
         yield started

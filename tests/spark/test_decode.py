@@ -230,7 +230,7 @@ DAMAGED: list[tuple[str, Callable[[bytes], bytes], str, bool]] = [
 
 @pytest.fixture
 def damaged_flights(spark: SparkSession, registry: RegistryClient, frame: MakeFrame) -> tuple[DataFrame, int, bytes]:
-    """Good frames with a damaged one after each, the schema id, and the good frame."""
+    """Return good frames with a damaged one after each, the schema id, and the good frame."""
     schema_id = registry.register("damaged", json.dumps(FLIGHT_3)).schema_id
     good = frame(schema_id, FLIGHT_3, {"carrier": "UA", "delay": 1, "gate": "B7"})
     frames = [one for _, damage, _, _ in DAMAGED for one in (good, damage(good))]

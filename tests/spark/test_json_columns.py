@@ -33,7 +33,7 @@ def column_of(client: RegistryClient, reader: Any, **options: Any) -> PayloadCol
 
 @pytest.fixture
 def client(registry: RegistryClient) -> Iterator[RegistryClient]:
-    """The registry, without compatibility checks."""
+    """Yield the registry's client while compatibility checks are off."""
     registry.set_config("NONE")
     yield registry
     registry.set_config("BACKWARD")

@@ -54,7 +54,7 @@ Probe = Callable[[Sequence[Task], bool], list[tuple[Answers, Answers]]]
 
 @pytest.fixture(scope="session")
 def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
-    """A function that runs tasks in a JVM."""
+    """Yield a function that runs tasks in a JVM."""
     jar = spark_jar.build()
     classes = tmp_path_factory.mktemp("probe")
     spark_jar.compile_java(sorted(_JAVA.rglob("*.java")), classes, jar)
@@ -160,7 +160,7 @@ Answered = list[tuple[Case, dict[str, Any], dict[str, Any]]]
 
 @pytest.fixture(scope="module", params=[400, pytest.param(6000, marks=pytest.mark.slow)])
 def answered(request: pytest.FixtureRequest, probe: Probe) -> Answered:
-    """Random cases, read by our program and by Avro."""
+    """Return random cases, read by our program and by Avro."""
     cases = _cases(2026, request.param)
     answers = probe([_task(case) for case in cases], True)
     return [(case, ours[0], avro[0]) for case, (ours, avro) in zip(cases, answers, strict=True)]
@@ -331,7 +331,7 @@ def _outcome(answer: dict[str, Any]) -> Any:
     return answer.get("value", "refused")
 
 
-# Known differences between Python and us on damage: a condition on task, ours, Python's.
+# Known differences between Python and the JVM on damage: a condition on task, ours, Python's.
 DAMAGED_DIFFERENCES: list[tuple[str, Callable[[Task, Any, Any], bool]]] = [
     (
         "of two faults Python finds first what does not resolve, then what is missing or out of range",

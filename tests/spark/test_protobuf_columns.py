@@ -22,7 +22,7 @@ IMPORTS = "".join(
 
 @pytest.fixture
 def client(registry: RegistryClient) -> Iterator[RegistryClient]:
-    """The registry, without compatibility checks."""
+    """Yield the registry's client while compatibility checks are off."""
     registry.set_config("NONE")
     yield registry
     registry.set_config("BACKWARD")

@@ -18,7 +18,7 @@ PROTO3 = 'syntax = "proto3"; package shop; '
 
 @pytest.fixture
 def client(registry: RegistryClient) -> Iterator[RegistryClient]:
-    """The registry, without compatibility checks."""
+    """Yield the registry's client while compatibility checks are off."""
     registry.set_config("NONE")
     yield registry
     registry.set_config("BACKWARD")

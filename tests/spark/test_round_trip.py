@@ -44,7 +44,7 @@ KEYED = [("k1", Row(*ROWS[0])), ("k2", Row(*ROWS[1])), ("k3", None)]
 
 @pytest.fixture(scope="module")
 def kafka(spark: SparkSession, kafka_broker: KafkaBroker) -> KafkaBroker:
-    """A broker, and Spark's own source and sink in the session."""
+    """Return a broker, and add Spark's own source and sink to the session."""
     for jar in spark_kafka_jars():
         spark.sql(f"ADD JAR '{jar.as_uri()}'")
     return kafka_broker
@@ -52,13 +52,13 @@ def kafka(spark: SparkSession, kafka_broker: KafkaBroker) -> KafkaBroker:
 
 @pytest.fixture
 def topic(kafka: KafkaBroker) -> str:
-    """A new topic of one partition, made by its first record."""
+    """Return the name of a new topic of one partition, which its first record creates."""
     return f"round-trip-{next(_numbers)}"
 
 
 @pytest.fixture
 def written(spark: SparkSession, kafka: KafkaBroker, topic: str) -> Callable[[DataFrame], DataFrame]:
-    """A function that writes a data frame to the topic, and reads the topic."""
+    """Return a function that writes a data frame to the topic, and reads the topic."""
 
     def write_and_read(df: DataFrame) -> DataFrame:
         options = {"kafka.bootstrap.servers": kafka.bootstrap}

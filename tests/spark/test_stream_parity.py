@@ -45,7 +45,7 @@ def _streamed(df: DataFrame, table: str) -> list[Row]:
 def records(
     registry: RegistryClient, frame: MakeFrame, everything: Any, tmp_path: Path
 ) -> tuple[str, list[tuple[str | None, bool]]]:
-    """A folder of records of every kind; for each the reason of its failure, and whether there is a record at all."""
+    """Return a folder of records of every kind, and for each its failure's reason and whether there is a record."""
     schema, values = everything
     new = registry.register("parity", json.dumps(schema))
     old = registry.register("parity, older", json.dumps({**schema, "fields": schema["fields"][:-1]})).schema_id

@@ -84,7 +84,7 @@ class Topic:
 
 @pytest.fixture
 def topic(spark: SparkSession, tmp_path: Path) -> Topic:
-    """An empty topic."""
+    """Return an empty topic."""
     return Topic(spark, tmp_path / "topic")
 
 

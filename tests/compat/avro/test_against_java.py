@@ -98,7 +98,7 @@ def made(maker, size):
 
 @pytest.fixture(scope="module", params=[1200, pytest.param(12_000, marks=pytest.mark.slow)])
 def told(request, tmp_path_factory):
-    """Random tasks by kind, each with our answer and Avro's; one JVM for all of them."""
+    """Return random tasks by kind, each with our answer and Avro's; one JVM for all of them."""
     kinds = made(Schemas(Random(2027), seeds()), request.param)
     classes = tmp_path_factory.mktemp("avro-java")
     spark_jar.compile_java(sorted(JAVA.rglob("*.java")), classes)

@@ -113,7 +113,7 @@ _ACCEPTED = [
 
 @pytest.mark.parametrize(("new", "old", "advice", "followed", "policy"), _ACCEPTED)
 def test_advice_on_open_models_holds(new, old, advice, followed, policy):
-    """The additions that the advice on open models names are accepted, and LENIENT alone is not the advice."""
+    """A schema changed as the advice on open models says is accepted, and LENIENT alone is never the advice."""
     model = old or {"properties": {}}
     strict, lenient = (
         check(parse(json.dumps(new), strict=True), parse(json.dumps(model), strict=True), policy=one)
@@ -142,7 +142,7 @@ def test_long_chain_of_references():
 
 
 def test_long_cycle_of_references():
-    """A cycle of references too long for the stack ends, and a change in it is found once for each round."""
+    """The check of a cycle of references too long for the stack ends, and finds a change in it."""
     cycle = _chain({"properties": {"a": {"$ref": "#/definitions/d0"}}})
     changed = _chain({"properties": {"a": {"$ref": "#/definitions/d0"}, "b": {"type": "string", "maxLength": 5}}})
 

@@ -117,7 +117,7 @@ def _clear_json_names(message):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder that protoc reads and writes."""
+    """Return the folder that protoc reads and writes."""
     return tmp_path_factory.mktemp("protos")
 
 

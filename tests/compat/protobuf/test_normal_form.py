@@ -88,7 +88,7 @@ def _options(draw):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder that protoc reads and writes, with the file that declares the options."""
+    """Return the folder that protoc reads and writes, with the file that declares the options."""
     path = tmp_path_factory.mktemp("protos")
     (path / "declared.proto").write_text(DECLARED)
     return path

@@ -53,7 +53,7 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize(("writer", "reader", "expected"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
 def test_differences(writer, reader, expected):
-    """Return what changed, and where."""
+    """The check reports what changed, and where."""
     assert expected == _found(_schema(writer), _schema(reader))
 
 

@@ -282,7 +282,7 @@ def test_extensions_inside_an_option():
 
 
 def test_texts_of_format():
-    """The row in the table lists the formats of a text."""
+    """The table of formats names every text of `format=`."""
     assert {"serialized", "ignore_extensions"} == set(FORMATS[SchemaFormat.PROTOBUF].printed_as)
     assert {"resolved"} == set(FORMATS[SchemaFormat.AVRO].printed_as)
 

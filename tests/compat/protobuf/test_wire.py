@@ -63,7 +63,7 @@ def _texts(count):
 
 @pytest.fixture(scope="module", params=[2500, pytest.param(40_000, marks=pytest.mark.slow)])
 def told(request, tmp_path_factory):
-    """Texts with Wire's answer to each; one JVM for all of them."""
+    """Return texts with Wire's answer to each; one JVM for all of them."""
     texts = _texts(request.param)
     classes = tmp_path_factory.mktemp("wire")
     spark_jar.compile_java(sorted(JAVA.rglob("*.java")), classes, *wire_jars())
