@@ -20,7 +20,7 @@ def test_a_row_takes_only_its_own_format():
 
 
 def test_a_format_does_what_its_names_say():
-    """Parse, normalize, check and equivalent work through the table."""
+    """Parsing, normalizing, checking and comparing work through the table."""
     avro = FORMATS[SchemaFormat.AVRO]
     schema = avro.parse('{"type":"int","b":1,"a":2}', strict=True)
     other = avro.parse('{"type":"int","a":2,"b":1}', strict=True)

@@ -300,7 +300,7 @@ def test_thousands_of_writer_schemas():
 
 
 def test_schemas_of_a_registry(client):
-    """A decoder asks the client for an id once, and again for one that was unknown."""
+    """A decoder takes writer schemas from a registry client; an unknown id is an error of its own frame."""
     text = json.dumps(V1)
     encoded = AvroSerializer(client, text)({"carrier": "UA", "delay": 1, "old": []}, topic="arrow")
     unknown = encoded[:1] + (987654).to_bytes(4, "big") + encoded[5:]
@@ -332,7 +332,7 @@ UNUSABLE = [
 
 @pytest.mark.parametrize(("text", "reason"), [row[1:] for row in UNUSABLE], ids=[row[0] for row in UNUSABLE])
 def test_unusable_writer_schemas(text, reason):
-    """An unreadable writer schema makes errors of its own frames only."""
+    """An unusable writer schema makes errors of its own frames only."""
     batch = decode_batch([b"\0\0\0\0\1\2a", B], json.dumps(V2), writer_schemas={1: text, 2: json.dumps(V2)})
 
     assert [reason, None] == [one and one["reason"] for one in batch.column("error").to_pylist()]

@@ -158,7 +158,7 @@ def test_hostile_payloads(client, payload, reason):
 
 @pytest.mark.parametrize("depth", [255, 256, 1000])
 def test_deep_values_that_the_schema_does_not_allow(client, depth):
-    """The value is refused although it is over 255 levels deep, which the validator cannot put into its error."""
+    """A wrong value is refused at any depth, also beyond the 255 levels that the validator can put into an error."""
     found = client.register("json-depth", Schema(json.dumps({"type": "object"}), "JSON")).schema_id
 
     with pytest.raises(DecodeError, match=r"expected an object|the schema does not allow it") as caught:
@@ -168,7 +168,7 @@ def test_deep_values_that_the_schema_does_not_allow(client, depth):
 
 
 def test_long_integers_are_kept(client):
-    """No integer becomes a float when written; an integer out of range is refused when read."""
+    """A long integer is read exactly, not as a float; the serializer refuses integers of more than 64 bits."""
     found = client.register("json-long", Schema("{}", "JSON")).schema_id
 
     assert 2**80 == JsonDeserializer(client)(join(found, str(2**80).encode()))

@@ -31,7 +31,7 @@ UNUSABLE = [
         {"schema": PROTO, "schemaType": "PROTOBUF"},
         serdes.protobuf,
         "link",
-        [b"\x00", b"\x02\x02"],  # two paths in it
+        [b"\x00", b"\x02\x02"],  # two paths in the schema
         "cannot be linked",
         id="Protobuf",
     ),

@@ -19,7 +19,7 @@ from spark_udfs.paths import pandas_path
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
 
 MakeFrame = Callable[[int, Any, Any], bytes]

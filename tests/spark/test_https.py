@@ -17,7 +17,7 @@ from spark_udfs import decode, install
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
 
 Way = Literal["jvm", "python"]

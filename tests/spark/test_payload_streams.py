@@ -27,7 +27,7 @@ from spark_udfs.paths import _say, arrow_path, pandas_path
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
 
 PROTO = (

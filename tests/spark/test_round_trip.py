@@ -25,7 +25,7 @@ from spark_udfs import decode, encode, encoder, install, split_dead_letters
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.kafka,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
 
 _numbers = count()

@@ -25,7 +25,7 @@ from spark_udfs import decode, install, run_stream, split_dead_letters
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
 
 MakeFrame = Callable[[int, Any, Any], bytes]
@@ -301,7 +301,7 @@ class DeadPort:
         self._thread.start()
 
     def _drop(self) -> None:
-        with contextlib.suppress(OSError):  # it is closed
+        with contextlib.suppress(OSError):  # the socket is closed
             while True:
                 self._socket.accept()[0].close()
                 self.attempts += 1

@@ -21,7 +21,7 @@ from spark_udfs.plan import Mode, ReaderSource, plan
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves that to the collector
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves them to the collector
 ]
 
 MakeFrame = Callable[[int, Any, Any], bytes]
@@ -99,7 +99,7 @@ def test_reference_to_nowhere(spark: SparkSession, scripted_registry: Any) -> No
     assert "unusable writer schema" == row["d"]["error"]["reason"] == in_python[0]["error"]["reason"]
 
 
-# a column, the same of Arrow, what it is
+# a column, the same column in Arrow, its description
 NO_FRAMES: list[Any] = [
     pytest.param("'a'", pa.array(["a"]), "string", id="text"),
     pytest.param("1", pa.array([1], pa.int32()), "int", id="number"),

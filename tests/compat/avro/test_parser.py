@@ -279,7 +279,7 @@ def test_message(schema, message):
 
 
 def test_names_lead_to_the_first_definition():
-    """Each named type is found by its full name."""
+    """Each name leads to the first definition of its type."""
     schema = parse(json.dumps(_record(_field(E), {"name": "b", "type": E}, name="n.R")), strict=True)
 
     assert ["n.E", "n.R"] == list(schema.names)
@@ -319,7 +319,7 @@ BESIDE = [
 
 @pytest.mark.parametrize(("referred", "schema", "fault"), [row[1:] for row in BESIDE], ids=[row[0] for row in BESIDE])
 def test_types_of_references_are_complete(referred, schema, fault):
-    """A schema may repeat a definition of its reference, and every type in the reference is known."""
+    """A schema may repeat a type that its reference defines, but not change it."""
     reference = ResolvedReference("r", json.dumps(referred), "r/1")
     expected = pytest.raises(SchemaParseError, match=re.escape(fault)) if fault else nullcontext()
 

@@ -1,4 +1,4 @@
-"""Canonical text, as Avro Java 1.12.1 prints it."""
+"""Schemas are printed as canonical text, as Avro Java 1.12.1 prints them."""
 
 # ruff: noqa: E501 - a schema is easier to read on one line
 

@@ -211,7 +211,7 @@ class Clock(Limits):
 
 
 def test_the_clock_is_looked_at_inside_of_an_option():
-    """Each value counts, since one option may be as long as a schema."""
+    """The parser reads the clock for each value, since one option may be as long as a schema."""
     before = Clock.looks
     text = "option (o) = {" + "b: [1, {c: 2}]," * 100 + "};"
 

@@ -135,7 +135,7 @@ def test_messages():
 
 
 def test_explain_forward():
-    """Forward, the previous version is the reader."""
+    """In the forward direction the previous version is the reader."""
     new = _schema("message A {}")
     old = _schema("message A {} message B {}")
     result = check(old, [Previous(1, new)], Level.FORWARD)
