@@ -138,7 +138,7 @@ def test_secrets_of_the_environment(monkeypatch):
 
 @pytest.mark.parametrize("settings", [{}, {"secret": ""}, {"secret": 7}], ids=["none", "empty", "a number"])
 def test_no_secret(monkeypatch, settings):
-    """Without a secret there is no key; the registry cannot hand one out."""
+    """Without a local secret the KMS is refused: a secret from the registry does not count."""
     monkeypatch.delenv("LOCAL_SECRET", raising=False)
 
     with pytest.raises(CipherError, match="LOCAL_SECRET"):

@@ -261,7 +261,7 @@ def test_a_token_is_renewed_before_it_expires(endpoint):
 
 
 def test_a_token_in_force_outlives_an_endpoint_that_is_down(endpoint):
-    """A failed renewal is retried once, then paused for a while; an expired token is no longer used."""
+    """While a token is valid, a failed renewal is not retried for a while; an expired token is no longer used."""
     now = [0.0]
     slept, sleep = waits()
     tokens = TokenSource(endpoint.settings(max_backoff=10, retries=2), sleep=sleep, clock=lambda: now[0])

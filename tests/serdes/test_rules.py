@@ -159,7 +159,7 @@ def test_the_order_of_phases(client):
 
 
 def test_settings_of_executors(client):
-    """An executor is made once, with settings of three scopes: all rules, its type, the rule; the narrowest wins."""
+    """Rules with equal settings share an executor; a rule's settings win over its type's, and these over defaults."""
     made = []
 
     def factory(_, settings):
@@ -296,7 +296,7 @@ INNER = {"type": "record", "name": "In", "fields": [
 
 @pytest.mark.parametrize("form", ["avro", "json"])
 def test_dead_letters_show_no_secrets_that_do_not_fit(client, form):
-    """A value that fits no branch is hidden too if a branch has a tag on it."""
+    """A dead letter hides a tagged field even in a value that fits no branch of the schema."""
     producer = Producer()
     conf = {"dlq.producer": producer, "dlq.topic": "dead", "rule.executors": {"ENCRYPT": Note().executor()}}
     rules = (

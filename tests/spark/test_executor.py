@@ -53,7 +53,7 @@ def test_one_request_for_each_id(scripted_registry: Any, frame: MakeFrame) -> No
 
 
 def test_equal_plans_share_decoders(scripted_registry: Any) -> None:
-    """A new pickle of a plan reuses the schemas that the process already has."""
+    """An unpickled copy of a plan shares the decoder, with its cached schemas, of the process."""
     decided = plan(_impatient(scripted_registry.url), ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
 
     assert batch_decoder(decided) is batch_decoder(pickle.loads(pickle.dumps(decided)))

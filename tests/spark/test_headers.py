@@ -135,7 +135,7 @@ def test_headers_of_keys(spark: SparkSession, scripted_registry: Any, path: Any)
 
 
 def test_dead_letters(spark: SparkSession, scripted_registry: Any, frame: MakeFrame, every_path: Any) -> None:
-    """A dead letter has exactly the bytes sent, not the header; decoding it with the header gives the same again."""
+    """A dead letter has exactly the bytes sent, not the header; decoding both again gives the same reason."""
     guid = scripted_registry.guid(scripted_registry.add(NUMBER))
     glue = b"\3\0" + b"u" * 17
     # value, headers, reason

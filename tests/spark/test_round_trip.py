@@ -79,7 +79,7 @@ def _orders(spark: SparkSession) -> DataFrame:
 def test_avro(
     spark: SparkSession, registry: RegistryClient, topic: str, written: Callable[[DataFrame], DataFrame], framing: Any
 ) -> None:
-    """Keys and values of derived schemas come back unchanged, on both paths, by id or GUID."""
+    """Keys and values of derived schemas come back unchanged, on both paths, in every framing."""
     df, settings = _orders(spark), registry.settings
     install(spark, registry=settings)
     options: dict[str, Any] = {"registry": settings, "framing": framing}
