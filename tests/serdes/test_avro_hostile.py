@@ -164,7 +164,7 @@ def test_a_refusal_takes_little_memory():
 
 
 def test_errors_hold_nothing_once_they_are_gone():
-    """Errors keep no payload alive, so that millions of damaged records need not wait for the garbage collector."""
+    """Errors are freed without the garbage collector, so that millions of damaged payloads do not stay in memory."""
     decode = compile_decoder('"int"')
     gc.disable()
     try:

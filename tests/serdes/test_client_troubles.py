@@ -120,7 +120,7 @@ def test_the_wait_that_the_registry_asks_for_is_kept_within_bounds(scripted_serv
 
 
 def test_waits_grow(scripted_servers, answer):
-    """Each wait is at most twice the one before, at least half of that, and bounded."""
+    """The ceiling of the waits doubles up to a limit, and each wait is at least half of its ceiling."""
     server = scripted_servers(answer(503, {}))
     client, waits = RegistryClient(server.url, backoff=1, max_backoff=4, retries=5), []
     client._transport._sleep = waits.append

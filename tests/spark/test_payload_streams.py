@@ -201,7 +201,7 @@ LABELLED: list[Any] = [
         id="json",
     ),
 ]
-"""Return two versions, and a payload of each."""
+"""Two versions, and a payload of each."""
 
 
 @pytest.mark.slow

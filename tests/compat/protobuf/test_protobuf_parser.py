@@ -262,7 +262,7 @@ def test_references_stand_for_imports():
 
 
 def test_a_stored_schema_may_lack_a_type():
-    """A stored schema stays readable."""
+    """A stored schema stays readable without the definition of a type."""
     assert parse("message A { optional B b = 1; }", strict=False).canonical
     assert parse("", strict=False).canonical == ""
 

@@ -136,7 +136,7 @@ def test_normalized_text():
     ],
 )
 def test_paths_of_imports(statement, expected):
-    """Normalizing simplifies the path of an import."""
+    """The path of an import is printed in its simplest form."""
     assert f"\n{expected}\n" == parse(statement, strict=True).canonical
 
 
