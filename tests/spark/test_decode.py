@@ -109,7 +109,7 @@ IN_SPARK = {
     "uuid": "a-b",
     "il": 5,
 }
-"""Return the `to_json` text of the fields that both have."""
+"""The `to_json` text of the fields that both have."""
 JSON_FORMATS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",

@@ -130,6 +130,6 @@ REFUSED: list[tuple[str, Any, Any, str]] = [
     ("schema", "columns", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
 def test_project_refuses(schema: Any, columns: Any, message: str) -> None:
-    """Unavailable columns are refused, with the available ones."""
+    """A bad choice of columns is refused, with the available ones."""
     with pytest.raises((ValueError, TypeError), match=message):
         project(parse(json.dumps(schema)), columns)
