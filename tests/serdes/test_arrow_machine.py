@@ -75,7 +75,7 @@ def test_texts_of_every_length():
 
 @pytest.mark.parametrize(("precision", "scale"), [(4, 2), (18, 2), (19, 2), (38, 0), (50, 3)])
 def test_decimals_of_every_length(precision, scale):
-    """Decimals of zero to ten bytes agree, in the fewest bytes or more, within the precision and beyond."""
+    """Decimals of up to 24 bytes agree, in the fewest bytes or more, within the precision and beyond."""
     schema = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
     amounts = [0, 1, -1, 127, -128, 10**4, 10**precision - 1, -(10**precision) + 1, 10**precision, -(10**precision)]
     raw = [

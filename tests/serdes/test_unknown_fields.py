@@ -80,7 +80,7 @@ def test_avro_takes_every_known_field_and_the_mark_of_a_type():
 
 
 def test_avro_drops_unknown_fields_on_request(client):
-    """With `unknown.fields` set to `drop` they are left out at every depth."""
+    """With `unknown.fields` set to `drop`, unknown fields are left out at every depth."""
     value = {"carrier": "UA", "gat": "C7", "legs": [{"miles": 1, "x": 2}], "back": {"carrier": "AA", "y": 1}}
     serialize = AvroSerializer(client, TEXT, conf={"unknown.fields": "drop"})
 
