@@ -30,11 +30,12 @@ serve: setup  ## the registry on http://127.0.0.1:8081, log in sqlite:///strata.
 demo: setup  ## the main job: real broker, evolving flights, Spark, dead letters
 	$(BIN)/python -m demo
 
-check: setup  ## format, lint, types, import contracts
+check: setup  ## format, lint, types, import contracts, plain English
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	$(BIN)/python -m harness.words
 
 format: setup  ## rewrite what the formatter and the linter can
 	$(BIN)/ruff format .

@@ -59,7 +59,8 @@ def run(settings: Settings) -> None:
     url = settings.url_for(port)
     if not is_loopback(settings.host):
         _log.warning(
-            "there is no access control: anybody who can reach %s can register and delete schemas", settings.listen
+            "there is no access control: every client that can reach %s can register and delete schemas",
+            settings.listen,
         )
     _log.info("opening %s", without_password(settings.log))
     log = open_for(settings, url)

@@ -41,7 +41,7 @@ def _algorithm(value: object) -> object:
 
 
 Cipher = Annotated[Algorithm, BeforeValidator(_algorithm), Query(alias="algorithm", description="what the key is for")]
-Rewrap = Annotated[Flag, Query(description="replace what stands: the same key, encrypted anew")]
+Rewrap = Annotated[Flag, Query(description="replace the stored material: the same key, encrypted again")]
 _CREATION = failures(400, 40370, 40470, 40971, 40972, 422, 42205, 42209, 42271)
 
 

@@ -77,7 +77,7 @@ def restore(copy: Copy, url: str, kafka_config: Mapping[str, str], batch: int | 
                     end = log.append(end, part)[-1].offset
                 except Conflict:
                     raise TransferError(
-                        f"{name}: somebody else writes to this log; stop that, and start with a new one"
+                        f"{name}: another writer appends to this log; stop it, and start with a new log"
                     ) from None
                 advance(len(part))
     return len(rest)

@@ -50,7 +50,7 @@ def test_proper_refusal():
         (Registry(RegistryError(409, 40901, REASONS), registers=True), "yet the versions are"),
         (Registry(RegistryError(409, 40901, "incompatible")), "does not say"),
     ],
-    ids=["taken", "other error", "registered all the same", "no reasons"],
+    ids=["taken", "other error", "registered anyway", "no reasons"],
 )
 def test_refusal_that_does_not_count(registry, problem):
     """The run ends if there is no refusal, another reason, a new version, or no reasons."""

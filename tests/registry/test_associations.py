@@ -139,7 +139,7 @@ REFUSED = [
     pytest.param([upsert(lifecycle="WEAK")], FROZEN, 40908, "type  'value' is frozen", id="a frozen one changed"),
     pytest.param([create(schema=LONG)], FROZEN, 40903, "'frozen'", id="another schema for a frozen one"),
     pytest.param([upsert("a", schema=LONG)], WEAK, 42212, "cannot be WEAK", id="a schema for a weak one"),
-    pytest.param([create(schema="{")], {}, 42201, "Invalid schema", id="a text that is none"),
+    pytest.param([create(schema="{")], {}, 42201, "Invalid schema", id="an invalid text"),
     pytest.param([Wanted("DELETE")], {}, 40410, "Association for 'r' not found.", id="deleting nothing"),
     pytest.param([Wanted("DELETE")], FROZEN, 40908, "frozen", id="deleting a frozen one"),
 ]  # fmt: skip

@@ -179,7 +179,7 @@ def test_flags_rule_registrations(api):
 
 
 REFUSED_CONFIGS = [
-    ("a level that is none", {"compatibility": "SIDEWAYS"}, 422, 42203),
+    ("an unknown level", {"compatibility": "SIDEWAYS"}, 422, 42203),
     ("a level that is a number", {"compatibility": 1}, 422, 42203),
     ("a flag that is a word", {"normalize": "yes"}, 400, 400),
     ("an alias that is a list", {"alias": ["a"]}, 400, 400),
@@ -271,7 +271,7 @@ def test_import_mode_wants_an_empty_scope(api):
 
 
 REFUSED_MODES = [
-    ("a mode that is none", "/mode/s", {"mode": "SLEEP"}, 42204),
+    ("an unknown mode", "/mode/s", {"mode": "SLEEP"}, 42204),
     ("FORWARD for a subject", "/mode/s", {"mode": "FORWARD"}, 42204),
     ("no body", "/mode/s", None, 422),
 ]

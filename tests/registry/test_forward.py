@@ -280,7 +280,9 @@ NOT_WRITTEN = b'{"error_code":50302,"message":"Nothing was written"}'
     [
         pytest.param(answering(200, b"{}"), True, 200, None, id="written, and then the log fails here"),
         pytest.param(answering(404, b'{"error_code":40401}'), True, 404, 40401, id="refused, and then it fails here"),
-        pytest.param(answering(500, NOT_THE_WRITER), True, 503, 50302, id="nothing written, and nobody else is found"),
+        pytest.param(
+            answering(500, NOT_THE_WRITER), True, 503, 50302, id="nothing written, and no other node is found"
+        ),
         pytest.param(answering(500, b'{"error_code":50002}'), False, 500, 50002, id="unknown to the holder"),
         pytest.param(answering(503, NOT_WRITTEN, b"Retry-After: 1\r\n"), False, 503, 50302, id="not written there"),
         pytest.param(answering(502, b"<html>Bad Gateway"), False, 500, 50003, id="something in between failed"),

@@ -393,7 +393,7 @@ def test_bytes_that_are_no_text_are_not_made_one(asked):
         pytest.param("INT", 4711, id="an int"),
         pytest.param("FIXED", b"4711", id="fixed"),
         pytest.param("ENUM", "4711", id="enum"),
-        pytest.param("STRING", 4711, id="a string that is none"),
+        pytest.param("STRING", 4711, id="not a string"),
         pytest.param("STRING", b"4711", id="a string that is bytes"),
         pytest.param("BYTES", "4711", id="bytes that are a string"),
     ],

@@ -179,7 +179,7 @@ def test_damaged_payloads(client, payload):
     [
         pytest.param("timestamp.proto Timestamp", b"\x08\xff\xff\xff\xff\xff\xff\xff\x7f", id="after the last year"),
         pytest.param("duration.proto Duration", b"\x08\xff\xff\xff\xff\xff\xff\xff\x7f", id="too long"),
-        pytest.param("any.proto Any", b"\x0a\x08secret/x", id="of a type that nobody knows"),
+        pytest.param("any.proto Any", b"\x0a\x08secret/x", id="of an unknown type"),
         pytest.param("any.proto Any", b"\x0a\x1fsecret/google.protobuf.Duration\x12\x01\xff", id="damaged inside"),
         pytest.param("struct.proto Value", b"\x11" + bytes(6) + b"\xf8\x7f", id="not a number"),
         pytest.param("field_mask.proto FieldMask", b"\x0a\x08secret__", id="no name of a field"),

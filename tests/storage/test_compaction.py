@@ -78,7 +78,7 @@ PLANS = [
         [], id="a deletion that named more than the one after it",
     ),
     pytest.param(
-        [schema("s", 1, 1), encode(DeleteSubjectKey("s"), 1), schema("s", 1, 1), NOOP], [0], id="registered anew"
+        [schema("s", 1, 1), encode(DeleteSubjectKey("s"), 1), schema("s", 1, 1), NOOP], [0], id="registered again"
     ),
 ]  # fmt: skip
 

@@ -168,7 +168,7 @@ SAME = [
     ("one URL", "http://localhost:8081", "http://localhost:8081", True),
     ("a slash, letters, credentials", "http://LOCALHOST:8081/", "http://u:p@localhost:8081", True),
     ("a name and its address", "http://localhost:8081", "http://127.0.0.1:8081", True),
-    ("the port that goes without saying", "http://localhost", "http://localhost:80", True),
+    ("the default port", "http://localhost", "http://localhost:80", True),
     ("another port", "http://localhost:8081", "http://localhost:8082", False),
     ("another context", "http://localhost:8081/contexts/.a", "http://localhost:8081", False),
     ("one file", "sqlite:///a/../b.db", "sqlite:///b.db", True),

@@ -69,7 +69,7 @@ CHANGED = [
         '{"type":"bytes","logicalType":"decimal","precision":4,"a":1,"scale":0,"z":1}',
     ),
     (
-        "decimal that is none",
+        "invalid decimal",
         '{"type":"bytes","logicalType":"decimal","precision":"4"}',
         '{"type":"bytes","logicalType":"decimal","precision":"4"}',
     ),

@@ -234,7 +234,7 @@ CASES = [
         [],
     ),
     (
-        "a type used twice is told twice, at its first place",
+        "a type used twice gives two findings, at its first place",
         _record(_field("x", _record(_field("a", "int"), name="In")), _field("y", "In")),
         _record(_field("x", _record(_field("a", "long"), name="In")), _field("y", "In")),
         [_mismatch("/fields/0/type/fields/0/type", "INT", "LONG")] * 2,

@@ -25,7 +25,7 @@ ACCEPTED = {
     "tag of any size": 'syntax = "proto3"; message A { int32 a = -2147483648; int32 b = 0x7FFFFFFF; }',
     "unknown option": 'option nope = { a: [1, "x", {b: c}] d { e: 1 } };',
     "group in proto3": 'syntax = "proto3"; message A { group G = 1 { int32 a = 1; } }',
-    "names that are none": "message 1A { optional A-B c = 1; message A-B {} }",
+    "invalid names": "message 1A { optional A-B c = 1; message A-B {} }",
     "keywords as names": 'syntax = "proto3"; message message { message message {} rpc option = 1; message rpc {} }',
     "line comment at the end": "message A {} // the end",
     "block comment as the last on its line": "message A { optional int32 a = 1; /* c */ \t\n optional int32 b = 2; }",
