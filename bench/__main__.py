@@ -53,7 +53,8 @@ def _conditions() -> str:
 def _commit() -> str:
     """Return the commit that is measured, with a mark if files differ from it."""
     try:
-        return _git("rev-parse", "--short", "HEAD") + (" with changes" if _git("status", "--porcelain", "-uno") else "")
+        changed = _git("status", "--porcelain", "-uno", "--", ":!*.md")
+        return _git("rev-parse", "--short", "HEAD") + (" with changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
