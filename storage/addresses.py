@@ -24,17 +24,18 @@ def without_password(url: str) -> str:
     return _PARAMETER.sub(r"\1***", _USER.sub(r"\1:***@", url))
 
 
-def broker_addresses(bootstrap: str) -> list[tuple[str, int]]:
-    """Split a comma-separated list of brokers into hosts and ports.
+def broker_addresses(bootstrap: str, default_port: int = _BROKER_PORT) -> list[tuple[str, int]]:
+    """Split a comma-separated list of servers into hosts and ports.
 
     Args:
-        bootstrap: Brokers as `HOST[:PORT]` or `[IPV6]:PORT`, each optionally after a protocol (`PLAINTEXT://`).
+        bootstrap: Servers as `HOST[:PORT]` or `[IPV6]:PORT`, each optionally after a protocol (`PLAINTEXT://`).
+        default_port: The port of a server that names none.
     """
     found = []
     for server in bootstrap.split(","):
         name = server.strip().rpartition("://")[2]
         host, _, port = name.rpartition(":")
-        found.append((host.strip("[]"), int(port)) if port.isdecimal() and host else (name.strip("[]"), _BROKER_PORT))
+        found.append((host.strip("[]"), int(port)) if port.isdecimal() and host else (name.strip("[]"), default_port))
     return found
 
 

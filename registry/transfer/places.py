@@ -4,9 +4,11 @@ import socket
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from storage.addresses import broker_addresses
+
 __all__ = ["same_place"]
 
-_PORTS = {"http": 80, "https": 443, "postgresql": 5432}
+_PORTS = {"http": 80, "https": 443, "postgresql": 5432, "kafka": 9092}
 _SCHEMES = {"postgres": "postgresql", "postgresql+psycopg": "postgresql", "sqlite+pysqlite": "sqlite"}
 
 
@@ -38,13 +40,11 @@ def _path(url: SplitResult, scheme: str) -> str:
     return unquote(url.path).strip("/")
 
 
-def _addresses(url: SplitResult, scheme: str) -> set[tuple[str, int | None]]:
+def _addresses(url: SplitResult, scheme: str) -> set[tuple[str, int]]:
     """Return the addresses of all servers in a URL; a Kafka URL may name several."""
-    found: set[tuple[str, int | None]] = set()
-    for server in url.netloc.rpartition("@")[2].split(","):
-        one = urlsplit(f"//{server}")
-        port = one.port or _PORTS.get(scheme)
-        host = (one.hostname or "localhost").lower()
+    found: set[tuple[str, int]] = set()
+    for name, port in broker_addresses(url.netloc.rpartition("@")[2], _PORTS.get(scheme, 0)):
+        host = (name or "localhost").lower()
         found.add((host, port))
         try:
             found |= {(str(address[4][0]), port) for address in socket.getaddrinfo(host, port)}

@@ -175,6 +175,7 @@ SAME = [
     ("two files", "sqlite:///a.db", "sqlite:///b.db", False),
     ("a file and its absolute path", "sqlite:///b.db", f"sqlite:///{Path('b.db').resolve()}", True),
     ("one topic, of several brokers", "kafka://a:1,127.0.0.1:9/_s", "kafka://localhost:9/_s", True),
+    ("the default port of a broker", "kafka://localhost/_s", "kafka://127.0.0.1:9092/_s", True),
     ("two topics", "kafka://a:1/_s", "kafka://a:1/_t", False),
     ("two spellings of a driver", "postgres://u@127.0.0.1/d", "postgresql+psycopg://v@127.0.0.1:5432/d", True),
     ("a service and a log", "http://localhost:8081", "sqlite:///b.db", False),
