@@ -279,8 +279,8 @@ class _Job:
             return
         raw = np.frombuffer(join(0, compile_encoder(self._decoder._reader_schema)(value)), np.uint8)
         offsets = np.array([0, len(raw)], np.int64)
-        anew = _Source(raw.ctypes.data, len(raw), offsets, None, row, row + 1, raw)
-        self.decode(anew, row, self._programs.learn_own())
+        encoded = _Source(raw.ctypes.data, len(raw), offsets, None, row, row + 1, raw)
+        self.decode(encoded, row, self._programs.learn_own())
         refused = int(self._state[at.REFUSALS])
         if refused and self._reasons[refused - 1, 0] == row:
             self._reasons[refused - 1, 2] = schema_id
