@@ -2,6 +2,7 @@
 FROM python:3.13-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY strata strata
 COPY registry registry
 COPY compat compat
 COPY storage storage

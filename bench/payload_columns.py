@@ -16,11 +16,11 @@ from google.protobuf.message_factory import GetMessageClass
 
 from bench.report import table
 from harness.registry import RegistryNode
-from serdes.client import RegistryClient, Schema
-from serdes.framing import join
-from serdes.protobuf_files import find_message, link
-from spark_udfs.payloads import payload_decoder
-from spark_udfs.plan import Mode, ReaderSource, plan
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.framing import join
+from strata.serdes.protobuf.files import find_message, link
+from strata.spark_udfs.decoding.payload_worker import payload_decoder
+from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan
 
 __all__ = ["run"]
 

@@ -18,10 +18,10 @@ from bench.report import table
 from bench.writes import registration
 from harness.kafka import KafkaBroker
 from harness.registry import RegistryNode
-from storage.log import START, Record
-from storage.record_json import encode
-from storage.records import SchemaId, SchemaKey, SchemaValue, Subject, Version
-from storage.sql_log import SqlLog
+from strata.storage.log import START, Record
+from strata.storage.record_json import encode
+from strata.storage.records import SchemaId, SchemaKey, SchemaValue, Subject, Version
+from strata.storage.sql.log import SqlLog
 
 __all__ = ["run"]
 

@@ -20,9 +20,9 @@ from bench.orders import frames as orders
 from bench.orders import schema_text
 from bench.report import table
 from harness.registry import RegistryNode
-from serdes.arrow import BatchDecoder, encode_batch
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import RegistryClient
+from strata.serdes.arrow import BatchDecoder, encode_batch
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.client import RegistryClient
 
 __all__ = ["run"]
 
@@ -87,10 +87,10 @@ def _measure(url: str, client: RegistryClient, schema: str, frames: list[bytes])
     ways: dict[str, Callable[[], object]] = {
         "confluent-kafka's `AvroDeserializer`": lambda: [theirs(one, context) for one in frames],
         "fastavro, dicts": lambda: [fastavro.schemaless_reader(io.BytesIO(one[5:]), parsed, None) for one in frames],
-        "`serdes.avro.AvroDeserializer`": lambda: [ours(one) for one in frames],
-        "`serdes.arrow`, Arrow columns": lambda: batches.decode(array),
-        "`serdes.arrow`, two of the columns": _two_columns(schema, client, array),
-        "`serdes.arrow`, columns to frames": lambda: encode_batch(batch, schema, schema_id=schema_id),
+        "`strata.serdes.avro.AvroDeserializer`": lambda: [ours(one) for one in frames],
+        "`strata.serdes.arrow`, Arrow columns": lambda: batches.decode(array),
+        "`strata.serdes.arrow`, two of the columns": _two_columns(schema, client, array),
+        "`strata.serdes.arrow`, columns to frames": lambda: encode_batch(batch, schema, schema_id=schema_id),
     }
     return {name: min(_seconds(way) for _ in range(ROUNDS)) * 1e6 / len(frames) for name, way in ways.items()}
 

@@ -18,13 +18,13 @@ from google.protobuf.message_factory import GetMessageClass
 
 from bench.report import table
 from harness.registry import RegistryNode
-from serdes.aio import AsyncDeserializer, AsyncSerializer
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import RegistryClient, Schema
-from serdes.core import Deserializer, Serializer
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.protobuf_files import find_message, link
+from strata.serdes.aio import AsyncDeserializer, AsyncSerializer
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.base import Deserializer, Serializer
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.protobuf.files import find_message, link
 
 __all__ = ["run"]
 

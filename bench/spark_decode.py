@@ -24,12 +24,12 @@ from bench.report import table
 from bench.spark_session import Job, Rate, best, in_turn, ratio, session
 from harness.jars import spark_avro_jars
 from harness.registry import RegistryNode
-from serdes.client import RegistryClient
-from serdes.model import Schema
-from spark_udfs import decode, install
-from spark_udfs.executor import batch_decoder
-from spark_udfs.paths import output_type
-from spark_udfs.plan import Mode, ReaderSource, plan, settings_of
+from strata.serdes.client import RegistryClient
+from strata.serdes.model import Schema
+from strata.spark_udfs import decode, install
+from strata.spark_udfs.decoding.avro_worker import batch_decoder
+from strata.spark_udfs.decoding.paths import output_type
+from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan, settings_of
 
 __all__ = ["run"]
 

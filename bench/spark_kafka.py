@@ -15,9 +15,9 @@ from bench.spark_session import Job, Rate, best, in_turn, ratio, session
 from harness.jars import spark_avro_jars, spark_kafka_jars
 from harness.kafka import KafkaBroker
 from harness.registry import RegistryNode
-from serdes.client import RegistryClient
-from serdes.model import Schema
-from spark_udfs import decode, install
+from strata.serdes.client import RegistryClient
+from strata.serdes.model import Schema
+from strata.spark_udfs import decode, install
 
 __all__ = ["run"]
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from compat.formats import FORMATS
-from compat.levels import LEVELS, Direction, Level, Policy
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.result import Finding, Incompatibility
-from compat.schema import ParsedSchema
+from strata.compat.formats import FORMATS
+from strata.compat.levels import LEVELS, Direction, Level, Policy
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.result import Finding, Incompatibility
+from strata.compat.schema import ParsedSchema
 
 __all__ = ["CheckResult", "Previous", "check", "explain", "finding"]
 

@@ -1,9 +1,9 @@
 """The names of a schema's top-level fields, which reserved names must not match."""
 
-from compat.avro.model import AvroSchema, RecordType
-from compat.json_schema.model import JsonSchema
-from compat.protobuf.schema import ProtobufSchema
-from compat.schema import ParsedSchema
+from strata.compat.avro.model import AvroSchema, RecordType
+from strata.compat.json_schema.model import JsonSchema
+from strata.compat.protobuf.schema import ProtobufSchema
+from strata.compat.schema import ParsedSchema
 
 __all__ = ["top_fields"]
 

@@ -7,24 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from compat.avro import equivalence, normalizer, parser, printer, rules, wording
-from compat.avro.model import AvroSchema
-from compat.json_schema import equivalence as json_equivalence
-from compat.json_schema import parser as json_parser
-from compat.json_schema import rules as json_rules
-from compat.json_schema import wording as json_wording
-from compat.json_schema.model import JsonSchema
-from compat.levels import Policy
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.protobuf import equivalence as protobuf_equivalence
-from compat.protobuf import formats as protobuf_formats
-from compat.protobuf import rules as protobuf_rules
-from compat.protobuf import wording as protobuf_wording
-from compat.protobuf.normalizer import normalize as normalize_protobuf
-from compat.protobuf.parser import parse as parse_protobuf
-from compat.protobuf.schema import ProtobufSchema
-from compat.result import Incompatibility
-from compat.schema import ParsedSchema, ResolvedReference, SchemaFormat
+from strata.compat.avro import equivalence, normalizer, parser, printer, rules, wording
+from strata.compat.avro.model import AvroSchema
+from strata.compat.json_schema import equivalence as json_equivalence
+from strata.compat.json_schema import parser as json_parser
+from strata.compat.json_schema import rules as json_rules
+from strata.compat.json_schema import wording as json_wording
+from strata.compat.json_schema.model import JsonSchema
+from strata.compat.levels import Policy
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.protobuf import equivalence as protobuf_equivalence
+from strata.compat.protobuf import formats as protobuf_formats
+from strata.compat.protobuf import rules as protobuf_rules
+from strata.compat.protobuf import wording as protobuf_wording
+from strata.compat.protobuf.normalizer import normalize as normalize_protobuf
+from strata.compat.protobuf.parser import parse as parse_protobuf
+from strata.compat.protobuf.schema import ProtobufSchema
+from strata.compat.result import Incompatibility
+from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat
 
 __all__ = ["FORMATS", "Format"]
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compat.schema import ResolvedReference, SchemaParseError
+from strata.compat.schema import ResolvedReference, SchemaParseError
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "OutOfTime", "check_printed", "check_references"]
 

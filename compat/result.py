@@ -1,7 +1,7 @@
 """Findings as values.
 
 A format's check compares a reader schema with a writer schema and returns these values; it does not know which of the
-two is the new one. `compat.check` knows, and sets `direction` and `version`.
+two is the new one. `strata.compat.check` knows, and sets `direction` and `version`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
-from compat.levels import Direction
-from compat.schema import SchemaFormat
+from strata.compat.levels import Direction
+from strata.compat.schema import SchemaFormat
 
 __all__ = ["Finding", "Incompatibility", "Value"]
 

@@ -7,15 +7,15 @@ format's module defines the paths of its entities.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from compat.avro import json_text as avro_json
-from compat.avro import tags as avro_tags
-from compat.entities import TAGS, Entity, EntityType, Tags, changed
-from compat.json_schema import json_text
-from compat.json_schema import tags as json_tags
-from compat.limits import DEFAULT_LIMITS
-from compat.protobuf import tags as protobuf_tags
-from compat.protobuf.schema import ProtobufSchema
-from compat.schema import ParsedSchema, SchemaFormat, SchemaParseError
+from strata.compat.avro import json_text as avro_json
+from strata.compat.avro import tags as avro_tags
+from strata.compat.entities import TAGS, Entity, EntityType, Tags, changed
+from strata.compat.json_schema import json_text
+from strata.compat.json_schema import tags as json_tags
+from strata.compat.limits import DEFAULT_LIMITS
+from strata.compat.protobuf import tags as protobuf_tags
+from strata.compat.protobuf.schema import ProtobufSchema
+from strata.compat.schema import ParsedSchema, SchemaFormat, SchemaParseError
 
 __all__ = ["Entity", "EntityType", "Tags", "retagged", "tags_of"]
 

@@ -23,7 +23,7 @@ from demo.stream import FlightStream
 from demo.transfer import TOPIC, TOTAL, Transfer
 from harness.jars import kafka_jars, spark_kafka_jars
 from harness.processes import tail
-from serdes.client import RegistryClient
+from strata.serdes.client import RegistryClient
 
 _OUTPUT: Final = Path(__file__).resolve().parent.parent / "demo-output"
 _LOGS: Final = _OUTPUT / "logs"

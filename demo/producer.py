@@ -21,10 +21,10 @@ from confluent_kafka import KafkaError, Message, Producer
 from demo.damage import DAMAGES, Damage, Encode
 from demo.flights import INCOMPATIBLE_SCHEMA, ROWS, VERSIONS, Row, read_table
 from demo.summary import DeadLetter
-from serdes.avro import AvroSerializer
-from serdes.client import RegistryClient
-from serdes.errors import RegistryError
-from serdes.strategies import Context
+from strata.serdes.avro import AvroSerializer
+from strata.serdes.client import RegistryClient
+from strata.serdes.errors import RegistryError
+from strata.serdes.subject_name_strategies import Context
 
 __all__ = ["Cancelled", "Publication", "Refusal", "publish", "told", "try_incompatible"]
 

@@ -27,7 +27,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from harness.jars import spark_kafka_jars
-from spark_udfs import decode, install, split_dead_letters
+from strata.spark_udfs import decode, install, split_dead_letters
 
 __all__ = ["FlightStream", "running_spark"]
 

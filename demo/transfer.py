@@ -18,7 +18,7 @@ from demo.producer import Cancelled, Publication, publish
 from demo.screen import Screen
 from demo.services import Services
 from demo.stream import FlightStream, running_spark
-from serdes.client import RegistryClient
+from strata.serdes.client import RegistryClient
 
 __all__ = ["TOPIC", "TOTAL", "Transfer"]
 

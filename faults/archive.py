@@ -12,8 +12,8 @@ from contextlib import closing, suppress
 import psycopg
 from sqlalchemy.engine import make_url
 
-from storage.log import START, Entry, Log, LogCompacted, LogError
-from storage.open_log import open_log
+from strata.storage.log import START, Entry, Log, LogCompacted, LogError
+from strata.storage.open_log import open_log
 
 __all__ = ["Archive", "database", "dsn"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 __all__ = ["current"]
 
 _ROOT = Path(__file__).parent.parent
-_CODE = ("registry", "compat", "storage", "faults", "harness")
+_CODE = ("strata", "registry", "compat", "storage", "faults", "harness")
 
 
 @cache

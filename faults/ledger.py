@@ -1,16 +1,16 @@
 """The checker's own fold of the log, and the laws that must hold at every record, regardless of its writer.
 
-This fold is written from the meaning of the records (storage/README.md) and is independent of `storage.state`, with
-which the end of a run compares it. A violation is a sentence with the offset.
+This fold is written from the meaning of the records (storage/README.md) and is independent of
+`strata.storage.state`, with which the end of a run compares it. A violation is a sentence with the offset.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from faults.model import NEW, Entry, Subject, compatible, content_of, context_of
-from storage.log import Entry as LogEntry
-from storage.record_json import RecordError, decode_key, decode_value
-from storage.records import (
+from strata.storage.log import Entry as LogEntry
+from strata.storage.record_json import RecordError, decode_key, decode_value
+from strata.storage.records import (
     ConfigKey,
     ConfigValue,
     DeleteSubjectKey,

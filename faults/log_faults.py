@@ -27,8 +27,8 @@ from faults.model import LEVELS, Request
 from faults.node_faults import restart, start
 from faults.scene import Scene
 from faults.wal import tear
-from storage.record_json import encode
-from storage.records import ConfigKey, ConfigValue, Subject
+from strata.storage.record_json import encode
+from strata.storage.records import ConfigKey, ConfigValue, Subject
 
 __all__ = [
     "broker",

@@ -11,21 +11,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from registry import errors
-from registry.decide import delete, register
-from registry.effective import Mode
-from registry.forward import Forward
-from registry.front import Front
-from registry.routes import schemas as schema_routes
-from registry.writer import Writer
-from storage import compaction, kafka_cursor, sql_log
-from storage.associations import Associations
-from storage.encryption_keys import EncryptionKeys
-from storage.fold import Fold
-from storage.kafka_log import KafkaLog
-from storage.log import START, Conflict, Entry, LogError
-from storage.sql_log import SqlLog
-from storage.state import State
+from strata.registry import errors
+from strata.registry.decide import delete, register
+from strata.registry.effective_settings import Mode
+from strata.registry.routes import schemas as schema_routes
+from strata.registry.transport.forward import Forward
+from strata.registry.transport.front import Front
+from strata.registry.writer import Writer
+from strata.storage.associations import Associations
+from strata.storage.encryption_keys import EncryptionKeys
+from strata.storage.fold import Fold
+from strata.storage.kafka import cursor
+from strata.storage.kafka.log import KafkaLog
+from strata.storage.log import START, Conflict, Entry, LogError
+from strata.storage.sql import compaction
+from strata.storage.sql import log as sql_log
+from strata.storage.sql.log import SqlLog
+from strata.storage.state import State
 
 __all__ = ["MUTANTS", "Mutant", "apply"]
 
@@ -140,8 +142,8 @@ def _drop_tombstones_at_start() -> None:
 
 
 def _open_without_fencing() -> None:
-    from registry import server
-    from storage.fencing import Fencing
+    from strata.registry import server
+    from strata.storage.kafka.fencing import Fencing
 
     def make(original: Any) -> Any:
         return lambda *args, **options: original(*args, **{**options, "fencing": Fencing.NONE})
@@ -153,7 +155,7 @@ def _read_uncommitted() -> None:
     def make(original: Any) -> Any:
         return lambda config: original({**config, "isolation.level": "read_uncommitted"})
 
-    _swap(kafka_cursor, "Consumer", make)
+    _swap(cursor, "Consumer", make)
 
 
 def _compact_one_more() -> None:

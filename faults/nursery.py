@@ -32,7 +32,14 @@ _POLL_S = 0.01
 _PR_SET_PDEATHSIG = 1
 _CAP_DAC_OVERRIDE, _CAPABILITIES_3 = 1, 0x20080522
 _OFFSET = struct.Struct("d")
-_MODULES = ("registry.cli", "registry.server", "storage.sql_log", "storage.kafka_log", "psycopg", "psycopg.adapt")
+_MODULES = (
+    "strata.registry.cli",
+    "strata.registry.server",
+    "strata.storage.sql.log",
+    "strata.storage.kafka.log",
+    "psycopg",
+    "psycopg.adapt",
+)
 
 
 class Nursery:
@@ -163,7 +170,7 @@ def _fork(log: Path, arguments: Sequence[str]) -> int:
         for source, target in ((nothing, 0), (output, 1), (output, 2)):
             os.dup2(source, target)
         _follow_clock(clock_of(log))
-        importlib.import_module("registry.cli").main(list(arguments))
+        importlib.import_module("strata.registry.cli").main(list(arguments))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
     finally:

@@ -28,9 +28,9 @@ from faults.model import Entry, Operation, Request, Subject, content_of, context
 from faults.objects import KINDS, READS, SET_UP
 from faults.scene import Scene, opened
 from faults.services import Services
-from storage.log import Entry as LogEntry
-from storage.open_log import open_log
-from storage.state import State, StoredSchema
+from strata.storage.log import Entry as LogEntry
+from strata.storage.open_log import open_log
+from strata.storage.state import State, StoredSchema
 
 __all__ = ["FAILED", "Happened", "Result", "Settings", "run", "run_recorded"]
 

@@ -73,11 +73,15 @@ def _run(target: str, runs: int, seconds: int, seed: int, folder: Path) -> None:
     """Run one target in this process, until it exits."""
     import atheris
 
-    # Numba compiles the byte code of serdes.arrow, which must not be instrumented.
-    with atheris.instrument_imports(include=["serdes", "google.protobuf.json_format"], exclude=["serdes.arrow"]):
+    # Numba compiles the byte code of strata.serdes.arrow, which must not be instrumented.
+    with atheris.instrument_imports(
+        include=["strata.serdes", "google.protobuf.json_format"], exclude=["strata.serdes.arrow"]
+    ):
         from harness.fuzz_targets import TARGETS
-        from serdes import avro_decode, json_schema, protobuf  # noqa: F401 - instrumented before targets import them
-    avro_decode.compile_listing = _instrumented(avro_decode.compile_listing, atheris.instrument_func)  # type: ignore[attr-defined]
+        from strata.serdes.avro import decoder
+        from strata.serdes.json_schema import serializer as json_serializer  # noqa: F401 - instrumented first
+        from strata.serdes.protobuf import serializer as protobuf_serializer  # noqa: F401
+    decoder.compile_listing = _instrumented(decoder.compile_listing, atheris.instrument_func)  # type: ignore[attr-defined]
     corpus = folder / "corpus"
     corpus.mkdir()
     for index, data in enumerate(TARGETS[target].seeds()):

@@ -12,12 +12,12 @@ from random import Random
 from typing import Any, NamedTuple
 
 from harness.avro_cases import Maker
-from serdes.avro_decode import Limits, compile_decoder
-from serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError
-from serdes.framing import join, open_frame, write_indexes
-from serdes.model import JSON, PROTOBUF, Schema
-from serdes.settings import ClientSettings
-from serdes.strategies import Context
+from strata.serdes.avro.decoder import Limits, compile_decoder
+from strata.serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError
+from strata.serdes.framing import join, open_frame, write_indexes
+from strata.serdes.model import JSON, PROTOBUF, Schema
+from strata.serdes.settings import ClientSettings
+from strata.serdes.subject_name_strategies import Context
 
 __all__ = ["TARGETS", "Defect", "Target"]
 
@@ -109,7 +109,7 @@ def _nesting(schema: str) -> int:
 
 
 def _arrow() -> Run:
-    from serdes.arrow import BatchDecoder, UnsupportedSchema
+    from strata.serdes.arrow import BatchDecoder, UnsupportedSchema
 
     pairs: list[tuple[BatchDecoder, Callable[[bytes], Any]] | None] = []
     for writer, reader, _ in avro_pairs():
@@ -247,7 +247,7 @@ _JSON_VALUES: list[Any] = [
 
 
 def _json() -> Run:
-    from serdes.json_schema import JsonDeserializer
+    from strata.serdes.json_schema import JsonDeserializer
 
     client: Any = _Registry([Schema(json.dumps(one), JSON) for one in _JSON])
 
@@ -291,7 +291,7 @@ _PROTOBUF = [
 
 
 def _protobuf() -> Run:
-    from serdes.protobuf import ProtobufDeserializer
+    from strata.serdes.protobuf import ProtobufDeserializer
 
     client: Any = _Registry([Schema(one, PROTOBUF) for one in _PROTOBUF])
 

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 from google.protobuf.message_factory import GetMessageClass
 
-from serdes.client import Reference, RegistryClient, Schema
-from serdes.framing import join, write_indexes
-from serdes.protobuf_files import find_message, link
-from spark_udfs.outcomes import FrameRefused
-from spark_udfs.payloads import payload_decoder
-from spark_udfs.plan import Mode, ReaderSource, plan, reader_type
+from strata.serdes.client import Reference, RegistryClient, Schema
+from strata.serdes.framing import join, write_indexes
+from strata.serdes.protobuf.files import find_message, link
+from strata.spark_udfs.decoding.outcomes import FrameRefused
+from strata.spark_udfs.decoding.payload_worker import payload_decoder
+from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan, reader_type
 
 __all__ = ["FrameRefused", "PayloadColumn", "kind_of", "proto", "proto_frame"]
 

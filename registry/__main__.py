@@ -1,5 +1,5 @@
-"""Makes `python -m registry` the command `strata`."""
+"""Makes `python -m strata.registry` the command `strata`."""
 
-from registry.cli import main
+from strata.registry.cli import main
 
 main()

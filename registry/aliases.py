@@ -4,9 +4,9 @@ An alias is followed once. A plain alias names a subject of the default context 
 context. `/config/x` and `/mode/x` always mean the name itself.
 """
 
-from registry.lookup import has_prefix
-from storage.records import DEFAULT_CONTEXT, Subject, qualified
-from storage.state import State
+from strata.registry.lookup import has_prefix
+from strata.storage.records import DEFAULT_CONTEXT, Subject, qualified
+from strata.storage.state import State
 
 __all__ = ["PathSubject", "aliased", "aliased_for_deks", "aliases_of"]
 

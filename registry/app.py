@@ -13,13 +13,10 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
-from registry import errors
-from registry.browsers import BrowserGuard
-from registry.errors import RegistryError
-from registry.forward import Forward
-from registry.front import Front
-from registry.health import Health
-from registry.routes import (
+from strata.registry import errors
+from strata.registry.errors import RegistryError
+from strata.registry.health import Health
+from strata.registry.routes import (
     associations,
     compatibility,
     config,
@@ -35,12 +32,15 @@ from registry.routes import (
     schemas,
     subjects,
 )
-from registry.routes import log as log_route
-from registry.service import Service
-from registry.settings import Settings
-from registry.wire import answer
-from registry.writer import Writer
-from storage.log import Log
+from strata.registry.routes import log as log_route
+from strata.registry.service import Service
+from strata.registry.settings import Settings
+from strata.registry.transport.cross_site import BrowserGuard
+from strata.registry.transport.forward import Forward
+from strata.registry.transport.front import Front
+from strata.registry.wire.schemas import answer
+from strata.registry.writer import Writer
+from strata.storage.log import Log
 
 __all__ = ["create_app"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from registry.exit_codes import HELP, reporting
-from registry.transfer_commands import COMMANDS
-from registry.variables import unknown_variables
+from strata.registry.commands.exit_codes import HELP, reporting
+from strata.registry.commands.transfer import COMMANDS
+from strata.registry.commands.variables import unknown_variables
 
 __all__ = ["main"]
 
@@ -27,7 +27,7 @@ def main(context: click.Context) -> None:
 
 def _setting_options(command: Any) -> Any:
     """Add an option for each setting to a command, with the setting's description."""
-    from registry.settings import PREFIX, Settings
+    from strata.registry.settings import PREFIX, Settings
 
     for name, field in reversed(Settings.model_fields.items()):
         is_flag = field.annotation is bool
@@ -73,8 +73,8 @@ def serve(**flags: Any) -> None:
     """
     # Nothing becomes garbage before the server runs, and garbage collection takes a quarter of the import time.
     gc.disable()
-    from registry.server import run
-    from registry.settings import load_settings
+    from strata.registry.server import run
+    from strata.registry.settings import load_settings
 
     run(load_settings(**flags))
 
@@ -95,8 +95,8 @@ def compact(log: str, kafka_config: str | None, dry_run: bool) -> None:
     Offsets do not change, and no schema id is ever reused. Before anything is dropped, the command checks that the
     remaining records give the same result.
     """
-    from registry.log_commands import compact_log
-    from registry.settings import load_settings
+    from strata.registry.commands.log import compact_log
+    from strata.registry.settings import load_settings
 
     compact_log(load_settings(log=log, kafka_config=kafka_config), dry_run=dry_run, say=click.echo)
 
@@ -108,8 +108,8 @@ def compact(log: str, kafka_config: str | None, dry_run: bool) -> None:
 @reporting
 def show_log(log: str, kafka_config: str | None, set_aside: bool, tail: int | None) -> None:
     """List the records of LOG, one JSON object per line, without serving it."""
-    from registry.log_commands import listed_lines
-    from registry.settings import load_settings
+    from strata.registry.commands.log import listed_lines
+    from strata.registry.settings import load_settings
 
     for line in listed_lines(load_settings(log=log, kafka_config=kafka_config), set_aside=set_aside, tail=tail):
         sys.stdout.buffer.write(line)

@@ -1,6 +1,6 @@
 """The computing time of one request, shared by all threads and attempts that work on it.
 
-A write is first decided in a work thread, before its turn, to fill the caches (`schemas.py`). The turn, during which
+A write is first decided in a work thread, before its turn, to fill the caches (`parsing.py`). The turn, during which
 all other writes wait, has only the remaining time, and so has every attempt after a lost race. So no request delays the
 others longer than one request may compute.
 """
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from compat.limits import Limits
-from registry import errors
-from registry.writer import Decision
-from storage.state import State
+from strata.compat.limits import Limits
+from strata.registry import errors
+from strata.registry.writer import Decision
+from strata.storage.state import State
 
 __all__ = ["Clock", "TimedDecide"]
 

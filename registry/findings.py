@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from compat.result import Finding, Value
-from registry.wire_contracts import Answer
+from strata.compat.result import Finding, Value
+from strata.registry.wire.contracts import Answer
 
 __all__ = ["FindingAnswer", "finding_json", "findings_json"]
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from registry.errors import RegistryError
-from registry.writer import Writer
-from storage.log import LogError, LogReadOnly
+from strata.registry.errors import RegistryError
+from strata.registry.writer import Writer
+from strata.storage.log import LogError, LogReadOnly
 
 __all__ = ["Health"]
 

@@ -5,10 +5,10 @@ from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID
 
-from registry import errors
-from registry.names import is_scope_name, subject_name
-from storage.records import DEFAULT_CONTEXT, MAX_VERSION, Subject, context_of
-from storage.state import IdEntry, SchemaVersion, State
+from strata.registry import errors
+from strata.registry.subject_names import is_scope_name, subject_name
+from strata.storage.records import DEFAULT_CONTEXT, MAX_VERSION, Subject, context_of
+from strata.storage.state import IdEntry, SchemaVersion, State
 
 __all__ = [
     "LATEST",

@@ -7,12 +7,12 @@ references that they have.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compat.limits import Limits
-from compat.schema import ResolvedReference
-from registry import errors
-from registry.lookup import LATEST
-from storage.records import Reference, Subject, context_of, qualified
-from storage.state import SchemaVersion, State
+from strata.compat.limits import Limits
+from strata.compat.schema import ResolvedReference
+from strata.registry import errors
+from strata.registry.lookup import LATEST
+from strata.storage.records import Reference, Subject, context_of, qualified
+from strata.storage.state import SchemaVersion, State
 
 __all__ = ["check_not_owned", "pinned", "resolved"]
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from registry import errors
+from strata.registry import errors
 
 __all__ = ["PHASES", "check_rule_set", "with_key_names"]
 

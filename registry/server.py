@@ -17,15 +17,15 @@ from urllib.parse import urlsplit
 import orjson
 import uvicorn
 
-from registry.acceptor import Acceptor, room_for
-from registry.app import create_app
-from registry.browsers import is_loopback
-from registry.protocol import ConnectionLimits, HttpProtocol
-from registry.settings import LogFormat, SettingRefused, Settings
-from registry.variables import unknown_variables
-from storage.addresses import without_password
-from storage.log import Log, LogError
-from storage.open_log import check_url, not_opened, open_log
+from strata.registry.app import create_app
+from strata.registry.commands.variables import unknown_variables
+from strata.registry.settings import LogFormat, SettingRefused, Settings
+from strata.registry.transport.acceptor import Acceptor, room_for
+from strata.registry.transport.cross_site import is_loopback
+from strata.registry.transport.protocol import ConnectionLimits, HttpProtocol
+from strata.storage.addresses import without_password
+from strata.storage.log import Log, LogError
+from strata.storage.open_log import check_url, not_opened, open_log
 
 __all__ = ["StartError", "open_for", "run"]
 

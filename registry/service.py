@@ -5,14 +5,14 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
-from compat.limits import Limits
-from compat.tags import Tags
-from registry.clock import Clock, TimedDecide
-from registry.health import Health
-from registry.schemas import inline_tags, printed
-from registry.settings import Reads, Settings
-from registry.writer import Writer
-from storage.state import SchemaVersion, State
+from strata.compat.limits import Limits
+from strata.compat.tags import Tags
+from strata.registry.clock import Clock, TimedDecide
+from strata.registry.health import Health
+from strata.registry.parsing import inline_tags, printed
+from strata.registry.settings import Reads, Settings
+from strata.registry.writer import Writer
+from strata.storage.state import SchemaVersion, State
 
 __all__ = ["Service", "ServiceDep"]
 

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from compat.levels import Level
-from compat.limits import Limits
-from registry.browsers import ANY, host_name, is_loopback
-from storage.fencing import Fencing
+from strata.compat.levels import Level
+from strata.compat.limits import Limits
+from strata.registry.transport.cross_site import ANY, host_name, is_loopback
+from strata.storage.kafka.fencing import Fencing
 
 __all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "load_settings"]
 

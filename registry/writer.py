@@ -30,8 +30,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from registry import errors
-from storage.log import (
+from strata.registry import errors
+from strata.storage.log import (
     START,
     Conflict,
     Entry,
@@ -44,7 +44,7 @@ from storage.log import (
     Record,
     RecordTooLarge,
 )
-from storage.state import State
+from strata.storage.state import State
 
 __all__ = ["DEADLINE", "WRITE_TIMEOUT_S", "Decide", "Decision", "Writer"]
 

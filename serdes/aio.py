@@ -14,8 +14,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from serdes.core import Deserializer, Serializer
-from serdes.strategies import Context, RecordContext
+from strata.serdes.base import Deserializer, Serializer
+from strata.serdes.subject_name_strategies import Context, RecordContext
 
 __all__ = ["AsyncDeserializer", "AsyncSerializer", "call"]
 

@@ -4,7 +4,7 @@ Each method calls one route. The client caches what never changes: a schema by i
 registration. It also caches an unknown id for a few seconds, so that a topic full of damaged frames does not cause one
 request per record.
 
-Rules of this file: retries and JSON text belong to `serdes.transport`, formats to the serializers.
+Rules of this file: retries and JSON text belong to `strata.serdes.transport`, formats to the serializers.
 """
 
 import time
@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
-from serdes.cache import SharedCache
-from serdes.errors import RegistryError, SerdeError
-from serdes.model import (
+from strata.serdes.cache import SharedCache
+from strata.serdes.errors import RegistryError, SerdeError
+from strata.serdes.model import (
     CompatibilityResult,
     Metadata,
     Reference,
@@ -26,8 +26,8 @@ from serdes.model import (
     Schema,
     schema_given,
 )
-from serdes.settings import ClientSettings
-from serdes.transport import Transport
+from strata.serdes.settings import ClientSettings
+from strata.serdes.transport import Transport
 
 __all__ = [
     "ClientSettings",

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from hashlib import sha256
 from importlib import import_module
 
-from serdes.client import RegistryClient
-from serdes.errors import SchemaError
-from serdes.model import AVRO, JSON, PROTOBUF, Schema
-from serdes.references import resolve
+from strata.serdes.client import RegistryClient
+from strata.serdes.errors import SchemaError
+from strata.serdes.model import AVRO, JSON, PROTOBUF, Schema
+from strata.serdes.references import resolve
 
 __all__ = ["check_reads"]
 
-_PACKAGES = {AVRO: "compat.avro", JSON: "compat.json_schema", PROTOBUF: "compat.protobuf"}
+_PACKAGES = {AVRO: "strata.compat.avro", JSON: "strata.compat.json_schema", PROTOBUF: "strata.compat.protobuf"}
 
 
 def check_reads(
@@ -40,8 +40,8 @@ def check_reads(
         RegistryError: If the registry does not know a reference.
         RegistryUnavailable: If the registry gives no usable answer after all retries.
     """
-    from compat.limits import DEFAULT_LIMITS
-    from compat.schema import ResolvedReference, SchemaParseError
+    from strata.compat.limits import DEFAULT_LIMITS
+    from strata.compat.schema import ResolvedReference, SchemaParseError
 
     package = _PACKAGES[reader.format]
     parse, check = import_module(f"{package}.parser").parse, import_module(f"{package}.rules").check

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from serdes.client import RegistryClient
-from serdes.framing import FRAMINGS, Framing
-from serdes.strategies import SubjectNameStrategy, strategy_named
+from strata.serdes.client import RegistryClient
+from strata.serdes.framing import FRAMINGS, Framing
+from strata.serdes.subject_name_strategies import SubjectNameStrategy, strategy_named
 
 __all__ = [
     "DESERIALIZER",

@@ -314,7 +314,7 @@ def wrong_argument(name: str, what: str, value: Any, advice: str = "") -> TypeEr
 
 def wrong_schema(given: Any, name: str = "schema") -> TypeError:
     """Return the TypeError for an argument that is not a schema, with advice for common types."""
-    return wrong_argument(name, "a schema text or a serdes.client.Schema", given, _schema_advice(given))
+    return wrong_argument(name, "a schema text or a strata.serdes.client.Schema", given, _schema_advice(given))
 
 
 def _schema_advice(given: Any) -> str:

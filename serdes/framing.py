@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from serdes.errors import FrameError
+from strata.serdes.errors import FrameError
 
 __all__ = [
     "FRAMINGS",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from serdes.errors import wrong_schema
+from strata.serdes.errors import wrong_schema
 
 __all__ = [
     "AVRO",

@@ -16,10 +16,10 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from urllib3.exceptions import HTTPError
 
-from serdes.cache import SharedCache
-from serdes.errors import RegistryUnavailable, SerdeError, TokenError
-from serdes.exchange import RETRIED, Answer, backoff, brief, exchange, open_pool, retry_after
-from serdes.settings import ClientSettings
+from strata.serdes.cache import SharedCache
+from strata.serdes.errors import RegistryUnavailable, SerdeError, TokenError
+from strata.serdes.http import RETRIED, Answer, backoff, brief, exchange, open_pool, retry_after
+from strata.serdes.settings import ClientSettings
 
 __all__ = ["TokenSource"]
 

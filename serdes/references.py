@@ -3,9 +3,9 @@
 Rules of this file: it asks the client within bounds and knows no format.
 """
 
-from serdes.client import RegistryClient, context_of
-from serdes.errors import SchemaError
-from serdes.model import Schema
+from strata.serdes.client import RegistryClient, context_of
+from strata.serdes.errors import SchemaError
+from strata.serdes.model import Schema
 
 __all__ = ["MAX_DEPTH", "MAX_REFERENCES", "resolve"]
 

@@ -24,7 +24,7 @@ class ClientSettings:
         username: for HTTP basic authentication, with `password`.
         password: the password of `username`.
         token: a bearer token, instead of username and password.
-        token_url: the OAuth 2.0 token endpoint for client credentials, instead of a token; see `serdes.oauth`.
+        token_url: the OAuth 2.0 token endpoint for client credentials, instead of a token; see `strata.serdes.oauth`.
         client_id: the OAuth client, with `client_secret`.
         client_secret: the secret of `client_id`.
         scope: the OAuth scope to ask for.

@@ -14,10 +14,10 @@ from urllib.parse import urlencode
 
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
-from serdes.errors import RegistryError, RegistryUnavailable, SerdeError
-from serdes.exchange import RETRIED, Answer, backoff, brief, exchange, open_pool, retry_after
-from serdes.oauth import TokenSource
-from serdes.settings import ClientSettings
+from strata.serdes.errors import RegistryError, RegistryUnavailable, SerdeError
+from strata.serdes.http import RETRIED, Answer, backoff, brief, exchange, open_pool, retry_after
+from strata.serdes.oauth import TokenSource
+from strata.serdes.settings import ClientSettings
 
 __all__ = ["Transport"]
 

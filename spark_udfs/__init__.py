@@ -1,9 +1,25 @@
 """PySpark columns that decode and encode registry frames."""
 
-from spark_udfs.catalog import NotInstalled, install
-from spark_udfs.columns import decode
-from spark_udfs.encode import encode, encoder
-from spark_udfs.evolution import run_stream
-from spark_udfs.streams import split_dead_letters
+from typing import TYPE_CHECKING
 
-__all__ = ["NotInstalled", "decode", "encode", "encoder", "install", "run_stream", "split_dead_letters"]
+from strata.imports import lazy, require
+
+require("spark", "strata.spark_udfs", "pyspark", "pyarrow", "numba")
+
+if TYPE_CHECKING:
+    from strata.spark_udfs.dead_letters import split_dead_letters as split_dead_letters
+    from strata.spark_udfs.decoding.columns import decode as decode
+    from strata.spark_udfs.decoding.jvm_function import NotInstalled as NotInstalled
+    from strata.spark_udfs.decoding.jvm_function import install as install
+    from strata.spark_udfs.encoding.columns import encode as encode
+    from strata.spark_udfs.encoding.columns import encoder as encoder
+    from strata.spark_udfs.evolution import run_stream as run_stream
+
+_MODULES = {
+    "dead_letters": ("split_dead_letters",),
+    "decoding.columns": ("decode",),
+    "decoding.jvm_function": ("NotInstalled", "install"),
+    "encoding.columns": ("encode", "encoder"),
+    "evolution": ("run_stream",),
+}
+__getattr__, __all__ = lazy(__name__, _MODULES)

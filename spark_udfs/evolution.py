@@ -20,11 +20,11 @@ from typing import Literal, get_args
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from serdes.client import RegistryClient
-from serdes.compatibility import check_reads
-from serdes.errors import RegistryUnavailable, SchemaError, SerdeError
-from serdes.model import RegisteredSchema
-from spark_udfs.plan import Registry, settings_of
+from strata.serdes.client import RegistryClient
+from strata.serdes.compatibility import check_reads
+from strata.serdes.errors import RegistryUnavailable, SchemaError, SerdeError
+from strata.serdes.model import RegisteredSchema
+from strata.spark_udfs.decoding.plan import Registry, settings_of
 
 __all__ = ["run_stream"]
 
@@ -36,7 +36,7 @@ Evolve = Literal["keep", "restart"]
 
 _LOOK_S = 0.05
 
-_log = logging.getLogger("spark_udfs")
+_log = logging.getLogger("strata.spark_udfs")
 
 
 def run_stream(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
-from storage.records import AssociationKey, AssociationValue, Subject
+from strata.storage.records import AssociationKey, AssociationValue, Subject
 
 __all__ = ["Association", "Associations"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from immutables import Map
 
-from storage.records import DekKey, DekValue, KekKey, KekValue, Subject
+from strata.storage.records import DekKey, DekValue, KekKey, KekValue, Subject
 
 __all__ = ["EncryptionKeys", "Series"]
 

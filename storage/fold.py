@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from storage.fingerprint import fingerprint
-from storage.log import Entry
-from storage.record_json import RecordError, decode_key, decode_value, encode, plain_schema
-from storage.records import (
+from strata.storage.fingerprint import fingerprint
+from strata.storage.log import Entry
+from strata.storage.record_json import RecordError, decode_key, decode_value, encode, plain_schema
+from strata.storage.records import (
     DEFAULT_CONTEXT,
     AssociationKey,
     AssociationValue,
@@ -43,12 +43,12 @@ from storage.records import (
     context_of,
     qualified,
 )
-from storage.stored import REMOVALS, ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
+from strata.storage.stored import REMOVALS, ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
 
 if TYPE_CHECKING:
     from immutables import Map
 
-    from storage.state import State
+    from strata.storage.state import State
 
 __all__ = ["Fold"]
 

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
-from storage.log import START, Conflict, Entry, LogStatus, Record
+from strata.storage.log import START, Conflict, Entry, LogStatus, Record
 
 __all__ = ["MemoryLog"]
 

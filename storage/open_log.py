@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from storage.addresses import without_password
-from storage.fencing import Fencing
-from storage.log import Log, LogError
-from storage.memory_log import MemoryLog
-from storage.reopening_log import ReopeningLog
+from strata.storage.addresses import without_password
+from strata.storage.kafka.fencing import Fencing
+from strata.storage.log import Log, LogError
+from strata.storage.memory_log import MemoryLog
+from strata.storage.reopening_log import ReopeningLog
 
 __all__ = ["check_url", "not_opened", "open_log"]
 
@@ -63,10 +63,10 @@ def _open(
     if scheme == "memory":
         return MemoryLog()
     if scheme in _SQL:
-        from storage.sql_log import SqlLog
+        from strata.storage.sql.log import SqlLog
 
         return SqlLog(url, must_exist=must_exist)
-    from storage.kafka_log import KafkaLog
+    from strata.storage.kafka.log import KafkaLog
 
     kafka = _KAFKA.fullmatch(url)
     assert kafka  # noqa: S101 - a URL with the scheme `kafka` has this form
@@ -92,7 +92,7 @@ def check_url(url: str) -> None:
         ValueError: The URL has none of the forms that `open_log` takes.
     """
     if _scheme(url) in _SQL:
-        from storage.sql_log import checked_url
+        from strata.storage.sql.log import checked_url
 
         checked_url(url)
 

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import orjson
 
-from storage.fingerprint import fingerprint
-from storage.log import Record
-from storage.records import (
+from strata.storage.fingerprint import fingerprint
+from strata.storage.log import Record
+from strata.storage.records import (
     CONFIG_FIELDS,
     MAX_VERSION,
     AssociationKey,

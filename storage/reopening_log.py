@@ -7,7 +7,7 @@ belongs, and no reader or writer can continue from the end of another log.
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from storage.log import START, Conflict, Entry, Log, LogReplaced, LogStatus, Record
+from strata.storage.log import START, Conflict, Entry, Log, LogReplaced, LogStatus, Record
 
 __all__ = ["ReopeningLog"]
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 from immutables import Map
 
-from storage.associations import Associations
-from storage.encryption_keys import EncryptionKeys
-from storage.fold import Fold
-from storage.log import START, Entry, Record
-from storage.record_json import decode_key
-from storage.records import DEFAULT_CONTEXT, ConfigValue, Key, SchemaId, Subject, Version
-from storage.stored import REMOVALS, ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
+from strata.storage.associations import Associations
+from strata.storage.encryption_keys import EncryptionKeys
+from strata.storage.fold import Fold
+from strata.storage.log import START, Entry, Record
+from strata.storage.record_json import decode_key
+from strata.storage.records import DEFAULT_CONTEXT, ConfigValue, Key, SchemaId, Subject, Version
+from strata.storage.stored import REMOVALS, ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
 
 __all__ = ["ContextState", "IdEntry", "Place", "SchemaVersion", "SetAside", "State", "StoredSchema"]
 

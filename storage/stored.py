@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from immutables import Map
 
-from storage.fingerprint import guid_of
-from storage.records import SchemaId, SchemaValue, Subject, Version
+from strata.storage.fingerprint import guid_of
+from strata.storage.records import SchemaId, SchemaValue, Subject, Version
 
 __all__ = ["REMOVALS", "ContextState", "IdEntry", "Place", "SchemaVersion", "SetAside", "StoredSchema"]
 

@@ -11,7 +11,7 @@ A union default may belong to any branch, not only to the first.
 from collections.abc import Callable, Container, Mapping
 from typing import Final
 
-from compat.avro.model import (
+from strata.compat.avro.model import (
     ArrayType,
     Field,
     Json,
@@ -24,8 +24,8 @@ from compat.avro.model import (
     Reference,
     UnionType,
 )
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.schema import SchemaParseError
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["DefaultCheck", "accepts"]
 

@@ -11,8 +11,8 @@ not overflow the stack.
 
 from collections.abc import Container, Iterator
 
-from compat.avro.json_text import json_equal
-from compat.avro.model import (
+from strata.compat.avro.json_text import json_equal
+from strata.compat.avro.model import (
     ArrayType,
     AvroSchema,
     EnumType,
@@ -27,7 +27,7 @@ from compat.avro.model import (
     UnionType,
     resolve,
 )
-from compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["equivalent", "same_structure"]
 

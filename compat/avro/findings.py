@@ -7,11 +7,11 @@ note what they met and where, and the text is built later, for the notes that ar
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from compat.avro.json_text import in_java_order
-from compat.avro.model import EnumType, FixedType, Node, RecordType, Reference, UnionType
-from compat.avro.wording import Kind, describe
-from compat.result import Incompatibility, Value
-from compat.schema import SchemaFormat
+from strata.compat.avro.json_text import in_java_order
+from strata.compat.avro.model import EnumType, FixedType, Node, RecordType, Reference, UnionType
+from strata.compat.avro.wording import Kind, describe
+from strata.compat.result import Incompatibility, Value
+from strata.compat.schema import SchemaFormat
 
 __all__ = ["Findings", "Note", "Place", "report", "start"]
 

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable
 from typing import Final, NoReturn
 
-from compat.avro.java_numbers import java_double
-from compat.avro.model import Json
-from compat.limits import Limits
-from compat.schema import SchemaParseError
+from strata.compat.avro.java_numbers import java_double
+from strata.compat.avro.model import Json
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["check_bounds", "excerpt", "in_java_order", "json_equal", "quote", "read_json", "write_json"]
 

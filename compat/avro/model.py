@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
-from compat.schema import ParsedSchema
+from strata.compat.schema import ParsedSchema
 
 __all__ = [
     "MISSING",

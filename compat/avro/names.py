@@ -7,7 +7,7 @@ only the last part of a type's alias is checked, and the aliases of fields are n
 import re
 from typing import Final
 
-from compat.avro.model import PRIMITIVES, Name
+from strata.compat.avro.model import PRIMITIVES, Name
 
 __all__ = ["make_name", "name_fault", "printed", "qualify"]
 

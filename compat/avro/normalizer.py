@@ -13,10 +13,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from compat.avro.defaults import accepts
-from compat.avro.java_numbers import java_float, to_float
-from compat.avro.json_text import in_java_order
-from compat.avro.model import (
+from strata.compat.avro.defaults import accepts
+from strata.compat.avro.java_numbers import java_float, to_float
+from strata.compat.avro.json_text import in_java_order
+from strata.compat.avro.model import (
     ArrayType,
     AvroSchema,
     EnumType,
@@ -36,9 +36,9 @@ from compat.avro.model import (
     UnionType,
     resolve,
 )
-from compat.avro.printer import print_schema
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.schema import SchemaParseError
+from strata.compat.avro.printer import print_schema
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["normalize"]
 

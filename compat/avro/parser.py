@@ -17,11 +17,11 @@ already.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from compat.avro.defaults import DefaultCheck
-from compat.avro.equivalence import same_structure
-from compat.avro.java_numbers import parse_java_double
-from compat.avro.json_text import excerpt, read_json, write_json
-from compat.avro.model import (
+from strata.compat.avro.defaults import DefaultCheck
+from strata.compat.avro.equivalence import same_structure
+from strata.compat.avro.java_numbers import parse_java_double
+from strata.compat.avro.json_text import excerpt, read_json, write_json
+from strata.compat.avro.model import (
     MISSING,
     PRIMITIVES,
     ArrayType,
@@ -40,10 +40,10 @@ from compat.avro.model import (
     Reference,
     UnionType,
 )
-from compat.avro.names import make_name, name_fault, qualify
-from compat.avro.printer import print_schema
-from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_references
-from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.avro.names import make_name, name_fault, qualify
+from strata.compat.avro.printer import print_schema
+from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_references
+from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 __all__ = ["parse"]
 

@@ -10,8 +10,8 @@
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Final
 
-from compat.avro.json_text import check_bounds, quote, write_json
-from compat.avro.model import (
+from strata.compat.avro.json_text import check_bounds, quote, write_json
+from strata.compat.avro.model import (
     PRIMITIVES,
     ArrayType,
     EnumType,
@@ -29,9 +29,9 @@ from compat.avro.model import (
     Reference,
     UnionType,
 )
-from compat.avro.names import printed
-from compat.limits import Limits
-from compat.schema import SchemaParseError
+from strata.compat.avro.names import printed
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["print_schema"]
 

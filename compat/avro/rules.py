@@ -17,8 +17,8 @@ is local to one check: another check never sees a half-finished answer.
 from collections.abc import Generator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from compat.avro.findings import Findings, Note, Place, report, start
-from compat.avro.model import (
+from strata.compat.avro.findings import Findings, Note, Place, report, start
+from strata.compat.avro.model import (
     ArrayType,
     AvroSchema,
     EnumType,
@@ -35,12 +35,12 @@ from compat.avro.model import (
     UnionType,
     resolve,
 )
-from compat.avro.printer import print_schema
-from compat.avro.promotions import PROMOTED_FROM
-from compat.avro.wording import Kind
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.result import Incompatibility
-from compat.schema import SchemaParseError
+from strata.compat.avro.printer import print_schema
+from strata.compat.avro.promotions import PROMOTED_FROM
+from strata.compat.avro.wording import Kind
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.result import Incompatibility
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["check"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from compat.entities import Entity, EntityType
+from strata.compat.entities import Entity, EntityType
 
 __all__ = ["entities"]
 

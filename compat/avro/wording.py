@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
-from compat.avro.promotions import PROMOTED_FROM, PROMOTED_TO
-from compat.levels import Direction
-from compat.result import Incompatibility
+from strata.compat.avro.promotions import PROMOTED_FROM, PROMOTED_TO
+from strata.compat.levels import Direction
+from strata.compat.result import Incompatibility
 
 __all__ = ["Kind", "describe", "explain", "wire_message"]
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from compat.json_schema.findings import Comparer, Findings, described
-from compat.json_schema.model import ArrayNode, EmptyNode, FalseNode, Node, follow
-from compat.json_schema.objects import compare_bound, compare_rest
+from strata.compat.json_schema.findings import Comparer, Findings, described
+from strata.compat.json_schema.model import ArrayNode, EmptyNode, FalseNode, Node, follow
+from strata.compat.json_schema.objects import compare_bound, compare_rest
 
 __all__ = ["compare_arrays"]
 

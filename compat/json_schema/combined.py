@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from compat.json_schema.findings import Comparer, Findings, described
-from compat.json_schema.model import CombinedNode, Criterion, Node
+from strata.compat.json_schema.findings import Comparer, Findings, described
+from strata.compat.json_schema.model import CombinedNode, Criterion, Node
 
 __all__ = ["compare_combined", "distinct"]
 

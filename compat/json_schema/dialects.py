@@ -7,8 +7,8 @@ which the schema refers: their own `$schema` counts only among the dialects of t
 from enum import IntEnum
 from typing import Final
 
-from compat.json_schema.json_text import Json
-from compat.schema import SchemaParseError
+from strata.compat.json_schema.json_text import Json
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["Dialect", "dialect_of", "dialect_within"]
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus, urldefrag, urljoin
 
-from compat.json_schema.dialects import Dialect, dialect_of, dialect_within
-from compat.json_schema.json_text import Json, excerpt
-from compat.json_schema.metaschemas import metaschema_of
-from compat.json_schema.uris import check_uri
-from compat.schema import SchemaParseError
+from strata.compat.json_schema.dialects import Dialect, dialect_of, dialect_within
+from strata.compat.json_schema.json_text import Json, excerpt
+from strata.compat.json_schema.metaschemas import metaschema_of
+from strata.compat.json_schema.uris import check_uri
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["NOT_SCHEMAS", "Documents", "Place"]
 

@@ -6,11 +6,11 @@ one if, in place of a `$ref`, it writes out the registered reference (or the par
 
 from collections.abc import Iterator
 
-from compat.json_schema.documents import NOT_SCHEMAS, Documents, Place
-from compat.json_schema.json_text import Json, write_json
-from compat.json_schema.model import JsonSchema
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.schema import SchemaParseError
+from strata.compat.json_schema.documents import NOT_SCHEMAS, Documents, Place
+from strata.compat.json_schema.json_text import Json, write_json
+from strata.compat.json_schema.model import JsonSchema
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["equivalent"]
 

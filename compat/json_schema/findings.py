@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from compat.json_schema.model import (
+from strata.compat.json_schema.model import (
     ArrayNode,
     BooleanNode,
     CombinedNode,
@@ -22,7 +22,7 @@ from compat.json_schema.model import (
     StringNode,
     follow,
 )
-from compat.result import Value
+from strata.compat.result import Value
 
 __all__ = ["Comparer", "Difference", "Findings", "Shown", "TooComplexError", "described", "value_of"]
 

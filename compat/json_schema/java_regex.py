@@ -8,9 +8,9 @@ import re
 import unicodedata
 from typing import Final
 
-from compat.json_schema.json_text import excerpt
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.schema import SchemaParseError
+from strata.compat.json_schema.json_text import excerpt
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["check_pattern"]
 

@@ -11,9 +11,9 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Final, TypeAlias
 
-from compat.avro.json_text import check_bounds, excerpt, in_java_order, quote
-from compat.limits import Limits
-from compat.schema import SchemaParseError
+from strata.compat.avro.json_text import check_bounds, excerpt, in_java_order, quote
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["Json", "as_double", "excerpt", "json_digest", "json_key", "read_json", "sorted_keys", "write_json"]
 

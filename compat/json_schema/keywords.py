@@ -7,13 +7,13 @@ import math
 from decimal import ROUND_DOWN, Decimal
 from typing import Final, TypeVar
 
-from compat.json_schema.dialects import Dialect
-from compat.json_schema.java_regex import check_pattern
-from compat.json_schema.json_text import Json, as_double, excerpt, write_json
-from compat.json_schema.model import Number
-from compat.json_schema.uris import check_uri
-from compat.limits import Limits
-from compat.schema import SchemaParseError
+from strata.compat.json_schema.dialects import Dialect
+from strata.compat.json_schema.java_regex import check_pattern
+from strata.compat.json_schema.json_text import Json, as_double, excerpt, write_json
+from strata.compat.json_schema.model import Number
+from strata.compat.json_schema.uris import check_uri
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["ARRAY_WORDS", "NUMBER_WORDS", "OBJECT_WORDS", "STRING_WORDS", "Keywords"]
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from compat.json_schema.dialects import Dialect
-from compat.json_schema.documents import Documents, Place
-from compat.json_schema.java_regex import check_pattern
-from compat.json_schema.json_text import Json, excerpt, json_digest, json_key, write_json
-from compat.json_schema.keywords import ARRAY_WORDS, NUMBER_WORDS, OBJECT_WORDS, STRING_WORDS, Keywords
-from compat.json_schema.model import (
+from strata.compat.json_schema.dialects import Dialect
+from strata.compat.json_schema.documents import Documents, Place
+from strata.compat.json_schema.java_regex import check_pattern
+from strata.compat.json_schema.json_text import Json, excerpt, json_digest, json_key, write_json
+from strata.compat.json_schema.keywords import ARRAY_WORDS, NUMBER_WORDS, OBJECT_WORDS, STRING_WORDS, Keywords
+from strata.compat.json_schema.model import (
     ArrayNode,
     BooleanNode,
     CombinedNode,
@@ -31,8 +31,8 @@ from compat.json_schema.model import (
     ReferenceNode,
     StringNode,
 )
-from compat.limits import Limits, OutOfTime
-from compat.schema import SchemaParseError
+from strata.compat.limits import Limits, OutOfTime
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["Loader"]
 

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from compat.json_schema.json_text import Json
+from strata.compat.json_schema.json_text import Json
 
 __all__ = ["metaschema_of"]
 
@@ -32,5 +32,7 @@ def metaschema_of(uri: str) -> tuple[str, Json] | None:
 
 @cache
 def _documents() -> dict[str, Json]:
-    documents: dict[str, Json] = json.loads(files("compat.json_schema").joinpath(_FILE).read_text(encoding="utf-8"))
+    documents: dict[str, Json] = json.loads(
+        files("strata.compat.json_schema").joinpath(_FILE).read_text(encoding="utf-8")
+    )
     return documents

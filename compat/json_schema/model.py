@@ -9,9 +9,9 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TypeAlias
 
-from compat.json_schema.documents import Documents
-from compat.json_schema.json_text import Json
-from compat.schema import ParsedSchema
+from strata.compat.json_schema.documents import Documents
+from strata.compat.json_schema.json_text import Json
+from strata.compat.schema import ParsedSchema
 
 __all__ = [
     "ArrayNode",

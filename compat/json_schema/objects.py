@@ -2,9 +2,9 @@
 
 from typing import Final, TypeAlias
 
-from compat.json_schema.findings import Comparer, Findings, described
-from compat.json_schema.model import EmptyNode, FalseNode, Node, Number, ObjectNode, follow
-from compat.result import Value
+from strata.compat.json_schema.findings import Comparer, Findings, described
+from strata.compat.json_schema.model import EmptyNode, FalseNode, Node, Number, ObjectNode, follow
+from strata.compat.result import Value
 
 __all__ = ["compare_bound", "compare_objects", "compare_rest"]
 

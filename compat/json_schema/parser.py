@@ -5,12 +5,12 @@ Strict and lenient parsing are the same here: the reference refuses a schema tha
 
 from collections.abc import Sequence
 
-from compat.json_schema.documents import Documents
-from compat.json_schema.json_text import Json, excerpt, read_json, write_json
-from compat.json_schema.loader import Loader
-from compat.json_schema.model import JsonSchema
-from compat.limits import DEFAULT_LIMITS, Limits, check_references
-from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.json_schema.documents import Documents
+from strata.compat.json_schema.json_text import Json, excerpt, read_json, write_json
+from strata.compat.json_schema.loader import Loader
+from strata.compat.json_schema.model import JsonSchema
+from strata.compat.limits import DEFAULT_LIMITS, Limits, check_references
+from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 __all__ = ["normalize", "parse"]
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from jsonschema_rs import Draft7Validator, FancyRegexOptions
 
-from compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["found_in"]
 

@@ -11,11 +11,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from compat.json_schema.arrays import compare_arrays
-from compat.json_schema.combined import compare_combined
-from compat.json_schema.findings import Difference, Findings, Shown, TooComplexError, described, value_of
-from compat.json_schema.json_text import as_double
-from compat.json_schema.model import (
+from strata.compat.json_schema.arrays import compare_arrays
+from strata.compat.json_schema.combined import compare_combined
+from strata.compat.json_schema.findings import Difference, Findings, Shown, TooComplexError, described, value_of
+from strata.compat.json_schema.json_text import as_double
+from strata.compat.json_schema.model import (
     ArrayNode,
     CombinedNode,
     ConstNode,
@@ -32,13 +32,13 @@ from compat.json_schema.model import (
     StringNode,
     follow,
 )
-from compat.json_schema.objects import compare_bound, compare_objects
-from compat.json_schema.patterns import found_in
-from compat.json_schema.wording import TOO_COMPLEX, compatible, describe
-from compat.levels import Policy
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.result import Incompatibility
-from compat.schema import SchemaFormat
+from strata.compat.json_schema.objects import compare_bound, compare_objects
+from strata.compat.json_schema.patterns import found_in
+from strata.compat.json_schema.wording import TOO_COMPLEX, compatible, describe
+from strata.compat.levels import Policy
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.result import Incompatibility
+from strata.compat.schema import SchemaFormat
 
 __all__ = ["check", "differences"]
 

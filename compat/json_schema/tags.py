@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
-from compat.entities import Entity, EntityType
-from compat.limits import Limits
-from compat.schema import SchemaParseError
+from strata.compat.entities import Entity, EntityType
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["entities"]
 

@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from compat.json_schema.json_text import excerpt
-from compat.schema import SchemaParseError
+from strata.compat.json_schema.json_text import excerpt
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["check_uri"]
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-from compat.json_schema.json_text import as_double
-from compat.levels import Direction, Policy
-from compat.result import Incompatibility, Value
+from strata.compat.json_schema.json_text import as_double
+from strata.compat.levels import Direction, Policy
+from strata.compat.result import Incompatibility, Value
 
 __all__ = ["TOO_COMPLEX", "compatible", "describe", "explain", "wire_message"]
 

@@ -11,12 +11,12 @@ from typing import Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from compat.limits import DEFAULT_LIMITS
-from compat.protobuf.confluent_files import CONFLUENT_FILES
-from compat.protobuf.from_descriptor import file_from_descriptor
-from compat.protobuf.model import File
-from compat.protobuf.names import Names
-from compat.protobuf.syntax import read_file
+from strata.compat.limits import DEFAULT_LIMITS
+from strata.compat.protobuf.confluent_files import CONFLUENT_FILES
+from strata.compat.protobuf.from_descriptor import file_from_descriptor
+from strata.compat.protobuf.model import File
+from strata.compat.protobuf.names import Names
+from strata.compat.protobuf.syntax import read_file
 
 __all__ = ["builtin_files", "builtin_names"]
 

@@ -14,12 +14,12 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as Proto
 from google.protobuf.message_factory import GetMessageClass
 
-from compat.protobuf.builtin import builtin_files, builtin_names
-from compat.protobuf.descriptor_class import FileDescriptor, new_pool, unfold_maps
-from compat.protobuf.metadata import with_metadata
-from compat.protobuf.model import File
-from compat.protobuf.names import Names
-from compat.protobuf.to_descriptor import file_to_descriptor
+from strata.compat.protobuf.builtin import builtin_files, builtin_names
+from strata.compat.protobuf.descriptor_class import FileDescriptor, new_pool, unfold_maps
+from strata.compat.protobuf.metadata import with_metadata
+from strata.compat.protobuf.model import File
+from strata.compat.protobuf.names import Names
+from strata.compat.protobuf.to_descriptor import file_to_descriptor
 
 __all__ = ["with_custom_options"]
 

@@ -10,12 +10,12 @@ stored one takes from references. Its own messages must come first, because payl
 from collections.abc import Iterable
 from dataclasses import replace
 
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.protobuf.model import File, Message, Options, TypeDefinition, is_map_entry
-from compat.protobuf.names import Names, inside
-from compat.protobuf.normalizer import normalize_file
-from compat.protobuf.printer import print_file
-from compat.protobuf.schema import ProtobufSchema
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.protobuf.model import File, Message, Options, TypeDefinition, is_map_entry
+from strata.compat.protobuf.names import Names, inside
+from strata.compat.protobuf.normalizer import normalize_file
+from strata.compat.protobuf.printer import print_file
+from strata.compat.protobuf.schema import ProtobufSchema
 
 __all__ = ["equivalent"]
 

@@ -4,11 +4,11 @@ import base64
 from collections.abc import Iterable
 from dataclasses import replace
 
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.protobuf.model import Enum, Field, File, Group, Message, OneOf, Option, TypeDefinition
-from compat.protobuf.printer import print_file
-from compat.protobuf.schema import ProtobufSchema
-from compat.protobuf.to_descriptor import file_to_descriptor
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.protobuf.model import Enum, Field, File, Group, Message, OneOf, Option, TypeDefinition
+from strata.compat.protobuf.printer import print_file
+from strata.compat.protobuf.schema import ProtobufSchema
+from strata.compat.protobuf.to_descriptor import file_to_descriptor
 
 __all__ = ["ignore_extensions", "serialized"]
 

@@ -21,7 +21,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.message import Message as Options
 
-from compat.protobuf.model import (
+from strata.compat.protobuf.model import (
     LARGEST_CONSTANT,
     LARGEST_TAG,
     Constant,
@@ -44,7 +44,7 @@ from compat.protobuf.model import (
     Service,
     Value,
 )
-from compat.schema import SchemaParseError
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["file_from_descriptor"]
 

@@ -10,12 +10,12 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as Proto
 from google.protobuf.message_factory import GetMessageClass
 
-from compat.limits import DEFAULT_LIMITS
-from compat.protobuf.confluent_files import CONFLUENT_FILES
-from compat.protobuf.descriptor_class import new_pool, unfold_maps
-from compat.protobuf.names import Names
-from compat.protobuf.syntax import read_file
-from compat.protobuf.to_descriptor import file_to_descriptor
+from strata.compat.limits import DEFAULT_LIMITS
+from strata.compat.protobuf.confluent_files import CONFLUENT_FILES
+from strata.compat.protobuf.descriptor_class import new_pool, unfold_maps
+from strata.compat.protobuf.names import Names
+from strata.compat.protobuf.syntax import read_file
+from strata.compat.protobuf.to_descriptor import file_to_descriptor
 
 __all__ = ["with_metadata"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from compat.protobuf.model import Enum, Extend, Field, File, Message, TypeDefinition
-from compat.schema import SchemaParseError
+from strata.compat.protobuf.model import Enum, Extend, Field, File, Message, TypeDefinition
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["LOCAL", "Known", "Names", "inside"]
 

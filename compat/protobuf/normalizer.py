@@ -11,8 +11,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final, TypeVar
 
-from compat.limits import DEFAULT_LIMITS, Limits, check_printed
-from compat.protobuf.model import (
+from strata.compat.limits import DEFAULT_LIMITS, Limits, check_printed
+from strata.compat.protobuf.model import (
     SCALARS,
     Enum,
     Extend,
@@ -36,11 +36,11 @@ from compat.protobuf.model import (
     is_map_entry,
     map_types,
 )
-from compat.protobuf.names import Names, inside
-from compat.protobuf.option_merging import OptionMerger
-from compat.protobuf.printer import default_option, print_file
-from compat.protobuf.schema import ProtobufSchema
-from compat.schema import SchemaParseError
+from strata.compat.protobuf.names import Names, inside
+from strata.compat.protobuf.option_merging import OptionMerger
+from strata.compat.protobuf.printer import default_option, print_file
+from strata.compat.protobuf.schema import ProtobufSchema
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["normalize", "normalize_file"]
 

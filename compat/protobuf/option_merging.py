@@ -9,9 +9,9 @@ separate, since each adds a value. An option with one statement keeps its form.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from compat.limits import Limits
-from compat.protobuf.model import SCALARS, Field, ListValue, MapValue, Message, Option, Value, map_types
-from compat.protobuf.names import Known, Names
+from strata.compat.limits import Limits
+from strata.compat.protobuf.model import SCALARS, Field, ListValue, MapValue, Message, Option, Value, map_types
+from strata.compat.protobuf.names import Known, Names
 
 __all__ = ["OptionMerger"]
 

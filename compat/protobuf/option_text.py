@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from compat.protobuf.model import Kind, ListValue, MapValue, Option, Scalar, Value
-from compat.protobuf.reader import Reader
+from strata.compat.protobuf.model import Kind, ListValue, MapValue, Option, Scalar, Value
+from strata.compat.protobuf.reader import Reader
 
 __all__ = ["read_option", "read_options"]
 

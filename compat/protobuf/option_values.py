@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as Proto
 from google.protobuf.message_factory import GetMessageClass
 
-from compat.protobuf.model import Kind, ListValue, MapValue, Scalar, Value
+from strata.compat.protobuf.model import Kind, ListValue, MapValue, Scalar, Value
 
 __all__ = ["set_metadata", "set_option", "storable"]
 

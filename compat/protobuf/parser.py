@@ -13,17 +13,17 @@ from typing import Final, cast
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
-from compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_printed, check_references
-from compat.protobuf.builtin import builtin_names
-from compat.protobuf.custom_options import with_custom_options
-from compat.protobuf.descriptor_class import FileDescriptor
-from compat.protobuf.from_descriptor import file_from_descriptor
-from compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, is_map_entry, map_types
-from compat.protobuf.names import LOCAL, Names, inside
-from compat.protobuf.printer import is_readable_default, print_file
-from compat.protobuf.schema import ProtobufSchema
-from compat.protobuf.syntax import read_file
-from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_printed, check_references
+from strata.compat.protobuf.builtin import builtin_names
+from strata.compat.protobuf.custom_options import with_custom_options
+from strata.compat.protobuf.descriptor_class import FileDescriptor
+from strata.compat.protobuf.from_descriptor import file_from_descriptor
+from strata.compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, is_map_entry, map_types
+from strata.compat.protobuf.names import LOCAL, Names, inside
+from strata.compat.protobuf.printer import is_readable_default, print_file
+from strata.compat.protobuf.schema import ProtobufSchema
+from strata.compat.protobuf.syntax import read_file
+from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 __all__ = ["parse"]
 

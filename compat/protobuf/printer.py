@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.protobuf.model import (
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.protobuf.model import (
     LARGEST_TAG,
     SCALARS,
     Enum,
@@ -31,7 +31,7 @@ from compat.protobuf.model import (
     Service,
     Value,
 )
-from compat.schema import SchemaParseError
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["default_option", "is_readable_default", "print_file", "quoted"]
 

@@ -8,8 +8,8 @@ clients do not compare them.
 import re
 from typing import Final
 
-from compat.limits import Limits
-from compat.schema import SchemaParseError
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["Reader"]
 

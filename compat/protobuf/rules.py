@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeVar
 
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.protobuf.model import SCALARS, Enum, Field, Message, TypeDefinition, is_map_entry, map_types
-from compat.protobuf.names import Known, Names, inside
-from compat.protobuf.schema import ProtobufSchema
-from compat.protobuf.wording import Difference, describe
-from compat.result import Incompatibility, Value
-from compat.schema import SchemaFormat
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.protobuf.model import SCALARS, Enum, Field, Message, TypeDefinition, is_map_entry, map_types
+from strata.compat.protobuf.names import Known, Names, inside
+from strata.compat.protobuf.schema import ProtobufSchema
+from strata.compat.protobuf.wording import Difference, describe
+from strata.compat.result import Incompatibility, Value
+from strata.compat.schema import SchemaFormat
 
 __all__ = ["Found", "check", "differences"]
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from compat.protobuf.model import File
-from compat.protobuf.names import Names
-from compat.schema import ParsedSchema
+from strata.compat.protobuf.model import File
+from strata.compat.protobuf.names import Names
+from strata.compat.schema import ParsedSchema
 
 __all__ = ["ProtobufSchema"]
 

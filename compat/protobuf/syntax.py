@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import dropwhile
 from typing import Final, TypeVar
 
-from compat.limits import Limits
-from compat.protobuf.model import (
+from strata.compat.limits import Limits
+from strata.compat.protobuf.model import (
     LARGEST_TAG,
     Constant,
     Enum,
@@ -29,9 +29,9 @@ from compat.protobuf.model import (
     Service,
     TypeDefinition,
 )
-from compat.protobuf.option_text import read_option, read_options
-from compat.protobuf.reader import Reader
-from compat.schema import SchemaParseError
+from strata.compat.protobuf.option_text import read_option, read_options
+from strata.compat.protobuf.reader import Reader
+from strata.compat.schema import SchemaParseError
 
 __all__ = ["read_file"]
 

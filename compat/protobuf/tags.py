@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from compat.entities import Entity, EntityType, Tags, changed
-from compat.protobuf.model import Field, File, Kind, ListValue, MapValue, Message, Option, Scalar, Value
-from compat.protobuf.printer import print_file
+from strata.compat.entities import Entity, EntityType, Tags, changed
+from strata.compat.protobuf.model import Field, File, Kind, ListValue, MapValue, Message, Option, Scalar, Value
+from strata.compat.protobuf.printer import print_file
 
 __all__ = ["retagged", "tags_of"]
 

@@ -18,9 +18,9 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.message import Message as Proto
 
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.protobuf.descriptor_class import FileDescriptor
-from compat.protobuf.model import (
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.protobuf.descriptor_class import FileDescriptor
+from strata.compat.protobuf.model import (
     LARGEST_CONSTANT,
     LARGEST_TAG,
     SCALARS,
@@ -38,8 +38,8 @@ from compat.protobuf.model import (
     Service,
     map_types,
 )
-from compat.protobuf.names import Names, inside
-from compat.protobuf.option_values import set_metadata, set_option, storable
+from strata.compat.protobuf.names import Names, inside
+from strata.compat.protobuf.option_values import set_metadata, set_option, storable
 
 __all__ = ["FILE_NAME", "file_to_descriptor"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from compat.levels import Direction
-from compat.result import Incompatibility
+from strata.compat.levels import Direction
+from strata.compat.result import Incompatibility
 
 __all__ = ["Difference", "describe", "explain", "wire_message"]
 

@@ -4,9 +4,9 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compat.limits import DEFAULT_LIMITS, Limits
-from registry import errors
-from registry.schemas import SchemaRequest
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.registry import errors
+from strata.registry.parsing import SchemaRequest
 
 __all__ = ["TOPIC", "AssociationRequest", "Resource", "Wanted", "check_lifecycle", "check_request"]
 

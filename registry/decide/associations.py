@@ -12,20 +12,20 @@ The rules follow the reference's clients and error codes (docs/compatibility.md)
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compat.limits import Limits, OutOfTime
-from registry import errors
-from registry.decide.association_requests import AssociationRequest, Resource, Wanted, check_request
-from registry.decide.delete import delete_with_association
-from registry.decide.register import Registered, Rules, register
-from registry.effective import mode_in_force
-from registry.errors import RegistryError, TooExpensive
-from registry.names import writable_subject
-from registry.writer import Decision
-from storage.associations import Association
-from storage.log import Record
-from storage.record_json import encode
-from storage.records import AssociationKey, AssociationValue, Subject, context_of
-from storage.state import State
+from strata.compat.limits import Limits, OutOfTime
+from strata.registry import errors
+from strata.registry.decide.association_requests import AssociationRequest, Resource, Wanted, check_request
+from strata.registry.decide.delete import delete_with_association
+from strata.registry.decide.register import Registered, Rules, register
+from strata.registry.effective_settings import mode_in_force
+from strata.registry.errors import RegistryError, TooExpensive
+from strata.registry.subject_names import writable_subject
+from strata.registry.writer import Decision
+from strata.storage.associations import Association
+from strata.storage.log import Record
+from strata.storage.record_json import encode
+from strata.storage.records import AssociationKey, AssociationValue, Subject, context_of
+from strata.storage.state import State
 
 __all__ = [
     "Placed",

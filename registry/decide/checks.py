@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compat.check import finding
-from compat.fields import top_fields
-from compat.levels import Level
-from compat.result import Finding, Incompatibility
-from registry import errors
-from registry.decide.contracts import property_of
-from registry.effective import config_in_force, flag_in_force, level_in_force, policy_in_force
-from registry.schemas import Candidate, compare
-from storage.records import Subject
-from storage.state import SchemaVersion, State
+from strata.compat.check import finding
+from strata.compat.fields import top_fields
+from strata.compat.levels import Level
+from strata.compat.result import Finding, Incompatibility
+from strata.registry import errors
+from strata.registry.decide.contracts import property_of
+from strata.registry.effective_settings import config_in_force, flag_in_force, level_in_force, policy_in_force
+from strata.registry.parsing import Candidate, compare
+from strata.storage.records import Subject
+from strata.storage.state import SchemaVersion, State
 
 __all__ = ["Verdict", "check_fields", "check_history"]
 

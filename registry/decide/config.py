@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from compat.levels import Level, Policy
-from registry import errors
-from registry.effective import UNSUPPORTED_POLICY, config_in_force, flag_in_force, mode_in_force
-from registry.rule_sets import check_rule_set
-from registry.writer import Decision
-from storage.record_json import encode
-from storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, Subject, context_of
-from storage.state import State
+from strata.compat.levels import Level, Policy
+from strata.registry import errors
+from strata.registry.effective_settings import UNSUPPORTED_POLICY, config_in_force, flag_in_force, mode_in_force
+from strata.registry.rule_sets import check_rule_set
+from strata.registry.writer import Decision
+from strata.storage.record_json import encode
+from strata.storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, Subject, context_of
+from strata.storage.state import State
 
 __all__ = ["delete_config", "set_config"]
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from registry import errors
-from registry.effective import mode_in_force
-from registry.names import GLOBAL_SCOPE
-from registry.writer import Decision
-from storage.record_json import encode
-from storage.records import DEFAULT_CONTEXT, ConfigKey, ContextKey, ModeKey, Subject, context_of
-from storage.state import State
+from strata.registry import errors
+from strata.registry.effective_settings import mode_in_force
+from strata.registry.subject_names import GLOBAL_SCOPE
+from strata.registry.writer import Decision
+from strata.storage.record_json import encode
+from strata.storage.records import DEFAULT_CONTEXT, ConfigKey, ContextKey, ModeKey, Subject, context_of
+from strata.storage.state import State
 
 __all__ = ["delete_context"]
 

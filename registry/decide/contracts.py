@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from registry.rule_sets import PHASES
-from registry.schemas import Contract, SchemaRequest
-from storage.fingerprint import fingerprint
-from storage.state import SchemaVersion
+from strata.registry.parsing import Contract, SchemaRequest
+from strata.registry.rule_sets import PHASES
+from strata.storage.fingerprint import fingerprint
+from strata.storage.state import SchemaVersion
 
 __all__ = [
     "agrees",

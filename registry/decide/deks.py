@@ -7,14 +7,14 @@ to the KEK can decrypt it; this service cannot.
 import unicodedata
 from dataclasses import dataclass, replace
 
-from registry import errors
-from registry.decide.keks import kek_of
-from registry.effective import mode_in_force
-from registry.lookup import LATEST
-from registry.writer import Decision
-from storage.record_json import encode
-from storage.records import MAX_VERSION, DekKey, DekValue, Subject, context_of
-from storage.state import State
+from strata.registry import errors
+from strata.registry.decide.keks import kek_of
+from strata.registry.effective_settings import mode_in_force
+from strata.registry.lookup import LATEST
+from strata.registry.writer import Decision
+from strata.storage.record_json import encode
+from strata.storage.records import MAX_VERSION, DekKey, DekValue, Subject, context_of
+from strata.storage.state import State
 
 __all__ = [
     "AES256_GCM",

@@ -2,14 +2,23 @@
 
 from collections.abc import Iterable, Iterator
 
-from registry import errors
-from registry.decide.high_water import mark_highest
-from registry.effective import mode_in_force
-from registry.writer import Decision
-from storage.log import Record
-from storage.record_json import encode
-from storage.records import ConfigKey, DeleteSubjectKey, ModeKey, SchemaKey, SchemaValue, Subject, Version, context_of
-from storage.state import SchemaVersion, State
+from strata.registry import errors
+from strata.registry.decide.highest_id import mark_highest
+from strata.registry.effective_settings import mode_in_force
+from strata.registry.writer import Decision
+from strata.storage.log import Record
+from strata.storage.record_json import encode
+from strata.storage.records import (
+    ConfigKey,
+    DeleteSubjectKey,
+    ModeKey,
+    SchemaKey,
+    SchemaValue,
+    Subject,
+    Version,
+    context_of,
+)
+from strata.storage.state import SchemaVersion, State
 
 __all__ = ["check_unreferenced", "delete_subject", "delete_version", "delete_with_association", "hard_delete"]
 

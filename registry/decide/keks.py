@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from registry import errors
-from registry.effective import mode_in_force
-from registry.writer import Decision
-from storage.record_json import encode
-from storage.records import DEFAULT_CONTEXT, KekKey, KekValue
-from storage.state import State
+from strata.registry import errors
+from strata.registry.effective_settings import mode_in_force
+from strata.registry.writer import Decision
+from strata.storage.record_json import encode
+from strata.storage.records import DEFAULT_CONTEXT, KekKey, KekValue
+from strata.storage.state import State
 
 __all__ = [
     "Kek",

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from registry import errors
-from registry.decide.delete import check_unreferenced, hard_delete
-from registry.effective import Mode, mode_in_force
-from registry.names import GLOBAL_SCOPE, is_scope_name
-from registry.writer import Decision
-from storage.log import Record
-from storage.record_json import encode
-from storage.records import DEFAULT_CONTEXT, ClearSubjectKey, ModeKey, Subject, context_of
-from storage.state import State
+from strata.registry import errors
+from strata.registry.decide.delete import check_unreferenced, hard_delete
+from strata.registry.effective_settings import Mode, mode_in_force
+from strata.registry.subject_names import GLOBAL_SCOPE, is_scope_name
+from strata.registry.writer import Decision
+from strata.storage.log import Record
+from strata.storage.record_json import encode
+from strata.storage.records import DEFAULT_CONTEXT, ClearSubjectKey, ModeKey, Subject, context_of
+from strata.storage.state import State
 
 __all__ = ["delete_mode", "set_mode"]
 

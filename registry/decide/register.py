@@ -8,35 +8,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compat.check import explain
-from compat.levels import Level
-from registry import errors
-from registry.content import Found, equal_version, find, parsed
-from registry.decide.checks import check_fields, check_history
-from registry.decide.contracts import (
+from strata.compat.check import explain
+from strata.compat.levels import Level
+from strata.registry import errors
+from strata.registry.content_lookup import Found, equal_version, find, parsed
+from strata.registry.decide.checks import check_fields, check_history
+from strata.registry.decide.contracts import (
     has_defaults_or_overrides,
     merged_contract,
     names_version,
     with_version,
     without_version,
 )
-from registry.decide.high_water import mark_highest
-from registry.effective import Mode, config_in_force, flag_in_force, mode_in_force
-from registry.findings import findings_json
-from registry.references import check_not_owned
-from registry.rule_sets import check_rule_set, with_key_names
-from registry.schemas import (
-    Candidate,
-    Contract,
-    SchemaRequest,
-    inline_tags,
-    parse_request,
-    with_tags,
-)
-from registry.writer import Decision
-from storage.log import Record
-from storage.record_json import encode
-from storage.records import (
+from strata.registry.decide.highest_id import mark_highest
+from strata.registry.effective_settings import Mode, config_in_force, flag_in_force, mode_in_force
+from strata.registry.findings import findings_json
+from strata.registry.parsing import Candidate, Contract, SchemaRequest, inline_tags, parse_request, with_tags
+from strata.registry.references import check_not_owned
+from strata.registry.rule_sets import check_rule_set, with_key_names
+from strata.registry.writer import Decision
+from strata.storage.log import Record
+from strata.storage.record_json import encode
+from strata.storage.records import (
     DEFAULT_CONTEXT,
     MAX_VERSION,
     ContextKey,
@@ -47,7 +40,7 @@ from storage.records import (
     Version,
     context_of,
 )
-from storage.state import SchemaVersion, State, StoredSchema
+from strata.storage.state import SchemaVersion, State, StoredSchema
 
 __all__ = ["Registered", "Rules", "register"]
 

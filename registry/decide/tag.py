@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compat.limits import Limits
-from compat.tags import Tags
-from registry.decide.contracts import merged_rules, with_version
-from registry.decide.register import Registered, Rules, register
-from registry.lookup import version_of
-from registry.rule_sets import PHASES
-from registry.schemas import Contract, SchemaRequest, with_tags
-from registry.writer import Decision
-from storage.records import Subject
-from storage.state import State
+from strata.compat.limits import Limits
+from strata.compat.tags import Tags
+from strata.registry.decide.contracts import merged_rules, with_version
+from strata.registry.decide.register import Registered, Rules, register
+from strata.registry.lookup import version_of
+from strata.registry.parsing import Contract, SchemaRequest, with_tags
+from strata.registry.rule_sets import PHASES
+from strata.registry.writer import Decision
+from strata.storage.records import Subject
+from strata.storage.state import State
 
 __all__ = ["TagRequest", "change_tags"]
 

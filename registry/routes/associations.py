@@ -12,9 +12,15 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
-from registry import errors
-from registry.aliases import aliased
-from registry.association_bodies import (
+from strata.registry import errors
+from strata.registry.aliases import aliased
+from strata.registry.decide.association_requests import TOPIC, check_lifecycle
+from strata.registry.decide.associations import change_associations, change_batch, delete_associations
+from strata.registry.decide.register import Rules
+from strata.registry.routes.parameters import Limit, Offset, SubjectPath, body_of, failures
+from strata.registry.service import Service, ServiceDep
+from strata.registry.transport.context_prefix import context_name
+from strata.registry.wire.associations import (
     AssociationAnswer,
     BatchAnswer,
     BatchBody,
@@ -28,15 +34,9 @@ from registry.association_bodies import (
     resource_answer,
     select,
 )
-from registry.contexts import context_name
-from registry.decide.association_requests import TOPIC, check_lifecycle
-from registry.decide.associations import change_associations, change_batch, delete_associations
-from registry.decide.register import Rules
-from registry.routes.parameters import Limit, Offset, SubjectPath, body_of, failures
-from registry.service import Service, ServiceDep
-from registry.wire import Flag, answer, read_body
-from storage.associations import Association
-from storage.records import DEFAULT_CONTEXT
+from strata.registry.wire.schemas import Flag, answer, read_body
+from strata.storage.associations import Association
+from strata.storage.records import DEFAULT_CONTEXT
 
 __all__ = ["AssociationType", "Lifecycle", "router"]
 

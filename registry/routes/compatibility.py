@@ -5,20 +5,28 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from compat.result import Finding
-from registry.aliases import aliased
-from registry.decide.checks import Verdict, check_fields, check_history
-from registry.decide.contracts import merged_contract
-from registry.effective import config_in_force, flag_in_force
-from registry.errors import RegistryError
-from registry.findings import findings_json
-from registry.lookup import version_to_compare
-from registry.routes.parameters import GivenSchema, Normalize, SubjectPath, Verbose, VersionPath, body_of, failures
-from registry.schemas import SchemaRequest, parse_request
-from registry.service import Service, ServiceDep
-from registry.wire import CompatibilityAnswer, SchemaBody, answer
-from storage.records import Subject
-from storage.state import SchemaVersion, State
+from strata.compat.result import Finding
+from strata.registry.aliases import aliased
+from strata.registry.decide.checks import Verdict, check_fields, check_history
+from strata.registry.decide.contracts import merged_contract
+from strata.registry.effective_settings import config_in_force, flag_in_force
+from strata.registry.errors import RegistryError
+from strata.registry.findings import findings_json
+from strata.registry.lookup import version_to_compare
+from strata.registry.parsing import SchemaRequest, parse_request
+from strata.registry.routes.parameters import (
+    GivenSchema,
+    Normalize,
+    SubjectPath,
+    Verbose,
+    VersionPath,
+    body_of,
+    failures,
+)
+from strata.registry.service import Service, ServiceDep
+from strata.registry.wire.schemas import CompatibilityAnswer, SchemaBody, answer
+from strata.storage.records import Subject
+from strata.storage.state import SchemaVersion, State
 
 __all__ = ["router"]
 

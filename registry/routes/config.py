@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from registry import errors
-from registry.decide.config import delete_config, set_config
-from registry.effective import config_in_force
-from registry.names import scope, writable_scope
-from registry.routes.parameters import SubjectPath, body_of, failures
-from registry.service import Service, ServiceDep
-from registry.wire import ChangedConfigAnswer, ConfigAnswer, ConfigChange, Flag, answer, read_body
+from strata.registry import errors
+from strata.registry.decide.config import delete_config, set_config
+from strata.registry.effective_settings import config_in_force
+from strata.registry.routes.parameters import SubjectPath, body_of, failures
+from strata.registry.service import Service, ServiceDep
+from strata.registry.subject_names import scope, writable_scope
+from strata.registry.wire.schemas import ChangedConfigAnswer, ConfigAnswer, ConfigChange, Flag, answer, read_body
 
 __all__ = ["router"]
 

@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from registry.contexts import context_name
-from registry.decide.contexts import delete_context
-from registry.lookup import page
-from registry.routes.parameters import ContextPath, Limit, Offset, failures
-from registry.service import ServiceDep
-from registry.wire import answer
+from strata.registry.decide.contexts import delete_context
+from strata.registry.lookup import page
+from strata.registry.routes.parameters import ContextPath, Limit, Offset, failures
+from strata.registry.service import ServiceDep
+from strata.registry.transport.context_prefix import context_name
+from strata.registry.wire.schemas import answer
 
 __all__ = ["router"]
 

@@ -7,14 +7,20 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
-from registry import errors
-from registry.aliases import aliased_for_deks
-from registry.decide.deks import AES256_GCM, ALGORITHMS, check_subject, create_dek, dek_of, delete_deks, undelete_deks
-from registry.decide.keks import kek_of
-from registry.key_bodies import Algorithm, DekAnswer, DekBody, dek_answer
-from registry.lookup import page
-from registry.names import subject_name
-from registry.routes.parameters import (
+from strata.registry import errors
+from strata.registry.aliases import aliased_for_deks
+from strata.registry.decide.deks import (
+    AES256_GCM,
+    ALGORITHMS,
+    check_subject,
+    create_dek,
+    dek_of,
+    delete_deks,
+    undelete_deks,
+)
+from strata.registry.decide.keks import kek_of
+from strata.registry.lookup import page
+from strata.registry.routes.parameters import (
     Deleted,
     KekPath,
     Limit,
@@ -25,8 +31,10 @@ from registry.routes.parameters import (
     body_of,
     failures,
 )
-from registry.service import Service, ServiceDep
-from registry.wire import Flag, answer, read_body
+from strata.registry.service import Service, ServiceDep
+from strata.registry.subject_names import subject_name
+from strata.registry.wire.encryption_keys import Algorithm, DekAnswer, DekBody, dek_answer
+from strata.registry.wire.schemas import Flag, answer, read_body
 
 __all__ = ["router"]
 

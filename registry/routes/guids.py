@@ -3,11 +3,11 @@
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from registry import errors
-from registry.lookup import ids_of_guid, schema_by_id
-from registry.routes.parameters import Form, GuidPath, failures
-from registry.service import ServiceDep
-from registry.wire import ContextIdAnswer, SchemaStringAnswer, answer, schema_string
+from strata.registry import errors
+from strata.registry.lookup import ids_of_guid, schema_by_id
+from strata.registry.routes.parameters import Form, GuidPath, failures
+from strata.registry.service import ServiceDep
+from strata.registry.wire.schemas import ContextIdAnswer, SchemaStringAnswer, answer, schema_string
 
 __all__ = ["router"]
 

@@ -6,13 +6,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from registry import errors
-from registry.decide.keks import Kek, create_kek, delete_kek, kek_of, undelete_kek, update_kek
-from registry.key_bodies import KekAnswer, KekBody, KekChange, kek_answer
-from registry.lookup import page
-from registry.routes.parameters import Deleted, KekPath, Limit, Offset, Permanent, body_of, failures
-from registry.service import ServiceDep
-from registry.wire import answer, read_body
+from strata.registry import errors
+from strata.registry.decide.keks import Kek, create_kek, delete_kek, kek_of, undelete_kek, update_kek
+from strata.registry.lookup import page
+from strata.registry.routes.parameters import Deleted, KekPath, Limit, Offset, Permanent, body_of, failures
+from strata.registry.service import ServiceDep
+from strata.registry.wire.encryption_keys import KekAnswer, KekBody, KekChange, kek_answer
+from strata.registry.wire.schemas import answer, read_body
 
 __all__ = ["router"]
 

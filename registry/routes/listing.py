@@ -5,16 +5,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from registry.aliases import aliases_of
-from registry.association_bodies import AssociationAnswer, associated, select
-from registry.decide.association_requests import check_lifecycle
-from registry.lookup import page, schemas
-from registry.routes.associations import AssociationType
-from registry.routes.parameters import Deleted, Limit, Offset, failures
-from registry.rule_sets import PHASES
-from registry.service import ServiceDep
-from registry.wire import Flag, SchemaAnswer, answer, schema_version
-from storage.state import SchemaVersion
+from strata.registry.aliases import aliases_of
+from strata.registry.decide.association_requests import check_lifecycle
+from strata.registry.lookup import page, schemas
+from strata.registry.routes.associations import AssociationType
+from strata.registry.routes.parameters import Deleted, Limit, Offset, failures
+from strata.registry.rule_sets import PHASES
+from strata.registry.service import ServiceDep
+from strata.registry.wire.associations import AssociationAnswer, associated, select
+from strata.registry.wire.schemas import Flag, SchemaAnswer, answer, schema_version
+from strata.storage.state import SchemaVersion
 
 __all__ = ["router"]
 

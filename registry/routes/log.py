@@ -5,11 +5,11 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from registry.lookup import page
-from registry.routes.parameters import Limit, Offset, failures
-from registry.service import Service, ServiceDep
-from registry.wire import LogAnswer, answer
-from storage.state import State
+from strata.registry.lookup import page
+from strata.registry.routes.parameters import Limit, Offset, failures
+from strata.registry.service import Service, ServiceDep
+from strata.registry.wire.schemas import LogAnswer, answer
+from strata.storage.state import State
 
 __all__ = ["router"]
 

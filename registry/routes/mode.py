@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from registry import errors
-from registry.decide.mode import delete_mode, set_mode
-from registry.effective import mode_in_force
-from registry.names import scope, writable_scope
-from registry.routes.parameters import Force, SubjectPath, body_of, failures
-from registry.service import Service, ServiceDep
-from registry.wire import Flag, ModeAnswer, ModeChange, answer, read_body
+from strata.registry import errors
+from strata.registry.decide.mode import delete_mode, set_mode
+from strata.registry.effective_settings import mode_in_force
+from strata.registry.routes.parameters import Force, SubjectPath, body_of, failures
+from strata.registry.service import Service, ServiceDep
+from strata.registry.subject_names import scope, writable_scope
+from strata.registry.wire.schemas import Flag, ModeAnswer, ModeChange, answer, read_body
 
 __all__ = ["router"]
 

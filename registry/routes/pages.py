@@ -9,7 +9,7 @@ from pathlib import Path
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from registry import errors
+from strata.registry import errors
 
 __all__ = ["router"]
 

@@ -7,14 +7,14 @@ from urllib.parse import unquote
 from fastapi import Depends, Path, Query, Request
 from pydantic import AfterValidator, BeforeValidator
 
-from registry import errors
-from registry.aliases import PathSubject
-from registry.contexts import PATH_CONTEXT
-from registry.lookup import parse_version
-from registry.names import subject_name, writable_subject
-from registry.wire import MEDIA_TYPES, ErrorAnswer, Flag, SchemaBody, read_body
-from registry.wire_contracts import Body
-from storage.records import DEFAULT_CONTEXT
+from strata.registry import errors
+from strata.registry.aliases import PathSubject
+from strata.registry.lookup import parse_version
+from strata.registry.subject_names import subject_name, writable_subject
+from strata.registry.transport.context_prefix import PATH_CONTEXT
+from strata.registry.wire.contracts import Body
+from strata.registry.wire.schemas import MEDIA_TYPES, ErrorAnswer, Flag, SchemaBody, read_body
+from strata.storage.records import DEFAULT_CONTEXT
 
 __all__ = [
     "ContextPath",

@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from registry.service import ServiceDep
-from registry.wire import LiveAnswer, ReadyAnswer, answer
+from strata.registry.service import ServiceDep
+from strata.registry.wire.schemas import LiveAnswer, ReadyAnswer, answer
 
 __all__ = ["router"]
 

@@ -5,11 +5,11 @@ from importlib.metadata import version
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from registry.contexts import context_name
-from registry.routes.parameters import ContextPath, failures
-from registry.schemas import schema_types
-from registry.service import ServiceDep
-from registry.wire import answer
+from strata.registry.parsing import schema_types
+from strata.registry.routes.parameters import ContextPath, failures
+from strata.registry.service import ServiceDep
+from strata.registry.transport.context_prefix import context_name
+from strata.registry.wire.schemas import answer
 
 __all__ = ["router"]
 

@@ -5,12 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from registry import errors
-from registry.aliases import PathSubject, aliased
-from registry.front import keep_answer
-from registry.lookup import page, schema_by_id, uses_of
-from registry.names import is_scope_name, subject_name
-from registry.routes.parameters import (
+from strata.registry import errors
+from strata.registry.aliases import PathSubject, aliased
+from strata.registry.lookup import page, schema_by_id, uses_of
+from strata.registry.routes.parameters import (
     Deleted,
     FindTags,
     Form,
@@ -21,8 +19,10 @@ from registry.routes.parameters import (
     SubjectQuery,
     failures,
 )
-from registry.service import Service, ServiceDep
-from registry.wire import (
+from strata.registry.service import Service, ServiceDep
+from strata.registry.subject_names import is_scope_name, subject_name
+from strata.registry.transport.front import keep_answer
+from strata.registry.wire.schemas import (
     Flag,
     SchemaStringAnswer,
     SubjectVersionAnswer,
@@ -30,8 +30,8 @@ from registry.wire import (
     schema_string,
     text_answer,
 )
-from storage.records import Subject, context_of
-from storage.state import SchemaVersion, State
+from strata.storage.records import Subject, context_of
+from strata.storage.state import SchemaVersion, State
 
 __all__ = ["router"]
 

@@ -5,16 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from registry import lookup
-from registry.aliases import aliased
-from registry.content import version_with
-from registry.decide.delete import delete_subject, delete_version
-from registry.decide.register import Rules, register
-from registry.decide.tag import change_tags
-from registry.front import keep_answer
-from registry.lookup import LATEST
-from registry.names import writable_subject
-from registry.routes.parameters import (
+from strata.registry import lookup
+from strata.registry.aliases import aliased
+from strata.registry.content_lookup import version_with
+from strata.registry.decide.delete import delete_subject, delete_version
+from strata.registry.decide.register import Rules, register
+from strata.registry.decide.tag import change_tags
+from strata.registry.lookup import LATEST
+from strata.registry.routes.parameters import (
     Deleted,
     DeletedOnly,
     FindTags,
@@ -33,8 +31,10 @@ from registry.routes.parameters import (
     body_of,
     failures,
 )
-from registry.service import Service, ServiceDep
-from registry.wire import (
+from strata.registry.service import Service, ServiceDep
+from strata.registry.subject_names import writable_subject
+from strata.registry.transport.front import keep_answer
+from strata.registry.wire.schemas import (
     Flag,
     RegisteredAnswer,
     SchemaAnswer,
@@ -45,8 +45,8 @@ from registry.wire import (
     schema_version,
     text_answer,
 )
-from storage.records import Subject
-from storage.state import SchemaVersion, State
+from strata.storage.records import Subject
+from strata.storage.state import SchemaVersion, State
 
 __all__ = ["router"]
 

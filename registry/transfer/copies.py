@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from registry.transfer.facts import facts_of, is_unknown
-from storage.log import START, Entry, Record
-from storage.record_json import encode
-from storage.records import HighWaterKey
-from storage.state import State
+from strata.registry.transfer.facts import facts_of, is_unknown
+from strata.storage.log import START, Entry, Record
+from strata.storage.record_json import encode
+from strata.storage.records import HighWaterKey
+from strata.storage.state import State
 
 __all__ = ["Copy", "TransferError", "copy_of_entries", "copy_of_records", "missing_marks"]
 

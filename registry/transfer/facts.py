@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from storage.log import Record
-from storage.record_json import RecordError, decode_key
-from storage.state import SchemaVersion, State
+from strata.storage.log import Record
+from strata.storage.record_json import RecordError, decode_key
+from strata.storage.state import SchemaVersion, State
 
 __all__ = [
     "REGISTRY",

@@ -22,8 +22,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from registry.transfer.copies import Copy, TransferError, copy_of_records
-from storage.log import Record
+from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
+from strata.storage.log import Record
 
 __all__ = ["STANDARD_STREAM", "check_free", "read_export", "write_export"]
 

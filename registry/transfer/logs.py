@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
-from registry.transfer.copies import Copy, TransferError, copy_of_entries
-from registry.transfer.progress import step, tell, walk
-from storage.addresses import without_password
-from storage.log import START, Conflict, Entry, Log, LogError, Record
-from storage.open_log import not_opened, open_log
-from storage.record_json import encode
-from storage.records import NoopKey
+from strata.registry.transfer.copies import Copy, TransferError, copy_of_entries
+from strata.registry.transfer.progress import step, tell, walk
+from strata.storage.addresses import without_password
+from strata.storage.log import START, Conflict, Entry, Log, LogError, Record
+from strata.storage.open_log import not_opened, open_log
+from strata.storage.record_json import encode
+from strata.storage.records import NoopKey
 
 __all__ = ["is_log", "read_log", "restore"]
 

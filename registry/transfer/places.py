@@ -4,7 +4,7 @@ import socket
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from storage.addresses import broker_addresses
+from strata.storage.addresses import broker_addresses
 
 __all__ = ["same_place"]
 

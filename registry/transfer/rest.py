@@ -12,8 +12,8 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from registry.transfer.copies import TransferError
-from storage.addresses import without_password
+from strata.registry.transfer.copies import TransferError
+from strata.storage.addresses import without_password
 
 __all__ = ["Answer", "Connection", "is_service", "segment"]
 

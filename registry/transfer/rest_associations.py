@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Any
 
-from registry.transfer.copies import TransferError
-from registry.transfer.progress import walk
-from registry.transfer.rest import THREADS, Connection, segment
-from storage.associations import Association
-from storage.log import Record
-from storage.record_json import encode
-from storage.records import AssociationKey, AssociationValue, Subject
-from storage.state import State
+from strata.registry.transfer.copies import TransferError
+from strata.registry.transfer.progress import walk
+from strata.registry.transfer.rest import THREADS, Connection, segment
+from strata.storage.associations import Association
+from strata.storage.log import Record
+from strata.storage.record_json import encode
+from strata.storage.records import AssociationKey, AssociationValue, Subject
+from strata.storage.state import State
 
 __all__ = ["read_associations", "write_associations"]
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from registry.decide.deks import ALGORITHMS
-from registry.decide.keks import without_credentials
-from registry.transfer.copies import TransferError
-from registry.transfer.progress import walk
-from registry.transfer.rest import THREADS, Connection, segment
-from storage.log import Record
-from storage.record_json import encode
-from storage.records import DekKey, DekValue, KekKey, KekValue, Subject
-from storage.state import State
+from strata.registry.decide.deks import ALGORITHMS
+from strata.registry.decide.keks import without_credentials
+from strata.registry.transfer.copies import TransferError
+from strata.registry.transfer.progress import walk
+from strata.registry.transfer.rest import THREADS, Connection, segment
+from strata.storage.log import Record
+from strata.storage.record_json import encode
+from strata.storage.records import DekKey, DekValue, KekKey, KekValue, Subject
+from strata.storage.state import State
 
 __all__ = ["missing_keys", "read_keys", "write_keys"]
 

@@ -10,15 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from registry.names import GLOBAL_SCOPE
-from registry.transfer.copies import Copy, TransferError, copy_of_records
-from registry.transfer.progress import walk
-from registry.transfer.rest import THREADS, Connection, segment
-from registry.transfer.rest_associations import read_associations
-from registry.transfer.rest_keys import read_keys
-from storage.log import Record
-from storage.record_json import encode
-from storage.records import (
+from strata.registry.subject_names import GLOBAL_SCOPE
+from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
+from strata.registry.transfer.progress import walk
+from strata.registry.transfer.rest import THREADS, Connection, segment
+from strata.registry.transfer.rest_associations import read_associations
+from strata.registry.transfer.rest_keys import read_keys
+from strata.storage.log import Record
+from strata.storage.record_json import encode
+from strata.storage.records import (
     CONFIG_FIELDS,
     DEFAULT_CONTEXT,
     ConfigKey,

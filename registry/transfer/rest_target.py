@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from registry.names import GLOBAL_SCOPE
-from registry.transfer.copies import Copy, TransferError
-from registry.transfer.facts import REGISTRY, facts_of
-from registry.transfer.progress import tell, walk
-from registry.transfer.rest import Connection, segment
-from registry.transfer.rest_associations import write_associations
-from registry.transfer.rest_keys import missing_keys, write_keys
-from registry.transfer.rest_source import read_service
-from storage.records import DEFAULT_CONTEXT, Subject, context_of, qualified
-from storage.state import SchemaVersion, State
+from strata.registry.subject_names import GLOBAL_SCOPE
+from strata.registry.transfer.copies import Copy, TransferError
+from strata.registry.transfer.facts import REGISTRY, facts_of
+from strata.registry.transfer.progress import tell, walk
+from strata.registry.transfer.rest import Connection, segment
+from strata.registry.transfer.rest_associations import write_associations
+from strata.registry.transfer.rest_keys import missing_keys, write_keys
+from strata.registry.transfer.rest_source import read_service
+from strata.storage.records import DEFAULT_CONTEXT, Subject, context_of, qualified
+from strata.storage.state import SchemaVersion, State
 
 __all__ = ["write_service"]
 

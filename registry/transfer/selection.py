@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from registry.transfer.copies import Copy, TransferError, copy_of_records, missing_marks
-from storage.record_json import RecordError, decode_key
-from storage.records import (
+from strata.registry.transfer.copies import Copy, TransferError, copy_of_records, missing_marks
+from strata.storage.record_json import RecordError, decode_key
+from strata.storage.records import (
     AssociationKey,
     ConfigKey,
     ContextKey,
@@ -22,7 +22,7 @@ from storage.records import (
     context_of,
     qualified,
 )
-from storage.state import State
+from strata.storage.state import State
 
 __all__ = ["part_of"]
 

@@ -6,30 +6,29 @@
 Needs pyarrow and Numba: `pip install strata-registry[arrow]`.
 """
 
-try:
-    import numba  # noqa: F401
-    import pyarrow  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        f"serdes.arrow needs pyarrow and numba ({error.name} is missing): pip install 'strata-registry[arrow]'"
-    ) from error
+from typing import TYPE_CHECKING
 
-from serdes.arrow.columns import ColumnTooLarge
-from serdes.arrow.decode import BatchDecoder, Refusal, decode_batch
-from serdes.arrow.encode import BatchEncoder, encode_batch
-from serdes.arrow.layout import Style, UnsupportedSchema
-from serdes.arrow.programs import read_schema
-from serdes.avro_decode import Limits
+from strata.imports import lazy, require
 
-__all__ = [
-    "BatchDecoder",
-    "BatchEncoder",
-    "ColumnTooLarge",
-    "Limits",
-    "Refusal",
-    "Style",
-    "UnsupportedSchema",
-    "decode_batch",
-    "encode_batch",
-    "read_schema",
-]
+require("arrow", "strata.serdes.arrow", "pyarrow", "numba")
+
+if TYPE_CHECKING:
+    from strata.serdes.arrow.columns import ColumnTooLarge as ColumnTooLarge
+    from strata.serdes.arrow.decode import BatchDecoder as BatchDecoder
+    from strata.serdes.arrow.decode import Limits as Limits
+    from strata.serdes.arrow.decode import Refusal as Refusal
+    from strata.serdes.arrow.decode import decode_batch as decode_batch
+    from strata.serdes.arrow.encode import BatchEncoder as BatchEncoder
+    from strata.serdes.arrow.encode import encode_batch as encode_batch
+    from strata.serdes.arrow.layout import Style as Style
+    from strata.serdes.arrow.layout import UnsupportedSchema as UnsupportedSchema
+    from strata.serdes.arrow.program_cache import read_schema as read_schema
+
+_MODULES = {
+    "columns": ("ColumnTooLarge",),
+    "decode": ("BatchDecoder", "Limits", "Refusal", "decode_batch"),
+    "encode": ("BatchEncoder", "encode_batch"),
+    "layout": ("Style", "UnsupportedSchema"),
+    "program_cache": ("read_schema",),
+}
+__getattr__, __all__ = lazy(__name__, _MODULES)

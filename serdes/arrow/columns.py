@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from serdes.arrow import output
-from serdes.arrow.layout import Column, Storage
-from serdes.arrow.memory import PADDING
+from strata.serdes.arrow import output
+from strata.serdes.arrow.layout import Column, Storage
+from strata.serdes.arrow.memory import PADDING
 
 __all__ = ["ColumnTooLarge", "Columns"]
 

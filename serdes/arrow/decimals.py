@@ -5,10 +5,10 @@ Rules of this file: compiled code only. A value is never rounded: if it does not
 
 import numpy as np
 
-from serdes.arrow.memory import compiled, get, inlined, load_8, load_64, store_8, store_64, swapped
-from serdes.arrow.numbers import OUT_OF_RANGE, TRUNCATED, extent, fail, shifted
-from serdes.arrow.output import VALUES, WIDTH
-from serdes.arrow.state import LIMB_COUNT, LIMBS, POOL, READABLE
+from strata.serdes.arrow.memory import compiled, get, inlined, load_8, load_64, store_8, store_64, swapped
+from strata.serdes.arrow.numbers import OUT_OF_RANGE, TRUNCATED, extent, fail, shifted
+from strata.serdes.arrow.output import VALUES, WIDTH
+from strata.serdes.arrow.vm_state import LIMB_COUNT, LIMBS, POOL, READABLE
 
 __all__ = ["decimal"]
 

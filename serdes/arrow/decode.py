@@ -16,20 +16,20 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from serdes.arrow import numbers, operations
-from serdes.arrow import state as at
-from serdes.arrow.columns import Columns
-from serdes.arrow.compiled import run
-from serdes.arrow.layout import ERROR_TYPE, Style, layout
-from serdes.arrow.programs import Programs, Snapshot, WriterSchemas
-from serdes.avro_decode import DEFAULT_LIMITS, Limits, compile_decoder
-from serdes.avro_encode import compile_encoder
-from serdes.avro_project import project, write
-from serdes.avro_schema import Record, parse
-from serdes.errors import DecodeError, DecodeReason, FrameError, SchemaError
-from serdes.framing import HEADER_SIZE, join, split
+from strata.serdes.arrow import numbers, operations
+from strata.serdes.arrow import vm_state as at
+from strata.serdes.arrow.columns import Columns
+from strata.serdes.arrow.entry_points import run
+from strata.serdes.arrow.layout import ERROR_TYPE, Style, layout
+from strata.serdes.arrow.program_cache import Programs, Snapshot, WriterSchemas
+from strata.serdes.avro.decoder import DEFAULT_LIMITS, Limits, compile_decoder
+from strata.serdes.avro.encoder import compile_encoder
+from strata.serdes.avro.projection import project, write
+from strata.serdes.avro.schema import Record, parse
+from strata.serdes.errors import DecodeError, DecodeReason, FrameError, SchemaError
+from strata.serdes.framing import HEADER_SIZE, join, split
 
-__all__ = ["BatchDecoder", "Decoded", "Frames", "Refusal", "decode_batch"]
+__all__ = ["BatchDecoder", "Decoded", "Frames", "Limits", "Refusal", "decode_batch"]
 
 Frames: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes | None]
 """Frames as an Arrow column of binary values, which is not copied, or one by one; None is a null frame."""
@@ -72,7 +72,7 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Frames in the form that the VM takes, see `state.py`; `keep` holds the memory that the addresses point into."""
+    """Frames as the VM takes them, see `vm_state.py`; `keep` holds the memory that the addresses point into."""
 
     address: int
     size: int
@@ -177,7 +177,7 @@ class BatchDecoder:
         return decoded.columns.array(self._root)
 
     def explain(self, frame: bytes) -> DecodeError | FrameError | SchemaError | None:
-        """Return the full error of the deserializer of `serdes.avro` for a frame; None if it decodes the frame.
+        """Return the full error of the Avro deserializer for a frame; None if it decodes the frame.
 
         A DecodeError has the path of the field. The schema id of the frame must have been decoded before.
         """
@@ -304,7 +304,7 @@ class _Job:
 
 
 def _frame_fault(frame: bytes) -> str:
-    """Return what is wrong with a frame's header, with the reason of `serdes.framing`."""
+    """Return what is wrong with a frame's header, with the reason of `strata.serdes.framing`."""
     try:
         split(frame)
     except FrameError as error:

@@ -5,8 +5,8 @@
 The columns have the types that `layout.py` gives to the writer schema; other types are cast if nothing is lost. A value
 that does not fit raises `EncodeError` with row and field; values are never changed to fit.
 
-Rules of this file: it compiles writer schemas to bytecode for the encoding VM (`writer.py`), and passes it columns and
-memory.
+Rules of this file: it compiles writer schemas to bytecode for the encoding VM (`encoding_vm.py`), and passes it columns
+and memory.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from serdes.arrow import writer as op
-from serdes.arrow.compiled import run_writer
-from serdes.arrow.feed import Feed
-from serdes.arrow.layout import ERROR_TYPE, Column, is_null, layout
-from serdes.avro_schema import Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, parse
-from serdes.errors import EncodeError
-from serdes.framing import join
+from strata.serdes.arrow import encoding_vm as op
+from strata.serdes.arrow.entry_points import run_writer
+from strata.serdes.arrow.feed import Feed
+from strata.serdes.arrow.layout import ERROR_TYPE, Column, is_null, layout
+from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, parse
+from strata.serdes.errors import EncodeError
+from strata.serdes.framing import join
 
 __all__ = ["BatchEncoder", "encode_batch"]
 

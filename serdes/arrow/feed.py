@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from serdes.arrow import writer
-from serdes.arrow.layout import Column, Storage
-from serdes.errors import EncodeError, unknown_field
+from strata.serdes.arrow import encoding_vm
+from strata.serdes.arrow.layout import Column, Storage
+from strata.serdes.errors import EncodeError, unknown_field
 
 __all__ = ["Feed"]
 
@@ -46,11 +46,11 @@ class _Place:
 
 
 class Feed:
-    """The columns of a layout, filled from an array; `writer.py` reads `table`."""
+    """The columns of a layout, filled from an array; `encoding_vm.py` reads `table`."""
 
     def __init__(self, root: Column, array: pa.Array, *, drop_unknown: bool = False) -> None:
         self._drop_unknown = drop_unknown
-        self.table = np.zeros((len(root.subtree()), writer.ENTRIES_OF_COLUMN), np.int64)
+        self.table = np.zeros((len(root.subtree()), encoding_vm.ENTRIES_OF_COLUMN), np.int64)
         self._keep: list[Any] = []
         self._fill(root, array, _Place())
 
@@ -61,7 +61,7 @@ class Feed:
             case Storage.LIST:
                 self._list(column, array, place)
             case Storage.NULLS:
-                self.table[column.number, writer.WIDTH] = 0 if pa.types.is_null(array.type) else 1
+                self.table[column.number, encoding_vm.WIDTH] = 0 if pa.types.is_null(array.type) else 1
                 self._validity(column, array)
             case _:
                 self._values(column, _cast(array, column, place))
@@ -70,7 +70,7 @@ class Feed:
         if array.null_count:
             valid = np.asarray(array.is_valid()).view(np.uint8)
             self._keep.append(valid)
-            self.table[column.number, writer.VALID] = valid.ctypes.data
+            self.table[column.number, encoding_vm.VALID] = valid.ctypes.data
 
     def _values(self, column: Column, array: pa.Array) -> None:
         if column.symbols is not None:
@@ -82,11 +82,11 @@ class Feed:
         buffers = array.buffers()
         self._keep.append(buffers)
         binary = column.storage == Storage.BINARY and column.symbols is None
-        row[writer.WIDTH] = width = 4 if binary else array.type.bit_width // 8
+        row[encoding_vm.WIDTH] = width = 4 if binary else array.type.bit_width // 8
         if buffers[1] is not None:
-            row[writer.VALUES] = buffers[1].address + array.offset * width
+            row[encoding_vm.VALUES] = buffers[1].address + array.offset * width
         if binary and buffers[2] is not None:
-            row[writer.DATA] = buffers[2].address
+            row[encoding_vm.DATA] = buffers[2].address
 
     def _struct(self, column: Column, array: pa.Array, place: _Place) -> None:
         if not pa.types.is_struct(array.type):
@@ -122,7 +122,7 @@ class Feed:
         if buffer is not None and len(array):
             offsets = np.frombuffer(buffer, np.int32, len(array) + 1, 4 * array.offset)
         self._keep.append(offsets)
-        self.table[column.number, writer.VALUES] = offsets.ctypes.data
+        self.table[column.number, encoding_vm.VALUES] = offsets.ctypes.data
         if is_map:
             inner = place.inside("{}", offsets)
             for child, items in zip(column.children, (array.keys, array.items), strict=True):

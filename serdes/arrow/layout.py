@@ -19,8 +19,8 @@ from enum import Enum as Choice
 
 import pyarrow as pa
 
-from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
-from serdes.errors import SchemaError
+from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
+from strata.serdes.errors import SchemaError
 
 __all__ = ["ANY_SPAN", "ERROR_TYPE", "Column", "Span", "Storage", "Style", "UnsupportedSchema", "layout"]
 

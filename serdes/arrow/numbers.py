@@ -9,8 +9,8 @@ Rules of this file: no columns and no programs.
 
 import numpy as np
 
-from serdes.arrow.memory import compiled, get, inlined, load_8, load_64, put, trailing_zeros
-from serdes.arrow.state import LIMB_COUNT, PLACE, READABLE
+from strata.serdes.arrow.memory import compiled, get, inlined, load_8, load_64, put, trailing_zeros
+from strata.serdes.arrow.vm_state import LIMB_COUNT, PLACE, READABLE
 
 __all__ = [
     "INVALID_BOOLEAN",

@@ -12,7 +12,7 @@ Rules of this file: no Avro bytes.
 
 import numpy as np
 
-from serdes.arrow.memory import (
+from strata.serdes.arrow.memory import (
     compiled,
     copy,
     copy_short,
@@ -25,7 +25,7 @@ from serdes.arrow.memory import (
     store_64,
     store_i32,
 )
-from serdes.arrow.state import NEED, NEEDS_BYTES, WHO
+from strata.serdes.arrow.vm_state import NEED, NEEDS_BYTES, WHO
 
 __all__ = [
     "CAP",

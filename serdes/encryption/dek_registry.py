@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from serdes.client import RegistryClient, context_of, segment
-from serdes.errors import RegistryError
+from strata.serdes.client import RegistryClient, context_of, segment
+from strata.serdes.errors import RegistryError
 
 __all__ = ["LATEST", "Dek", "DekRegistry", "Kek"]
 

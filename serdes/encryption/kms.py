@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from serdes.encryption.ciphers import CipherError, Gcm
+from strata.serdes.encryption.ciphers import CipherError, Gcm
 
 __all__ = ["DRIVERS", "Kms", "KmsDriver", "LocalKms"]
 

@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from serdes.errors import RuleError
-from serdes.rules.executors import RuleContext
+from strata.serdes.errors import RuleError
+from strata.serdes.rules.executors import RuleContext
 
 __all__ = ["ACTIONS", "NAME_HEADER", "header"]
 

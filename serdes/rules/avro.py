@@ -13,16 +13,16 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
-from serdes.avro_choice import chooser, fit
-from serdes.avro_decode import Decoder, compile_decoder
-from serdes.avro_encode import compile_encoder
-from serdes.avro_raw import lowering
-from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
-from serdes.avro_values import Branch, Shape, converter
-from serdes.errors import DecodeError, DecodeReason, EncodeError
-from serdes.model import Metadata, Rule, Schema
-from serdes.rules.executors import FieldTransform
-from serdes.rules.fields import Fields, Place, Visit
+from strata.serdes.avro.branches import chooser, fit
+from strata.serdes.avro.decoder import Decoder, compile_decoder
+from strata.serdes.avro.encoder import compile_encoder
+from strata.serdes.avro.logical_types import Branch, Shape, converter
+from strata.serdes.avro.raw_values import lowering
+from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
+from strata.serdes.errors import DecodeError, DecodeReason, EncodeError
+from strata.serdes.model import Metadata, Rule, Schema
+from strata.serdes.rules.executors import FieldTransform
+from strata.serdes.rules.fields import Fields, Place, Visit
 
 __all__ = ["AvroShapes", "AvroValues"]
 

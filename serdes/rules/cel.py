@@ -12,7 +12,7 @@ messages are messages.
 
 The library is Google's, over their C++ implementation. It bounds the depth of an expression, the rounds of its macros
 and the time of its patterns. It does not bound the depth of a value, so this file does, nor memory, so
-`serdes.rules.cel_cost` does.
+`strata.serdes.rules.cel_cost` does.
 
 Rules of this file: one compiled expression for each text; values in and out.
 """
@@ -31,13 +31,13 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.wrappers_pb2 import StringValue
 
-from serdes.avro_values import Branch
-from serdes.cache import SharedCache
-from serdes.client import RegistryClient
-from serdes.errors import RuleError
-from serdes.rules.cel_cost import Cost
-from serdes.rules.cel_functions import FUNCTIONS
-from serdes.rules.executors import FieldContext, FieldTransform, RuleContext
+from strata.serdes.avro.logical_types import Branch
+from strata.serdes.cache import SharedCache
+from strata.serdes.client import RegistryClient
+from strata.serdes.errors import RuleError
+from strata.serdes.rules.cel_cost import Cost
+from strata.serdes.rules.cel_functions import FUNCTIONS
+from strata.serdes.rules.executors import FieldContext, FieldTransform, RuleContext
 
 __all__ = ["CelExecutor", "CelFieldExecutor"]
 

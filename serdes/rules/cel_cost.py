@@ -20,9 +20,9 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.wrappers_pb2 import StringValue
 
-from serdes.errors import RuleError
-from serdes.model import PROTOBUF, Schema
-from serdes.protobuf_files import link
+from strata.serdes.errors import RuleError
+from strata.serdes.model import PROTOBUF, Schema
+from strata.serdes.protobuf.files import link
 
 __all__ = ["MAX_BYTES", "MAX_MACROS", "Cost"]
 

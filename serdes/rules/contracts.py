@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
-from serdes.client import RegistryClient
-from serdes.model import RegisteredSchema, Schema
-from serdes.rules.fields import Values
-from serdes.rules.running import DOMAIN, ENCODING, MIGRATION, Runner, Step, has_rules, run
-from serdes.strategies import RecordContext
+from strata.serdes.client import RegistryClient
+from strata.serdes.model import RegisteredSchema, Schema
+from strata.serdes.rules.fields import Values
+from strata.serdes.rules.running import DOMAIN, ENCODING, MIGRATION, Runner, Step, has_rules, run
+from strata.serdes.subject_name_strategies import RecordContext
 
 __all__ = ["Reading", "Shapes", "Writing", "reading_of", "writing_of"]
 

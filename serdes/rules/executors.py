@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
-from serdes.client import RegistryClient
-from serdes.model import Rule, Schema
+from strata.serdes.client import RegistryClient
+from strata.serdes.model import Rule, Schema
 
 __all__ = [
     "EXECUTORS",
@@ -150,10 +150,10 @@ def _at(module: str, name: str) -> ExecutorFactory:
 
 
 EXECUTORS: Mapping[str, ExecutorFactory] = {
-    "CEL": _at("serdes.rules.cel", "CelExecutor"),
-    "CEL_FIELD": _at("serdes.rules.cel", "CelFieldExecutor"),
-    "JSONATA": _at("serdes.rules.jsonata", "JsonataExecutor"),
-    "ENCRYPT": _at("serdes.encryption.executors", "FieldEncryption"),
-    "ENCRYPT_PAYLOAD": _at("serdes.encryption.executors", "PayloadEncryption"),
+    "CEL": _at("strata.serdes.rules.cel", "CelExecutor"),
+    "CEL_FIELD": _at("strata.serdes.rules.cel", "CelFieldExecutor"),
+    "JSONATA": _at("strata.serdes.rules.jsonata", "JsonataExecutor"),
+    "ENCRYPT": _at("strata.serdes.encryption.csfle", "FieldEncryption"),
+    "ENCRYPT_PAYLOAD": _at("strata.serdes.encryption.csfle", "PayloadEncryption"),
 }
 """The built-in executors by rule type; ENCRYPT and ENCRYPT_PAYLOAD are client-side encryption (CSFLE)."""

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from serdes.model import Metadata, Rule
-from serdes.rules.executors import FieldContext, FieldTransform
+from strata.serdes.model import Metadata, Rule
+from strata.serdes.rules.executors import FieldContext, FieldTransform
 
 __all__ = ["Fields", "Place", "Values", "Visit", "matches"]
 

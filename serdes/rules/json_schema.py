@@ -13,10 +13,10 @@ from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-from serdes.errors import DecodeError, SchemaError
-from serdes.model import Metadata, Rule, Schema
-from serdes.rules.executors import FieldContext, FieldTransform
-from serdes.rules.fields import Fields, Place, Values, Visit
+from strata.serdes.errors import DecodeError, SchemaError
+from strata.serdes.model import Metadata, Rule, Schema
+from strata.serdes.rules.executors import FieldContext, FieldTransform
+from strata.serdes.rules.fields import Fields, Place, Values, Visit
 
 __all__ = ["JsonShapes", "JsonValues"]
 

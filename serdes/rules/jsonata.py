@@ -16,9 +16,9 @@ from typing import Any
 
 import re2
 
-from serdes.client import RegistryClient
-from serdes.errors import RuleError
-from serdes.rules.executors import RuleContext
+from strata.serdes.client import RegistryClient
+from strata.serdes.errors import RuleError
+from strata.serdes.rules.executors import RuleContext
 
 __all__ = ["JsonataExecutor"]
 

@@ -19,16 +19,16 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from compat.entities import EntityType
-from compat.protobuf.parser import parse
-from compat.protobuf.tags import tags_of
-from compat.schema import ResolvedReference
-from serdes.errors import DecodeError, DecodeReason, RuleError, SchemaError
-from serdes.model import Metadata, Rule, Schema
-from serdes.protobuf import dict_of
-from serdes.protobuf_json import from_json, to_json
-from serdes.rules.executors import FieldTransform
-from serdes.rules.fields import Fields, Place, Visit
+from strata.compat.entities import EntityType
+from strata.compat.protobuf.parser import parse
+from strata.compat.protobuf.tags import tags_of
+from strata.compat.schema import ResolvedReference
+from strata.serdes.errors import DecodeError, DecodeReason, RuleError, SchemaError
+from strata.serdes.model import Metadata, Rule, Schema
+from strata.serdes.protobuf.json_mapping import from_json, to_json
+from strata.serdes.protobuf.serializer import dict_of
+from strata.serdes.rules.executors import FieldTransform
+from strata.serdes.rules.fields import Fields, Place, Visit
 
 __all__ = ["ProtobufShapes", "ProtobufValues", "inline_tags"]
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from serdes.cache import SharedCache
-from serdes.client import RegistryClient
-from serdes.errors import RuleError, SerdeError
-from serdes.model import Rule, RuleSet, Schema
-from serdes.rules.actions import ACTIONS, NAME_HEADER, header
-from serdes.rules.executors import EXECUTORS, Action, Executor, FieldContext, RuleContext
-from serdes.rules.fields import Values
-from serdes.strategies import RecordContext
+from strata.serdes.cache import SharedCache
+from strata.serdes.client import RegistryClient
+from strata.serdes.errors import RuleError, SerdeError
+from strata.serdes.model import Rule, RuleSet, Schema
+from strata.serdes.rules.actions import ACTIONS, NAME_HEADER, header
+from strata.serdes.rules.executors import EXECUTORS, Action, Executor, FieldContext, RuleContext
+from strata.serdes.rules.fields import Values
+from strata.serdes.subject_name_strategies import RecordContext
 
 __all__ = ["DOMAIN", "ENCODING", "MIGRATION", "Runner", "Step", "has_rules", "run"]
 

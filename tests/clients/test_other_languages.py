@@ -27,11 +27,9 @@ from grpc_tools import protoc
 from schema_registry.client.schema import AvroSchema, JsonSchema
 from schema_registry.serializers import AvroMessageSerializer, JsonMessageSerializer
 
-import serdes.avro
-import serdes.json_schema
-import serdes.protobuf
 from harness.clients import CLIENTS
-from serdes.client import RegistryClient
+from strata import serdes
+from strata.serdes.client import RegistryClient
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -301,17 +299,17 @@ def python_serdes(node_url):
                 by_kind(
                     {"": "prefix", "-header": "header", "-guid": "guid"},
                     {
-                        "avro": lambda conf: serdes.avro.AvroSerializer(own, avro, conf=conf),
-                        "json": lambda conf: serdes.json_schema.JsonSerializer(own, text, conf=conf),
-                        "protobuf": lambda conf: serdes.protobuf.ProtobufSerializer(own, MESSAGES["protobuf"], conf),
-                        "nested": lambda conf: serdes.protobuf.ProtobufSerializer(own, MESSAGES["nested"], conf),
+                        "avro": lambda conf: serdes.AvroSerializer(own, avro, conf=conf),
+                        "json": lambda conf: serdes.JsonSerializer(own, text, conf=conf),
+                        "protobuf": lambda conf: serdes.ProtobufSerializer(own, MESSAGES["protobuf"], conf),
+                        "nested": lambda conf: serdes.ProtobufSerializer(own, MESSAGES["nested"], conf),
                     },
                 ),
                 {
-                    "avro": serdes.avro.AvroDeserializer(own),
-                    "json": serdes.json_schema.JsonDeserializer(own),
-                    "protobuf": serdes.protobuf.ProtobufDeserializer(own, MESSAGES["protobuf"]),
-                    "nested": serdes.protobuf.ProtobufDeserializer(own, MESSAGES["nested"]),
+                    "avro": serdes.AvroDeserializer(own),
+                    "json": serdes.JsonDeserializer(own),
+                    "protobuf": serdes.ProtobufDeserializer(own, MESSAGES["protobuf"]),
+                    "nested": serdes.ProtobufDeserializer(own, MESSAGES["nested"]),
                 },
                 PLAIN | HEADER | GUID,
             ),

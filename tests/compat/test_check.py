@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from compat.check import Previous, check, explain
-from compat.formats import FORMATS
-from compat.levels import LEVELS, Direction, Level
-from compat.result import Incompatibility
-from compat.schema import ParsedSchema, SchemaFormat
+from strata.compat.check import Previous, check, explain
+from strata.compat.formats import FORMATS
+from strata.compat.levels import LEVELS, Direction, Level
+from strata.compat.result import Incompatibility
+from strata.compat.schema import ParsedSchema, SchemaFormat
 
 AVRO = FORMATS[SchemaFormat.AVRO]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from compat.formats import FORMATS
-from compat.schema import ParsedSchema, SchemaFormat
+from strata.compat.formats import FORMATS
+from strata.compat.schema import ParsedSchema, SchemaFormat
 
 
 def test_every_format_has_a_row():

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compat.check import Previous, check
-from compat.formats import FORMATS
-from compat.levels import Level, Policy
-from compat.limits import Limits, OutOfTime
-from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.check import Previous, check
+from strata.compat.formats import FORMATS
+from strata.compat.levels import Level, Policy
+from strata.compat.limits import Limits, OutOfTime
+from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 AVRO, JSON, PROTOBUF = SchemaFormat.AVRO, SchemaFormat.JSON, SchemaFormat.PROTOBUF
 RECORDED = Path(__file__).parents[1] / "conformance"

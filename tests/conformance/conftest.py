@@ -9,9 +9,9 @@ import time
 import pytest
 import uvicorn
 
-from registry.app import create_app
-from registry.settings import Settings
-from storage.memory_log import MemoryLog
+from strata.registry.app import create_app
+from strata.registry.settings import Settings
+from strata.storage.memory_log import MemoryLog
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from compat.check import Previous, check
-from compat.formats import FORMATS
-from compat.levels import Level
-from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.check import Previous, check
+from strata.compat.formats import FORMATS
+from strata.compat.levels import Level
+from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 AVRO = FORMATS[SchemaFormat.AVRO]
 FILES = ("canonical", "compat", "deviations", "history", "parse")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from compat.check import Previous, check
-from compat.formats import FORMATS
-from compat.levels import Level, Policy
-from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.check import Previous, check
+from strata.compat.formats import FORMATS
+from strata.compat.levels import Level, Policy
+from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 JSON = FORMATS[SchemaFormat.JSON]
 FILES = ("canonical", "compat", "deviations", "history", "parse", "unevaluated")

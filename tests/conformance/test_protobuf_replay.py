@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from compat.check import Previous, check
-from compat.formats import FORMATS
-from compat.levels import Level
-from compat.protobuf.rules import differences
-from compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.check import Previous, check
+from strata.compat.formats import FORMATS
+from strata.compat.levels import Level
+from strata.compat.protobuf.rules import differences
+from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
 PROTOBUF = FORMATS[SchemaFormat.PROTOBUF]
 FILES = ("canonical", "compat", "history", "parse")

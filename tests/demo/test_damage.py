@@ -7,9 +7,9 @@ import pytest
 
 from demo.damage import DAMAGES, Kind
 from demo.flights import READER_SCHEMA, ROWS, VERSIONS
-from serdes.avro import compile_decoder, compile_encoder
-from serdes.errors import DecodeError, FrameError
-from serdes.framing import join, open_frame
+from strata.serdes.avro import compile_decoder, compile_encoder
+from strata.serdes.errors import DecodeError, FrameError
+from strata.serdes.framing import join, open_frame
 
 (LINE,) = csv.reader(["2013,1,1,517,515,2,830,819,11,UA,1545,N14228,EWR,IAH,227,1400,5,15,2013-01-01T10:00:00Z"])
 

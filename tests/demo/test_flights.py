@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from demo.flights import COLUMNS, INCOMPATIBLE_SCHEMA, READER_SCHEMA, ROWS, VERSIONS, read_table
-from serdes.avro import compile_decoder, compile_encoder
+from strata.serdes.avro import compile_decoder, compile_encoder
 
 KNOWN, CANCELLED = csv.reader(
     [

@@ -3,8 +3,8 @@
 import pytest
 
 from demo import producer
-from serdes.errors import RegistryError
-from serdes.model import RegisteredSchema, Schema
+from strata.serdes.errors import RegistryError
+from strata.serdes.model import RegisteredSchema, Schema
 
 REASONS = (
     "{errorType:'TYPE_MISMATCH', …}, {errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', …}, {oldSchema: '{\"a\": []}'}, "

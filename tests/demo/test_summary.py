@@ -9,7 +9,7 @@ import pytest
 from demo.damage import Kind
 from demo.flights import READER_SCHEMA, VERSIONS
 from demo.summary import DeadLetter, compare, dead_letters_in, expect, facts_of, load
-from serdes.avro import compile_decoder, compile_encoder
+from strata.serdes.avro import compile_decoder, compile_encoder
 
 LINES = [
     line.split(",")

@@ -23,9 +23,9 @@ from faults.model import (
     text_of,
 )
 from faults.objects import OBJECTS
-from storage.log import Entry as LogEntry
-from storage.record_json import encode
-from storage.records import ConfigKey, ConfigValue, ModeKey, SchemaKey, SchemaValue
+from strata.storage.log import Entry as LogEntry
+from strata.storage.record_json import encode
+from strata.storage.records import ConfigKey, ConfigValue, ModeKey, SchemaKey, SchemaValue
 
 S = "s"
 

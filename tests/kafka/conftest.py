@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from harness.kafka import KafkaBroker
-from storage.kafka_log import KafkaLog
+from strata.storage.kafka.log import KafkaLog
 
 _POLL_S = 30.0
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.registry import RegistryNode
-from registry.writer import Decision, Writer
-from storage.kafka_log import KafkaLog
-from storage.kafka_watch import Moment, Seen
-from storage.log import START, Conflict, Log, LogCompacted, LogError, LogReplaced, Record
-from storage.open_log import open_log
-from storage.record_json import encode
-from storage.records import ModeKey
+from strata.registry.writer import Decision, Writer
+from strata.storage.kafka.log import KafkaLog
+from strata.storage.kafka.watch import Moment, Seen
+from strata.storage.log import START, Conflict, Log, LogCompacted, LogError, LogReplaced, Record
+from strata.storage.open_log import open_log
+from strata.storage.record_json import encode
+from strata.storage.records import ModeKey
 
 if TYPE_CHECKING:
     from tests.kafka.conftest import Topic

@@ -10,8 +10,8 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from harness.kafka import KafkaBroker
-from storage.kafka_log import KafkaLog, Timeouts
-from storage.log import START, Conflict, Entry, LogError, Record
+from strata.storage.kafka.log import KafkaLog, Timeouts
+from strata.storage.log import START, Conflict, Entry, LogError, Record
 
 if TYPE_CHECKING:
     from tests.kafka.conftest import Topic

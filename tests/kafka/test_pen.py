@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 
-from storage.fencing import Fencing
-from storage.kafka_log import KafkaLog, Timeouts
-from storage.kafka_pen import Fenced, Pen
-from storage.kafka_writers import Signatures
-from storage.log import START, Conflict, Entry, LogError, LogTimeout, Record, RecordTooLarge
+from strata.storage.kafka.fencing import Fencing
+from strata.storage.kafka.log import KafkaLog, Timeouts
+from strata.storage.kafka.pen import Fenced, Pen
+from strata.storage.kafka.writers import Signatures
+from strata.storage.log import START, Conflict, Entry, LogError, LogTimeout, Record, RecordTooLarge
 
 if TYPE_CHECKING:
     from tests.kafka.conftest import Topic

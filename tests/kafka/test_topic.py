@@ -15,9 +15,9 @@ from confluent_kafka.admin import (
 )
 
 from harness.processes import free_port
-from storage.kafka_log import KafkaLog, Timeouts
-from storage.kafka_pen import Pen
-from storage.log import START, Conflict, LogError, Record, RecordTooLarge
+from strata.storage.kafka.log import KafkaLog, Timeouts
+from strata.storage.kafka.pen import Pen
+from strata.storage.log import START, Conflict, LogError, Record, RecordTooLarge
 
 if TYPE_CHECKING:
     from tests.kafka.conftest import Topic

@@ -13,10 +13,10 @@ from urllib.parse import quote
 import pytest
 import uvicorn
 
-from registry.app import create_app
-from registry.settings import Settings
-from storage.log import Log
-from storage.memory_log import MemoryLog
+from strata.registry.app import create_app
+from strata.registry.settings import Settings
+from strata.storage.log import Log
+from strata.storage.memory_log import MemoryLog
 
 JSON = "application/vnd.schemaregistry.v1+json"
 

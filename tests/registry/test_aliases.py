@@ -4,12 +4,12 @@ from types import MappingProxyType
 
 import pytest
 
-from registry.aliases import PathSubject, aliased
-from storage.log import Entry
-from storage.memory_log import MemoryLog
-from storage.record_json import encode
-from storage.records import ConfigKey, ConfigValue, Subject
-from storage.state import State
+from strata.registry.aliases import PathSubject, aliased
+from strata.storage.log import Entry
+from strata.storage.memory_log import MemoryLog
+from strata.storage.record_json import encode
+from strata.storage.records import ConfigKey, ConfigValue, Subject
+from strata.storage.state import State
 
 INT, LONG = '"int"', '"long"'
 

@@ -9,17 +9,17 @@ from confluent_kafka.schema_registry.common.schema_registry_client import (
 )
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from compat.levels import Level
-from registry.decide.association_requests import AssociationRequest, Resource, Wanted
-from registry.decide.associations import change_associations, change_batch, delete_associations
-from registry.decide.delete import delete_subject
-from registry.decide.mode import set_mode
-from registry.decide.register import Rules, register
-from registry.errors import RegistryError
-from registry.schemas import SchemaRequest
-from storage.record_json import encode
-from storage.records import AssociationKey, AssociationValue, Reference
-from storage.state import State
+from strata.compat.levels import Level
+from strata.registry.decide.association_requests import AssociationRequest, Resource, Wanted
+from strata.registry.decide.associations import change_associations, change_batch, delete_associations
+from strata.registry.decide.delete import delete_subject
+from strata.registry.decide.mode import set_mode
+from strata.registry.decide.register import Rules, register
+from strata.registry.errors import RegistryError
+from strata.registry.parsing import SchemaRequest
+from strata.storage.record_json import encode
+from strata.storage.records import AssociationKey, AssociationValue, Reference
+from strata.storage.state import State
 
 INT, LONG = '"int"', '"long"'
 RECORD = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from registry.bodies import packed, takes_gzip
-from registry.browsers import BrowserGuard
-from registry.front import Front
+from strata.registry.transport.bodies import packed, takes_gzip
+from strata.registry.transport.cross_site import BrowserGuard
+from strata.registry.transport.front import Front
 
 JSON = "application/json"
 SCHEMA = json.dumps({"schema": '"int"'}).encode()

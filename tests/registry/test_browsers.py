@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from registry.browsers import BrowserGuard
-from registry.errors import RegistryError
-from registry.settings import Settings
+from strata.registry.errors import RegistryError
+from strata.registry.settings import Settings
+from strata.registry.transport.cross_site import BrowserGuard
 
 _PAGE_FILES = ["/docs", "/docs/start.js", "/docs/swagger-ui-bundle.js", "/docs/swagger-ui.css"]
 

@@ -4,21 +4,21 @@ import json
 
 import pytest
 
-from compat.entities import Entity, EntityType
-from compat.levels import Level
-from compat.limits import Limits
-from registry import schemas
-from registry.clock import Clock
-from registry.decide.association_requests import AssociationRequest, Resource, Wanted
-from registry.decide.associations import change_associations, change_batch
-from registry.decide.register import Rules, register
-from registry.decide.tag import TagRequest, change_tags
-from registry.errors import TooExpensive
-from registry.schemas import SchemaRequest
-from registry.settings import Settings
-from storage.log import Entry
-from storage.records import Subject
-from storage.state import State
+from strata.compat.entities import Entity, EntityType
+from strata.compat.levels import Level
+from strata.compat.limits import Limits
+from strata.registry import parsing as schemas
+from strata.registry.clock import Clock
+from strata.registry.decide.association_requests import AssociationRequest, Resource, Wanted
+from strata.registry.decide.associations import change_associations, change_batch
+from strata.registry.decide.register import Rules, register
+from strata.registry.decide.tag import TagRequest, change_tags
+from strata.registry.errors import TooExpensive
+from strata.registry.parsing import SchemaRequest
+from strata.registry.settings import Settings
+from strata.storage.log import Entry
+from strata.storage.records import Subject
+from strata.storage.state import State
 
 RULES = Rules(Level.BACKWARD)
 SUBJECT = Subject("s")
@@ -32,7 +32,7 @@ class SlowParser:
         self.spent = 0.0
         self._parsed = schemas._parsed
         monkeypatch.setattr("time.thread_time", lambda: self.spent)
-        monkeypatch.setattr("registry.schemas._parsed", self.parsed)
+        monkeypatch.setattr("strata.registry.parsing._parsed", self.parsed)
         schemas._schemas.clear()
 
     def parsed(self, schema_type, text, strict, references, limits):

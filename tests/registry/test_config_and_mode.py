@@ -2,13 +2,13 @@
 
 import pytest
 
-from compat.levels import Level
-from registry.decide.register import Rules, register
-from registry.schemas import SchemaRequest
-from storage.memory_log import MemoryLog
-from storage.record_json import encode
-from storage.records import ConfigKey, ConfigValue, Subject
-from storage.state import State
+from strata.compat.levels import Level
+from strata.registry.decide.register import Rules, register
+from strata.registry.parsing import SchemaRequest
+from strata.storage.memory_log import MemoryLog
+from strata.storage.record_json import encode
+from strata.storage.records import ConfigKey, ConfigValue, Subject
+from strata.storage.state import State
 
 INT, STRING = '"int"', '"string"'
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from registry.contexts import within_context
-from registry.errors import RegistryError
+from strata.registry.errors import RegistryError
+from strata.registry.transport.context_prefix import within_context
 
 INT, LONG = '"int"', '"long"'
 

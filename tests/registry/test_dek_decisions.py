@@ -2,14 +2,14 @@
 
 import pytest
 
-from registry.decide.deks import DekRequest, create_dek, dek_of, delete_deks, undelete_deks
-from registry.decide.keks import KekRequest, create_kek, delete_kek, kek_of, undelete_kek, update_kek
-from registry.decide.mode import set_mode
-from registry.errors import RegistryError
-from registry.lookup import LATEST
-from storage.record_json import encode
-from storage.records import KekKey, KekValue
-from storage.state import State
+from strata.registry.decide.deks import DekRequest, create_dek, dek_of, delete_deks, undelete_deks
+from strata.registry.decide.keks import KekRequest, create_kek, delete_kek, kek_of, undelete_kek, update_kek
+from strata.registry.decide.mode import set_mode
+from strata.registry.errors import RegistryError
+from strata.registry.lookup import LATEST
+from strata.storage.record_json import encode
+from strata.storage.records import KekKey, KekValue
+from strata.storage.state import State
 
 NOW = 1000
 GCM, SIV = "AES256_GCM", "AES256_SIV"

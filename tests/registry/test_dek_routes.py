@@ -2,8 +2,8 @@
 
 import pytest
 
-from storage.log import START
-from storage.memory_log import MemoryLog
+from strata.storage.log import START
+from strata.storage.memory_log import MemoryLog
 
 KEKS = "/dek-registry/v1/keks"
 KEK = {"name": "k", "kmsType": "aws-kms", "kmsKeyId": "arn"}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from registry.exit_codes import ExitCode, reporting
-from storage.log import START
-from storage.open_log import open_log
-from storage.record_json import encode
-from storage.records import ModeKey
+from strata.registry.commands.exit_codes import ExitCode, reporting
+from strata.storage.log import START
+from strata.storage.open_log import open_log
+from strata.storage.record_json import encode
+from strata.storage.records import ModeKey
 
 COMMANDS = [["log", "LOG"], ["export", "LOG", "-"], ["verify", "LOG", "LOG", "--output=json"], ["compact", "LOG"]]
 
@@ -27,7 +27,12 @@ def log(tmp_path):
 
 def run(arguments, log, output):
     """Run a command with the given standard output; return its exit code and errors."""
-    command = [sys.executable, "-m", "registry", *(log if argument == "LOG" else argument for argument in arguments)]
+    command = [
+        sys.executable,
+        "-m",
+        "strata.registry",
+        *(log if argument == "LOG" else argument for argument in arguments),
+    ]
     ended = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
     return ended.returncode, ended.stderr
 

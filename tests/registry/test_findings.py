@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from compat.result import Finding
-from registry.findings import finding_json, findings_json
+from strata.compat.result import Finding
+from strata.registry.findings import finding_json, findings_json
 
 
 def record(*fields):

@@ -14,14 +14,14 @@ import pytest
 import uvicorn
 
 from harness.processes import free_port
-from registry.app import create_app
-from registry.front import Front
-from registry.settings import Settings
-from storage.kafka_log import KafkaLog
-from storage.log import START, LogError
-from storage.memory_log import MemoryLog
-from storage.record_json import encode
-from storage.records import ConfigKey, ConfigValue
+from strata.registry.app import create_app
+from strata.registry.settings import Settings
+from strata.registry.transport.front import Front
+from strata.storage.kafka.log import KafkaLog
+from strata.storage.log import START, LogError
+from strata.storage.memory_log import MemoryLog
+from strata.storage.record_json import encode
+from strata.storage.records import ConfigKey, ConfigValue
 
 CONFIG = "/config/s"
 NONE = encode(ConfigKey("s"), ConfigValue({"compatibilityLevel": "NONE"}))

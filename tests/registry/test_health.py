@@ -9,12 +9,12 @@ import threading
 import pytest
 
 from harness.registry import RegistryNode
-from registry.health import Health
-from registry.writer import Writer
-from storage.log import LogError, LogReadOnly
-from storage.memory_log import MemoryLog
-from storage.record_json import encode
-from storage.records import ModeKey
+from strata.registry.health import Health
+from strata.registry.writer import Writer
+from strata.storage.log import LogError, LogReadOnly
+from strata.storage.memory_log import MemoryLog
+from strata.storage.record_json import encode
+from strata.storage.records import ModeKey
 
 
 class MoodyLog(MemoryLog):

@@ -11,20 +11,20 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compat.levels import Level
-from registry.decide.association_requests import AssociationRequest, Resource, Wanted
-from registry.decide.associations import change_associations, delete_associations
-from registry.decide.config import delete_config, set_config
-from registry.decide.contexts import delete_context
-from registry.decide.deks import DekRequest, create_dek, delete_deks, undelete_deks
-from registry.decide.delete import delete_subject, delete_version
-from registry.decide.keks import KekRequest, create_kek, delete_kek, undelete_kek, update_kek
-from registry.decide.mode import delete_mode, set_mode
-from registry.decide.register import Rules, register
-from registry.errors import RegistryError
-from registry.schemas import SchemaRequest
-from storage.log import Entry
-from storage.state import State
+from strata.compat.levels import Level
+from strata.registry.decide.association_requests import AssociationRequest, Resource, Wanted
+from strata.registry.decide.associations import change_associations, delete_associations
+from strata.registry.decide.config import delete_config, set_config
+from strata.registry.decide.contexts import delete_context
+from strata.registry.decide.deks import DekRequest, create_dek, delete_deks, undelete_deks
+from strata.registry.decide.delete import delete_subject, delete_version
+from strata.registry.decide.keks import KekRequest, create_kek, delete_kek, undelete_kek, update_kek
+from strata.registry.decide.mode import delete_mode, set_mode
+from strata.registry.decide.register import Rules, register
+from strata.registry.errors import RegistryError
+from strata.registry.parsing import SchemaRequest
+from strata.storage.log import Entry
+from strata.storage.state import State
 
 SUBJECTS = st.sampled_from(["a", "b", ":.c:a"])
 SCOPES = st.sampled_from([None, "a", "b", ":.c:a", ":.c:"])

@@ -5,21 +5,21 @@ import json
 
 import pytest
 
-from compat.entities import Entity, EntityType
-from compat.levels import Level
-from compat.limits import Limits
 from harness.registry import RegistryNode
-from registry import schemas
-from registry.cache import Cache
-from registry.clock import Clock
-from registry.decide.register import Rules, register
-from registry.decide.tag import TagRequest, change_tags
-from registry.errors import RegistryError, TooExpensive
-from registry.schemas import SchemaRequest, inline_tags, printed
-from registry.settings import Settings
-from storage.log import Entry
-from storage.records import Reference, Subject
-from storage.state import State
+from strata.compat.entities import Entity, EntityType
+from strata.compat.levels import Level
+from strata.compat.limits import Limits
+from strata.registry import parsing
+from strata.registry.cache import Cache
+from strata.registry.clock import Clock
+from strata.registry.decide.register import Rules, register
+from strata.registry.decide.tag import TagRequest, change_tags
+from strata.registry.errors import RegistryError, TooExpensive
+from strata.registry.parsing import SchemaRequest, inline_tags, printed
+from strata.registry.settings import Settings
+from strata.storage.log import Entry
+from strata.storage.records import Reference, Subject
+from strata.storage.state import State
 
 RULES = Rules(Level.BACKWARD)
 SUBJECT = Subject("s")
@@ -108,7 +108,7 @@ def test_other_forms_of_a_text_have_a_deadline(monkeypatch, schema_type, form, t
     state, entry = _holding(SchemaRequest(text, schema_type))
 
     assert printed(state, entry, form)
-    monkeypatch.setattr("registry.schemas.DEFAULT_LIMITS", Limits(seconds=0))
+    monkeypatch.setattr("strata.registry.parsing.DEFAULT_LIMITS", Limits(seconds=0))
     with pytest.raises(RegistryError, match="more than 0 s of computing") as refusal:
         printed(state, entry, form)
     assert 42201 == refusal.value.code
@@ -117,7 +117,7 @@ def test_other_forms_of_a_text_have_a_deadline(monkeypatch, schema_type, form, t
 def test_tags_that_take_too_long_are_not_taken_for_none():
     """If tags take too long to read, the request fails; it does not continue without tags."""
     state, entry = _holding(SchemaRequest('{"type":"record","name":"Wanted","fields":[]}'))
-    schemas._schemas.clear()  # Cached schemas take no time.
+    parsing._schemas.clear()  # Cached schemas take no time.
 
     with pytest.raises(TooExpensive, match="The tags cannot be read"):
         inline_tags(state, entry, Limits(seconds=0).started())

@@ -7,12 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from harness.kafka import KafkaBroker
-from registry.cli import main
-from storage.log import START, Record
-from storage.open_log import open_log
-from storage.record_json import encode
-from storage.records import ModeKey
-from storage.sql_log import SqlLog
+from strata.registry.cli import main
+from strata.storage.log import START, Record
+from strata.storage.open_log import open_log
+from strata.storage.record_json import encode
+from strata.storage.records import ModeKey
+from strata.storage.sql.log import SqlLog
 
 
 def strata(*arguments):

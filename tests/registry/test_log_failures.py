@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import event
 
 from harness.postgres import Postgres
-from registry.settings import Settings
-from storage.sql_log import SqlLog
+from strata.registry.settings import Settings
+from strata.storage.sql.log import SqlLog
 
 SECRETS = ("sqlite", "strata.db", "postgresql", "psycopg", "127.0.0.1", "5432", "Errno", "/")
 REQUESTS = [

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from compat.levels import Level
-from registry.decide.register import Rules, register
-from registry.schemas import SchemaRequest
-from storage.log import Entry
-from storage.record_json import encode
-from storage.records import MAX_VERSION, ModeKey, SchemaKey, SchemaValue, Subject
-from storage.state import State
+from strata.compat.levels import Level
+from strata.registry.decide.register import Rules, register
+from strata.registry.parsing import SchemaRequest
+from strata.storage.log import Entry
+from strata.storage.record_json import encode
+from strata.storage.records import MAX_VERSION, ModeKey, SchemaKey, SchemaValue, Subject
+from strata.storage.state import State
 
 INT, LONG, STRING = '"int"', '"long"', '"string"'
 

@@ -5,10 +5,10 @@ import json
 import pytest
 from pydantic import TypeAdapter
 
-from registry.association_bodies import AssociationAnswer, BatchAnswer, ResourceAnswer
-from registry.key_bodies import DekAnswer, KekAnswer
-from registry.routes.listing import ListedSchema
-from registry.wire import (
+from strata.registry.routes.listing import ListedSchema
+from strata.registry.wire.associations import AssociationAnswer, BatchAnswer, ResourceAnswer
+from strata.registry.wire.encryption_keys import DekAnswer, KekAnswer
+from strata.registry.wire.schemas import (
     ChangedConfigAnswer,
     CompatibilityAnswer,
     ConfigAnswer,

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from registry.decide.contracts import merged_metadata, merged_rules
-from registry.errors import RegistryError
-from registry.rule_sets import PHASES, check_rule_set
-from registry.wire_contracts import MetadataBody, RuleSetBody
+from strata.registry.decide.contracts import merged_metadata, merged_rules
+from strata.registry.errors import RegistryError
+from strata.registry.rule_sets import PHASES, check_rule_set
+from strata.registry.wire.contracts import MetadataBody, RuleSetBody
 
 INT = '"int"'
 RULE = {"name": "r", "type": "CEL"}

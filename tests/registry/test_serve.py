@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.registry import RegistryNode
-from registry.settings import Settings
+from strata.registry.settings import Settings
 
 STRATA = str(Path(sys.executable).with_name("strata"))
 _ENVIRONMENT = {"PATH": "", "PYTHONPATH": os.environ.get("PYTHONPATH", "")}

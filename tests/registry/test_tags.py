@@ -17,11 +17,11 @@ from confluent_kafka.schema_registry import (
     ServerConfig,
 )
 
-from compat.formats import FORMATS
-from compat.json_schema.tags import entities
-from compat.limits import Limits
-from compat.schema import SchemaFormat, SchemaParseError
-from compat.tags import Entity, EntityType, retagged, tags_of
+from strata.compat.formats import FORMATS
+from strata.compat.json_schema.tags import entities
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaFormat, SchemaParseError
+from strata.compat.tags import Entity, EntityType, retagged, tags_of
 
 VERSION = "confluent:version"
 RECORD = '{"type":"record","name":"R","namespace":"n","fields":[{"name":"f","type":"int"},{"name":"g","type":"int"}]}'

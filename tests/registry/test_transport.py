@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from registry.browsers import BrowserGuard
-from registry.front import Front
+from strata.registry.transport.cross_site import BrowserGuard
+from strata.registry.transport.front import Front
 
 V1 = "application/vnd.schemaregistry.v1+json"
 V0 = "application/vnd.schemaregistry+json"
@@ -202,7 +202,7 @@ def test_failure_in_a_route_is_an_error_object(api, monkeypatch):
     def broken():
         raise RuntimeError("planted")
 
-    monkeypatch.setattr("registry.routes.root.schema_types", broken)
+    monkeypatch.setattr("strata.registry.routes.root.schema_types", broken)
 
     assert (500, {"error_code": 500, "message": "Internal Server Error"}) == api.get("/schemas/types")
     assert V1 == api.headers["content-type"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from registry.settings import Settings
-from registry.variables import unknown_variables
+from strata.registry.commands.variables import unknown_variables
+from strata.registry.settings import Settings
 
 # name, the variables, the unknown ones with the nearest setting
 VARIABLES = [

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from registry.errors import RegistryError
-from registry.writer import DEADLINE, Decision, Writer
-from storage.log import (
+from strata.registry.errors import RegistryError
+from strata.registry.writer import DEADLINE, Decision, Writer
+from strata.storage.log import (
     START,
     Conflict,
     LogCompacted,
@@ -19,9 +19,9 @@ from storage.log import (
     Record,
     RecordTooLarge,
 )
-from storage.memory_log import MemoryLog
-from storage.record_json import encode
-from storage.records import ModeKey
+from strata.storage.memory_log import MemoryLog
+from strata.storage.record_json import encode
+from strata.storage.records import ModeKey
 
 
 class ScriptedLog(MemoryLog):

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-import serdes.rules.jsonata  # noqa: F401 - before others import its library, which raises the recursion limit
+import strata.serdes.rules.jsonata  # noqa: F401 - before others import its library, which raises the recursion limit
 from harness.registry import RegistryNode
-from serdes.client import RegistryClient
+from strata.serdes.client import RegistryClient
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from serdes.arrow import (
+from strata.serdes.arrow import (
     BatchDecoder,
     ColumnTooLarge,
     Limits,
@@ -21,9 +21,9 @@ from serdes.arrow import (
     decode_batch,
     encode_batch,
 )
-from serdes.avro import AvroSerializer, compile_encoder
-from serdes.client import Reference, Schema
-from serdes.errors import EncodeError
+from strata.serdes.avro import AvroSerializer, compile_encoder
+from strata.serdes.client import Reference, Schema
+from strata.serdes.errors import EncodeError
 
 
 def record(*fields, name="R", **more):
@@ -458,7 +458,7 @@ def test_values_that_do_not_fit(schema, given, says):
 
 def test_without_numba():
     """Without numba, the error says what to install."""
-    program = "import sys; sys.modules['numba'] = None\nimport serdes.arrow"
+    program = "import sys; sys.modules['numba'] = None\nimport strata.serdes.arrow"
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 

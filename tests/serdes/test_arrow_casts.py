@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from serdes.arrow import encode_batch
-from serdes.errors import EncodeError
+from strata.serdes.arrow import encode_batch
+from strata.serdes.errors import EncodeError
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 3, "scale": 1}
 

@@ -7,7 +7,7 @@ import sys
 import numba
 import pytest
 
-from serdes.arrow import compiled
+from strata.serdes.arrow import entry_points
 
 
 def test_nowhere_to_keep_compiled_code(monkeypatch):
@@ -19,9 +19,9 @@ def test_nowhere_to_keep_compiled_code(monkeypatch):
             raise RuntimeError("no locator available")
         return whole(**options)
 
-    monkeypatch.setattr(compiled.numba, "njit", njit)
+    monkeypatch.setattr(entry_points.numba, "njit", njit)
 
-    assert 3 == compiled._kept(lambda number: number + 1)(2)
+    assert 3 == entry_points._kept(lambda number: number + 1)(2)
 
 
 @pytest.mark.parametrize(
@@ -32,18 +32,18 @@ def test_package_in_a_zip(monkeypatch, tmp_path, mode, is_kept):
     folder = tmp_path / f"strata-numba-{os.getuid()}"
     folder.mkdir()
     folder.chmod(mode)
-    monkeypatch.setattr(compiled, "__file__", "/shipped.zip/serdes/arrow/compiled.py")
-    monkeypatch.setattr(compiled.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(entry_points, "__file__", "/shipped.zip/strata/serdes/arrow/entry_points.py")
+    monkeypatch.setattr(entry_points.tempfile, "tempdir", str(tmp_path))
 
-    assert 3 == compiled._kept(lambda number: number + 1)(2)
+    assert 3 == entry_points._kept(lambda number: number + 1)(2)
 
     assert is_kept == any(folder.rglob("*.nbc"))
 
 
 def test_compiled_once():
     """A process reuses the code that another process compiled."""
-    compiled.run(0)
-    program = "from serdes.arrow.compiled import run; run(0); print(sum(run.stats.cache_hits.values()))"
+    entry_points.run(0)
+    program = "from strata.serdes.arrow.entry_points import run; run(0); print(sum(run.stats.cache_hits.values()))"
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

@@ -9,9 +9,9 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from serdes.arrow import BatchDecoder
-from serdes.avro import compile_decoder, compile_encoder
-from serdes.errors import DecodeError
+from strata.serdes.arrow import BatchDecoder
+from strata.serdes.avro import compile_decoder, compile_encoder
+from strata.serdes.errors import DecodeError
 
 HEADER = b"\0\0\0\0\1"
 
@@ -214,8 +214,8 @@ def test_batches_of_all_sizes():
 BEHIND = """
 import ctypes, json, mmap, random
 import pyarrow as pa
-from serdes.arrow import BatchDecoder
-from serdes.avro import compile_encoder
+from strata.serdes.arrow import BatchDecoder
+from strata.serdes.avro import compile_encoder
 
 kinds = {"i": "int", "l": "long", "s": "string", "o": ["null", "string"], "b": "bytes", "a": {"type": "array", "items": "long"},
   "m": {"type": "map", "values": "string"}, "e": {"type": "enum", "name": "E", "symbols": ["A", "B"]}, "f": "double",

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serdes.arrow import BatchDecoder, UnsupportedSchema, decode_batch, encode_batch
-from serdes.avro import Branch, compile_decoder, compile_encoder
-from serdes.avro_schema import Array, Map, Node, Primitive, Record, Union, parse
-from serdes.errors import DecodeError, SchemaError
+from strata.serdes.arrow import BatchDecoder, UnsupportedSchema, decode_batch, encode_batch
+from strata.serdes.avro import Branch, compile_decoder, compile_encoder
+from strata.serdes.avro.schema import Array, Map, Node, Primitive, Record, Union, parse
+from strata.serdes.errors import DecodeError, SchemaError
 
 KINDS = ["null", "boolean", "int", "long", "float", "double", "bytes", "string"]
 LOGICALS = [

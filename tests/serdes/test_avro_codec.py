@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serdes.avro import Branch, compile_decoder, compile_encoder
-from serdes.errors import DecodeError, EncodeError
+from strata.serdes.avro import Branch, compile_decoder, compile_encoder
+from strata.serdes.errors import DecodeError, EncodeError
 
 SUIT = {"type": "enum", "name": "Suit", "symbols": ["CLUBS", "HEARTS"]}
 POINT = {"type": "record", "name": "Point", "fields": [{"name": "x", "type": "int"}, {"name": "y", "type": "string"}]}

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from serdes.avro import Branch, compile_decoder, compile_encoder
-from serdes.avro_schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union, parse
-from serdes.errors import DecodeError
+from strata.serdes.avro import Branch, compile_decoder, compile_encoder
+from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union, parse
+from strata.serdes.errors import DecodeError
 
 CASES = Path(__file__).parents[1] / "conformance" / "avro_compat.jsonl.gz"
 VALUES_PER_CASE = 8

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serdes.avro import Limits, compile_decoder
-from serdes.errors import DecodeError, DecodeReason
+from strata.serdes.avro import Limits, compile_decoder
+from strata.serdes.errors import DecodeError, DecodeReason
 
 TREE = {"type": "record", "name": "T", "fields": [{"name": "kids", "type": {"type": "array", "items": "T"}}]}
 CHAIN = {"type": "record", "name": "C", "fields": [{"name": "next", "type": ["null", "C"]}]}
@@ -112,8 +112,8 @@ def test_no_process_dies_of_them():
     program = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (600 * 2**20, 600 * 2**20))
-from serdes.avro import compile_decoder
-from serdes.errors import DecodeError
+from strata.serdes.avro import compile_decoder
+from strata.serdes.errors import DecodeError
 for schema, payload in json.load(sys.stdin):
     try:
         compile_decoder(schema)(bytes.fromhex(payload))

@@ -15,9 +15,9 @@ import pytest
 
 from harness import spark_jar
 from harness.avro_cases import Case, Maker, zigzag
-from serdes.avro import Branch, compile_decoder, compile_encoder
-from serdes.avro_schema import Array, Map, Primitive, Record, Union, parse
-from serdes.errors import DecodeError, SerdeError
+from strata.serdes.avro import Branch, compile_decoder, compile_encoder
+from strata.serdes.avro.schema import Array, Map, Primitive, Record, Union, parse
+from strata.serdes.errors import DecodeError, SerdeError
 
 JAVA = Path(__file__).parent / "java"
 SHAPE = {"numeric_times": True, "tagged_unions": True}

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from serdes.avro import Branch, compile_decoder, compile_encoder
-from serdes.errors import DecodeError
+from strata.serdes.avro import Branch, compile_decoder, compile_encoder
+from strata.serdes.errors import DecodeError
 
 
 def record(*fields, name="R", **more):

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from serdes.avro import compile_decoder, compile_encoder
-from serdes.errors import SchemaError
+from strata.serdes.avro import compile_decoder, compile_encoder
+from strata.serdes.errors import SchemaError
 
 READABLE = [
     (

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from serdes.cache import SharedCache
+from strata.serdes.cache import SharedCache
 
 
 def test_a_value_is_loaded_once():

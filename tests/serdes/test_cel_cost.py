@@ -5,12 +5,12 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serdes.client import RegistryClient, Rule, Schema
-from serdes.errors import RuleError
-from serdes.protobuf_files import find_message, link
-from serdes.rules import cel_cost
-from serdes.rules.cel import CelExecutor, CelFieldExecutor
-from serdes.rules.executors import FieldContext, RuleContext
+from strata.serdes.client import RegistryClient, Rule, Schema
+from strata.serdes.errors import RuleError
+from strata.serdes.protobuf.files import find_message, link
+from strata.serdes.rules import cel_cost
+from strata.serdes.rules.cel import CelExecutor, CelFieldExecutor
+from strata.serdes.rules.executors import FieldContext, RuleContext
 
 CEL = CelExecutor(RegistryClient("http://localhost:1"), {})
 FIELD = CelFieldExecutor(RegistryClient("http://localhost:1"), {})

@@ -4,11 +4,11 @@ import pickle
 
 import pytest
 
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import Metadata, Schema
-from serdes.errors import EncodeError, NoSubject, RegistryError
-from serdes.framing import split
-from serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.client import Metadata, Schema
+from strata.serdes.errors import EncodeError, NoSubject, RegistryError
+from strata.serdes.framing import split
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
 
 AVRO = '{"type":"record","name":"n.Chosen","fields":[{"name":"x","type":"int"}]}'
 JSON = '{"title": "Chosen", "properties": {"x": {"type": "integer"}}}'

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from harness.certificates import certificate_files
-from serdes.client import ClientSettings, Reference, RegistryClient, Schema
-from serdes.errors import RegistryError, RegistryUnavailable
+from strata.serdes.client import ClientSettings, Reference, RegistryClient, Schema
+from strata.serdes.errors import RegistryError, RegistryUnavailable
 
 USER = '{"type":"record","name":"User","fields":[{"name":"id","type":"long"}]}'
 USER_2 = (

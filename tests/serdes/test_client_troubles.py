@@ -5,8 +5,8 @@ import pickle
 import pytest
 
 from harness.processes import free_port
-from serdes.client import ClientSettings, RegistryClient
-from serdes.errors import RegistryError, RegistryUnavailable, SerdeError
+from strata.serdes.client import ClientSettings, RegistryClient
+from strata.serdes.errors import RegistryError, RegistryUnavailable, SerdeError
 
 USER = '{"type":"record","name":"User","fields":[{"name":"id","type":"long"}]}'
 SCHEMA_ANSWER = {"schema": USER, "schemaType": "AVRO", "guid": "g", "ts": 1}

@@ -5,14 +5,14 @@ import threading
 
 import pytest
 
-from serdes.aio import AsyncDeserializer, AsyncSerializer, call
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.cache import SharedCache
-from serdes.client import Reference, RegistryClient, Schema
-from serdes.errors import NoSubject, RegistryError, SchemaError, SerdeError
-from serdes.framing import join, split
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.references import MAX_DEPTH, resolve
+from strata.serdes.aio import AsyncDeserializer, AsyncSerializer, call
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.cache import SharedCache
+from strata.serdes.client import Reference, RegistryClient, Schema
+from strata.serdes.errors import NoSubject, RegistryError, SchemaError, SerdeError
+from strata.serdes.framing import join, split
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.references import MAX_DEPTH, resolve
 
 TEXT = '{"type":"record","name":"a.R","fields":[{"name":"n","type":"int"}]}'
 WIDER = '{"type":"record","name":"a.R","fields":[{"name":"n","type":"long"}]}'

@@ -14,8 +14,8 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer as TheirDeseri
 from confluent_kafka.schema_registry.avro import AvroSerializer as TheirSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.errors import EncodeError, FrameError
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.errors import EncodeError, FrameError
 
 LINE = {"type": "record", "name": "Line", "fields": [{"name": "sku", "type": "string"}]}
 RECORD = {

@@ -6,8 +6,8 @@ from confluent_kafka.schema_registry.rules.encryption.localkms.local_client impo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serdes.encryption.ciphers import ALGORITHMS, CipherError, cipher_of, new_material
-from serdes.encryption.kms import DRIVERS, LocalKms
+from strata.serdes.encryption.ciphers import ALGORITHMS, CipherError, cipher_of, new_material
+from strata.serdes.encryption.kms import DRIVERS, LocalKms
 
 NAMES = sorted(ALGORITHMS)
 TEXTS = [b"", b"a", b"exactly sixteen!", bytes(range(256)) * 9]

@@ -29,13 +29,13 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message_factory import GetMessageClass
 
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import RegistryClient, Schema
-from serdes.errors import RuleError
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.model import Rule, RuleSet
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.strategies import Context
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import RuleError
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.model import Rule, RuleSet
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.subject_name_strategies import Context
 
 SECRET = "of both sides; Tink keeps the first one that a process meets"
 PII = {"confluent:tags": ["PII"]}
@@ -314,7 +314,7 @@ def test_the_value_of_the_caller_stays(sides):
 def test_without_the_extra(sides, monkeypatch):
     """Without the extra the error says what to install; a schema without such rules does not need it."""
     one = sides(CASES["AVRO"])
-    for name in [name for name in sys.modules if name.startswith("serdes.encryption")]:
+    for name in [name for name in sys.modules if name.startswith("strata.serdes.encryption")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from serdes.client import RegistryClient, Schema
-from serdes.encryption.ciphers import CipherError, cipher_of, new_material
-from serdes.encryption.executors import FieldEncryption
-from serdes.encryption.kms import DRIVERS, LocalKms
-from serdes.errors import RuleError
-from serdes.model import Metadata, Rule
-from serdes.rules.executors import FieldContext, RuleContext
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.encryption.ciphers import CipherError, cipher_of, new_material
+from strata.serdes.encryption.csfle import FieldEncryption
+from strata.serdes.encryption.kms import DRIVERS, LocalKms
+from strata.serdes.errors import RuleError
+from strata.serdes.model import Metadata, Rule
+from strata.serdes.rules.executors import FieldContext, RuleContext
 
 DAY = 86_400.0
 NOW = 1_800_000_000.0

@@ -19,13 +19,13 @@ from confluent_kafka.schema_registry.serde import FieldType
 from confluent_kafka.schema_registry.serde import RuleContext as TheirRuleContext
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from serdes.client import RegistryClient, Schema
-from serdes.encryption.ciphers import ALGORITHMS
-from serdes.encryption.dek_registry import DekRegistry
-from serdes.encryption.executors import FieldEncryption, PayloadEncryption
-from serdes.errors import RuleError
-from serdes.model import Rule
-from serdes.rules.executors import FieldContext, RuleContext
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.encryption.ciphers import ALGORITHMS
+from strata.serdes.encryption.csfle import FieldEncryption, PayloadEncryption
+from strata.serdes.encryption.dek_registry import DekRegistry
+from strata.serdes.errors import RuleError
+from strata.serdes.model import Rule
+from strata.serdes.rules.executors import FieldContext, RuleContext
 
 SECRET = {"secret": "of both sides; Tink keeps the first one that a process meets"}
 DAYS = 86_400

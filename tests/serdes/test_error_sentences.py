@@ -16,12 +16,12 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.struct_pb2 import Struct
 from pydantic import BaseModel
 
-from serdes.avro import AvroDeserializer, AvroSerializer, compile_encoder
-from serdes.client import Schema
-from serdes.errors import EncodeError
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.protobuf_files import find_message, link
+from strata.serdes.avro import AvroDeserializer, AvroSerializer, compile_encoder
+from strata.serdes.client import Schema
+from strata.serdes.errors import EncodeError
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.protobuf.files import find_message, link
 
 
 class Suit(enum.Enum):
@@ -546,8 +546,8 @@ def test_a_required_field_of_a_message_has_its_path(client):
         ProtobufSerializer(client, kind)(kind(a=[{}]), topic="sentences-required")
 
 
-CLIENT = "client: expected a serdes.client.RegistryClient, got {}"
-SCHEMA = "{}: expected a schema text or a serdes.client.Schema, got {}"
+CLIENT = "client: expected a strata.serdes.client.RegistryClient, got {}"
+SCHEMA = "{}: expected a schema text or a strata.serdes.client.Schema, got {}"
 MAKE = "make one by RegistryClient.from_settings(ClientSettings.from_conf(conf))"
 ARGUMENTS = [
     (

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from serdes.errors import (
+from strata.serdes.errors import (
     DecodeError,
     DecodeReason,
     EncodeError,

@@ -28,11 +28,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message_factory import GetMessageClass, GetMessages
 from grpc_tools import protoc
 
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import Reference, Schema
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.strategies import CLUSTER, FALLBACK
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.client import Reference, Schema
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.subject_name_strategies import CLUSTER, FALLBACK
 
 AVRO_FIELDS = [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]
 AVRO = json.dumps({"type": "record", "name": "Order", "namespace": "shop", "fields": AVRO_FIELDS})

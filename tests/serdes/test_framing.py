@@ -2,8 +2,8 @@
 
 import pytest
 
-from serdes.errors import FrameError
-from serdes.framing import join, split
+from strata.serdes.errors import FrameError
+from strata.serdes.framing import join, split
 
 FRAMES = [
     ("empty payload", 1, b"", b"\x00\x00\x00\x00\x01"),

@@ -7,9 +7,9 @@ from confluent_kafka.schema_registry.serde import SchemaId as TheirSchemaId
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serdes.errors import FrameError
-from serdes.framing import FRAMINGS, MAX_INDEXES, Frame, SchemaId, open_frame, read_indexes, write_indexes
-from serdes.strategies import Context
+from strata.serdes.errors import FrameError
+from strata.serdes.framing import FRAMINGS, MAX_INDEXES, Frame, SchemaId, open_frame, read_indexes, write_indexes
+from strata.serdes.subject_name_strategies import Context
 
 GUID = UUID("000102030405060708090a0b0c0d0e0f")
 PATHS = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=MAX_INDEXES).map(tuple)

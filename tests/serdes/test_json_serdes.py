@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serdes.client import Reference, RegistryClient, Schema
-from serdes.errors import DecodeError, EncodeError, RegistryError, SchemaError
-from serdes.framing import join, split
-from serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.client import Reference, RegistryClient, Schema
+from strata.serdes.errors import DecodeError, EncodeError, RegistryError, SchemaError
+from strata.serdes.framing import join, split
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
 
 SCHEMA = json.dumps(
     {

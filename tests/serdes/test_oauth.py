@@ -14,9 +14,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from harness.processes import free_port
-from serdes.client import ClientSettings, RegistryClient
-from serdes.errors import RegistryError, RegistryUnavailable, TokenError
-from serdes.oauth import TokenSource
+from strata.serdes.client import ClientSettings, RegistryClient
+from strata.serdes.errors import RegistryError, RegistryUnavailable, TokenError
+from strata.serdes.oauth import TokenSource
 
 SECRET = "s3cr3t-of-the-service"
 CONF = {

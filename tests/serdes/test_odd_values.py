@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from serdes.avro import AvroDeserializer, compile_decoder, compile_encoder
-from serdes.avro_schema import parse
-from serdes.client import RegistryClient
-from serdes.errors import EncodeError, FrameError
-from serdes.json_schema import JsonSerializer
-from serdes.rules.avro import AvroValues
+from strata.serdes.avro import AvroDeserializer, compile_decoder, compile_encoder
+from strata.serdes.avro.schema import parse
+from strata.serdes.client import RegistryClient
+from strata.serdes.errors import EncodeError, FrameError
+from strata.serdes.json_schema import JsonSerializer
+from strata.serdes.rules.avro import AvroValues
 
 UUID_TEXT = {"type": "string", "logicalType": "uuid"}
 DATE = {"type": "int", "logicalType": "date"}

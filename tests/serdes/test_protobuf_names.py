@@ -4,11 +4,11 @@ import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message_factory import GetMessageClass
 
-from serdes.client import Rule, RuleSet, Schema
-from serdes.errors import DecodeError
-from serdes.framing import join
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.protobuf_files import find_message, link
+from strata.serdes.client import Rule, RuleSet, Schema
+from strata.serdes.errors import DecodeError
+from strata.serdes.framing import join
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.protobuf.files import find_message, link
 
 NAMES = [
     "HasField",

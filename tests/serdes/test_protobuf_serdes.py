@@ -11,11 +11,11 @@ from google.protobuf.struct_pb2 import Struct, Value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serdes.client import Reference, RegistryClient, Schema
-from serdes.errors import DecodeError, EncodeError, FrameError, SchemaError, SerdeError
-from serdes.framing import join, split
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.protobuf_files import find_message, indexes_of, link
+from strata.serdes.client import Reference, RegistryClient, Schema
+from strata.serdes.errors import DecodeError, EncodeError, FrameError, SchemaError, SerdeError
+from strata.serdes.framing import join, split
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.protobuf.files import find_message, indexes_of, link
 
 ORDER = """syntax = "proto3"; package shop;
 import "google/protobuf/timestamp.proto"; import "google/type/date.proto"; import "confluent/meta.proto";

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from serdes.aio import AsyncDeserializer, AsyncSerializer
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import Metadata, Rule, RuleSet, Schema
-from serdes.errors import RuleError
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.strategies import Context
+from strata.serdes.aio import AsyncDeserializer, AsyncSerializer
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.client import Metadata, Rule, RuleSet, Schema
+from strata.serdes.errors import RuleError
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.subject_name_strategies import Context
 
 TEXT = json.dumps(
     {
@@ -383,8 +383,10 @@ def test_threads(client):
 def test_without_rules_nothing_is_loaded():
     """Without rules, not even the package of rules is imported."""
     program = (
-        "import sys, serdes.avro, serdes.aio, serdes.json_schema, serdes.protobuf\n"
-        "sys.exit(', '.join(one for one in sys.modules if one.startswith(('serdes.rules', 'cel', 'jsonata'))) or None)"
+        "import sys, strata.serdes.aio, strata.serdes.json_schema.serializer, strata.serdes.protobuf.serializer\n"
+        "import strata.serdes.avro.serializer\n"
+        "rules = ('strata.serdes.rules', 'cel', 'jsonata')\n"
+        "sys.exit(', '.join(one for one in sys.modules if one.startswith(rules)) or None)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
 
@@ -393,7 +395,9 @@ def test_without_rules_nothing_is_loaded():
 
 def test_the_recursion_limit_stays():
     """Rules do not change the recursion limit of the process, as the JSONata library would."""
-    program = "import sys; before = sys.getrecursionlimit(); import serdes.rules.jsonata, serdes.rules.cel\n"
+    program = (
+        "import sys; before = sys.getrecursionlimit(); import strata.serdes.rules.jsonata, strata.serdes.rules.cel\n"
+    )
     program += "sys.exit(sys.getrecursionlimit() - before)"
 
     assert 0 == subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode
@@ -412,7 +416,9 @@ def test_rules_of_the_other_direction_cost_nothing(client):
 @pytest.mark.parametrize(("kind", "module"), [("CEL", "cel_expr_python"), ("JSONATA", "jsonata")])
 def test_a_missing_library_is_named(client, monkeypatch, kind, module):
     """Without the extra, the first record fails with what to install, whatever the rule's action."""
-    for name in [one for one in sys.modules if one.startswith(("serdes.rules.cel", "serdes.rules.jsonata"))]:
+    for name in [
+        one for one in sys.modules if one.startswith(("strata.serdes.rules.cel", "strata.serdes.rules.jsonata"))
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
     rule = Rule(name="lacking", type=kind, kind="CONDITION", mode="WRITE", expr="true", on_failure="NONE")

@@ -9,14 +9,14 @@ import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import Metadata, Reference, Rule, RuleSet, Schema
-from serdes.errors import EncodeError, RuleError
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.protobuf_files import link, text_of
-from serdes.rules.fields import matches
-from serdes.rules.protobuf import inline_tags
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.client import Metadata, Reference, Rule, RuleSet, Schema
+from strata.serdes.errors import EncodeError, RuleError
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.protobuf.files import link, text_of
+from strata.serdes.rules.fields import matches
+from strata.serdes.rules.protobuf import inline_tags
 
 PII = frozenset({"PII"})
 

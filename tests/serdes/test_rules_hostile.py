@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import serdes.rules.json_schema
-import serdes.rules.jsonata
-from serdes.avro_values import Branch
-from serdes.client import RegistryClient, Rule, Schema
-from serdes.errors import RuleError, SchemaError
-from serdes.rules.cel import CelExecutor, CelFieldExecutor
-from serdes.rules.executors import FieldContext, RuleContext
-from serdes.rules.json_schema import JsonValues
-from serdes.rules.jsonata import JsonataExecutor
+from strata.serdes.avro.logical_types import Branch
+from strata.serdes.client import RegistryClient, Rule, Schema
+from strata.serdes.errors import RuleError, SchemaError
+from strata.serdes.rules import json_schema as rule_fields
+from strata.serdes.rules import jsonata
+from strata.serdes.rules.cel import CelExecutor, CelFieldExecutor
+from strata.serdes.rules.executors import FieldContext, RuleContext
+from strata.serdes.rules.json_schema import JsonValues
+from strata.serdes.rules.jsonata import JsonataExecutor
 
 NOBODY = RegistryClient("http://localhost:1")
 CEL, FIELD = CelExecutor(NOBODY, {}), CelFieldExecutor(NOBODY, {})
@@ -100,7 +100,7 @@ def test_expressions(executor, expr, detail):
 @pytest.mark.parametrize("expr", [f"$string([{TREE}])", f"$distinct([{TREE}, 1])"])
 def test_lists_that_are_full_of_one_list(monkeypatch, expr):
     """Functions over a whole value check its size first; the limit here is lower, since the check takes time."""
-    monkeypatch.setattr(serdes.rules.jsonata, "MAX_SIZE", 10_000)
+    monkeypatch.setattr(jsonata, "MAX_SIZE", 10_000)
 
     with pytest.raises(RuleError, match="larger than 10000"):
         JSONATA_PATIENT.transform(context(expr), SECRET)
@@ -221,7 +221,7 @@ def test_branches_that_all_fit(monkeypatch, kind):
     document = {"$ref": "#/definitions/tree", "definitions": {"tree": {kind: [branch, branch]}}}
     values = JsonValues({"": document}, lambda uri: lambda value: None, lambda value: value, None)
     visit = values.visitor(Rule(name="r", type="X"))
-    monkeypatch.setattr(serdes.rules.json_schema, "_MOST_STEPS", 10_000)
+    monkeypatch.setattr(rule_fields, "_MOST_STEPS", 10_000)
     value = {"name": "a", "left": {"name": "b"}}
 
     assert {"name": "A!!", "left": {"name": "B!!!!"}} == visit(lambda _, text: text.upper() + "!", value)

@@ -22,12 +22,12 @@ from confluent_kafka.serialization import MessageField, SerializationContext, Se
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import Metadata, Rule, RuleSet, Schema
-from serdes.errors import RuleError
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.protobuf_files import link
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.client import Metadata, Rule, RuleSet, Schema
+from strata.serdes.errors import RuleError
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.protobuf.files import link
 
 TAGGED = {"confluent:tags": ["PII"]}
 LINE = {"type": "record", "name": "Line", "fields": [{"name": "sku", "type": "string", **TAGGED}]}

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from serdes.aio import AsyncDeserializer
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import Metadata, Rule, RuleSet, Schema
-from serdes.errors import DecodeError, NoSubject, RegistryError, RuleError, SchemaError
-from serdes.framing import join
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.protobuf_files import link
-from serdes.strategies import Context
+from strata.serdes.aio import AsyncDeserializer
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.client import Metadata, Rule, RuleSet, Schema
+from strata.serdes.errors import DecodeError, NoSubject, RegistryError, RuleError, SchemaError
+from strata.serdes.framing import join
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.protobuf.files import link
+from strata.serdes.subject_name_strategies import Context
 
 LATEST = {"use.latest.version": True}
 

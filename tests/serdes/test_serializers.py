@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from serdes.avro import AvroDeserializer, AvroSerializer, Limits
-from serdes.client import RegistryClient, Schema
-from serdes.errors import DecodeError, EncodeError, FrameError, RegistryError, SchemaError, SerdeError
-from serdes.framing import join, split
-from serdes.strategies import Context, record_name
+from strata.serdes.avro import AvroDeserializer, AvroSerializer, Limits
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import DecodeError, EncodeError, FrameError, RegistryError, SchemaError, SerdeError
+from strata.serdes.framing import join, split
+from strata.serdes.subject_name_strategies import Context, record_name
 
 ORDER = json.dumps(
     {

@@ -3,8 +3,8 @@
 import pytest
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from serdes.errors import SerdeError
-from serdes.strategies import STRATEGIES, Context, record_name, topic_name, topic_record_name
+from strata.serdes.errors import SerdeError
+from strata.serdes.subject_name_strategies import STRATEGIES, Context, record_name, topic_name, topic_record_name
 
 SUBJECTS = [
     ("topic, value", topic_name, Context("orders"), "a.Order", "orders-value"),

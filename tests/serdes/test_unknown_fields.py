@@ -9,13 +9,13 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serdes.aio import AsyncSerializer
-from serdes.avro import AvroDeserializer, AvroSerializer, compile_encoder
-from serdes.client import Schema
-from serdes.errors import EncodeError
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.protobuf_files import find_message, link
+from strata.serdes.aio import AsyncSerializer
+from strata.serdes.avro import AvroDeserializer, AvroSerializer, compile_encoder
+from strata.serdes.client import Schema
+from strata.serdes.errors import EncodeError
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.protobuf.files import find_message, link
 
 LEG = {"type": "record", "name": "Leg", "fields": [{"name": "miles", "type": "int"}]}
 FLIGHT = {

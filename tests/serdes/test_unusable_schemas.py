@@ -2,25 +2,29 @@
 
 import pytest
 
-import serdes.avro
-import serdes.json_schema
-import serdes.protobuf
-from serdes.avro import AvroDeserializer
-from serdes.client import RegistryClient
-from serdes.errors import RegistryError, SchemaError
-from serdes.framing import join
-from serdes.json_schema import JsonDeserializer
-from serdes.protobuf import ProtobufDeserializer
+from strata.serdes import avro, json_schema, protobuf
+from strata.serdes.avro import AvroDeserializer
+from strata.serdes.client import RegistryClient
+from strata.serdes.errors import RegistryError, SchemaError
+from strata.serdes.framing import join
+from strata.serdes.json_schema import JsonDeserializer
+from strata.serdes.protobuf import ProtobufDeserializer
 
 PROTO = 'syntax = "proto3"; message A { Nowhere a = 1; }'
 UNUSABLE = [
     pytest.param(
-        AvroDeserializer, {"schema": '"a.Other"'}, serdes.avro, "parse", [b"\x02", b"\x04"], "not defined", id="Avro"
+        AvroDeserializer,
+        {"schema": '"a.Other"'},
+        avro.serializer,
+        "parse",
+        [b"\x02", b"\x04"],
+        "not defined",
+        id="Avro",
     ),
     pytest.param(
         JsonDeserializer,
         {"schema": '{"$ref": "nowhere.json"}', "schemaType": "JSON"},
-        serdes.json_schema,
+        json_schema.serializer,
         "validator_of",
         [b"1", b"2"],
         "JSON Schema cannot be used",
@@ -29,7 +33,7 @@ UNUSABLE = [
     pytest.param(
         ProtobufDeserializer,
         {"schema": PROTO, "schemaType": "PROTOBUF"},
-        serdes.protobuf,
+        protobuf.serializer,
         "link",
         [b"\x00", b"\x02\x02"],  # two paths in the schema
         "cannot be linked",
@@ -75,7 +79,7 @@ def test_it_is_compiled_once(serving, monkeypatch, kind, body, module, name, pay
 def test_another_deserializer_tries_again(serving, monkeypatch):
     """Another deserializer does not share the cached failure and tries again."""
     client, _ = serving({"schema": '"a.Other"'})
-    calls = counting(monkeypatch, serdes.avro, "parse")
+    calls = counting(monkeypatch, avro.serializer, "parse")
 
     for _ in range(2):
         with pytest.raises(SchemaError):
@@ -109,8 +113,8 @@ def test_a_latest_version_that_cannot_be_read(serving, monkeypatch, missing_ttl,
     conf = {"use.latest.version": True, "subject.name.strategy.type": "TOPIC"}
     deserialize = AvroDeserializer(client, conf=conf)
     seen = []
-    real = serdes.avro.parse
-    monkeypatch.setattr(serdes.avro, "parse", lambda text, *more: seen.append(text) or real(text, *more))
+    real = avro.serializer.parse
+    monkeypatch.setattr(avro.serializer, "parse", lambda text, *more: seen.append(text) or real(text, *more))
 
     for _ in range(3):
         with pytest.raises(SchemaError, match=r"the schema 6 cannot be read: the type a\.Other is not defined"):

@@ -8,12 +8,12 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
-from serdes.aio import AsyncDeserializer, AsyncSerializer
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import Rule, RuleSet, Schema
-from serdes.json_schema import JsonDeserializer, JsonSerializer
-from serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
-from serdes.strategies import record_name
+from strata.serdes.aio import AsyncDeserializer, AsyncSerializer
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.client import Rule, RuleSet, Schema
+from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
+from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
+from strata.serdes.subject_name_strategies import record_name
 
 AVRO = '{"type": "record", "name": "Shipped", "fields": [{"name": "n", "type": "long"}]}'
 RULED = Schema(

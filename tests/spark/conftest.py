@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from harness import spark_jar
 from harness.processes import free_port
 from harness.registry import RegistryNode
-from serdes.client import RegistryClient
+from strata.serdes.client import RegistryClient
 
 Frame = Callable[[int, Any, Any], bytes]
 

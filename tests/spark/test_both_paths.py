@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pyspark.sql import Column, DataFrame, Row, SparkSession, functions
 
 from harness.avro_cases import Case, Maker
-from serdes.client import ClientSettings
-from spark_udfs import decode, install
-from spark_udfs.types import UnsupportedSchema
+from strata.serdes.client import ClientSettings
+from strata.spark_udfs import decode, install
+from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
 
 pytestmark = [
     pytest.mark.spark,

@@ -20,7 +20,7 @@ from harness.spark_servers import (
     small,
     spark_home,
 )
-from serdes.client import RegistryClient
+from strata.serdes.client import RegistryClient
 
 pytestmark = pytest.mark.spark
 
@@ -138,7 +138,7 @@ def test_connect_with_shipped_code(options: dict[str, Any], tmp_path: Path) -> N
     with ConnectServer(tmp_path, python=bare_python(tmp_path), env=env) as server:
         answer = run_job(JOB, options | shipped | {"conf": {"spark.remote": server.url}})
 
-    assert all(file.endswith("strata.zip/spark_udfs/__init__.py") for _, file in answer["places"])
+    assert all(file.endswith("strata.zip/strata/spark_udfs/__init__.py") for _, file in answer["places"])
     _check(answer, options, "batch", "stream")
 
 
@@ -153,5 +153,5 @@ def test_cluster(options: dict[str, Any], tmp_path: Path) -> None:
     answer = run_job(JOB, options | shipped | {"conf": conf}, env)
 
     assert 2 == len({folder for folder, _ in answer["places"]})
-    assert all(file.endswith("strata.zip/spark_udfs/__init__.py") for _, file in answer["places"])
+    assert all(file.endswith("strata.zip/strata/spark_udfs/__init__.py") for _, file in answer["places"])
     _check(answer, options, "batch", "stream")

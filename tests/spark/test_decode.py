@@ -11,14 +11,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, functions
 
-from serdes.client import RegistryClient, Schema
-from serdes.errors import RegistryError, SchemaError
-from serdes.model import Rule, RuleSet
-from spark_udfs import decode, install
-from spark_udfs.catalog import jvm_path
-from spark_udfs.paths import arrow_path, pandas_path
-from spark_udfs.plan import Plan
-from spark_udfs.types import UnsupportedSchema
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import RegistryError, SchemaError
+from strata.serdes.model import Rule, RuleSet
+from strata.spark_udfs import decode, install
+from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
+from strata.spark_udfs.decoding.jvm_function import jvm_path
+from strata.spark_udfs.decoding.paths import arrow_path, pandas_path
+from strata.spark_udfs.decoding.plan import Plan
 
 pytestmark = [
     pytest.mark.spark,
@@ -65,7 +65,7 @@ def each_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("this Spark has no arrow_udf")
     if request.param is pandas_path:
         request.getfixturevalue("pandas_of_old")
-    monkeypatch.setattr("spark_udfs.columns.chosen_path", lambda *_: request.param)
+    monkeypatch.setattr("strata.spark_udfs.decoding.columns.chosen_path", lambda *_: request.param)
 
 
 def _frames(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
@@ -396,7 +396,7 @@ def test_rules_are_told(
     subject = f"rules for readers {mode} {disabled}"
     schema_id = registry.register(subject, schema).schema_id
 
-    with caplog.at_level(logging.WARNING, logger="spark_udfs"):
+    with caplog.at_level(logging.WARNING, logger="strata.spark_udfs"):
         decode("value", registry=registry.settings, subject=subject, path="python")
         decode("value", registry=registry.settings, schema_id=schema_id, path="python")
 
@@ -420,10 +420,10 @@ def test_explain_tells_the_path_and_no_secret(
 
 def test_path_is_logged_once(registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
     """A process logs once which path its decodes take."""
-    from spark_udfs.paths import _say
+    from strata.spark_udfs.decoding.paths import _say
 
     _say.cache_clear()
-    with caplog.at_level(logging.INFO, logger="spark_udfs"):
+    with caplog.at_level(logging.INFO, logger="strata.spark_udfs"):
         for _ in range(2):
             decode("value", registry=registry.settings, reader_schema='"int"', path="python")
 

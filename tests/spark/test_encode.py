@@ -15,14 +15,15 @@ from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
-from serdes.avro import AvroDeserializer
-from serdes.client import RegistryClient, Schema
-from serdes.errors import EncodeError
-from serdes.json_schema import JsonDeserializer
-from serdes.model import JSON, PROTOBUF, Reference
-from serdes.protobuf import ProtobufDeserializer
-from spark_udfs import decode, encode, encoder, split_dead_letters
-from spark_udfs.encode_executor import BatchEncoder, RowRefused
+from strata.serdes.avro import AvroDeserializer
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import EncodeError
+from strata.serdes.json_schema import JsonDeserializer
+from strata.serdes.model import JSON, PROTOBUF, Reference
+from strata.serdes.protobuf import ProtobufDeserializer
+from strata.spark_udfs import decode, encoder, split_dead_letters
+from strata.spark_udfs.encoding import columns as encode
+from strata.spark_udfs.encoding.worker import BatchEncoder, RowRefused
 
 pytestmark = [
     pytest.mark.spark,

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pyspark.sql.types import IntegerType
 
-from serdes.client import RegistryClient, Schema
-from serdes.errors import RegistryError, SchemaError
-from serdes.model import Rule, RuleSet
-from spark_udfs import encoder
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import RegistryError, SchemaError
+from strata.serdes.model import Rule, RuleSet
+from strata.spark_udfs import encoder
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +71,11 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"subject": "s", "schema": NUMBER, "format": "XML"}, ValueError, "allowed are AVRO, JSON, PROTOBUF"),
     ({"subject": "s", "schema": NUMBER, "mode": "IGNORE"}, ValueError, "mode is 'IGNORE'; allowed are DEADLETTER"),
     ({"subject": "s", "schema": NUMBER, "framing": "none"}, ValueError, "framing is 'none'; allowed are prefix, guid"),
-    ({"subject": "s", "schema": 7}, TypeError, "schema is a text, a serdes.client.Schema or a Spark type, not int"),
+    (
+        {"subject": "s", "schema": 7},
+        TypeError,
+        "schema is a text, a strata.serdes.client.Schema or a Spark type, not int",
+    ),
     ({"subject": "s", "schema": IntegerType(), "format": "PROTOBUF"}, ValueError, "no PROTOBUF schema is made"),
     ({"subject": "s", "schema": Schema(NUMBER), "format": "JSON"}, ValueError, "the schema is AVRO, not JSON"),
     ({"subject": "refused", "version": 1, "format": "JSON"}, ValueError, "is AVRO, not JSON"),

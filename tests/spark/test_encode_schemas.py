@@ -7,7 +7,7 @@ import fastavro
 import pytest
 from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType
 
-from spark_udfs.encode_schemas import UnsupportedType, avro_schema, json_schema
+from strata.spark_udfs.encoding.derived_schemas import UnsupportedType, avro_schema, json_schema
 
 pytestmark = pytest.mark.spark
 

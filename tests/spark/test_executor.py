@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from serdes.client import ClientSettings, RegistryClient
-from serdes.errors import RegistryUnavailable
-from spark_udfs.answers import SharedAnswers
-from spark_udfs.executor import BatchDecoder, FrameRefused, RegistryNotUsable, batch_decoder
-from spark_udfs.plan import Mode, Plan, ReaderSource, plan, settings_of
+from strata.serdes.client import ClientSettings, RegistryClient
+from strata.serdes.errors import RegistryUnavailable
+from strata.spark_udfs.decoding.avro_worker import BatchDecoder, FrameRefused, RegistryNotUsable, batch_decoder
+from strata.spark_udfs.decoding.plan import Mode, Plan, ReaderSource, plan, settings_of
+from strata.spark_udfs.response_cache import SharedAnswers
 
 MakeFrame = Callable[[int, Any, Any], bytes]
 

@@ -11,11 +11,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from serdes.avro import AvroSerializer
-from serdes.client import ClientSettings, RegistryClient
-from serdes.strategies import Context
-from spark_udfs import decode, install, split_dead_letters
-from spark_udfs.paths import pandas_path
+from strata.serdes.avro import AvroSerializer
+from strata.serdes.client import ClientSettings, RegistryClient
+from strata.serdes.subject_name_strategies import Context
+from strata.spark_udfs import decode, install, split_dead_letters
+from strata.spark_udfs.decoding.paths import pandas_path
 
 pytestmark = [
     pytest.mark.spark,
@@ -43,7 +43,7 @@ def every_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Run the test on both paths, and on the pandas path as on Spark 4.0."""
     if request.param == "pandas":
         request.getfixturevalue("pandas_of_old")
-        monkeypatch.setattr("spark_udfs.columns.chosen_path", lambda *_: pandas_path)
+        monkeypatch.setattr("strata.spark_udfs.decoding.columns.chosen_path", lambda *_: pandas_path)
         return "python"
     return request.param
 

@@ -12,8 +12,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from harness.certificates import certificate_files
-from serdes.client import ClientSettings
-from spark_udfs import decode, install
+from strata.serdes.client import ClientSettings
+from strata.spark_udfs import decode, install
 
 pytestmark = [
     pytest.mark.spark,

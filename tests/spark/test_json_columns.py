@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.payload_columns import FrameRefused, PayloadColumn
-from serdes.client import Reference, RegistryClient, Schema
-from serdes.errors import SchemaError
-from serdes.framing import join, split
-from serdes.json_schema import JsonSerializer
-from spark_udfs.plan import Mode, ReaderSource, plan
-from spark_udfs.types import UnsupportedSchema
+from strata.serdes.client import Reference, RegistryClient, Schema
+from strata.serdes.errors import SchemaError
+from strata.serdes.framing import join, split
+from strata.serdes.json_schema import JsonSerializer
+from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
+from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"

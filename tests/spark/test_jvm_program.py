@@ -20,11 +20,11 @@ import pytest
 
 from harness import spark_jar
 from harness.avro_cases import Case, Maker
-from serdes.client import Schema
-from spark_udfs.catalog import function_name
-from spark_udfs.executor import BatchDecoder
-from spark_udfs.plan import Mode, Plan, ReaderSource, plan, settings_of
-from spark_udfs.types import UnsupportedSchema
+from strata.serdes.client import Schema
+from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
+from strata.spark_udfs.decoding.avro_worker import BatchDecoder
+from strata.spark_udfs.decoding.jvm_function import function_name
+from strata.spark_udfs.decoding.plan import Mode, Plan, ReaderSource, plan, settings_of
 
 pytestmark = pytest.mark.spark
 

@@ -13,9 +13,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from serdes.client import ClientSettings
-from spark_udfs import NotInstalled, decode, install
-from spark_udfs.catalog import is_installed
+from strata.serdes.client import ClientSettings
+from strata.spark_udfs import NotInstalled, decode, install
+from strata.spark_udfs.decoding.jvm_function import is_installed
 
 pytestmark = [
     pytest.mark.spark,
@@ -259,9 +259,9 @@ def test_installation_that_fails(
     told: str,
 ) -> None:
     """The error says why and what to do, no credentials stay in the session, and decodes take the other path."""
-    monkeypatch.setattr("spark_udfs.catalog._problem", lambda *_: "no class")
+    monkeypatch.setattr("strata.spark_udfs.decoding.jvm_function._problem", lambda *_: "no class")
     for name, value in replaced.items():
-        monkeypatch.setattr(f"spark_udfs.catalog.{name}", value)
+        monkeypatch.setattr(f"strata.spark_udfs.decoding.jvm_function.{name}", value)
     settings = _settings(scripted_registry, password="s3cret", username="failing")
 
     with pytest.raises(NotInstalled, match=told):

@@ -16,8 +16,8 @@ from pyspark.sql.streaming import StreamingQuery
 from harness.jars import spark_kafka_jars
 from harness.kafka import KafkaBroker
 from harness.registry import RegistryNode
-from serdes.client import ClientSettings, RegistryClient
-from spark_udfs import decode, install, split_dead_letters
+from strata.serdes.client import ClientSettings, RegistryClient
+from strata.spark_udfs import decode, install, split_dead_letters
 
 pytestmark = [
     pytest.mark.spark,

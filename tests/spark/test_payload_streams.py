@@ -19,11 +19,11 @@ from google.protobuf.message_factory import GetMessageClass
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.streaming import StreamingQuery
 
-from serdes.client import RegisteredSchema, RegistryClient, Schema
-from serdes.framing import join
-from serdes.protobuf_files import find_message, link
-from spark_udfs import decode, install, run_stream, split_dead_letters
-from spark_udfs.paths import _say, arrow_path, pandas_path
+from strata.serdes.client import RegisteredSchema, RegistryClient, Schema
+from strata.serdes.framing import join
+from strata.serdes.protobuf.files import find_message, link
+from strata.spark_udfs import decode, install, run_stream, split_dead_letters
+from strata.spark_udfs.decoding.paths import _say, arrow_path, pandas_path
 
 pytestmark = [
     pytest.mark.spark,
@@ -65,7 +65,7 @@ def _batch(spark: SparkSession, *frames: bytes | None) -> DataFrame:
 @pytest.fixture(params=[arrow_path, pandas_path], ids=["arrow_udf", "pandas_udf"])
 def _path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the test as on Spark 4.1 and as on 4.0."""
-    monkeypatch.setattr("spark_udfs.paths.arrow_path", request.param)
+    monkeypatch.setattr("strata.spark_udfs.decoding.paths.arrow_path", request.param)
 
 
 @pytest.mark.usefixtures("_path")
@@ -302,7 +302,7 @@ def test_the_jvm_decodes_avro(spark: SparkSession, registry: RegistryClient, cap
     ):
         decode("value", **options, path="jvm")
     _say.cache_clear()
-    with caplog.at_level(logging.INFO, "spark_udfs"):
+    with caplog.at_level(logging.INFO, "strata.spark_udfs"):
         decode("value", **options)
 
     assert "the JVM decodes Avro, and the reader schema is JSON" in caplog.text

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from harness.payload_columns import kind_of
-from serdes.client import ClientSettings, Reference, RegistryClient, Schema
-from serdes.errors import RegistryError
-from serdes.framing import join
-from spark_udfs.answers import SharedAnswers
-from spark_udfs.formats import reader_of
-from spark_udfs.outcomes import RegistryNotUsable
-from spark_udfs.payloads import PayloadDecoder, payload_decoder
-from spark_udfs.plan import Mode, Plan, ReaderSource, plan
+from strata.serdes.client import ClientSettings, Reference, RegistryClient, Schema
+from strata.serdes.errors import RegistryError
+from strata.serdes.framing import join
+from strata.spark_udfs.decoding.formats import reader_of
+from strata.spark_udfs.decoding.outcomes import RegistryNotUsable
+from strata.spark_udfs.decoding.payload_worker import PayloadDecoder, payload_decoder
+from strata.spark_udfs.decoding.plan import Mode, Plan, ReaderSource, plan
+from strata.spark_udfs.response_cache import SharedAnswers
 
 PROTO = 'syntax = "proto3"; message M { int32 n = 1; }'
 JSON = '{"properties": {"n": {"type": "integer"}}}'

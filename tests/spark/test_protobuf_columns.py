@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.payload_columns import PayloadColumn, kind_of, proto, proto_frame
-from serdes.client import RegistryClient
-from serdes.framing import split
-from spark_udfs.types import UnsupportedSchema
+from strata.serdes.client import RegistryClient
+from strata.serdes.framing import split
+from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
 
 PROTO3 = 'syntax = "proto3"; package shop; '
 IMPORTS = "".join(

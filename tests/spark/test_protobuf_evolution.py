@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from harness.payload_columns import FrameRefused, PayloadColumn, kind_of, proto, proto_frame
-from serdes.client import Reference, RegistryClient, Schema
-from serdes.framing import join, split
-from serdes.protobuf import ProtobufSerializer
-from serdes.strategies import Context
-from spark_udfs.plan import Mode
+from strata.serdes.client import Reference, RegistryClient, Schema
+from strata.serdes.framing import join, split
+from strata.serdes.protobuf import ProtobufSerializer
+from strata.serdes.subject_name_strategies import Context
+from strata.spark_udfs.decoding.plan import Mode
 
 PROTO3 = 'syntax = "proto3"; package shop; '
 

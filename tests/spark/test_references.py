@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession, functions
 
-from serdes.client import ClientSettings, RegistryClient, Schema
-from serdes.model import Reference
-from spark_udfs import decode, install
+from strata.serdes.client import ClientSettings, RegistryClient, Schema
+from strata.serdes.model import Reference
+from strata.spark_udfs import decode, install
 
 pytestmark = [
     pytest.mark.spark,

@@ -15,12 +15,13 @@ from pyspark.sql.types import StringType, StructType
 
 from harness.jars import spark_kafka_jars
 from harness.kafka import KafkaBroker
-from serdes.avro import AvroDeserializer, AvroSerializer
-from serdes.client import RegistryClient
-from serdes.json_schema import JsonDeserializer
-from serdes.protobuf import ProtobufDeserializer
-from serdes.strategies import Context
-from spark_udfs import decode, encode, encoder, install, split_dead_letters
+from strata.serdes.avro import AvroDeserializer, AvroSerializer
+from strata.serdes.client import RegistryClient
+from strata.serdes.json_schema import JsonDeserializer
+from strata.serdes.protobuf import ProtobufDeserializer
+from strata.serdes.subject_name_strategies import Context
+from strata.spark_udfs import decode, encoder, install, split_dead_letters
+from strata.spark_udfs.encoding import columns
 
 pytestmark = [
     pytest.mark.spark,
@@ -125,8 +126,8 @@ def test_json(
 
     back = written(
         df.select(
-            encode("key", registry=settings, subject=f"{topic}-key", schema=StringType(), format="JSON").alias("key"),
-            encode("value", schema=StructType.fromDDL(ORDER), **options).alias("value"),
+            columns("key", registry=settings, subject=f"{topic}-key", schema=StringType(), format="JSON").alias("key"),
+            columns("value", schema=StructType.fromDDL(ORDER), **options).alias("value"),
         )
     )
 
@@ -269,7 +270,7 @@ def test_stream_from_topic_to_topic(
         source = spark.readStream.format("kafka").options(**servers, subscribe=topic, startingOffsets="earliest")
         column = decode("value", registry=settings, subject=f"{topic}-value", path=path)
         good, _ = split_dead_letters(source.load().select(column.alias("decoded")))
-        value = encode(functions.struct("decoded.n"), registry=settings, subject=f"{to}-value", schema=NUMBER)
+        value = columns(functions.struct("decoded.n"), registry=settings, subject=f"{to}-value", schema=NUMBER)
         _finish(good.select(value.alias("value")).writeStream.format("kafka").options(**servers, topic=to), tmp_path)
 
     read = AvroDeserializer(registry)

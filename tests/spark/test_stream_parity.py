@@ -11,8 +11,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession, functions
 
-from serdes.client import RegistryClient
-from spark_udfs import decode, encode, install
+from strata.serdes.client import RegistryClient
+from strata.spark_udfs import decode, install
+from strata.spark_udfs.encoding import columns as encode
 
 pytestmark = [
     pytest.mark.spark,

@@ -20,8 +20,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from harness.registry import RegistryNode
-from serdes.client import ClientSettings, RegisteredSchema, RegistryClient
-from spark_udfs import decode, install, run_stream, split_dead_letters
+from strata.serdes.client import ClientSettings, RegisteredSchema, RegistryClient
+from strata.spark_udfs import decode, install, run_stream, split_dead_letters
 
 pytestmark = [
     pytest.mark.spark,

@@ -10,10 +10,10 @@ import fastavro
 import pytest
 from pyspark.sql.pandas.types import to_arrow_type
 
-from serdes.arrow import BatchDecoder, Style
-from serdes.avro_schema import parse
-from spark_udfs.reader_schema import write
-from spark_udfs.types import UnsupportedSchema, type_of
+from strata.serdes.arrow import BatchDecoder, Style
+from strata.serdes.avro.schema import parse
+from strata.spark_udfs.decoding.avro_types import UnsupportedSchema, type_of
+from strata.spark_udfs.decoding.reader_schema import write
 
 
 def _logical(kind: Any, name: str, **more: Any) -> dict[str, Any]:

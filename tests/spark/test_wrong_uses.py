@@ -11,13 +11,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from serdes.client import ClientSettings, RegistryClient
-from serdes.errors import SerdeError
-from spark_udfs import decode, encode, encoder, install
-from spark_udfs.catalog import function_name
-from spark_udfs.executor import BatchDecoder, batch_decoder
-from spark_udfs.outcomes import RegistryNotUsable
-from spark_udfs.plan import Mode, ReaderSource, plan
+from strata.serdes.client import ClientSettings, RegistryClient
+from strata.serdes.errors import SerdeError
+from strata.spark_udfs import decode, encoder, install
+from strata.spark_udfs.decoding.avro_worker import BatchDecoder, batch_decoder
+from strata.spark_udfs.decoding.jvm_function import function_name
+from strata.spark_udfs.decoding.outcomes import RegistryNotUsable
+from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan
+from strata.spark_udfs.encoding import columns as encode
 
 pytestmark = [
     pytest.mark.spark,
@@ -150,7 +151,7 @@ def test_columns_that_are_no_names(registry: RegistryClient, kind: Any) -> None:
 
 def test_before_there_is_a_session(registry: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column needs a session, and the error says so; nothing is registered for a column that cannot be made."""
-    monkeypatch.setattr("spark_udfs.headers.active_session", lambda: None)
+    monkeypatch.setattr("strata.spark_udfs.decoding.headers.active_session", lambda: None)
 
     with pytest.raises(RuntimeError, match="there is no Spark session yet: start one"):
         decode("value", registry=registry.settings, reader_schema=NUMBER, path="python")
@@ -163,14 +164,14 @@ def test_before_there_is_a_session(registry: RegistryClient, monkeypatch: pytest
 
 def test_settings_that_differ(spark: SparkSession, registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
     """The path and its reason are logged once; a job that has installed the JVM for other settings gets a warning."""
-    from spark_udfs.paths import _say, _warn
+    from strata.spark_udfs.decoding.paths import _say, _warn
 
     _warn.cache_clear()
     _say.cache_clear()
     install(spark, registry=registry.settings)
     other = ClientSettings.of(registry.settings.urls[0], retries=77)
 
-    with caplog.at_level(logging.INFO, logger="spark_udfs"):
+    with caplog.at_level(logging.INFO, logger="strata.spark_udfs"):
         decode("value", registry=registry.settings, reader_schema=NUMBER)
         decode("value", registry=other, reader_schema=NUMBER, path="python")
         for _ in range(2):

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from storage.addresses import why_unreachable, without_password
+from strata.storage.addresses import why_unreachable, without_password
 
 # URL, as displayed
 SHOWN = [
@@ -35,7 +35,7 @@ def test_a_refusal_is_known_though_the_last_attempt_is_cut_short(monkeypatch: py
             over.wait()
         raise ConnectionRefusedError(111, "refused")
 
-    monkeypatch.setattr("storage.addresses.socket.create_connection", connect)
+    monkeypatch.setattr("strata.storage.addresses.socket.create_connection", connect)
     reason = why_unreachable([("127.0.0.1", 1)], 1.0)
     over.set()
 

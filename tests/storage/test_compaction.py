@@ -8,10 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.compaction import CompactionRefused, compact, plan_compaction
-from storage.log import START, Conflict, Entry, LogCompacted
-from storage.record_json import encode
-from storage.records import (
+from strata.storage.log import START, Conflict, Entry, LogCompacted
+from strata.storage.record_json import encode
+from strata.storage.records import (
     ClearSubjectKey,
     ConfigKey,
     ConfigValue,
@@ -27,8 +26,9 @@ from storage.records import (
     SchemaKey,
     SchemaValue,
 )
-from storage.sql_log import _READ, SqlLog
-from storage.state import State
+from strata.storage.sql.compaction import CompactionRefused, compact, plan_compaction
+from strata.storage.sql.log import _READ, SqlLog
+from strata.storage.state import State
 
 
 def schema(subject, version, schema_id, text='"int"', **other):
@@ -160,8 +160,8 @@ def test_a_node_that_had_not_read_on_is_told(url):
 
 def test_a_replay_that_a_compaction_overtakes_is_told(url, monkeypatch):
     """If a compaction drops rows between two batches of a replay, the replay begins again."""
-    monkeypatch.setattr("storage.sql_log._READ", _READ.limit(2))
-    monkeypatch.setattr("storage.sql_log._BATCH", 2)
+    monkeypatch.setattr("strata.storage.sql.log._READ", _READ.limit(2))
+    monkeypatch.setattr("strata.storage.sql.log._BATCH", 2)
     with closing(SqlLog(url)) as log, closing(SqlLog(url)) as other:
         log.append(START, HISTORY)
         reading = log.read(START)

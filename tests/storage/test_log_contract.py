@@ -1,4 +1,4 @@
-"""The contract of `storage.log.Log`, run over every kind of real log."""
+"""The contract of `strata.storage.log.Log`, run over every kind of real log."""
 
 import threading
 import uuid
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.log import START, Conflict, Entry, Log, Record
-from storage.memory_log import MemoryLog
-from storage.open_log import open_log
+from strata.storage.log import START, Conflict, Entry, Log, Record
+from strata.storage.memory_log import MemoryLog
+from strata.storage.open_log import open_log
 
 _DEADLINE_S = 60
 _KINDS = [

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.log import START, LogError
-from storage.memory_log import MemoryLog
-from storage.open_log import open_log
-from storage.sql_log import SqlLog
+from strata.storage.log import START, LogError
+from strata.storage.memory_log import MemoryLog
+from strata.storage.open_log import open_log
+from strata.storage.sql.log import SqlLog
 
 
 def test_memory() -> None:
@@ -63,7 +63,7 @@ def test_a_bad_url_is_answered_with_the_allowed_forms(url: str) -> None:
 )
 def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch, url: str, module: str, extra: str) -> None:
     """A log without its driver names the extra to install."""
-    for name in ("storage.kafka_log", "storage.sql_log"):
+    for name in ("strata.storage.kafka.log", "strata.storage.sql.log"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(LogError, match=rf"strata-registry\[{extra}\]"):
@@ -98,6 +98,8 @@ def test_what_must_exist_is_not_created(absent_url: str) -> None:
 
 def test_drivers_are_imported_on_demand() -> None:
     """Importing the factory imports no driver, which costs start-up time and may be missing."""
-    script = "import sys, storage.open_log; print({'sqlalchemy', 'confluent_kafka', 'psycopg'} & set(sys.modules))"
+    script = (
+        "import sys, strata.storage.open_log; print({'sqlalchemy', 'confluent_kafka', 'psycopg'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "set()"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.log import Record
-from storage.record_json import RecordError, decode_key, decode_value, encode
-from storage.records import (
+from strata.storage.log import Record
+from strata.storage.record_json import RecordError, decode_key, decode_value, encode
+from strata.storage.records import (
     AssociationKey,
     AssociationValue,
     ClearSubjectKey,

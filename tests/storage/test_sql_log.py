@@ -16,8 +16,8 @@ from sqlalchemy import create_engine, event, make_url, text
 
 from harness.postgres import Postgres
 from harness.processes import free_port
-from storage.log import START, Conflict, Entry, LogError, LogFull, LogReadOnly, Record
-from storage.sql_log import SqlLog
+from strata.storage.log import START, Conflict, Entry, LogError, LogFull, LogReadOnly, Record
+from strata.storage.sql.log import SqlLog
 
 _POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
 

@@ -4,9 +4,9 @@ from types import MappingProxyType
 
 import pytest
 
-from storage.log import Entry, Record
-from storage.record_json import encode
-from storage.records import (
+from strata.storage.log import Entry, Record
+from strata.storage.record_json import encode
+from strata.storage.records import (
     AssociationKey,
     AssociationValue,
     ClearSubjectKey,
@@ -24,7 +24,7 @@ from storage.records import (
     SchemaKey,
     SchemaValue,
 )
-from storage.state import State
+from strata.storage.state import State
 
 
 def schema(subject, version, schema_id, text='"int"', **other):

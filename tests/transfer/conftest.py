@@ -15,13 +15,13 @@ import urllib3
 import uvicorn
 from click.testing import CliRunner
 
-from registry.app import create_app
-from registry.cli import main
-from registry.settings import Settings
-from storage.log import Record
-from storage.open_log import open_log
-from storage.record_json import encode
-from storage.records import (
+from strata.registry.app import create_app
+from strata.registry.cli import main
+from strata.registry.settings import Settings
+from strata.storage.log import Record
+from strata.storage.open_log import open_log
+from strata.storage.record_json import encode
+from strata.storage.records import (
     AssociationKey,
     AssociationValue,
     Reference,

@@ -7,14 +7,14 @@ from contextlib import closing
 
 import pytest
 
-from storage.log import Record
-from storage.open_log import open_log
+from strata.storage.log import Record
+from strata.storage.open_log import open_log
 
 # A kill from outside would sometimes come too late.
 _DYING = """
 import os, sys
-from registry.cli import main
-from registry.transfer import progress
+from strata.registry.cli import main
+from strata.registry.transfer import progress
 
 tell, line = progress.tell, sys.argv.pop(1)
 
@@ -72,7 +72,7 @@ def test_an_import_of_one_append_is_all_or_nothing(strata, raw_source, write_raw
         "    if connection.exec_driver_sql('SELECT count(*) FROM strata_log').scalar():\n"
         "        os.kill(os.getpid(), 9)\n"
         "event.listen(Engine, 'commit', kill)\n"
-        "from registry.cli import main\n"
+        "from strata.registry.cli import main\n"
         "main()\n"
     )
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from storage.record_json import encode
-from storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
+from strata.storage.record_json import encode
+from strata.storage.records import Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
 
 pytestmark = pytest.mark.slow
 _COUNT = 10_000

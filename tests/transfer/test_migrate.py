@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from registry.transfer import rest_source
-from registry.transfer.places import same_place
-from registry.transfer.rest import segment
-from storage.record_json import encode
-from storage.records import KekKey, KekValue, Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
+from strata.registry.transfer import rest_source
+from strata.registry.transfer.places import same_place
+from strata.registry.transfer.rest import segment
+from strata.storage.record_json import encode
+from strata.storage.records import KekKey, KekValue, Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from storage.log import Record
-from storage.open_log import open_log
-from storage.record_json import encode
-from storage.records import SchemaKey, SchemaValue
+from strata.storage.log import Record
+from strata.storage.open_log import open_log
+from strata.storage.record_json import encode
+from strata.storage.records import SchemaKey, SchemaValue
 
 
 @pytest.fixture(

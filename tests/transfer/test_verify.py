@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from storage.log import Record
+from strata.storage.log import Record
 
 ORDERS = '{"keytype":"SCHEMA","subject":"orders-value","version":2,"magic":1}'
 RULED = '{"keytype":"SCHEMA","subject":"ruled","version":7,"magic":1}'

@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 
-from compat.avro.model import UnionType
-from compat.avro.parser import parse
-from compat.avro.rules import check
-from compat.avro.wording import Kind
-from compat.schema import ResolvedReference, SchemaParseError
 from harness import spark_jar
 from harness.avro_schemas import Schemas
+from strata.compat.avro.model import UnionType
+from strata.compat.avro.parser import parse
+from strata.compat.avro.rules import check
+from strata.compat.avro.wording import Kind
+from strata.compat.schema import ResolvedReference, SchemaParseError
 
 JAVA = Path(__file__).parent / "java"
 RECORDED = Path(__file__).parents[2] / "conformance"

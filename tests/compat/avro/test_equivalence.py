@@ -2,8 +2,8 @@
 
 import pytest
 
-from compat.avro.equivalence import equivalent
-from compat.avro.parser import parse
+from strata.compat.avro.equivalence import equivalent
+from strata.compat.avro.parser import parse
 
 EQUAL = [
     ("order of attributes", '{"type":"int","a":1,"b":{"x":1,"y":2}}', '{"b":{"y":2,"x":1},"a":1,"type":"int"}'),

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from compat.avro.java_numbers import java_double, java_float, parse_java_double
+from strata.compat.avro.java_numbers import java_double, java_float, parse_java_double
 
 DOUBLES = [
     (0.0, "0.0"),

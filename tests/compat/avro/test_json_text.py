@@ -2,9 +2,9 @@
 
 import pytest
 
-from compat.avro.json_text import in_java_order, json_equal, quote, read_json, write_json
-from compat.limits import Limits
-from compat.schema import SchemaParseError
+from strata.compat.avro.json_text import in_java_order, json_equal, quote, read_json, write_json
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaParseError
 
 SMALL = Limits(text=2000, depth=4, number=1000)
 READ = [

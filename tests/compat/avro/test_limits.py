@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from compat.avro.parser import parse
-from compat.limits import DEFAULT_LIMITS, Limits
-from compat.schema import SchemaParseError
+from strata.compat.avro.parser import parse
+from strata.compat.limits import DEFAULT_LIMITS, Limits
+from strata.compat.schema import SchemaParseError
 
 SMALL = Limits(text=10_000, depth=10, types=3, fields=4, branches=3, symbols=3)
 

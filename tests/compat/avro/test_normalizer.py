@@ -2,10 +2,10 @@
 
 import pytest
 
-from compat.avro.normalizer import normalize
-from compat.avro.parser import parse
-from compat.limits import Limits
-from compat.schema import SchemaParseError
+from strata.compat.avro.normalizer import normalize
+from strata.compat.avro.parser import parse
+from strata.compat.limits import Limits
+from strata.compat.schema import SchemaParseError
 
 
 def _with_default(kind, default):

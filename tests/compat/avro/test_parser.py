@@ -6,8 +6,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from compat.avro.parser import parse
-from compat.schema import ResolvedReference, SchemaParseError
+from strata.compat.avro.parser import parse
+from strata.compat.schema import ResolvedReference, SchemaParseError
 
 
 def _record(*fields, name="R", **more):

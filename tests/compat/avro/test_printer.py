@@ -4,7 +4,7 @@
 
 import pytest
 
-from compat.avro.parser import parse
+from strata.compat.avro.parser import parse
 
 SAME = [
     "[]",

@@ -6,14 +6,14 @@ from contextlib import suppress
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compat.avro.equivalence import equivalent
-from compat.avro.normalizer import normalize
-from compat.avro.parser import parse
-from compat.avro.rules import check
-from compat.check import Previous
-from compat.check import check as check_level
-from compat.levels import Level
-from compat.schema import SchemaParseError
+from strata.compat.avro.equivalence import equivalent
+from strata.compat.avro.normalizer import normalize
+from strata.compat.avro.parser import parse
+from strata.compat.avro.rules import check
+from strata.compat.check import Previous
+from strata.compat.check import check as check_level
+from strata.compat.levels import Level
+from strata.compat.schema import SchemaParseError
 
 SLOW = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from compat.avro.parser import parse
-from compat.avro.rules import check
-from compat.limits import Limits
+from strata.compat.avro.parser import parse
+from strata.compat.avro.rules import check
+from strata.compat.limits import Limits
 
 
 def _record(*fields, name="R", **more):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from compat.json_schema.java_regex import check_pattern
-from compat.schema import SchemaParseError
+from strata.compat.json_schema.java_regex import check_pattern
+from strata.compat.schema import SchemaParseError
 
 
 @pytest.mark.parametrize(

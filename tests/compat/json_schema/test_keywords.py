@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from compat.json_schema.parser import parse
-from compat.json_schema.rules import check
-from compat.schema import ResolvedReference, SchemaParseError
+from strata.compat.json_schema.parser import parse
+from strata.compat.json_schema.rules import check
+from strata.compat.schema import ResolvedReference, SchemaParseError
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_6 = "http://json-schema.org/draft-06/schema#"

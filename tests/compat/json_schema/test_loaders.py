@@ -7,8 +7,10 @@ from itertools import islice
 
 import pytest
 
-from compat.json_schema.java_regex import check_pattern
-from compat.json_schema.model import (
+from harness.json_cases import DIALECTS, patterns, schemas
+from harness.json_loaders import RECORDED, ask
+from strata.compat.json_schema.java_regex import check_pattern
+from strata.compat.json_schema.model import (
     ArrayNode,
     BooleanNode,
     CombinedNode,
@@ -24,10 +26,8 @@ from compat.json_schema.model import (
     ReferenceNode,
     StringNode,
 )
-from compat.json_schema.parser import parse
-from compat.schema import ResolvedReference, SchemaParseError
-from harness.json_cases import DIALECTS, patterns, schemas
-from harness.json_loaders import RECORDED, ask
+from strata.compat.json_schema.parser import parse
+from strata.compat.schema import ResolvedReference, SchemaParseError
 
 PLAIN = {
     EmptyNode: "Empty",

@@ -6,9 +6,9 @@ from contextlib import nullcontext
 
 import pytest
 
-from compat.json_schema.parser import normalize, parse
-from compat.json_schema.rules import check
-from compat.schema import ResolvedReference, SchemaParseError
+from strata.compat.json_schema.parser import normalize, parse
+from strata.compat.json_schema.rules import check
+from strata.compat.schema import ResolvedReference, SchemaParseError
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from compat.json_schema.parser import parse
-from compat.json_schema.patterns import found_in
-from compat.json_schema.rules import check
-from compat.json_schema.wording import explain, wire_message
-from compat.levels import Policy
-from compat.limits import Limits
+from strata.compat.json_schema.parser import parse
+from strata.compat.json_schema.patterns import found_in
+from strata.compat.json_schema.rules import check
+from strata.compat.json_schema.wording import explain, wire_message
+from strata.compat.levels import Policy
+from strata.compat.limits import Limits
 
 TREE = '{"properties":{"v":{"type":"%s"},"kids":{"type":"array","items":{"$ref":"#"}}}}'
 

@@ -10,9 +10,9 @@ from grpc_tools import protoc
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from compat.protobuf.normalizer import normalize
-from compat.protobuf.parser import parse
-from compat.schema import ResolvedReference
+from strata.compat.protobuf.normalizer import normalize
+from strata.compat.protobuf.parser import parse
+from strata.compat.schema import ResolvedReference
 
 GOOGLE = Path(grpc_tools.__file__).parent / "_proto"
 DECLARED = """

@@ -13,12 +13,12 @@ from grpc_tools import protoc
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from compat.protobuf.formats import serialized
-from compat.protobuf.metadata import with_metadata
-from compat.protobuf.normalizer import normalize
-from compat.protobuf.parser import parse
-from compat.schema import ResolvedReference, SchemaParseError
 from harness.proto_texts import Maker
+from strata.compat.protobuf.formats import serialized
+from strata.compat.protobuf.metadata import with_metadata
+from strata.compat.protobuf.normalizer import normalize
+from strata.compat.protobuf.parser import parse
+from strata.compat.schema import ResolvedReference, SchemaParseError
 
 GOOGLE = Path(grpc_tools.__file__).parent / "_proto"
 DECLARED = """syntax = "proto2"; package p;

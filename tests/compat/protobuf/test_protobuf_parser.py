@@ -7,12 +7,12 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compat.limits import Limits
-from compat.protobuf.formats import ignore_extensions, serialized
-from compat.protobuf.normalizer import normalize
-from compat.protobuf.parser import parse
-from compat.protobuf.rules import check
-from compat.schema import ResolvedReference, SchemaParseError
+from strata.compat.limits import Limits
+from strata.compat.protobuf.formats import ignore_extensions, serialized
+from strata.compat.protobuf.normalizer import normalize
+from strata.compat.protobuf.parser import parse
+from strata.compat.protobuf.rules import check
+from strata.compat.schema import ResolvedReference, SchemaParseError
 
 ACCEPTED = {
     "no messages": 'syntax = "proto3";',

@@ -2,14 +2,14 @@
 
 import pytest
 
-from compat.check import Previous, check, explain
-from compat.formats import FORMATS
-from compat.levels import Level
-from compat.limits import Limits
-from compat.protobuf import rules
-from compat.protobuf.parser import parse
-from compat.protobuf.wording import Difference
-from compat.schema import ResolvedReference, SchemaFormat
+from strata.compat.check import Previous, check, explain
+from strata.compat.formats import FORMATS
+from strata.compat.levels import Level
+from strata.compat.limits import Limits
+from strata.compat.protobuf import rules
+from strata.compat.protobuf.parser import parse
+from strata.compat.protobuf.wording import Difference
+from strata.compat.schema import ResolvedReference, SchemaFormat
 
 HEAD = 'syntax = "proto3"; '
 

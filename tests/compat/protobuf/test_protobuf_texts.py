@@ -5,12 +5,12 @@ import base64
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from compat.formats import FORMATS
-from compat.protobuf.equivalence import equivalent
-from compat.protobuf.formats import serialized
-from compat.protobuf.normalizer import normalize
-from compat.protobuf.parser import parse
-from compat.schema import SchemaFormat
+from strata.compat.formats import FORMATS
+from strata.compat.protobuf.equivalence import equivalent
+from strata.compat.protobuf.formats import serialized
+from strata.compat.protobuf.normalizer import normalize
+from strata.compat.protobuf.parser import parse
+from strata.compat.schema import SchemaFormat
 
 TEXT = """
 package p;

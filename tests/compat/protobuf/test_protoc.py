@@ -17,9 +17,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_tools import protoc
 
-from compat.protobuf.parser import parse
-from compat.protobuf.to_descriptor import file_to_descriptor
-from compat.schema import ResolvedReference, SchemaParseError
+from strata.compat.protobuf.parser import parse
+from strata.compat.protobuf.to_descriptor import file_to_descriptor
+from strata.compat.schema import ResolvedReference, SchemaParseError
 
 ROOTS = (Path(grpc_tools.__file__).parent / "_proto", Path(next(iter(google.type.__path__))).parents[1])
 GOOGLE = sorted(

@@ -10,8 +10,11 @@ from random import Random
 
 import pytest
 
-from compat.limits import DEFAULT_LIMITS
-from compat.protobuf.model import (
+from harness import spark_jar
+from harness.jars import wire_jars
+from harness.proto_texts import Maker, changed
+from strata.compat.limits import DEFAULT_LIMITS
+from strata.compat.protobuf.model import (
     Constant,
     Enum,
     Extend,
@@ -30,11 +33,8 @@ from compat.protobuf.model import (
     Scalar,
     Service,
 )
-from compat.protobuf.syntax import read_file
-from compat.schema import SchemaParseError
-from harness import spark_jar
-from harness.jars import wire_jars
-from harness.proto_texts import Maker, changed
+from strata.compat.protobuf.syntax import read_file
+from strata.compat.schema import SchemaParseError
 
 JAVA = Path(__file__).parents[1] / "java"
 RECORDED = Path(__file__).parents[2] / "conformance"

@@ -14,8 +14,8 @@ sys.path.insert(0, OPTIONS["packages"])
 
 from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
 
-from serdes.client import ClientSettings  # noqa: E402
-from spark_udfs import decode, encoder, install, split_dead_letters  # noqa: E402
+from strata.serdes.client import ClientSettings  # noqa: E402
+from strata.spark_udfs import decode, encoder, install, split_dead_letters  # noqa: E402
 
 SETTINGS = ClientSettings.of(OPTIONS["registry"])
 
@@ -103,7 +103,7 @@ def places(spark: SparkSession) -> list[list[str]]:
         import time
         from pathlib import Path
 
-        import spark_udfs
+        from strata import spark_udfs
 
         time.sleep(0.2)  # or one executor might take all tasks
         return f"{Path.cwd()} {spark_udfs.__file__}"

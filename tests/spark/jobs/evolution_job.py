@@ -20,8 +20,8 @@ from pyspark.errors import StreamingQueryException  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql.streaming.query import StreamingQuery  # noqa: E402
 
-from serdes.client import RegisteredSchema, RegistryClient  # noqa: E402
-from spark_udfs import decode, install, run_stream  # noqa: E402
+from strata.serdes.client import RegisteredSchema, RegistryClient  # noqa: E402
+from strata.spark_udfs import decode, install, run_stream  # noqa: E402
 
 FOLDER = Path(OPTIONS["folder"])
 TOPIC, SINK = FOLDER / "topic", FOLDER / "sink"

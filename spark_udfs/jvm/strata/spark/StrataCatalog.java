@@ -20,7 +20,7 @@ import org.apache.spark.sql.types.DataTypes;
  * <p>A function's name holds the plan of one decode, which the driver made.
  */
 public final class StrataCatalog implements FunctionCatalog {
-    // The struct of a record with headers, see spark_udfs/headers.py.
+    // The struct of a record with headers, see spark_udfs/decoding/headers.py.
     private static final StructType RECORD =
         new StructType().add("value", DataTypes.BinaryType).add("header", DataTypes.BinaryType);
 

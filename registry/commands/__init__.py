@@ -1,0 +1,1 @@
+"""The subcommands of `strata`, and what they share."""

@@ -1,0 +1,72 @@
+"""The exit codes of all commands, and the mapping of failures to them.
+
+As with `diff` and `grep`, 1 means a finding and 2 means trouble.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from enum import IntEnum
+from functools import wraps
+from typing import Any
+
+import click
+
+__all__ = ["HELP", "ExitCode", "reporting"]
+
+
+class ExitCode(IntEnum):
+    """The result of a command."""
+
+    DONE = 0
+    DIFFERENT = 1
+    FAILED = 2
+    INTERRUPTED = 130
+
+
+HELP = (
+    "Exit codes of every command: 0 done; 1 done, and something differs; 2 not done because of wrong arguments, wrong "
+    "settings or a failure that standard error names; 130 interrupted."
+)
+
+
+def reporting(command: Callable[..., ExitCode | None]) -> Callable[..., None]:
+    """Make a command end the process with its exit code; a failure prints a line to standard error and ends with 2."""
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        from strata.registry.server import StartError
+        from strata.registry.settings import SettingRefused
+        from strata.registry.transfer.copies import TransferError
+        from strata.storage.log import LogError
+        from strata.storage.sql.compaction import CompactionRefused
+
+        try:
+            code = command(**options) or ExitCode.DONE
+            sys.stdout.flush()
+        except (SettingRefused, StartError, TransferError, LogError, CompactionRefused) as error:
+            for line in str(error).splitlines():
+                click.echo(f"strata: {line}", err=True)
+            code = ExitCode.FAILED
+        except KeyboardInterrupt:
+            click.echo("strata: interrupted", err=True)
+            code = ExitCode.INTERRUPTED
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError):  # `| head` closes the pipe
+                click.echo(f"strata: {error.strerror or error}", err=True)
+            _drop_output()
+            code = ExitCode.FAILED
+        except Exception:  # noqa: BLE001 - Python's own exit code 1 would mean a difference
+            traceback.print_exc()
+            code = ExitCode.FAILED
+        sys.exit(code)
+
+    return run
+
+
+def _drop_output() -> None:
+    """Redirect standard output to /dev/null: otherwise Python's flush at exit would fail and change the exit code."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

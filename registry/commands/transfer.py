@@ -1,0 +1,245 @@
+"""`strata export`, `import`, `migrate` and `verify`: thin commands that import `strata.registry.transfer` when run."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from strata.registry.commands.exit_codes import ExitCode, reporting
+
+if TYPE_CHECKING:
+    from strata.registry.transfer.copies import Copy
+
+__all__ = ["COMMANDS"]
+
+_kafka_config = click.option(
+    "--kafka-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="STRATA_KAFKA_CONFIG",
+    help="file with librdkafka settings for Kafka logs (TLS, SASL), one NAME=VALUE a line  (STRATA_KAFKA_CONFIG)",
+)
+
+
+def _auth(name: str, of: str) -> Callable[[Any], Any]:
+    variable = f"STRATA_{name.upper().replace('-', '_')}"
+    text = f"USER:PASSWORD or a bearer token for {of}; or put USER:PASSWORD@ before the host  ({variable})"
+    return click.option(f"--{name}", envvar=variable, metavar="AUTH", help=text)
+
+
+@click.command("export", short_help="Write a whole registry into one file.")
+@click.argument("source", metavar="URL|LOG")
+@click.argument("file")
+@click.option("--force", is_flag=True, help="replace FILE when it exists")
+@click.option("--subject", "subjects", multiple=True, metavar="NAME", help="only this subject, or PREFIX*; repeatable")
+@click.option("--context", "contexts", multiple=True, metavar="NAME", help="only this context; repeatable")
+@_auth("auth", "the registry at URL")
+@_kafka_config
+@reporting
+def _export(
+    source: str,
+    file: str,
+    *,
+    force: bool,
+    subjects: tuple[str, ...],
+    contexts: tuple[str, ...],
+    auth: str | None,
+    kafka_config: Path | None,
+) -> None:
+    """Write a whole registry into FILE, from a running service or directly from its log.
+
+    A log is exported record by record; a service exports all that its API can express. FILE appears under its name only
+    when it is complete. A name ending in `.gz` means gzip, `-` means standard output.
+
+    --subject and --context export a part: these subjects, the subjects that they refer to, and the settings in force
+    for them.
+
+    \b
+    strata export postgresql+psycopg://strata@db/strata backup.jsonl.gz
+    strata export kafka://broker:9092/_schemas backup.jsonl.gz
+    strata export https://user:password@registry.example:8081 backup.jsonl.gz
+    strata export sqlite:///strata.db orders.jsonl --subject 'orders-*' --context .staging
+    """  # noqa: D301 - click wants the character itself
+    from strata.registry.transfer.files import check_free, write_export
+
+    check_free(file, force=force)
+    copy = _read(source, auth, kafka_config)
+    if subjects or contexts:
+        from strata.registry.transfer.selection import part_of
+
+        copy = part_of(copy, subjects, contexts)
+        _tell_notes(copy)
+    write_export(file, copy)
+    click.echo(f"exported {_counted(copy)} to {file}", err=file == "-")
+
+
+@click.command("import", short_help="Restore an export file into an empty log.")
+@click.argument("file")
+@click.argument("log")
+@click.option("--batch", type=click.IntRange(1), help="records in one append  [SQL: all, Kafka: 5000]")
+@_kafka_config
+@reporting
+def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None) -> None:
+    """Restore FILE into LOG, which must be empty: the same ids, versions, deletions, settings and contexts.
+
+    FILE is validated before anything is written. A SQL log takes all records or none. A Kafka topic takes large imports
+    in batches; after an interruption, run the command again, and it continues where it stopped.
+
+    \b
+    strata import backup.jsonl.gz sqlite:///restored.db
+    strata import backup.jsonl.gz kafka://broker:9092/_schemas
+    """  # noqa: D301 - click wants the character itself
+    from strata.registry.transfer.files import read_export
+
+    copy = read_export(file)
+    _restore(copy, log, kafka_config, batch)
+
+
+@click.command("migrate", short_help="Move a registry into another, or into a log, ids kept.")
+@click.option("--from", "source", required=True, metavar="URL|LOG", help="a running registry of any make, or a log")
+@click.option("--to", "target", required=True, metavar="URL|LOG", help="an empty registry, or an empty log")
+@click.option(
+    "--mode", type=click.Choice(["READWRITE", "READONLY"]), help="registry-wide mode of the target at the end"
+)
+@click.option("--batch", type=click.IntRange(1), help="records in one append to a log  [SQL: all, Kafka: 5000]")
+@_auth("from-auth", "the source")
+@_auth("to-auth", "the target")
+@_kafka_config
+@reporting
+def _migrate(
+    source: str,
+    target: str,
+    *,
+    mode: str | None,
+    batch: int | None,
+    from_auth: str | None,
+    to_auth: str | None,
+    kafka_config: Path | None,
+) -> ExitCode:
+    """Move a registry of any make, keeping ids and versions, and compare both at the end.
+
+    A target URL is put into mode IMPORT while schemas are registered, and ends in the source's modes, or in the mode
+    given by --mode. It must be empty; after an interruption, run the command again, and it continues where it stopped.
+    Put the source into mode READONLY first, so that it does not change.
+
+    Differences at the end are printed one per line and set exit code 1.
+
+    \b
+    strata migrate --from http://confluent:8081 --to http://strata:8081 --mode READWRITE
+    strata migrate --from http://confluent:8081 --to postgresql+psycopg://strata@db/strata
+    """  # noqa: D301 - click wants the character itself
+    from strata.registry.transfer.copies import TransferError
+    from strata.registry.transfer.places import same_place
+    from strata.registry.transfer.rest import Connection, is_service
+
+    if same_place(source, target):
+        raise TransferError("--from and --to are the same registry; nothing was done. Name an empty one after --to")
+    copy = _read(source, from_auth, kafka_config)
+    if is_service(target):
+        from strata.registry.transfer.rest_target import write_service
+
+        write_service(copy, Connection(target, to_auth), mode)
+    else:
+        _restore(copy, target, kafka_config, batch)
+    return _compared(copy, _read(target, to_auth, kafka_config), but_for_mode=mode is not None)
+
+
+@click.command("verify", short_help="Compare two registries, logs or export files completely.")
+@click.argument("a")
+@click.argument("b")
+@_auth("a-auth", "A")
+@_auth("b-auth", "B")
+@_kafka_config
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="form of the differences  [text]")
+@reporting
+def _verify(
+    a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_config: Path | None, output: str
+) -> ExitCode:
+    """Compare A with B, each the URL of a service, a log or an export file, and print one difference per line.
+
+    The comparison covers versions, ids, GUIDs, types, texts, references, metadata, rule sets, deletion, configurations,
+    modes, contexts with their highest ids, encryption keys, associations, and between logs and files records of other
+    kinds; it ignores timestamps. --output json prints one object: a, b and the list of differences with their full
+    values.
+
+    Differences set exit code 1.
+
+    \b
+    strata verify http://old:8081 http://new:8081
+    strata verify backup.jsonl.gz kafka://broker:9092/_schemas
+    """  # noqa: D301 - click wants the character itself
+    return _compared(_read(a, a_auth, kafka_config), _read(b, b_auth, kafka_config), output=output)
+
+
+COMMANDS = (_export, _import, _migrate, _verify)
+
+
+def _read(where: str, auth: str | None, kafka_config: Path | None) -> "Copy":
+    from strata.registry.transfer.files import read_export
+    from strata.registry.transfer.logs import is_log, read_log
+    from strata.registry.transfer.rest import Connection, is_service
+    from strata.registry.transfer.rest_source import read_service
+
+    if is_service(where):
+        copy = read_service(Connection(where, auth))
+    elif is_log(where):
+        copy = read_log(where, _kafka_settings(kafka_config))
+    else:
+        copy = read_export(where)
+    _tell_notes(copy)
+    return copy
+
+
+def _tell_notes(copy: "Copy") -> None:
+    from strata.registry.transfer.progress import tell
+
+    for note in copy.notes:
+        tell(f"{copy.source}: {note}")
+
+
+def _restore(copy: "Copy", log: str, kafka_config: Path | None, batch: int | None) -> None:
+    from strata.registry.transfer.copies import TransferError
+    from strata.registry.transfer.logs import is_log, restore
+
+    if not is_log(log):
+        raise TransferError(
+            f"{log} is not the URL of a log that lasts: sqlite:///FILE, postgresql+psycopg://…, kafka://…"
+        )
+    written = restore(copy, log, _kafka_settings(kafka_config), batch)
+    click.echo(f"imported {_counted(copy)}; {written} records were written now")
+
+
+def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False, output: str = "text") -> ExitCode:
+    from strata.registry.transfer.facts import differences, facts_of, without_shown_defaults
+
+    mine, theirs = (facts_of(copy.state, copy.records, copy.served_guids) for copy in (a, b))
+    if a.over_rest and not b.over_rest:
+        mine = without_shown_defaults(mine, theirs, a.untold)
+    if b.over_rest and not a.over_rest:
+        theirs = without_shown_defaults(theirs, mine, b.untold)
+    if but_for_mode:
+        for facts in (mine, theirs):
+            facts.pop(("mode of", "the registry", 0), None)
+    found = list(differences(mine, theirs))
+    if output == "json":
+        report = {"a": a.source, "b": b.source, "differences": [difference.as_json() for difference in found]}
+        click.echo(json.dumps(report, indent=2, ensure_ascii=False))
+    else:
+        for difference in found:
+            click.echo(str(difference))
+    click.echo(f"A is {a.source}, B is {b.source}: {len(found) or 'no'} differences; A holds {_counted(a)}", err=True)
+    return ExitCode.DIFFERENT if found else ExitCode.DONE
+
+
+def _counted(copy: "Copy") -> str:
+    counts = copy.counts()
+    return "{records} records: {versions} versions of {subjects} subjects, {contexts} contexts".format_map(counts)
+
+
+def _kafka_settings(file: Path | None) -> Mapping[str, str]:
+    if file is None:
+        return {}
+    from strata.registry.settings import load_settings
+
+    return load_settings(kafka_config=file).kafka_settings()

@@ -1,0 +1,364 @@
+"""The service's use of `compat`: parse schemas of requests and of the log, and check compatibility with versions.
+
+Parsing is lazy, and bounded caches keep its results. Stored schemas are parsed leniently, so that old invalid ones
+still load.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from strata.compat.check import CheckResult, Previous, check
+from strata.compat.formats import FORMATS
+from strata.compat.levels import LEVELS, Level, Policy
+from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime
+from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
+from strata.compat.tags import Tags, retagged, tags_of
+from strata.registry import errors
+from strata.registry.cache import Cache
+from strata.registry.references import pinned, resolved
+from strata.storage.fingerprint import fingerprint, guid_of
+from strata.storage.records import Reference
+from strata.storage.state import SchemaVersion, State
+
+__all__ = [
+    "Candidate",
+    "Contract",
+    "SchemaRequest",
+    "compare",
+    "equivalent",
+    "inline_tags",
+    "parse_request",
+    "printed",
+    "schema_types",
+    "with_tags",
+]
+
+_SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
+_VerdictKey = tuple[int, tuple[tuple[int, int], ...], Level, Policy]
+
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_BYTES_PER_CHARACTER: Final = 20  # bytes of a parsed schema per character of its text, measured on dense schemas
+_BYTES_AT_LEAST: Final = 4_000
+_schemas: Final[Cache[_SchemaKey, ParsedSchema]] = Cache(128 << 20)
+# Verdicts and normalized texts keep their schemas alive: the keys hold `id()`s, which must not be reused by other
+# objects.
+_normal_texts: Final[Cache[int, tuple[str, ParsedSchema]]] = Cache(16 << 20)
+_verdicts: Final[Cache[_VerdictKey, tuple[CheckResult, ParsedSchema, list[Previous]]]] = Cache(64 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The metadata and rule set of a schema; None for an absent one."""
+
+    metadata: Mapping[str, Any] | None = None
+    rule_set: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRequest:
+    """The schema of a request.
+
+    Attributes:
+        text: the schema text; blank means that of the latest version.
+        schema_type: the format's name on the wire.
+        references: the references, in which version -1 means the latest.
+        version: the version it must get; 0 if the request names none, -1 for the next one.
+        schema_id: the id it must get, in mode IMPORT; None for any other registration.
+        metadata: None keeps the previous version's metadata, an empty mapping removes it.
+        rule_set: None keeps the previous version's rules, an empty mapping removes them.
+        tags_to_add: tags to add to the text.
+        tags_to_remove: tags to remove from the text.
+        propagate_tags: whether to copy the tags of the previous version into the text.
+        limits: how much the processing of this request may cost.
+    """
+
+    text: str
+    schema_type: str = SchemaFormat.AVRO.value
+    references: tuple[Reference, ...] = ()
+    version: int = 0
+    schema_id: int | None = None
+    metadata: Mapping[str, Any] | None = None
+    rule_set: Mapping[str, Any] | None = None
+    tags_to_add: Tags = field(default_factory=dict)
+    tags_to_remove: Tags = field(default_factory=dict)
+    propagate_tags: bool = False
+    limits: Limits = DEFAULT_LIMITS
+
+    def started(self) -> "SchemaRequest":
+        """Return the request with its clock started by the calling thread; a running clock is kept."""
+        return self.under(self.limits.started())
+
+    def under(self, limits: Limits) -> "SchemaRequest":
+        """Return the request with other limits."""
+        return replace(self, limits=limits)
+
+    @property
+    def contract(self) -> Contract:
+        """The metadata and rules of the request itself."""
+        return Contract(self.metadata or None, self.rule_set or None)
+
+    @property
+    def own_text(self) -> str | None:
+        """The request's text if the answer must repeat it, which is so for a Protobuf descriptor in base64; else None.
+
+        Clients that send descriptors cache the answer as the schema of its id, and can parse only descriptors.
+        """
+        descriptor = self.schema_type == SchemaFormat.PROTOBUF.value and _BASE64.fullmatch(self.text)
+        return self.text if descriptor else None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A parsed schema of a request: `text` is what would be stored, `digest` its identity."""
+
+    parsed: ParsedSchema
+    text: str
+    digest: bytes
+    references: tuple[Reference, ...] = ()
+    contract: Contract = Contract()
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def schema_type(self) -> str:
+        """The format's name on the wire."""
+        return self.parsed.format.value
+
+    def under(self, contract: Contract) -> "Candidate":
+        """Return the same schema with another contract, and so with another identity."""
+        return replace(self, contract=contract, digest=_identity(self.text, self.references, contract))
+
+
+def schema_types() -> list[str]:
+    """Return the names of the formats that can be registered."""
+    return [schema_format.value for schema_format in FORMATS]
+
+
+def parse_request(
+    state: State, subject: str, request: SchemaRequest, *, strict: bool, normalize: bool, new: bool = True
+) -> Candidate:
+    """Parse the schema of a request.
+
+    Args:
+        state: the State that references are resolved in.
+        subject: the subject, whose context plain references belong to.
+        request: the request.
+        strict: whether to apply the rules for new schemas.
+        normalize: whether to normalize the text and sort the references.
+        new: whether the schema is new: it may then refer to live versions only, and each reference name to one version.
+
+    Raises:
+        RegistryError: 42201 for an unknown format, a reference that does not resolve, or a text that does not parse.
+        TooExpensive: if this takes too long.
+    """
+    if request.schema_type not in schema_types():
+        raise errors.invalid_schema(
+            f"Invalid schema type {request.schema_type}: this registry takes {', '.join(schema_types())}"
+        )
+    limits = request.limits
+    references = pinned(state, subject, request.references, limits, include_deleted=not new)
+    if normalize:
+        references = tuple(sorted(set(references), key=lambda r: (r.subject, r.version, r.name)))
+    try:
+        request.text.encode()
+        known = resolved(state, subject, references, limits, one_place_a_name=new)
+        parsed = _parse(request.schema_type, request.text, strict, known, limits)
+        text = _normalized(parsed, limits) if normalize else parsed.canonical
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The schema cannot be read: {error}") from None
+    except (SchemaParseError, UnicodeEncodeError) as error:
+        raise errors.invalid_schema(_invalid(subject, request, str(error))) from None
+    digest = _identity(text, references, request.contract)
+    return Candidate(parsed, text, digest, references, request.contract, limits)
+
+
+def inline_tags(state: State, entry: SchemaVersion, limits: Limits) -> Tags:
+    """Return the tags in the text of a version; empty if it cannot be parsed.
+
+    Raises:
+        TooExpensive: if this takes too long.
+    """
+    try:
+        return tags_of(_stored(state, entry, limits))
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The tags cannot be read: {error}") from None
+    except (SchemaParseError, errors.RegistryError):
+        return {}
+
+
+def with_tags(
+    state: State,
+    subject: str,
+    request: SchemaRequest,
+    add: Tags,
+    remove: Tags = MappingProxyType({}),
+    *,
+    must_exist: bool,
+) -> SchemaRequest:
+    """Return a request with tags added to its text, and then others removed.
+
+    Args:
+        state: the State that references are resolved in.
+        subject: the subject of the request.
+        request: the request.
+        add: the tags to add.
+        remove: the tags to remove.
+        must_exist: whether every record and field that a tag names must exist.
+
+    Raises:
+        RegistryError: 42201 if the text does not parse, or lacks a record or field that must exist.
+    """
+    if not add and not remove:
+        return request
+    parsed = parse_request(state, subject, request, strict=False, normalize=False).parsed
+    try:
+        return replace(request, text=retagged(parsed, add, remove, must_exist=must_exist))
+    except SchemaParseError as error:
+        raise errors.invalid_schema(str(error)) from None
+
+
+def printed(state: State, entry: SchemaVersion, form: str) -> str:
+    """Return the text of a version in one of its format's forms, or as stored if the format lacks that form.
+
+    Raises:
+        RegistryError: 42201 if the stored schema cannot be printed.
+    """
+    try:
+        print_as = FORMATS[SchemaFormat(entry.schema.schema_type)].printed_as.get(form)
+    except (KeyError, ValueError):
+        return entry.schema.text
+    if print_as is None:
+        return entry.schema.text
+    try:
+        limits = DEFAULT_LIMITS.started()
+        return print_as(_stored(state, entry, limits), limits=limits)
+    except SchemaParseError as error:
+        raise errors.invalid_schema(f"The stored schema cannot be printed as {form!r}: {error}") from None
+
+
+def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool:
+    """Return whether a version holds the candidate under the weaker equality of look-ups.
+
+    A candidate that writes its references out equals a version that names them; references that it names must be the
+    same.
+
+    Raises:
+        TooExpensive: if this takes too long.
+    """
+    if entry.schema.schema_type != candidate.schema_type:
+        return False
+    if candidate.references and set(candidate.references) != set(entry.schema.value.references):
+        return False
+    try:
+        ours = candidate.parsed
+        if candidate.text != ours.canonical:  # normalized: parse what would be stored
+            known = resolved(state, entry.subject, candidate.references, candidate.limits)
+            ours = _parse(candidate.schema_type, candidate.text, False, known, candidate.limits)
+        stored = _stored(state, entry, candidate.limits)
+        return FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The schema cannot be looked up: {error}") from None
+    except (SchemaParseError, errors.RegistryError):
+        return False
+
+
+def compare(
+    state: State, candidate: Candidate, previous: Sequence[SchemaVersion], level: Level, policy: Policy
+) -> CheckResult:
+    """Check a candidate against versions of its subject.
+
+    Args:
+        state: the State that references are resolved in.
+        candidate: the schema.
+        previous: the versions, oldest first; a level that is not transitive uses the last one only.
+        level: the compatibility level.
+        policy: how strictly differences count.
+
+    Raises:
+        RegistryError: 42201 if a stored version cannot be parsed or its format cannot be compared.
+        TooExpensive: if this takes too long.
+    """
+    looked_at = previous if LEVELS[level].transitive else previous[-1:]
+    try:
+        versions = [Previous(entry.version, _stored(state, entry, candidate.limits)) for entry in looked_at]
+        return _checked(candidate, versions, level, policy)
+    except OutOfTime as error:
+        raise errors.TooExpensive(f"The schema cannot be compared with the previous versions: {error}") from None
+    except SchemaParseError as error:
+        raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
+
+
+def _checked(candidate: Candidate, versions: list[Previous], level: Level, policy: Policy) -> CheckResult:
+    """Return the verdict, from the cache if a dry run before the request's turn has computed it."""
+    parsed = candidate.parsed
+    key = (id(parsed), tuple((one.version, id(one.schema)) for one in versions), level, policy)
+    known = _verdicts.get(key)
+    if known is None:
+        known = check(parsed, versions, level, policy, candidate.limits), parsed, versions
+        size = sum(map(len, known[0].messages)) + sum(_size(one.canonical) for one in (parsed, *_schemas_of(versions)))
+        _verdicts.put(key, known, size)
+    return known[0]
+
+
+def _schemas_of(versions: Sequence[Previous]) -> list[ParsedSchema]:
+    return [version.schema for version in versions]
+
+
+def _stored(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:
+    references = resolved(state, entry.subject, entry.schema.value.references, limits)
+    return _parse(entry.schema.schema_type, entry.schema.text, False, references, limits)
+
+
+def _parse(
+    schema_type: str, text: str, strict: bool, references: tuple[ResolvedReference, ...], limits: Limits
+) -> ParsedSchema:
+    key = (schema_type, text, strict, references)
+    parsed = _schemas.get(key)
+    if parsed is None:
+        parsed = _parsed(schema_type, text, strict, references, limits)
+        _schemas.put(key, parsed, sum(map(_size, (text, *(reference.text for reference in references)))))
+    return parsed
+
+
+def _normalized(parsed: ParsedSchema, limits: Limits) -> str:
+    known = _normal_texts.get(id(parsed))
+    if known is None:
+        known = FORMATS[parsed.format].normalize(parsed, limits=limits), parsed
+        _normal_texts.put(id(parsed), known, _size(parsed.canonical))
+    return known[0]
+
+
+def _size(text: str) -> int:
+    return _BYTES_AT_LEAST + _BYTES_PER_CHARACTER * len(text)
+
+
+def _parsed(
+    schema_type: str, text: str, strict: bool, references: tuple[ResolvedReference, ...], limits: Limits
+) -> ParsedSchema:
+    try:
+        schema_format = FORMATS[SchemaFormat(schema_type)]
+    except (KeyError, ValueError):
+        raise SchemaParseError(f"schemas of type {schema_type} are not supported") from None
+    return schema_format.parse(text, strict=strict, references=references, limits=limits)
+
+
+def _identity(text: str, references: Sequence[Reference], contract: Contract) -> bytes:
+    triples = [(r.name, r.subject, r.version) for r in references]
+    return fingerprint(text, triples, contract.metadata, contract.rule_set)
+
+
+def _invalid(subject: str, request: SchemaRequest, details: str) -> str:
+    text = request.text.encode(errors="replace").decode()
+    guid = guid_of(fingerprint(text, [(r.name, r.subject, r.version) for r in request.references]))
+    references = ", ".join(
+        f"{{name='{r.name}', subject='{r.subject}', version={r.version}}}" for r in request.references
+    )
+    return (
+        f"Invalid schema {{subject={subject},version={request.version or 'null'},"
+        f"id={-1 if request.schema_id is None else request.schema_id},guid={guid},"
+        f"schemaType={request.schema_type},references=[{references}],metadata=null,ruleSet=null,schema={text},"
+        f"schemaTags=null,ts=null,deleted=null}} with refs [{references}] of type {request.schema_type}, "
+        f"details: {details}"
+    )

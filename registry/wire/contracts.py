@@ -1,0 +1,216 @@
+"""The JSON of data contracts in requests: metadata, rule sets and tags.
+
+`value()` returns the form that is stored and answered: sorted where order has no meaning, defaults filled in, nothing
+null or empty, so that equal contracts have equal forms.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from strata.compat.tags import Entity, EntityType
+
+__all__ = [
+    "Answer",
+    "Body",
+    "MetadataAnswer",
+    "MetadataBody",
+    "Number",
+    "RuleSetAnswer",
+    "RuleSetBody",
+    "SchemaTagsAnswer",
+    "SchemaTagsBody",
+    "Text",
+    "Truth",
+    "Word",
+    "tags_by_entity",
+]
+
+MAX_ENTRIES = 1000  # of any list or map here, which the reference does not limit
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_TRUTHS: Final = {
+    text: value for value in (True, False) for text in (str(value), str(value).lower(), str(value).upper())
+}
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _as_number(value: object) -> object:
+    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _as_truth(value: object) -> object:
+    return _TRUTHS.get(value, value) if isinstance(value, str) else value
+
+
+# As in the reference, numbers and booleans may be quoted, and either is accepted as a string.
+Word = Annotated[str, BeforeValidator(_as_text)]
+Number = Annotated[int, BeforeValidator(_as_number)]
+Truth = Annotated[bool, BeforeValidator(_as_truth)]
+Text = Annotated[str, BeforeValidator(_as_text), Field(max_length=64 * 1024)]
+Texts = Annotated[list[Text], Field(max_length=MAX_ENTRIES)]
+TextMap = Annotated[dict[Text, Text], Field(max_length=MAX_ENTRIES)]
+
+
+class Body(BaseModel):
+    """The JSON object of a request; unknown properties are ignored."""
+
+    model_config = ConfigDict(extra="ignore", protected_namespaces=(), strict=True)
+
+
+class Answer(BaseModel):
+    """The JSON object of an answer, for the OpenAPI document."""
+
+    model_config = ConfigDict(protected_namespaces=(), extra="forbid")
+
+
+class MetadataBody(Body):
+    """The metadata of a schema: tags, properties and the names of sensitive properties."""
+
+    tags: Annotated[dict[Text, Texts], Field(max_length=MAX_ENTRIES)] | None = Field(
+        None, description="path (`*` and `**` stand for names in it) -> tags"
+    )
+    properties: TextMap | None = None
+    sensitive: Texts | None = Field(None, description="the properties that are not to be shown to everyone")
+
+    def value(self) -> dict[str, Any]:
+        """Return the metadata as stored; empty if nothing is set."""
+        return _present(
+            {
+                "tags": {path: sorted(set(tags)) for path, tags in sorted((self.tags or {}).items())},
+                "properties": dict(sorted((self.properties or {}).items())),
+                "sensitive": sorted(set(self.sensitive or ())),
+            }
+        )
+
+
+class RuleBody(Body):
+    """A rule: a transformation or a condition of records."""
+
+    name: Text | None = None
+    doc: Text | None = None
+    kind: Literal["TRANSFORM", "CONDITION"] | None = Field(None, description="TRANSFORM when absent")
+    mode: Literal["UPGRADE", "DOWNGRADE", "UPDOWN", "WRITE", "READ", "WRITEREAD"] | None = Field(
+        None, description="WRITEREAD when absent"
+    )
+    type: Text | None = Field(None, description="what carries it out: CEL, JSONATA, ENCRYPT, …")
+    tags: Texts | None = Field(None, description="the tags of the fields that it is for")
+    params: TextMap | None = None
+    expr: Text | None = None
+    on_success: Text | None = Field(None, alias="onSuccess", description="an action, or of two modes two: `a,b`")
+    on_failure: Text | None = Field(None, alias="onFailure", description="an action, or of two modes two: `a,b`")
+    disabled: Truth | None = None
+
+    def value(self) -> dict[str, Any]:
+        """Return the rule as stored."""
+        texts = self.model_dump(by_alias=True, exclude={"tags", "params", "disabled"}, exclude_none=True)
+        texts |= {"kind": self.kind or "TRANSFORM", "mode": self.mode or "WRITEREAD"}
+        lists = {"tags": sorted(set(self.tags or ())), "params": dict(sorted((self.params or {}).items()))}
+        found = _present(texts | lists)
+        return {name: found[name] for name in _RULE_ORDER if name in found} | {"disabled": self.disabled is True}
+
+
+_RULE_ORDER = ("name", "doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure")
+Rules = Annotated[list[RuleBody], Field(max_length=MAX_ENTRIES)]
+
+
+class RuleSetBody(Body):
+    """The rules of a schema by the phase in which they run."""
+
+    migration_rules: Rules | None = Field(None, alias="migrationRules")
+    domain_rules: Rules | None = Field(None, alias="domainRules")
+    encoding_rules: Rules | None = Field(None, alias="encodingRules")
+    enable_at: Literal["ALL", "CLIENT", "GATEWAY", "SERVER", "NONE"] | None = Field(None, alias="enableAt")
+
+    def value(self) -> dict[str, Any]:
+        """Return the rule set as stored; empty if there are no rules."""
+        phases = {
+            "migrationRules": self.migration_rules,
+            "domainRules": self.domain_rules,
+            "encodingRules": self.encoding_rules,
+        }
+        rules = {phase: [rule.value() for rule in found or ()] for phase, found in phases.items()}
+        return _present(rules | {"enableAt": self.enable_at})
+
+
+class EntityBody(Body):
+    """A record or a field of a schema."""
+
+    path: Text = Field(alias="entityPath", description="names with dots between, as `findTags` shows them")
+    kind: Literal["sr_record", "sr_field"] = Field(alias="entityType")
+
+
+class SchemaTagsBody(Body):
+    """Tags of a record or a field."""
+
+    entity: EntityBody = Field(alias="schemaEntity")
+    tags: Texts | None = None
+
+
+class MetadataAnswer(Answer):
+    """The metadata of a schema: tags, properties and the names of sensitive properties."""
+
+    tags: dict[str, list[str]] | None = None
+    properties: dict[str, str] | None = None
+    sensitive: list[str] | None = None
+
+
+class RuleAnswer(Answer):
+    """A rule."""
+
+    name: str | None = None
+    doc: str | None = None
+    kind: str
+    mode: str
+    type: str | None = None
+    tags: list[str] | None = None
+    params: dict[str, str] | None = None
+    expr: str | None = None
+    on_success: str | None = Field(None, alias="onSuccess")
+    on_failure: str | None = Field(None, alias="onFailure")
+    disabled: bool
+
+
+class RuleSetAnswer(Answer):
+    """The rules of a schema by phase."""
+
+    migration_rules: list[RuleAnswer] | None = Field(None, alias="migrationRules")
+    domain_rules: list[RuleAnswer] | None = Field(None, alias="domainRules")
+    encoding_rules: list[RuleAnswer] | None = Field(None, alias="encodingRules")
+    enable_at: str | None = Field(None, alias="enableAt")
+
+
+class EntityAnswer(Answer):
+    """A record or a field of a schema."""
+
+    path: str = Field(alias="entityPath")
+    kind: str = Field(alias="entityType")
+
+
+class SchemaTagsAnswer(Answer):
+    """The tags of a record or a field."""
+
+    entity: EntityAnswer = Field(alias="schemaEntity")
+    tags: list[str]
+
+
+def tags_by_entity(bodies: Iterable[SchemaTagsBody] | None) -> dict[Entity, tuple[str, ...]]:
+    """Return the tags of each entity; several entries for one entity are combined."""
+    found: dict[Entity, tuple[str, ...]] = {}
+    for body in bodies or ():
+        entity = Entity(body.entity.path.removeprefix("."), EntityType(body.entity.kind))
+        found[entity] = (*found.get(entity, ()), *(body.tags or ()))
+    return found
+
+
+def _present(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if value}

@@ -1,0 +1,226 @@
+"""The operations of the decoding VM that read one value into a column, or skip one; see `decoding_vm.py`.
+
+Rules of this file: compiled code only. An operation returns the address after what it read, or a failure.
+"""
+
+import numpy as np
+
+from strata.serdes.arrow.memory import (
+    compiled,
+    copy,
+    get,
+    inlined,
+    load_8,
+    load_64,
+    load_f32,
+    load_i32,
+    put,
+    store_8,
+    store_64,
+    store_f32,
+    store_f64,
+    store_i32,
+)
+from strata.serdes.arrow.numbers import (
+    INVALID_BOOLEAN,
+    INVALID_INDEX,
+    INVALID_UTF8,
+    OUT_OF_RANGE,
+    RESOLUTION,
+    TRUNCATED,
+    extent,
+    fail,
+    int_at,
+    is_text,
+    long_at,
+    signed,
+)
+from strata.serdes.arrow.operations import BINARY, CONST, FULL, MEMBER, REAL, SKIP_INDEX, TEXT, WIDEN
+from strata.serdes.arrow.output import COLUMN, STOP, VALUES, WIDTH, append_bytes, append_null
+from strata.serdes.arrow.vm_state import DETAIL, POOL, READABLE, TABLE
+
+__all__ = ["boolean", "copied", "int32", "int64", "int_as_long", "passed", "rare", "span", "string", "symbol"]
+
+
+@inlined
+def string(c: int, n: int, i: int, end: int, state: int) -> int:
+    """Read a string."""
+    size, i = extent(state, i, end)
+    if i < 0:
+        return i
+    written = append_bytes(state, c, n, i, size, get(state, READABLE))
+    if written == 0:
+        return -FULL
+    if written == 2 and not is_text(i, i + size):
+        return fail(state, i, INVALID_UTF8)
+    return i + size
+
+
+@inlined
+def int64(c: int, n: int, i: int, end: int, state: int) -> int:
+    """Read a long."""
+    number, i = long_at(state, i, end)
+    if i > 0:
+        store_64(get(c, VALUES) + 8 * n, signed(number))
+    return i
+
+
+@inlined
+def int_as_long(c: int, n: int, i: int, end: int, state: int) -> int:
+    """Read an int into 64 bits."""
+    number, i = int_at(state, i, end)
+    if i > 0:
+        store_64(get(c, VALUES) + 8 * n, signed(number))
+    return i
+
+
+@inlined
+def int32(c: int, n: int, i: int, end: int, state: int) -> int:
+    """Read an int."""
+    number, i = int_at(state, i, end)
+    if i > 0:
+        store_i32(get(c, VALUES) + 4 * n, signed(number))
+    return i
+
+
+@inlined
+def copied(size: int, c: int, n: int, i: int, end: int, state: int) -> int:
+    """Copy a float or double."""
+    if size > end - i:
+        return fail(state, i, TRUNCATED)
+    if size == 8:
+        store_64(get(c, VALUES) + 8 * n, load_64(i))
+    else:
+        store_i32(get(c, VALUES) + 4 * n, load_i32(i))
+    return i + size
+
+
+@inlined
+def boolean(c: int, n: int, i: int, end: int, state: int) -> int:
+    """Read a byte that is 0 or 1."""
+    if i >= end:
+        return fail(state, i, TRUNCATED)
+    byte = load_8(i)
+    if byte > 1:
+        return fail(state, i + 1, INVALID_BOOLEAN)
+    store_8(get(c, VALUES) + n, byte)
+    return i + 1
+
+
+@inlined
+def span(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
+    """Read a date or time: check its bounds, then divide and multiply it into the column's unit."""
+    number, i = int_at(state, i, end) if get(pc, 2) == 32 else long_at(state, i, end)
+    if i < 0:
+        return i
+    number = signed(number)
+    if number < get(pc, 3) or number > get(pc, 4):
+        return fail(state, i, OUT_OF_RANGE)
+    if get(pc, 5) != 1:
+        number //= get(pc, 5)
+    number *= get(pc, 6)
+    if get(c, WIDTH) == 4:
+        store_i32(get(c, VALUES) + 4 * n, number)
+    else:
+        store_64(get(c, VALUES) + 8 * n, number)
+    return i
+
+
+@inlined
+def symbol(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
+    """Read an enum index; append the reader's symbol."""
+    index, i = int_at(state, i, end)
+    if i < 0:
+        return i
+    if index & 1 or index >= get(pc, 2):
+        return fail(state, i, INVALID_INDEX)
+    table = get(state, TABLE) + 8 * (get(pc, 3) + index)
+    at, size = get(table, 0), get(table, 1)
+    if at < 0:
+        put(state, DETAIL, size)
+        return fail(state, i, RESOLUTION)
+    return i if pooled(state, c, n, at, size) else -FULL
+
+
+@inlined
+def passed(i: int, end: int, state: int) -> int:
+    """Skip a length and that many bytes."""
+    size, i = extent(state, i, end)
+    return i if i < 0 else i + size
+
+
+@inlined
+def pooled(state: int, c: int, n: int, at: int, size: int) -> int:
+    """Append bytes of the pool, which is padded so that short copies stay inside it."""
+    source = get(state, POOL) + at
+    return append_bytes(state, c, n, source, size, source + size + 16)
+
+
+@compiled
+def rare(op: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
+    """Run an operation that few schemas need."""
+    if op == SKIP_INDEX:
+        index, i = int_at(state, i, end)
+        return fail(state, i, INVALID_INDEX) if i > 0 and (index & 1 or index >= get(pc, 2)) else i
+    if op == BINARY:
+        return binary(pc, c, n, i, end, state)
+    if op == CONST:
+        width = get(c, WIDTH)
+        copy(get(state, POOL) + get(pc, 2), get(c, VALUES) + n * width, width)
+        return i
+    if op == TEXT:
+        return i if pooled(state, c, n, get(pc, 2), get(pc, 3)) else -FULL
+    if op == MEMBER:
+        j, stop = c + COLUMN, c + get(c, STOP)
+        while j < stop:
+            if j != c + COLUMN * get(pc, 2):
+                append_null(j, n)
+            j += get(j, STOP)
+        return i
+    if op in (REAL, WIDEN):
+        return real(op, pc, c, n, i, end, state)
+    put(state, DETAIL, get(pc, 2))
+    return fail(state, i, RESOLUTION)
+
+
+@compiled
+def binary(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
+    """Read bytes: after a length (-1), all that are left (-2), or a fixed number; check UTF-8 for a text."""
+    size = get(pc, 2)
+    if size == -1:
+        size, i = extent(state, i, end)
+        if i < 0:
+            return i
+    elif size == -2:
+        size = max(end - i, 0)
+    elif size > end - i:
+        return fail(state, i, TRUNCATED)
+    written = append_bytes(state, c, n, i, size, get(state, READABLE))
+    if written == 0:
+        return -FULL
+    if get(pc, 3) == 1 and written == 2 and not is_text(i, i + size):
+        return fail(state, i + size, INVALID_UTF8)
+    return i + size
+
+
+@compiled
+def real(op: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
+    """Read an int or long as a float (operand 1) or double, or a float as a double; the column may be wider."""
+    number = 0.0
+    if op == WIDEN:
+        if end - i < 4:
+            return fail(state, i, TRUNCATED)
+        number = load_f32(i)
+        i += 4
+    else:
+        bits, i = int_at(state, i, end) if get(pc, 2) == 32 else long_at(state, i, end)
+        if i < 0:
+            return i
+        number = float(signed(bits))
+        if get(pc, 3) == 1:
+            number = float(np.float32(number))
+    if get(c, WIDTH) == 4:
+        store_f32(get(c, VALUES) + 4 * n, number)
+    else:
+        store_f64(get(c, VALUES) + 8 * n, number)
+    return i

@@ -1,0 +1,347 @@
+"""The compiler of Avro encoders for the payloads of registry frames.
+
+    encode = compile_encoder(schema)
+    payload = encode(value)
+
+Like decoders, encoders are Python source for one schema (see `decoder_source.py`). A value that does not fit the
+schema raises `EncodeError` with the path of the field and is never written as something else: no float becomes an int,
+and no int of 40 bits is written as an `int`.
+
+Rules of this file: source from nodes. `raw_values.py` has the functions that the source calls, `branches.py`
+chooses union branches.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from strata.serdes.avro.branches import chooser, takes_null
+from strata.serdes.avro.logical_types import Shape, default_value
+from strata.serdes.avro.raw_values import NAMES, lack, lowering
+from strata.serdes.avro.schema import (
+    MISSING,
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Kind,
+    Map,
+    Node,
+    Primitive,
+    Record,
+    Union,
+    node_of,
+)
+from strata.serdes.avro.source_lines import Explain, Listing, Part, SourceWriter, compile_listing, place, shorten
+from strata.serdes.errors import EncodeError, SchemaError, index_part, join_path, key_part, unknown_symbol
+
+__all__ = ["Encoder", "compile_encoder"]
+
+Encoder = Callable[[Any], bytes]
+
+_DEEPEST_BLOCK = 12
+_BITS = {Kind.INT: 32, Kind.LONG: 64}
+_PACK = {Kind.FLOAT: struct.Struct("<f").pack, Kind.DOUBLE: struct.Struct("<d").pack}
+
+
+def compile_encoder(schema: str | Node, *, drop_unknown: bool = False) -> Encoder:
+    """Return a function from a value to the payload of a frame; it raises `EncodeError`.
+
+    A missing key of a record takes the field's default, or null if the field allows it. A key that is not a field is an
+    error. A top-level `bytes` is written without a length, as every registry client does.
+
+    Args:
+        schema: the schema, as text or parsed; one with references must be parsed.
+        drop_unknown: drop keys that are not fields instead.
+
+    Raises:
+        SchemaError: If the schema text cannot be used, or its types nest too deeply.
+        TypeError: If the schema is neither a text nor a node.
+    """
+    try:
+        return _compiled(node_of(schema), {}, drop_unknown=drop_unknown)
+    except RecursionError:
+        raise SchemaError("the types of the schema are nested too deeply") from None
+
+
+def _compiled(node: Node, branches: dict[int, Encoder], *, drop_unknown: bool) -> Encoder:
+    """Return the encoder of a type; `branches` caches encoders of union branches, which explain errors."""
+    writer = _EncoderWriter(branches, drop_unknown=drop_unknown)
+    writer.write(node)
+    return _guarded(compile_listing(writer.listing, "avro encoder", NAMES), writer.listing)
+
+
+def _guarded(namespace: dict[str, Any], listing: Listing) -> Encoder:
+    write = namespace["encode"]
+
+    def encode(value: Any) -> bytes:
+        try:
+            payload: bytes = write(value)
+        except Exception as error:  # noqa: BLE001 - a caller's objects may raise anything
+            cause = None if isinstance(error, EncodeError) else error
+            raise _located(error, namespace, listing) from cause
+        return payload
+
+    return encode
+
+
+def _located(error: Exception, namespace: Mapping[str, Any], listing: Listing) -> EncodeError:
+    """Return the error with the path of the value that failed."""
+    path, frame = place(error.__traceback__, namespace, listing.paths)
+    if frame is not None and isinstance(error, LookupError | TypeError):
+        explain = listing.explain.get(frame.f_lineno)
+        error = error if explain is None else explain(frame.f_locals)
+    if isinstance(error, EncodeError):
+        return EncodeError(error.detail, path=shorten(join_path(path, error.path)))
+    return EncodeError(_explain(error), path=path)
+
+
+def _explain(error: Exception) -> str:
+    match error:
+        case RecursionError():
+            return "the value is nested too deeply"
+        case OverflowError():
+            return "expected a number in the range of its type, got a larger one"
+        case UnicodeEncodeError():
+            return "expected a string that UTF-8 can hold, got one with a lone surrogate"
+    return f"{type(error).__name__}: {error}"
+
+
+class _EncoderWriter(SourceWriter):
+    """The writer of `encode(value)` and of a function for each record that is used in several places."""
+
+    def __init__(self, branches: dict[int, Encoder], *, drop_unknown: bool) -> None:
+        super().__init__()
+        self._branches = branches
+        self._drop_unknown = drop_unknown
+        self._functions: dict[int, str] = {}
+        self._pending: list[Node] = []
+        self._shared: set[int] = set()
+
+    def write(self, node: Node) -> None:
+        self._find_shared(node, set())
+        self.begin("def encode(value):")
+        if isinstance(node, Primitive) and node.kind is Kind.BYTES:
+            self._lower(lowering(node.logical), "value")
+            self.line("return raw(value)")
+            return
+        self.line("out = bytearray()")
+        self._write(node, "value")
+        self.line("return bytes(out)")
+        while self._pending:
+            pending = self._pending.pop()
+            self.begin(f"def {self._functions[id(pending)]}(value, out):")
+            self._write_here(pending, "value")
+
+    def _find_shared(self, node: Node, seen: set[int]) -> None:
+        """Collect the records that are used more than once, which includes recursive ones."""
+        match node:
+            case Record():
+                if id(node) in seen:
+                    self._shared.add(id(node))
+                    return
+                seen.add(id(node))
+                for one in node.fields:
+                    self._find_shared(one.type, seen)
+            case Array(items=inner) | Map(values=inner):
+                self._find_shared(inner, seen)
+            case Union():
+                for branch in node.branches:
+                    self._find_shared(branch, seen)
+
+    def _write(self, node: Node, name: str) -> None:
+        is_deep = self.indent >= _DEEPEST_BLOCK and isinstance(node, Record | Array | Map | Union)
+        if not is_deep and id(node) not in self._shared:
+            self._write_here(node, name)
+            return
+        if id(node) not in self._functions:
+            self._functions[id(node)] = f"f{len(self._functions)}"
+            self._pending.append(node)
+        self.line(f"{self._functions[id(node)]}({name}, out)")
+
+    def _write_here(self, node: Node, name: str) -> None:
+        match node:
+            case Primitive():
+                self._lower(lowering(node.logical), name)
+                self._write_primitive(node.kind, name)
+            case Fixed():
+                self._lower(lowering(node.logical, node.size), name)
+                self.line(f"if {name}.__class__ is not bytes: {name} = raw({name})")
+                self.line(f"if len({name}) != {node.size}: bad_size({name}, {node.size})")
+                self.line(f"out += {name}")
+            case Enum():
+                self._write_enum(node, name)
+            case Array():
+                self._write_array(node, name)
+            case Map():
+                self._write_map(node, name)
+            case Union():
+                self._write_union(node, name)
+            case Record():
+                self._write_record(node, name)
+
+    def _lower(self, lower: Callable[[Any], Any] | None, name: str) -> None:
+        if lower is not None:
+            self.line(f"{name} = {self.constant(lower)}({name})")
+
+    def _number(self, expression: str) -> None:
+        self.line(f"n = {expression}")
+        self.lines("if n < 128: out.append(n)", "else: number(out, n)")
+
+    def _write_primitive(self, kind: Kind, name: str) -> None:
+        match kind:
+            case Kind.NULL:
+                self.line(f"if {name} is not None: not_null({name})")
+            case Kind.BOOLEAN:
+                self.line(f"if {name}.__class__ is not bool: {name} = boolean({name})")
+                self.line(f"out.append({name})")
+            case Kind.INT | Kind.LONG:
+                bound = 2 ** (_BITS[kind] - 1)
+                self.line(f"if {name}.__class__ is not int: {name} = integer({name})")
+                self.line(f"if not {-bound} <= {name} < {bound}: out_of_range({name}, {_BITS[kind]})")
+                self._number(f"{name} << 1 if {name} >= 0 else ~({name} << 1)")
+            case Kind.FLOAT | Kind.DOUBLE:
+                self.line(f"if {name}.__class__ is not float: {name} = real({name})")
+                self.line(f"out += {self.constant(_PACK[kind])}({name})")
+            case Kind.BYTES:
+                self.line(f"if {name}.__class__ is not bytes: {name} = raw({name})")
+                self._number(f"len({name}) << 1")
+                self.line(f"out += {name}")
+            case Kind.STRING:
+                self.line(f"if {name}.__class__ is not str: {name} = text({name})")
+                self.line(f"e = {name}.encode()")
+                self._number("len(e) << 1")
+                self.line("out += e")
+
+    def _write_enum(self, node: Enum, name: str) -> None:
+        indexes = self.constant({symbol: index for index, symbol in enumerate(node.symbols)})
+        self.line(f"n = {indexes}.get({name})", lambda known: unknown_symbol(known[name], node.symbols))
+        self.line(f"if n is None: n = symbol({name}, {indexes})")
+        self._number("n << 1")
+
+    def _write_array(self, node: Array, name: str) -> None:
+        item = self.variable()
+        self.line(f"if {name}.__class__ is not list: {name} = sequence({name})")
+        with self.block(f"if {name}:"):
+            self._number(f"len({name}) << 1")
+            with self.block(f"for {item} in {name}:"), self.inside(_item_of(name, item)):
+                self._write(node.items, item)
+        self.line("out.append(0)")
+
+    def _write_map(self, node: Map, name: str) -> None:
+        key, value = self.variable(), self.variable()
+        self.line(f"if {name}.__class__ is not dict: {name} = mapping({name})")
+        with self.block(f"if {name}:"):
+            self._number(f"len({name}) << 1")
+            with self.block(f"for {key}, {value} in {name}.items():"), self.inside(_key_of(key)):
+                self._write_primitive(Kind.STRING, key)
+                self._write(node.values, value)
+        self.line("out.append(0)")
+
+    def _write_union(self, node: Union, name: str) -> None:
+        if self._write_nullable(node, name):
+            return
+        self.line(f"u, {name} = {self.constant(self._chooser(node))}({name})")
+        self._number("u << 1")
+        positions = range(len(node.branches))
+        self.cases("u", positions, lambda u: self._write(node.branches[u], name), otherwise="pass")
+
+    def _chooser(self, union: Union) -> Callable[[Any], tuple[int, Any]]:
+        """Return the function that chooses a branch; to explain an error it tries the nearest branch."""
+        encoders, drop_unknown = self._branches, self._drop_unknown
+
+        def explain(branch: Node, value: Any) -> EncodeError | None:
+            if id(branch) not in encoders:
+                encoders[id(branch)] = _compiled(branch, encoders, drop_unknown=drop_unknown)
+            try:
+                encoders[id(branch)](value)
+            except EncodeError as error:
+                return error
+            return None
+
+        return chooser(union, explain)
+
+    def _write_nullable(self, node: Union, name: str, counter: str = "") -> bool:
+        """Write null or the one other type, without a choice; a missing value decrements `counter`."""
+        nulls = [takes_null(branch) for branch in node.branches]
+        if len(nulls) != 2 or sum(nulls) != 1:
+            return False
+        other = nulls.index(False)
+        branch = node.branches[other]
+        null = 2 * nulls.index(True)
+        with self.block(f"if {name} is None:"):
+            self.line(f"out.append({null})")
+        if counter:
+            self.line(f"elif {name} is MISSING: out.append({null}); {counter} -= 1")
+        with self.block("else:"):
+            if isinstance(branch, Record | Enum | Fixed):
+                choose = self.constant(self._chooser(node))
+                self.line(f"if {name}.__class__ is tuple: u, {name} = {choose}({name})")
+            self.line(f"out.append({2 * other})")
+            self._write(branch, name)
+        return True
+
+    def _write_record(self, node: Record, name: str) -> None:
+        """Write each field; a different number of keys reveals keys that are not fields."""
+        self.line(f"if {name}.__class__ is not dict: {name} = mapping({name})")
+        counts, names, left_out = not self._drop_unknown, _names(node), ""
+        if counts and any(_default(one) is not MISSING for one in node.fields):
+            left_out = self.variable()
+            self.line(f"{left_out} = {len(node.fields)}")
+        for one in node.fields:
+            value, default = self.variable(), _default(one)
+            if default is MISSING:
+                self.line(f"{value} = {name}[{one.name!r}]", _lack(name, one.name, names))
+            elif counts:
+                self.line(f"{value} = {name}.get({one.name!r}, MISSING)")
+                if default is None and isinstance(one.type, Union) and self.indent < _DEEPEST_BLOCK:
+                    with self.inside(f".{one.name}"):
+                        if self._write_nullable(one.type, value, left_out):
+                            continue
+                self.line(f"if {value} is MISSING: {value} = {self.constant(default)}; {left_out} -= 1")
+            else:
+                self.line(f"{value} = {name}.get({one.name!r}, {self.constant(default)})")
+            with self.inside(f".{one.name}"):
+                self._write(one.type, value)
+        if counts:
+            called = self.constant((node.name, node.simple_name))
+            self.line(
+                f"if len({name}) != {left_out or len(node.fields)}: unknown({name}, {self.constant(names)}, {called})"
+            )
+
+
+def _names(record: Record) -> dict[str, str]:
+    """Return the field that each field name or alias may mean."""
+    aliases = {alias: one.name for one in record.fields for alias in one.aliases}
+    return aliases | {one.name: one.name for one in record.fields}
+
+
+def _lack(record: str, name: str, names: Mapping[str, str]) -> Explain:
+    return lambda known: lack(known[record], name, names)
+
+
+def _default(one: Field) -> Any:
+    """Return the value for a missing key: the default, else null if the type allows it."""
+    if one.default is not MISSING:
+        try:
+            return default_value(one.type, one.default, Shape())
+        except (ValueError, OverflowError, RecursionError):
+            pass
+    return None if takes_null(one.type) else MISSING
+
+
+def _item_of(items: str, item: str) -> Part:
+    """Return a path part: the index of the failed item, by identity; equal items fail alike, so the first will do."""
+
+    def tell(known: Mapping[str, Any]) -> str:
+        index = next((index for index, one in enumerate(known[items]) if one is known.get(item)), "")
+        return index_part(index)
+
+    return tell
+
+
+def _key_of(key: str) -> Part:
+    def tell(known: Mapping[str, Any]) -> str:
+        return key_part(known.get(key))
+
+    return tell

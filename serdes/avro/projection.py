@@ -1,0 +1,94 @@
+"""The projection of a reader schema to some columns, and schemas as text.
+
+Rules of this file: nodes in, nodes or text out; no registry.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from strata.serdes.avro.schema import MISSING, Array, Enum, Field, Fixed, Logical, Map, Node, Primitive, Record, Union
+
+__all__ = ["SchemaWriter", "project", "write"]
+
+_NOT_CHECKED = frozenset({"uuid"})
+"""Logical types without a column type: columns show the underlying type, so checks gain nothing."""
+
+
+def project(schema: Node, columns: Sequence[str]) -> Node:
+    """Return a record schema with some of its fields; the others will be skipped, not decoded.
+
+    Args:
+        schema: the reader schema, a record.
+        columns: field names, in the wanted order.
+
+    Raises:
+        TypeError: If `columns` is not a list of names.
+        ValueError: If the schema is not a record, a name is unknown or there are no names.
+    """
+    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
+        raise TypeError(f"columns is a list of field names, not {columns!r}")
+    if not isinstance(schema, Record):
+        raise ValueError("columns can be chosen of a record only, and the reader schema is none")  # noqa: TRY004
+    fields = {one.name: one for one in schema.fields}
+    unknown = [name for name in columns if name not in fields]
+    if unknown or not columns:
+        problem = f"no column {', '.join(unknown)}" if unknown else "no column is chosen"
+        raise ValueError(f"{problem}; the reader schema {schema.name} has {', '.join(fields)}")
+    return Record(schema.name, schema.aliases, [fields[name] for name in dict.fromkeys(columns)])
+
+
+def write(schema: Node) -> str:
+    """Return a schema text that parses to the same schema."""
+    return json.dumps(SchemaWriter().tree(schema))
+
+
+class SchemaWriter:
+    """A writer of schemas as JSON: each named type in full where it comes first, later by name."""
+
+    def __init__(self) -> None:
+        self._written: set[str] = set()
+
+    def tree(self, node: Node) -> Any:
+        """Return the JSON value of a node."""
+        match node:
+            case Primitive():
+                logical = _logical(node.logical)
+                return {"type": str(node.kind), **logical} if logical else str(node.kind)
+            case Array():
+                return {"type": "array", "items": self.tree(node.items)}
+            case Map():
+                return {"type": "map", "values": self.tree(node.values)}
+            case Union():
+                return [self.tree(branch) for branch in node.branches]
+            case Record() | Enum() | Fixed() if node.name in self._written:
+                return _reference(node.name)
+        self._written.add(node.name)
+        aliases = [_reference(one) for one in node.aliases]
+        return {"name": node.name, "namespace": "", "aliases": aliases, **self._definition(node)}
+
+    def _definition(self, node: Record | Enum | Fixed) -> dict[str, Any]:
+        match node:
+            case Record():
+                return {"type": "record", "fields": [self._field(one) for one in node.fields]}
+            case Enum():
+                default = {} if node.default is None else {"default": node.default}
+                return {"type": "enum", "symbols": list(node.symbols), **default}
+            case Fixed():
+                return {"type": "fixed", "size": node.size, **_logical(node.logical)}
+
+    def _field(self, one: Field) -> dict[str, Any]:
+        default = {} if one.default is MISSING else {"default": one.default}
+        return {"name": one.name, "type": self.tree(one.type), "aliases": list(one.aliases), **default}
+
+
+def _reference(name: str) -> str:
+    """Return a full name; a leading dot marks one without a namespace."""
+    return name if "." in name else f".{name}"
+
+
+def _logical(logical: Logical | None) -> dict[str, Any]:
+    if logical is None or logical.name in _NOT_CHECKED:
+        return {}
+    numbers = {"precision": logical.precision, "scale": logical.scale} if logical.name == "decimal" else {}
+    return {"logicalType": logical.name, **numbers}

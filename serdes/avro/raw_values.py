@@ -1,0 +1,315 @@
+"""Python values to values of the underlying Avro type: the reverse of `strata.serdes.avro.logical_types`.
+
+One rule for dates, times, timestamps, decimals and UUIDs: a value must say exactly what is stored. It is the Python
+type, its text (ISO 8601, or the digits of a decimal), or the stored number or bytes. A timestamp needs a time zone and
+a local timestamp must have none; nothing is rounded or truncated.
+
+Rules of this file: each function handles the right type quickly and words the error for all others.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, NoReturn
+from uuid import UUID
+
+from strata.serdes.avro.schema import MISSING, Logical
+from strata.serdes.errors import (
+    EncodeError,
+    did_you_mean,
+    expected,
+    missing_field,
+    unknown_field,
+    unknown_symbol,
+    without_zone,
+    zoned_time,
+)
+
+__all__ = ["NAMES", "TYPE_MARK", "lack", "lowering"]
+
+TYPE_MARK = "-type"
+"""The key of a mapping for the name of its record; it is not a field."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_MICRO = timedelta(microseconds=1)
+_MILLI = timedelta(milliseconds=1)
+_DATE = r"\d{4}-\d\d-\d\d"
+_CLOCK = r"\d\d:\d\d:\d\d(\.\d{1,6})?"
+_DATE_TEXT = re.compile(_DATE, re.ASCII)
+_TIME_TEXT = re.compile(_CLOCK, re.ASCII)
+_DATETIME_TEXT = re.compile(rf"{_DATE}[Tt ]{_CLOCK}([Zz]|[+-]\d\d:\d\d)?", re.ASCII)
+_DECIMAL_TEXT = re.compile(r"[+-]?\d{1,4096}(\.\d{1,4096})?", re.ASCII)
+
+
+def _wrong(what: str, value: Any) -> NoReturn:
+    raise expected(what, value)
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        _wrong("an integer", value)
+    return operator.index(value)
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+        _wrong("a number", value)
+    return float(value)
+
+
+def _boolean(value: Any) -> bool:
+    """Return a boolean; NumPy's class counts."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        _wrong("a boolean", value)
+    return bool(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        _wrong("a string", value)
+    return str.__str__(value)
+
+
+def _raw(value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        _wrong("bytes", value)
+    return bytes(value)
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    if isinstance(value, str | bytes | bytearray | memoryview | Mapping) or not hasattr(value, "__len__"):
+        _wrong("an array", value)
+    return value if isinstance(value, Sequence) else list(value)
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    if not isinstance(value, Mapping):
+        _wrong("a mapping", value)
+    return value
+
+
+def _not_null(value: Any) -> NoReturn:
+    _wrong("null", value)
+
+
+def _out_of_range(number: int, bits: int) -> NoReturn:
+    raise EncodeError(f"expected an integer of at most {bits} bits, got one of {number.bit_length() + 1} bits")
+
+
+def _symbol(value: Any, indexes: Mapping[str, int]) -> int:
+    """Return the index of a symbol in a subclass of str, such as a member of a StrEnum."""
+    index = indexes.get(str.__str__(value)) if isinstance(value, str) else None
+    if index is None:
+        raise unknown_symbol(value, indexes)
+    return index
+
+
+def _bad_size(value: bytes, size: int) -> NoReturn:
+    raise EncodeError(f"expected {size} bytes, got {len(value)}")
+
+
+def _unknown(value: Mapping[Any, Any], names: Mapping[str, str], records: tuple[str, ...]) -> None:
+    """Raise EncodeError for keys that are not fields, and for the name of another record.
+
+    `names` maps fields and aliases to fields; `records` has the names that mean this record.
+    """
+    for key in value:
+        if key in names and names[key] != key:
+            raise EncodeError(f"the schema has no such field; did you mean {names[key]!r}?", path=key)
+        if key not in names and key != TYPE_MARK:
+            raise unknown_field(key, names.values())
+    if TYPE_MARK not in names and value.get(TYPE_MARK, records[0]) not in records:
+        raise EncodeError(f"expected the record {records[0]}, got the name {str(value[TYPE_MARK])[:40]!r}")
+
+
+def lack(value: Mapping[Any, Any], name: str, names: Mapping[str, str]) -> EncodeError:
+    """Return the error for a field without a value; a key that is not a field may be its misspelling."""
+    for key in value:
+        if names.get(key, name) == name and key != name and (key in names or did_you_mean(key, [name])):
+            return unknown_field(key, [name])
+    return missing_field(name)
+
+
+def _number(out: bytearray, number: int) -> None:
+    """Append a varint of more than one byte."""
+    append = out.append
+    while number > 127:
+        append(number & 127 | 128)
+        number >>= 7
+    append(number)
+
+
+NAMES: dict[str, Any] = {
+    "integer": _integer,
+    "real": _real,
+    "boolean": _boolean,
+    "text": _text,
+    "raw": _raw,
+    "sequence": _sequence,
+    "mapping": _mapping,
+    "not_null": _not_null,
+    "out_of_range": _out_of_range,
+    "symbol": _symbol,
+    "bad_size": _bad_size,
+    "unknown": _unknown,
+    "MISSING": MISSING,
+    "number": _number,
+}
+"""The names that generated source uses."""
+
+
+def lowering(logical: Logical | None, size: int | None = None) -> Callable[[Any], Any] | None:
+    """Return the conversion from a logical type to its underlying value; None if there is nothing to convert.
+
+    Args:
+        logical: the logical type.
+        size: bytes of a fixed; None for other types.
+
+    Raises:
+        EncodeError: From the returned function, if the value cannot be stored exactly.
+    """
+    if logical is None:
+        return None
+    if logical.name == "decimal":
+        return _decimal(logical, size)
+    if logical.name == "uuid":
+        return _uuid_text if size is None else _uuid_bytes
+    return _TIMES.get(logical.name)
+
+
+def _is_stored(value: Any) -> bool:
+    """Return whether a value is the stored number."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _date(value: Any) -> Any:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.toordinal() - _EPOCH_ORDINAL
+    if isinstance(value, str):
+        return _parsed(value, _DATE_TEXT, date.fromisoformat, "an ISO 8601 date").toordinal() - _EPOCH_ORDINAL
+    if not _is_stored(value):
+        _wrong("a date", value)
+    return value
+
+
+def _time(unit: int) -> Callable[[Any], Any]:
+    def lower(value: Any) -> Any:
+        if not isinstance(value, time):
+            if not isinstance(value, str):
+                return value if _is_stored(value) else _wrong("a time of day", value)
+            value = _parsed(value, _TIME_TEXT, time.fromisoformat, "an ISO 8601 time of day")
+        if value.tzinfo is not None:
+            raise zoned_time()
+        seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        if value.microsecond % unit:
+            raise _too_fine(unit)
+        return (seconds * 1_000_000 + value.microsecond) // unit
+
+    return lower
+
+
+def _too_fine(step: int) -> EncodeError:
+    unit = "microseconds" if step == 1 else "milliseconds"
+    return EncodeError(f"expected a time in whole {unit}, got a finer one; round it first")
+
+
+def _timestamp(unit: timedelta, *, local: bool) -> Callable[[Any], Any]:
+    """Return the conversion of a timestamp, which needs a time zone, or a local one, which must have none."""
+    step = unit // _MICRO
+    wanted = f"a datetime {'without' if local else 'with'} a time zone"
+    epoch = _EPOCH.replace(tzinfo=None) if local else _EPOCH
+
+    def lower(value: Any) -> Any:
+        if value.__class__ is not datetime:
+            if isinstance(value, str):
+                value = _parsed(value, _DATETIME_TEXT, datetime.fromisoformat, "an ISO 8601 date and time")
+            elif not isinstance(value, datetime):
+                return value if _is_stored(value) else _wrong(wanted, value)
+            elif getattr(value, "nanosecond", 0):
+                raise _too_fine(step)
+        if (value.tzinfo is None) is not local:
+            raise EncodeError(f"expected {wanted}, got one with a time zone") if local else without_zone()
+        if step != 1 and value.microsecond % step:
+            raise _too_fine(step)
+        return (value - epoch) // unit
+
+    return lower
+
+
+def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], Any], what: str) -> Any:
+    """Parse a text; the pattern rejects the short forms and extra digits that the library would take."""
+    if pattern.fullmatch(text):
+        try:
+            return parse(text)
+        except ValueError:
+            pass
+    raise EncodeError(f"expected {what}, got another text")
+
+
+_TIMES: dict[str, Callable[[Any], Any]] = {
+    "date": _date,
+    "time-millis": _time(1000),
+    "time-micros": _time(1),
+    "timestamp-millis": _timestamp(_MILLI, local=False),
+    "timestamp-micros": _timestamp(_MICRO, local=False),
+    "local-timestamp-millis": _timestamp(_MILLI, local=True),
+    "local-timestamp-micros": _timestamp(_MICRO, local=True),
+}
+
+
+def _uuid_text(value: Any) -> Any:
+    """Return the text of a UUID; readers could not decode a text that is not one."""
+    if isinstance(value, str):
+        try:
+            UUID(value)
+        except ValueError:
+            raise EncodeError("expected a UUID, got another text") from None
+        return value
+    return str(value) if isinstance(value, UUID) else _wrong("a UUID", value)
+
+
+def _uuid_bytes(value: Any) -> Any:
+    if isinstance(value, str):
+        return UUID(_uuid_text(value)).bytes
+    return value.bytes if isinstance(value, UUID) else value
+
+
+def _decimal(logical: Logical, size: int | None) -> Callable[[Any], Any]:
+    precision, scale = logical.precision, logical.scale
+
+    def lower(value: Any) -> Any:
+        if isinstance(value, str):
+            value = _parsed(value, _DECIMAL_TEXT, Decimal, "the digits of a decimal")
+        elif isinstance(value, int) and not isinstance(value, bool):
+            value = Decimal(value)
+        elif isinstance(value, bytes | bytearray | memoryview):
+            return value
+        if not isinstance(value, Decimal):
+            _wrong("a decimal", value)
+        unscaled = _unscaled(value, precision, scale)
+        width = unscaled.bit_length() // 8 + 1 if size is None else size
+        return unscaled.to_bytes(width, "big", signed=True)
+
+    return lower
+
+
+def _unscaled(value: Decimal, precision: int, scale: int) -> int:
+    """Return the integer behind a decimal; it reads the digits, since the exponent may be huge."""
+    sign, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise EncodeError("expected a finite decimal, got NaN or an infinity")
+    if not any(digits):
+        return 0
+    kept = len(digits)
+    while digits[kept - 1] == 0:  # trailing zeros do not change the value
+        kept -= 1
+    exponent += len(digits) - kept
+    if exponent < -scale:
+        raise EncodeError(f"expected a decimal with at most {scale} digits after the point, got {-exponent}")
+    if kept + exponent + scale > precision:
+        raise EncodeError(f"expected a decimal of at most {precision} digits, {scale} after the point, got more")
+    number = int("".join(map(str, digits[:kept])) + "0" * (exponent + scale))
+    return -number if sign else number

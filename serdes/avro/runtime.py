@@ -1,0 +1,158 @@
+"""The functions that a decoder's source calls, and the mapping of its exceptions to `DecodeError`.
+
+The generated code lets Python find common damage: an index past the end of the payload means truncation. Checks that
+Python would not make call the functions here, which raise; the good case calls only the one for numbers of several
+bytes.
+
+Rules of this file: no schema, no plan; short functions, since the callers are hot.
+"""
+
+import struct
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from strata.serdes.avro.source_lines import Part, place
+from strata.serdes.errors import DecodeError, DecodeReason
+
+__all__ = ["NAMES", "locate"]
+
+_MAX_INT = 0xFFFFFFFF
+_MAX_LONG = 0xFFFFFFFFFFFFFFFF
+
+
+def _long_more(buf: bytes, i: int, number: int) -> tuple[int, int]:
+    """Read the rest of a varint; two bytes are by far the most common."""
+    byte = buf[i]
+    if byte < 128:
+        return number & 0x7F | byte << 7, i + 1
+    number = number & 0x7F | (byte & 0x7F) << 7
+    for shift in range(14, 70, 7):
+        i += 1
+        byte = buf[i]
+        number |= (byte & 0x7F) << shift
+        if byte < 128:
+            if number > _MAX_LONG:
+                break
+            return number, i + 1
+    raise DecodeError(DecodeReason.OUT_OF_RANGE, "a number of more than 64 bits")
+
+
+def _int_more(buf: bytes, i: int, number: int) -> tuple[int, int]:
+    byte = buf[i]
+    if byte < 128:
+        return number & 0x7F | byte << 7, i + 1
+    number = number & 0x7F | (byte & 0x7F) << 7
+    for shift in range(14, 35, 7):
+        i += 1
+        byte = buf[i]
+        number |= (byte & 0x7F) << shift
+        if byte < 128:
+            if number > _MAX_INT:
+                break
+            return number, i + 1
+    raise DecodeError(DecodeReason.OUT_OF_RANGE, "an int of more than 32 bits")
+
+
+def _sized_block(buf: bytes, i: int, count: int) -> tuple[int, int]:
+    """Return the count of a block that states its length, and the offset after that length."""
+    byte = buf[i]
+    i += 1
+    if byte > 127:
+        byte, i = _long_more(buf, i, byte)
+    if byte & 1:
+        raise DecodeError(DecodeReason.NEGATIVE_LENGTH, "a block of negative length")
+    return -count, i
+
+
+def _signed(number: int) -> int:
+    return (number >> 1) ^ -(number & 1)
+
+
+def _truncated() -> NoReturn:
+    raise DecodeError(DecodeReason.TRUNCATED)
+
+
+def _trailing(position: int, end: int) -> NoReturn:
+    if position > end:
+        _truncated()
+    raise DecodeError(DecodeReason.TRAILING_BYTES, f"the value ends after {position} of {end} bytes")
+
+
+def _bad_length(number: int) -> NoReturn:
+    if number & 1:
+        raise DecodeError(DecodeReason.NEGATIVE_LENGTH, f"a length of {_signed(number)}")
+    _truncated()
+
+
+def _bad_index(number: int) -> NoReturn:
+    raise DecodeError(DecodeReason.INVALID_INDEX, f"there is no {_signed(number)}")
+
+
+def _bad_boolean(byte: int) -> NoReturn:
+    raise DecodeError(DecodeReason.INVALID_BOOLEAN, f"the byte 0x{byte:02x}")
+
+
+def _too_deep() -> NoReturn:
+    raise DecodeError(DecodeReason.LIMIT, "records stand too deep inside each other")
+
+
+def _spend(idle: list[int], count: int) -> None:
+    """Subtract from the budget of values that take no bytes."""
+    idle[0] -= count
+    if idle[0] < 0:
+        raise DecodeError(DecodeReason.LIMIT, "too many items that take no bytes")
+
+
+def _unresolved(message: str) -> NoReturn:
+    raise DecodeError(DecodeReason.RESOLUTION, message)
+
+
+def _no_symbol(symbol: str) -> NoReturn:
+    raise DecodeError(DecodeReason.RESOLUTION, f"the reader's enum has no symbol {symbol} and no default")
+
+
+NAMES: Mapping[str, Any] = {
+    "long_more": _long_more,
+    "int_more": _int_more,
+    "sized_block": _sized_block,
+    "float_at": struct.Struct("<f").unpack_from,
+    "double_at": struct.Struct("<d").unpack_from,
+    "truncated": _truncated,
+    "trailing": _trailing,
+    "bad_length": _bad_length,
+    "bad_index": _bad_index,
+    "bad_boolean": _bad_boolean,
+    "too_deep": _too_deep,
+    "spend": _spend,
+    "unresolved": _unresolved,
+    "no_symbol": _no_symbol,
+}
+"""The names that generated source uses."""
+
+_REASONS: tuple[tuple[type[Exception], DecodeReason], ...] = (
+    (IndexError, DecodeReason.TRUNCATED),
+    (struct.error, DecodeReason.TRUNCATED),
+    (UnicodeDecodeError, DecodeReason.INVALID_UTF8),
+    (RecursionError, DecodeReason.LIMIT),
+    (MemoryError, DecodeReason.LIMIT),
+    (ValueError, DecodeReason.OUT_OF_RANGE),
+    (ArithmeticError, DecodeReason.OUT_OF_RANGE),
+)
+"""What Python's own exceptions mean in a decoder, the most specific first."""
+
+_SELF_EXPLAINING = frozenset({DecodeReason.TRUNCATED, DecodeReason.INVALID_UTF8})
+
+
+def locate(error: Exception, namespace: Mapping[str, Any], paths: Mapping[int, tuple[Part, ...]]) -> DecodeError | None:
+    """Return the DecodeError for an exception, with path and offset from its traceback; None for a bug."""
+    if isinstance(error, DecodeError):
+        found = DecodeError(error.reason, error.detail)
+    else:
+        reason = next((reason for kind, reason in _REASONS if isinstance(error, kind)), None)
+        if reason is None:
+            return None
+        found = DecodeError(reason, "" if reason in _SELF_EXPLAINING else str(error))
+    found.path, frame = place(error.__traceback__, namespace, paths)
+    if frame is not None and "i" in frame.f_locals:
+        found.offset = min(frame.f_locals["i"], frame.f_locals["end"])
+    return found

@@ -1,0 +1,175 @@
+"""Avro serializers and deserializers for registry frames.
+
+    serialize = AvroSerializer(client, schema)
+    frame = serialize({"id": 7}, topic="orders")
+    value = AvroDeserializer(client)(frame)
+
+Both fit confluent-kafka's `SerializingProducer` and `DeserializingConsumer` as `value.serializer`, `key.serializer` and
+so on, and threads may share them. None is a tombstone, both ways.
+
+Rules of this file: it joins `base.py` with `compile_encoder` and `compile_decoder`, and handles no bytes of Avro.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from strata.serdes.avro.decoder import DEFAULT_LIMITS, Decoder, Limits, compile_decoder
+from strata.serdes.avro.encoder import Encoder, compile_encoder
+from strata.serdes.avro.logical_types import Branch
+from strata.serdes.avro.schema import Enum, Fixed, Node, Record, parse
+from strata.serdes.base import Deserializer, FromDict, Serializer, ToDict
+from strata.serdes.cache import SharedCache
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.configuration import DESERIALIZER, SERIALIZER
+from strata.serdes.model import AVRO, schema_given
+from strata.serdes.references import resolve
+from strata.serdes.subject_name_strategies import RecordContext
+
+if TYPE_CHECKING:
+    from strata.serdes.rules.avro import AvroShapes, AvroValues
+
+__all__ = [
+    "AvroDeserializer",
+    "AvroSerializer",
+    "Branch",
+    "Decoder",
+    "Encoder",
+    "Limits",
+    "compile_decoder",
+    "compile_encoder",
+]
+
+
+class AvroSerializer(Serializer):
+    """A serializer of Avro values, which registers or looks up their schema.
+
+    Call it as `Serializer.__call__` says.
+
+    Args:
+        client: the registry.
+        schema: the schema of the values, a `Schema` if it has references; None if a setting such as
+            `use.latest.version` chooses one of the registry.
+        to_dict: a function from your object and the context to a value of the schema; its errors pass through.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed, or neither `schema` nor a setting chooses a schema.
+        SchemaError: If the schema cannot be used.
+        RegistryError: If the registry does not know a reference of the schema.
+    """
+
+    format = AVRO
+    table = SERIALIZER
+
+    def __init__(
+        self,
+        client: RegistryClient,
+        schema: str | Schema | None = None,
+        to_dict: ToDict | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(client, to_dict, conf)
+        self._given = (client, schema, to_dict, conf)
+        self._schema = None if schema is None else schema_given(schema, AVRO)
+        self._encoders: SharedCache[Schema, Encoder] = SharedCache(client.settings.cache_size)
+        self._name = None
+        if self._schema is None:
+            self._need_choice()
+        else:
+            node = _node(client, self._schema)
+            self._name = _name(node)
+            self._encoders.get(self._schema.bare, lambda: self._compiled(node))
+
+    def __reduce__(self) -> tuple[type["AvroSerializer"], tuple[Any, ...]]:
+        return type(self), self._given
+
+    def _record_name(self) -> str | None:
+        return self._name
+
+    def _local(self, context: RecordContext) -> Schema:  # noqa: ARG002 - an interface
+        return cast("Schema", self._schema)
+
+    def _described(self) -> Schema | None:
+        return self._schema
+
+    def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encoder, tuple[int, ...]]:  # noqa: ARG002
+        return self._encoders.get(schema.bare, lambda: self._compiled(_node(self._client, schema, subject))), ()
+
+    def _compiled(self, node: Node) -> Encoder:
+        return compile_encoder(node, drop_unknown=self._conf["unknown.fields"] == "drop")
+
+    def _values(self, schema: Schema, subject: str) -> "AvroValues":
+        from strata.serdes.rules.avro import AvroValues
+
+        return AvroValues(_node(self._client, schema, subject), schema.metadata)
+
+
+class AvroDeserializer(Deserializer):
+    """A deserializer of Avro frames, whatever registered schema they were written with (schema evolution).
+
+    Call it as `Deserializer.__call__` says.
+
+    Args:
+        client: the registry.
+        reader_schema: the schema of the values wanted; without it each value has the shape of its writer schema.
+        from_dict: a function from the value and the context to your object; its errors pass through.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+        limits: bounds for hostile payloads.
+        numeric_times: leave dates, times and timestamps numbers, see `compile_decoder`.
+        tagged_unions: return union values as `Branch`, see `compile_decoder`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed.
+        SchemaError: If the reader schema cannot be used.
+        RegistryError: If the registry does not know a reference of the reader schema.
+    """
+
+    format = AVRO
+    table = DESERIALIZER
+
+    def __init__(
+        self,
+        client: RegistryClient,
+        reader_schema: str | Schema | None = None,
+        from_dict: FromDict | None = None,
+        conf: Mapping[str, Any] | None = None,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        numeric_times: bool = False,
+        tagged_unions: bool = False,
+    ) -> None:
+        super().__init__(client, from_dict, conf)
+        self._given = (client, reader_schema, from_dict, conf)
+        self._options: dict[str, Any] = {
+            "limits": limits,
+            "numeric_times": numeric_times,
+            "tagged_unions": tagged_unions,
+        }
+        self._wanted = None if reader_schema is None else schema_given(reader_schema, AVRO, "reader_schema")
+        self._node = None if self._wanted is None else _node(client, self._wanted)
+
+    def __reduce__(self) -> tuple[Callable[..., "AvroDeserializer"], tuple[Any, ...]]:
+        return functools.partial(type(self), **self._options), self._given
+
+    def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decoder:  # noqa: ARG002
+        wanted = None if self._wanted is not None and schema.bare == self._wanted.bare else self._node
+        return compile_decoder(_node(self._client, schema, subject), wanted, **self._options)
+
+    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str | None:  # noqa: ARG002
+        return _name(_node(self._client, schema, subject))
+
+    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "AvroShapes":  # noqa: ARG002
+        from strata.serdes.rules.avro import AvroShapes
+
+        return AvroShapes(lambda one: _node(self._client, one, subject), schema, self._node, self._options)
+
+
+def _name(node: Node) -> str | None:
+    return node.name if isinstance(node, Record | Enum | Fixed) else None
+
+
+def _node(client: RegistryClient, schema: Schema, subject: str | None = None) -> Node:
+    return parse(schema.text, [one.text for one in resolve(client, schema, subject).values()])

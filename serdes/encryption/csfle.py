@@ -1,0 +1,166 @@
+"""The executors of the CSFLE rule types ENCRYPT, for tagged fields, and ENCRYPT_PAYLOAD, for whole payloads.
+
+A string becomes the base64 text of its ciphertext, bytes become the ciphertext. With key rotation a ciphertext begins
+with a zero byte and the version of its key (4 bytes, big-endian).
+
+Rules of this file: every failure is a RuleError that names the field and shows neither its value nor its ciphertext.
+"""
+
+import base64
+import binascii
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from strata.serdes.client import RegistryClient
+from strata.serdes.encryption.ciphers import CipherError
+from strata.serdes.encryption.keys import KeyRing, Terms
+from strata.serdes.encryption.kms import DRIVERS, KmsDriver
+from strata.serdes.errors import RuleError, SerdeError
+from strata.serdes.rules.executors import FieldContext, FieldTransform, RuleContext
+
+__all__ = ["FieldEncryption", "PayloadEncryption"]
+
+_FRONT = 5
+_MODES = ("WRITE", "READ")
+
+
+class _WithKeys:
+    """An executor with a key ring.
+
+    Args:
+        client: the registry.
+        settings: the executor's; see `strata.serdes.encryption.keys.KeyRing`.
+        drivers: the drivers by KMS type.
+        clock: returns Unix time in seconds.
+    """
+
+    def __init__(
+        self,
+        client: RegistryClient,
+        settings: Mapping[str, Any],
+        *,
+        drivers: Mapping[str, KmsDriver] = DRIVERS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._keys = KeyRing(client, settings, drivers, clock)
+
+
+class FieldEncryption(_WithKeys):
+    """The executor of ENCRYPT rules: it encrypts string and bytes fields when writing and decrypts them when reading.
+
+    Args:
+        client: the registry.
+        settings: the executor's; see `strata.serdes.encryption.keys.KeyRing`.
+        drivers: the drivers by KMS type.
+        clock: returns Unix time in seconds.
+    """
+
+    def field_transform(self, context: RuleContext) -> FieldTransform:
+        """Return the function that encrypts or decrypts the fields of one record; it raises RuleError.
+
+        Raises:
+            RuleError: If the rule is not a TRANSFORM, has a bad parameter, or the record has no subject.
+        """
+        convert = _converter(self._keys, context)
+
+        def transform(field: FieldContext, value: Any) -> Any:
+            if value is None:
+                return None
+            kinds = _KINDS.get(field.type_name)
+            if kinds is None and context.mode == "READ":
+                return value  # a field of this type is never encrypted
+            if kinds is None or not isinstance(value, kinds):
+                raise _error(context, f"{field.full_name} is {field.type_name}: encrypted are strings and bytes alone")
+            try:
+                return convert(value if isinstance(value, str) else bytes(value))
+            except (CipherError, SerdeError) as error:
+                raise _error(context, f"{field.full_name} cannot be {_done(context)}: {error}") from None
+
+        return transform
+
+
+class PayloadEncryption(_WithKeys):
+    """The executor of ENCRYPT_PAYLOAD rules: it encrypts and decrypts the payloads of whole records.
+
+    Args:
+        client: the registry.
+        settings: the executor's; see `strata.serdes.encryption.keys.KeyRing`.
+        drivers: the drivers by KMS type.
+        clock: returns Unix time in seconds.
+    """
+
+    def transform(self, context: RuleContext, message: Any) -> Any:
+        """Return the payload, encrypted or decrypted.
+
+        Raises:
+            RuleError: If the rule is not a TRANSFORM, has a bad parameter, or the payload cannot be encrypted or
+                decrypted.
+        """
+        convert = _converter(self._keys, context)
+        if not isinstance(message, bytes):
+            raise _error(context, "a payload is encrypted in the encoding phase, where it is bytes")
+        try:
+            return convert(message)
+        except (CipherError, SerdeError) as error:
+            raise _error(context, f"the payload cannot be {_done(context)}: {error}") from None
+
+
+_KINDS: Mapping[str, Any] = {"STRING": (str,), "BYTES": (bytes, bytearray, memoryview)}
+
+
+def _converter(keys: KeyRing, context: RuleContext) -> Callable[[Any], Any]:
+    """Return the function that encrypts or decrypts a str or bytes by one rule."""
+    if context.rule.kind != "TRANSFORM" or context.mode not in _MODES:
+        raise _error(context, "encryption is a TRANSFORM, in the modes WRITE, READ and WRITEREAD")
+    if not context.subject:
+        raise _error(context, "data keys belong to subjects: say which topic the record is of")
+    try:
+        terms = Terms.of(context)
+    except CipherError as error:
+        raise _error(context, str(error)) from None
+    convert = _encrypted if context.mode == "WRITE" else _decrypted
+    return lambda value: convert(keys, terms, context.subject, value)
+
+
+def _encrypted(keys: KeyRing, terms: Terms, subject: str, value: str | bytes) -> str | bytes:
+    key = keys.writing(terms, subject)
+    ciphertext = key.cipher.encrypt(value.encode() if isinstance(value, str) else value)
+    if terms.expiry_days:
+        ciphertext = b"\x00" + key.version.to_bytes(4, "big") + ciphertext
+    return base64.b64encode(ciphertext).decode() if isinstance(value, str) else ciphertext
+
+
+def _decrypted(keys: KeyRing, terms: Terms, subject: str, value: str | bytes) -> str | bytes:
+    ciphertext, version = _ciphertext(value), 1
+    if terms.expiry_days:
+        version, ciphertext = _split(ciphertext)
+    plain = keys.reading(terms, subject, version).cipher.decrypt(ciphertext)
+    try:
+        return plain.decode() if isinstance(value, str) else plain
+    except UnicodeDecodeError:
+        raise CipherError("what was encrypted is no text") from None
+
+
+def _ciphertext(value: str | bytes) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise CipherError("it is not base64, so it was not encrypted") from None
+
+
+def _split(ciphertext: bytes) -> tuple[int, bytes]:
+    version = int.from_bytes(ciphertext[1:_FRONT], "big", signed=True)
+    if len(ciphertext) < _FRONT or ciphertext[0] != 0 or version < 1:
+        raise CipherError("it does not begin with the version of its key")
+    return version, ciphertext[_FRONT:]
+
+
+def _done(context: RuleContext) -> str:
+    return "encrypted" if context.mode == "WRITE" else "decrypted"
+
+
+def _error(context: RuleContext, detail: str) -> RuleError:
+    return RuleError(detail, rule=context.rule.name, subject=context.subject, topic=context.topic)

@@ -1,0 +1,11 @@
+"""JSON Schema: serializers and deserializers, and validation of values."""
+
+from typing import TYPE_CHECKING
+
+from strata.imports import lazy
+
+if TYPE_CHECKING:
+    from strata.serdes.json_schema.serializer import JsonDeserializer as JsonDeserializer
+    from strata.serdes.json_schema.serializer import JsonSerializer as JsonSerializer
+
+__getattr__, __all__ = lazy(__name__, {"serializer": ("JsonDeserializer", "JsonSerializer")})

@@ -1,0 +1,245 @@
+"""The wording of validation errors of a JSON Schema: a sentence, the rule, and the path.
+
+    expected an integer, got a string (rule properties/lines/items/properties/qty/type)    lines[3].qty
+
+For `oneOf` and `anyOf` it explains the branch that the value resembles most.
+
+Rules of this file: errors of the validator in, sentences out; they quote the schema, and of the value only the names of
+properties.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from itertools import zip_longest
+from typing import Any
+from urllib.parse import unquote
+
+from strata.serdes.errors import did_you_mean, index_part, join_path, key_part, one_of, unknown_field
+
+__all__ = ["explain", "path_of"]
+
+Documents = Mapping[str, Any]
+"""A schema and what it refers to, by URI."""
+Sentence = Callable[[Any, Documents], tuple[str, str]]
+"""Returns the sentence for an error, and the path from the error's place to the value at fault."""
+
+_NAME = re.compile(r"[\w-]+")
+_LONGEST_QUOTE = 40
+_DEEPEST = 20
+_TYPES = {
+    "array": "an array",
+    "boolean": "a boolean",
+    "integer": "an integer",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
+_FORMATS = {
+    "date": "an ISO 8601 date",
+    "date-time": "an ISO 8601 date and time with a time zone",
+    "time": "an ISO 8601 time of day with a time zone",
+    "uuid": "a UUID",
+}
+_FIELD, _KEY, _ITEM = "field", "key", "item"
+_STEPS: Mapping[str, tuple[str | None, int]] = {
+    "properties": (_FIELD, 2),
+    "patternProperties": (_KEY, 2),
+    "additionalProperties": (_KEY, 1),
+    "unevaluatedProperties": (_KEY, 1),
+    "prefixItems": (_ITEM, 2),
+    "items": (_ITEM, 1),
+    "additionalItems": (_ITEM, 1),
+    "unevaluatedItems": (_ITEM, 1),
+    **dict.fromkeys(("allOf", "oneOf", "anyOf", "dependentSchemas", "dependencies"), (None, 2)),
+}
+"""The path part that a keyword adds, and how many steps of the schema path it takes."""
+
+
+def explain(error: Any, documents: Documents) -> tuple[str, str]:
+    """Return the sentence for a validation error, with its rule, and the path of the value at fault.
+
+    Args:
+        error: an error of jsonschema-rs.
+        documents: the schema and what it refers to, by URI.
+    """
+    found, branch = _nearest(error, 0)
+    sentence: Sentence = _SENTENCES.get(found.kind.name, _fixed("the schema does not allow it"))
+    detail, part = _marks(error, found) or sentence(found, documents)
+    rule = "/".join(map(str, found.schema_path)) or "false"
+    return f"{detail} (rule {rule}{branch})", join_path(path_of(found), part)
+
+
+def path_of(error: Any) -> str:
+    """Return the path of the value that a validation error is about."""
+    styles, way = [], list(error.evaluation_path)
+    while way:
+        style, steps = _STEPS.get(way[0], (None, 1)) if isinstance(way[0], str) else (None, 1)
+        styles += [style] if style is not None else []
+        way = way[steps:]
+    parts = zip_longest(error.instance_path, styles[: len(error.instance_path)])
+    return "".join(_part(one, style) for one, style in parts).lstrip(".")
+
+
+def _part(one: Any, style: str | None) -> str:
+    if isinstance(one, int):
+        return index_part(one)
+    return f".{one}" if style != _KEY and _NAME.fullmatch(one) else key_part(one)
+
+
+def _nearest(error: Any, depth: int) -> tuple[Any, str]:
+    """Return the error in the nearest branch with a note on it; without branches the error itself."""
+    context = error.kind.context if error.kind.name in ("oneOf", "anyOf") and depth < _DEEPEST else []
+    branches = [found for found in context if not _is_of_another_type(found, error)]
+    if not branches or not all(context):
+        return error, ""
+    best = min(branches, key=_distance)
+    found, _ = _nearest(min(best, key=_importance), depth + 1)
+    return found, f", in the nearest branch of {error.kind.name}"
+
+
+def _is_of_another_type(found: list[Any], error: Any) -> bool:
+    return any(one.kind.name == "type" and one.instance_path == error.instance_path for one in found)
+
+
+def _distance(found: list[Any]) -> tuple[int, int]:
+    """Return how far a value is from a branch; a wrong constant suggests that another branch is meant."""
+    return sum(one.kind.name in ("const", "enum") for one in found), len(found)
+
+
+def _importance(error: Any) -> int:
+    """Rank errors: a constant identifies the branch, and an unknown property may be a misspelled one."""
+    return {"const": 0, "additionalProperties": 1}.get(error.kind.name, 2)
+
+
+def _marks(error: Any, found: Any) -> tuple[str, str] | None:
+    """Return the sentence for a value that has none of the constants that identify the branches."""
+    if error is found or found.kind.name != "const" or not isinstance(found.instance, str):
+        return None
+    others = [one for branch in error.kind.context for one in branch if one.kind.name == "const"]
+    marks = [str(one.kind.expected_value) for one in others if one.instance_path == found.instance_path]
+    return f"expected {one_of(marks)}, got another string{did_you_mean(found.instance, marks)}", ""
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int():
+            return "an integer"
+        case float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "an array"
+    return "an object"
+
+
+def _types(names: Iterable[str]) -> str:
+    *others, last = (_TYPES.get(one, one) for one in sorted(names, key=lambda name: name == "null"))
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _type(error: Any, _: Documents) -> tuple[str, str]:
+    return f"expected {_types(error.kind.types)}, got {_kind(error.instance)}", ""
+
+
+def _branch(error: Any, _: Documents) -> tuple[str, str]:
+    """Word an error of `oneOf` or `anyOf`: all branches want another type, or several accept the value."""
+    if not all(error.kind.context):
+        return "expected a value that fits one branch of oneOf, got one that fits several", ""
+    found = [one for branch in error.kind.context for one in branch if one.kind.name == "type"]
+    if not found:
+        return f"expected a value that fits a branch of {error.kind.name}", ""
+    types = dict.fromkeys(kind for one in found for kind in one.kind.types)
+    return f"expected {_types(types)}, got {_kind(error.instance)}", ""
+
+
+def _required(error: Any, documents: Documents) -> tuple[str, str]:
+    name, known = error.kind.property, _properties(error, documents)
+    misspelled = next((key for key in error.instance if key not in known and did_you_mean(key, [name])), None)
+    advice = "" if misspelled is None else f"; is it misspelled as {str(misspelled)[:_LONGEST_QUOTE]!r}?"
+    return f"expected a value, got none: the property is required{advice}", _part(name, _FIELD)
+
+
+def _additional(error: Any, documents: Documents) -> tuple[str, str]:
+    found = unknown_field(error.kind.unexpected[0], _properties(error, documents))
+    return found.detail, _part(error.kind.unexpected[0], _FIELD)
+
+
+def _properties(error: Any, documents: Documents) -> Mapping[str, Any]:
+    """Return the properties of the schema whose keyword an error is about."""
+    uri, _, pointer = str(error.absolute_keyword_location or "").partition("#")
+    found = documents.get(uri)
+    for step in unquote(pointer).split("/")[1:-1]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+            found = found[int(name)]
+        else:
+            found = found.get(name) if isinstance(found, dict) else None
+    known = found.get("properties") if isinstance(found, dict) else None
+    return known if isinstance(known, dict) else {}
+
+
+def _enum(error: Any, _: Documents) -> tuple[str, str]:
+    texts = [one for one in error.kind.options if isinstance(one, str)]
+    near = did_you_mean(error.instance, texts) if isinstance(error.instance, str) else ""
+    got = "another string" if texts and isinstance(error.instance, str) else _kind(error.instance)
+    listed = one_of(texts) if len(texts) == len(error.kind.options) else "a value of the enum"
+    return f"expected {listed}, got {got}{near}", ""
+
+
+def _constant(error: Any, _: Documents) -> tuple[str, str]:
+    return f"expected {json.dumps(error.kind.expected_value)[:_LONGEST_QUOTE]}, got {_other(error)}", ""
+
+
+def _other(error: Any) -> str:
+    return _kind(error.instance).replace("a ", "another ", 1).replace("an ", "another ", 1)
+
+
+def _format(error: Any, _: Documents) -> tuple[str, str]:
+    wanted = _FORMATS.get(error.kind.format, f"a string in the format {error.kind.format[:_LONGEST_QUOTE]}")
+    return f"expected {wanted}, got another string", ""
+
+
+def _pattern(error: Any, _: Documents) -> tuple[str, str]:
+    return f"expected a string that matches {error.kind.pattern[:_LONGEST_QUOTE]!r}, got another string", ""
+
+
+def _bound(what: str, got: str) -> Sentence:
+    return lambda error, _: (f"expected {what.format(error.kind.value)}, got {got}", "")
+
+
+def _fixed(detail: str) -> Sentence:
+    return lambda _, __: (detail, "")
+
+
+_SENTENCES: Mapping[str, Sentence] = {
+    "type": _type,
+    "oneOf": _branch,
+    "anyOf": _branch,
+    "required": _required,
+    "additionalProperties": _additional,
+    "unevaluatedProperties": _additional,
+    "enum": _enum,
+    "const": _constant,
+    "format": _format,
+    "pattern": _pattern,
+    "minimum": _bound("a number of at least {}", "a smaller one"),
+    "maximum": _bound("a number of at most {}", "a larger one"),
+    "exclusiveMinimum": _bound("a number above {}", "one that is not"),
+    "exclusiveMaximum": _bound("a number below {}", "one that is not"),
+    "multipleOf": _bound("a multiple of {}", "another number"),
+    "minLength": _bound("a string of at least {} characters", "a shorter one"),
+    "maxLength": _bound("a string of at most {} characters", "a longer one"),
+    "minItems": _bound("an array of at least {} items", "a shorter one"),
+    "maxItems": _bound("an array of at most {} items", "a longer one"),
+    "minProperties": _bound("an object of at least {} properties", "fewer"),
+    "maxProperties": _bound("an object of at most {} properties", "more"),
+    "uniqueItems": _fixed("expected items that differ, got equal ones"),
+    "falseSchema": _fixed("the schema allows no value here"),
+}

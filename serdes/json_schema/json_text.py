@@ -1,0 +1,151 @@
+"""Values to JSON text and back.
+
+A datetime needs a time zone and is written as ISO 8601 text, as dates and times of day are. NaN, integers of more than
+64 bits and decimals are errors with a path.
+
+Rules of this file: no schema; orjson bounds the depth of parsed text.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from strata.serdes.errors import (
+    DecodeError,
+    DecodeReason,
+    EncodeError,
+    expected,
+    index_part,
+    key_part,
+    without_zone,
+    zoned_time,
+)
+
+__all__ = ["dump", "load"]
+
+_DIGITS = bytes(ord("0") if chr(byte).isdecimal() else ord(" ") for byte in range(128)).ljust(256)
+_LONG_INTEGER = b"0" * 19
+"""An integer of so many digits may exceed 64 bits; a pattern search would take thirty times as long."""
+_TIMES = (date, time)
+_INTEGERS = range(-(2**63), 2**64)
+
+
+def load(payload: bytes) -> Any:
+    """Parse a payload.
+
+    Raises:
+        DecodeError: If the payload is not JSON or is nested too deeply.
+    """
+    try:
+        value = orjson.loads(payload)
+        # orjson turns integers beyond 64 bits into floats; it has bounded the depth for json.loads
+        return json.loads(payload) if _LONG_INTEGER in payload.translate(_DIGITS) else value
+    except (ValueError, RecursionError) as error:
+        reason = DecodeReason.LIMIT if isinstance(error, RecursionError) else DecodeReason.MALFORMED
+        offset = error.pos if isinstance(error, json.JSONDecodeError) else None
+        raise DecodeError(reason, "the payload is no JSON that is read", offset=offset) from None
+
+
+def dump(value: Any) -> bytes:
+    """Return a value as UTF-8 JSON text.
+
+    Raises:
+        EncodeError: If JSON cannot represent a part of the value; the path says which.
+    """
+    try:
+        payload = orjson.dumps(value, default=_plain, option=orjson.OPT_PASSTHROUGH_DATETIME)
+        if b"null" in payload:  # orjson writes NaN as null
+            _check(value, "")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _unwritable(value, error) from error.__cause__
+    return payload
+
+
+def _unwritable(value: Any, error: Exception) -> EncodeError:
+    """Return the error for a value that JSON cannot represent, with the path of the part at fault."""
+    try:
+        _check(value, "")
+    except EncodeError as found:
+        return found
+    except RecursionError:
+        return EncodeError("the value is nested too deeply")
+    return EncodeError(f"expected a value that JSON can hold: {error}")
+
+
+def _check(value: Any, path: str) -> None:
+    """Raise EncodeError for the first part of a value that JSON cannot represent."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise EncodeError("expected a finite number, got NaN or an infinity", path=path)
+    if isinstance(value, int) and value not in _INTEGERS:
+        raise EncodeError(f"expected an integer of at most 64 bits, got one of {value.bit_length()} bits", path=path)
+    if isinstance(value, str) and not _is_unicode(value):
+        raise EncodeError("expected a string that UTF-8 can hold, got one with a lone surrogate", path=path)
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise expected("a string as key", key, path=path)
+    for part, inner in _inside(value, path):
+        _check(inner, f"{path}{part}".lstrip("."))
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _inside(value: Any, path: str) -> Iterable[tuple[str, Any]]:
+    """Return the parts of a value, with the path part of each."""
+    if value is None or isinstance(value, str | int | float | UUID | Enum):
+        return ()
+    if isinstance(value, dict):
+        return [(f".{name}" if str(name).isidentifier() else key_part(name), inner) for name, inner in value.items()]
+    if isinstance(value, list | tuple):
+        return [(index_part(index), inner) for index, inner in enumerate(value)]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(f".{one.name}", getattr(value, one.name, None)) for one in dataclasses.fields(value)]
+    try:
+        return _inside(_plain(value), path)
+    except EncodeError as error:
+        raise EncodeError(error.detail, path=path) from None
+
+
+def _plain(value: Any) -> Any:
+    """Convert a value that orjson does not know: times, and models of pydantic, msgspec and attrs."""
+    kind = type(value)
+    if isinstance(value, _TIMES):
+        if isinstance(value, datetime):
+            if value.tzinfo is None:
+                raise without_zone()
+        elif isinstance(value, time) and value.tzinfo is not None:
+            raise zoned_time()
+        return value.isoformat()
+    if hasattr(kind, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True)
+    if hasattr(kind, "__struct_fields__"):
+        pairs = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+        fields = {name: getattr(value, attribute) for name, attribute in pairs}
+        tag = kind.__struct_config__.tag
+        fields = {name: one for name, one in fields.items() if type(one).__name__ != "UnsetType"}
+        return fields if tag is None else {kind.__struct_config__.tag_field: tag, **fields}
+    if hasattr(kind, "__attrs_attrs__"):
+        return {field.name: getattr(value, field.name) for field in kind.__attrs_attrs__}
+    advice = next((how for kinds, how in _ADVICE if isinstance(value, kinds)), "")
+    raise expected("a value that JSON can hold", value, advice)
+
+
+_ADVICE: tuple[tuple[Any, str], ...] = (
+    (Decimal, "; give it as a string or a number, such as by str(value)"),
+    ((set, frozenset), "; give a list"),
+    ((bytes, bytearray, memoryview), "; give text, such as by base64"),
+)

@@ -1,0 +1,247 @@
+"""JSON Schema serializers and deserializers: values as UTF-8 JSON text, validated against a JSON Schema.
+
+    serialize = JsonSerializer(client, schema)
+    frame = serialize({"id": 7}, topic="orders")
+    value = JsonDeserializer(client)(frame)
+
+Values may be plain JSON values, dataclasses, and models of pydantic, attrs and msgspec, at any depth. Needs the extra
+`json`.
+
+Rules of this file: it joins `base.py` with `json_text.py` and `validator.py`, and loads references.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urljoin
+
+import orjson
+
+from strata.serdes.base import Deserializer, Encode, FromDict, Serializer, ToDict
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.configuration import JSON_DESERIALIZER, JSON_SERIALIZER
+from strata.serdes.errors import DecodeError, EncodeError, SchemaError
+from strata.serdes.json_schema.json_text import dump, load
+from strata.serdes.json_schema.validator import Validator, compiled
+from strata.serdes.model import JSON, schema_given
+from strata.serdes.references import MAX_REFERENCES, resolve
+from strata.serdes.subject_name_strategies import RecordContext
+
+if TYPE_CHECKING:
+    from strata.serdes.rules.json_schema import JsonShapes, JsonValues
+
+__all__ = ["JsonDeserializer", "JsonSerializer", "load", "validator_of"]
+
+Validate = Callable[[Any], None]
+
+_DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+_DIALECTS = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/2019-09|draft/2020-12)/schema#?")
+_BASE = "http://registry.invalid/"
+"""The base of relative references; no host is named `.invalid`, and nothing is fetched."""
+
+
+class JsonSerializer(Serializer):
+    """A serializer of JSON values, which registers or looks up their JSON Schema.
+
+    Call it as `Serializer.__call__` says.
+
+    Args:
+        client: the registry.
+        schema: the JSON Schema of the values, a `Schema` if it has references; None if a setting such as
+            `use.latest.version` chooses one of the registry.
+        to_dict: a function from your object and the context to a JSON value; its errors pass through.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed, or neither `schema` nor a setting chooses a schema.
+        SchemaError: If the schema is not JSON.
+    """
+
+    format = JSON
+    table = JSON_SERIALIZER
+
+    def __init__(
+        self,
+        client: RegistryClient,
+        schema: str | Schema | None = None,
+        to_dict: ToDict | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(client, to_dict, conf)
+        self._given = (client, schema, to_dict, conf)
+        self._schema = None if schema is None else schema_given(schema, JSON)
+        self._name = None
+        if self._schema is None:
+            self._need_choice()
+        else:
+            self._name = _title(_document(self._schema.text))
+
+    def __reduce__(self) -> tuple[type["JsonSerializer"], tuple[Any, ...]]:
+        return type(self), self._given
+
+    def _record_name(self) -> str | None:
+        return self._name
+
+    def _local(self, context: RecordContext) -> Schema:  # noqa: ARG002 - an interface
+        return cast("Schema", self._schema)
+
+    def _described(self) -> Schema | None:
+        return self._schema
+
+    def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:  # noqa: ARG002
+        if not self._conf["validate"]:
+            return dump, ()
+        validate = validator_of(self._client, schema, subject)
+        drops, is_valid = self._conf["unknown.fields"] == "drop", validate.is_valid
+
+        def encode(value: Any) -> bytes:
+            payload = dump(value)
+            written = load(payload)
+            if is_valid(written):
+                return payload
+            if drops and validate.drop_unknown(written):
+                payload = dump(written)
+            try:
+                validate(written)
+            except DecodeError as error:
+                raise EncodeError(error.detail, path=error.path) from None
+            return payload
+
+        return encode, ()
+
+    def _values(self, schema: Schema, subject: str) -> "JsonValues":
+        return _values(self._client, schema, subject)
+
+
+class JsonDeserializer(Deserializer):
+    """A deserializer of JSON frames, which validates the values.
+
+    Call it as `Deserializer.__call__` says.
+
+    Args:
+        client: the registry.
+        reader_schema: the JSON Schema that values must satisfy; without it the schema that they were written with.
+        from_dict: a function from the value and the context to your object, such as
+            `lambda value, _: Order.model_validate(value)`; its errors pass through.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed.
+        SchemaError: If the reader schema cannot be used.
+        RegistryError: If the registry does not know a reference of the reader schema.
+    """
+
+    format = JSON
+    table = JSON_DESERIALIZER
+
+    def __init__(
+        self,
+        client: RegistryClient,
+        reader_schema: str | Schema | None = None,
+        from_dict: FromDict | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(client, from_dict, conf)
+        self._given = (client, reader_schema, from_dict, conf)
+        wanted = None if reader_schema is None else schema_given(reader_schema, JSON, "reader_schema")
+        self._validate = None if wanted is None else validator_of(client, wanted)
+
+    def __reduce__(self) -> tuple[type["JsonDeserializer"], tuple[Any, ...]]:
+        return type(self), self._given
+
+    def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Callable[[bytes], Any]:  # noqa: ARG002
+        if not self._conf["validate"]:
+            return load
+        validate = self._validate or validator_of(self._client, schema, subject)
+
+        def decode(payload: bytes) -> Any:
+            value = load(payload)
+            validate(value)
+            return value
+
+        return decode
+
+    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str | None:  # noqa: ARG002
+        return _title(_document(schema.text))
+
+    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "JsonShapes":  # noqa: ARG002
+        from strata.serdes.rules.json_schema import JsonShapes
+
+        def validator(shape: Schema) -> Validate | None:
+            return (self._validate or validator_of(self._client, shape, subject)) if self._conf["validate"] else None
+
+        return JsonShapes(load, lambda one: _values(self._client, one, subject), validator)
+
+
+def _title(document: Any) -> str | None:
+    title = document.get("title") if isinstance(document, dict) else None
+    return title if isinstance(title, str) else None
+
+
+def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "JsonValues":
+    """Return the values of a schema as rules see them."""
+    from strata.serdes.rules.json_schema import JsonValues
+
+    documents = _documents(client, schema, subject)
+    own = documents[_BASE].get("id") if isinstance(documents[_BASE], dict) else None  # not known: draft 4's `id`
+    resources = documents | ({urljoin(_BASE, own): documents[_BASE]} if isinstance(own, str) else {})
+    return JsonValues(
+        documents,
+        lambda uri: compiled({"$ref": uri}, resources, ""),
+        lambda value: load(dump(value)),
+        schema.metadata,
+    )
+
+
+def validator_of(client: RegistryClient, schema: Schema, subject: str | None = None) -> Validator:
+    """Return a validator, which raises DecodeError for a value that a schema does not allow.
+
+    Args:
+        client: the registry, for the schema's references.
+        schema: the JSON Schema.
+        subject: the subject of the schema; references without a context belong to its context.
+
+    Raises:
+        SchemaError: If the schema or a reference cannot be used.
+        RegistryError: If the registry does not know a reference.
+        RegistryUnavailable: If the registry gives no usable answer after all retries.
+    """
+    (_, document), *others = _documents(client, schema, subject).items()
+    return compiled(document, dict(others), _BASE)
+
+
+def _documents(client: RegistryClient, schema: Schema, subject: str | None) -> dict[str, Any]:
+    """Return a schema and what it refers to, by the URIs that its `$ref`s resolve to; the schema comes first."""
+    document = _document(schema.text)
+    resources: dict[str, Any] = {}
+    _place(document, schema, _BASE, resolve(client, schema, subject), resources)
+    resources.pop(_BASE, None)
+    return {_BASE: document, **resources}
+
+
+def _place(document: Any, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]) -> None:
+    """Add what a schema refers to under the URIs that its `$ref`s resolve to."""
+    own = document.get("$id", document.get("id")) if isinstance(document, dict) else None
+    bases = {uri, urljoin(uri, own) if isinstance(own, str) else uri}  # validators differ on the base URI
+    for reference in schema.references:
+        target = named[reference.name]
+        for place in {urljoin(base, reference.name) for base in bases} - resources.keys():
+            if len(resources) >= 2 * MAX_REFERENCES:
+                raise SchemaError(f"the schema has more than {MAX_REFERENCES} references")
+            resources[place] = _document(target.text)
+            _place(resources[place], target, place, named, resources)
+
+
+def _document(text: str) -> Any:
+    """Parse a schema text; a missing or unknown dialect is draft 7, as in the registry."""
+    try:
+        orjson.loads(text)  # bounds the depth
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"the schema is not JSON: {error}") from None
+    if isinstance(document, dict) and not _DIALECTS.fullmatch(str(document.get("$schema"))):
+        return {**document, "$schema": _DRAFT_7}
+    return document

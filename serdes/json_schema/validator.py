@@ -1,0 +1,127 @@
+"""Validation of values against a JSON Schema.
+
+Rules of this file: orjson, which bounds the depth, has parsed the values, since the validator does not bound it; the
+validator fetches nothing, whatever a schema says.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urljoin
+
+import jsonschema_rs
+
+from strata.serdes.errors import DecodeError, DecodeReason, SchemaError
+from strata.serdes.json_schema.explanations import explain
+
+__all__ = ["Validator", "compiled"]
+
+_LONGEST_MESSAGE = 300
+_MOST_EXPLAINED = 10_000
+"""The most paths through a schema's branches for which an error names the path that failed."""
+_MOST_ROUNDS = 10
+"""How often unknown properties are dropped: those of one level may hide those of the next."""
+_UNKNOWN = ("additionalProperties", "unevaluatedProperties")
+
+
+class Validator:
+    """A callable that raises DecodeError for values that a schema does not allow."""
+
+    def __init__(self, validator: Any, documents: Mapping[str, Any]) -> None:
+        self._validator = validator
+        self.is_valid: Callable[[Any], bool] = validator.is_valid
+        self._documents = documents
+        self._branches = _most_branches(list(documents.values()))
+
+    def __call__(self, value: Any) -> None:
+        """Validate a value.
+
+        Raises:
+            DecodeError: If the schema does not allow the value; it has the rule and the path.
+        """
+        if self.is_valid(value):
+            return
+        if self._has_many_ways(value):
+            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, in one of many ways")
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            detail, path = explain(error, self._documents)
+            raise DecodeError(DecodeReason.INVALID_VALUE, detail, path=path) from None
+        except ValueError:  # the value is nested too deeply for the validator's error
+            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, deep inside") from None
+
+    def drop_unknown(self, value: Any) -> bool:
+        """Remove the properties that a closed schema lacks from a value, in place.
+
+        Returns:
+            Whether there were any.
+        """
+        dropped = False
+        for _ in range(_MOST_ROUNDS):
+            if self.is_valid(value) or self._has_many_ways(value):
+                break
+            found = [one for one in self._validator.iter_errors(value) if one.kind.name in _UNKNOWN]
+            for error in found:
+                place = value
+                for step in error.instance_path:
+                    place = place[step]
+                for name in error.kind.unexpected:
+                    place.pop(name, None)
+            dropped = dropped or bool(found)
+            if not found:
+                break
+        return dropped
+
+    def _has_many_ways(self, value: Any) -> bool:
+        """Return whether the validator would try too many branches to explain the error."""
+        return self._branches > 1 and self._branches ** _depth(value) > _MOST_EXPLAINED
+
+
+def compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validator:
+    """Return the validator of a document.
+
+    Args:
+        document: the parsed schema.
+        resources: the documents that it may refer to, by URI.
+        base: the URI of the document.
+
+    Raises:
+        SchemaError: If the schema cannot be used.
+    """
+    try:
+        registry = jsonschema_rs.Registry(list(resources.items()), draft=jsonschema_rs.Draft7) if resources else None
+        validator = jsonschema_rs.validator_for(document, registry=registry, base_uri=base or None, offline=True)
+    except (ValueError, TypeError) as error:
+        raise SchemaError(f"the JSON Schema cannot be used: {_brief(error)}") from None
+    own = document.get("$id", document.get("id")) if isinstance(document, dict) else None
+    return Validator(
+        validator, {base: document, **resources, urljoin(base, own if isinstance(own, str) else base): document}
+    )
+
+
+def _most_branches(documents: list[Any]) -> int:
+    """Return the most branches that a schema has in one place, or 1 if no `$ref` can make them nest."""
+    most, refers, rest = 1, False, documents
+    while rest:
+        below: list[Any] = []
+        for one in rest:
+            if isinstance(one, dict):
+                most = max([most, *(len(one[key]) for key in ("oneOf", "anyOf") if isinstance(one.get(key), list))])
+                refers = refers or not one.keys().isdisjoint(("$ref", "$dynamicRef", "$recursiveRef"))
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+        rest = below
+    return most if refers else 1
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        inner = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        depth, level = depth + 1, [one for values in inner for one in values if isinstance(one, dict | list)]
+    return depth
+
+
+def _brief(error: Exception) -> str:
+    return str(error).partition("\n")[0][:_LONGEST_MESSAGE]

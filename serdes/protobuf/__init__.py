@@ -1,0 +1,13 @@
+"""Protobuf: serializers and deserializers, and schema texts as descriptors."""
+
+from typing import TYPE_CHECKING
+
+from strata.imports import lazy
+
+if TYPE_CHECKING:
+    from strata.serdes.protobuf.serializer import ProtobufDeserializer as ProtobufDeserializer
+    from strata.serdes.protobuf.serializer import ProtobufSerializer as ProtobufSerializer
+    from strata.serdes.protobuf.serializer import dict_of as dict_of
+
+_MODULES = {"serializer": ("ProtobufDeserializer", "ProtobufSerializer", "dict_of")}
+__getattr__, __all__ = lazy(__name__, _MODULES)

@@ -1,0 +1,302 @@
+"""Protobuf serializers and deserializers, with or without generated classes when reading.
+
+    serialize = ProtobufSerializer(client, Order)
+    frame = serialize(Order(id=7), topic="orders")
+    order = ProtobufDeserializer(client, Order)(frame)
+    value = ProtobufDeserializer(client, as_dict=True)(frame)
+
+Needs the extra `protobuf`.
+
+Rules of this file: the protobuf library handles bytes, `strata.serdes.protobuf.files` descriptors.
+"""
+
+import copy
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.json_format import Error as JsonError
+from google.protobuf.message import DecodeError as ParseError
+from google.protobuf.message import EncodeError as WriteError
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from strata.serdes.base import Decode, Deserializer, Encode, FromDict, Serializer
+from strata.serdes.cache import SharedCache
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.configuration import DESERIALIZER, PROTOBUF_SERIALIZER
+from strata.serdes.errors import (
+    DecodeError,
+    DecodeReason,
+    EncodeError,
+    SchemaError,
+    expected,
+    missing_field,
+    wrong_argument,
+)
+from strata.serdes.model import PROTOBUF, Reference
+from strata.serdes.protobuf.extra_fields import lacks_fields, refuse_unknown
+from strata.serdes.protobuf.files import find_message, imports_of, indexes_of, is_known, link, text_of
+from strata.serdes.protobuf.json_mapping import to_json
+from strata.serdes.references import resolve
+from strata.serdes.subject_name_strategies import RecordContext
+
+if TYPE_CHECKING:
+    from strata.serdes.rules.protobuf import ProtobufShapes, ProtobufValues
+
+__all__ = ["ProtobufDeserializer", "ProtobufSerializer", "dict_of"]
+
+
+class ProtobufSerializer(Serializer):
+    """A serializer of messages of one type, which registers or looks up their file and its imports.
+
+    Call it as `Serializer.__call__` says.
+
+    Args:
+        client: the registry.
+        message_type: the class of the messages.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed.
+    """
+
+    format = PROTOBUF
+    table = PROTOBUF_SERIALIZER
+
+    def __init__(
+        self, client: RegistryClient, message_type: type[Message], conf: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(client, None, conf)
+        _check_class(message_type)
+        self._given = (client, message_type, conf)
+        self._type = message_type
+        self._message: Any = message_type.DESCRIPTOR  # types-protobuf declares two types
+        self._serialize: Any = message_type.SerializeToString  # the class's: a field of that name hides the method
+        self._initialization_errors: Any = getattr(message_type, "FindInitializationErrors")  # noqa: B009 - untyped
+        self._reference_subject = self._conf["reference.subject.name.strategy"]
+
+    def __reduce__(self) -> tuple[type["ProtobufSerializer"], tuple[Any, ...]]:
+        return type(self), self._given
+
+    def _record_name(self) -> str:
+        return str(self._message.full_name)
+
+    def _local(self, context: RecordContext) -> Schema:
+        return self._registered(self._message.file, context, {})
+
+    def _registered(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Schema:
+        """Return the schema of a file; register or look up each of its imports once, under a subject of its own."""
+        references = []
+        for one in file.dependencies:
+            if self._conf["skip.known.types"] and is_known(one.name):
+                continue
+            if one.name not in known:
+                known[one.name] = self._reference(one, context, known)
+            references.append(known[one.name])
+        return Schema(text_of(file), PROTOBUF, tuple(references))
+
+    def _reference(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Reference:
+        schema = self._registered(file, context, known)
+        subject = file.name if self._reference_subject is None else self._reference_subject(context, file)
+        normalize, version = self._conf["normalize.schemas"], None
+        if self._conf["auto.register.schemas"]:
+            version = self._client.register(subject, schema, normalize=normalize).version
+        if version is None:
+            version = self._client.lookup(subject, schema, normalize=normalize).version
+        if version is None:
+            raise SchemaError(f"the registry did not tell the version of {file.name}")
+        return Reference(file.name, subject, version)
+
+    def _described(self) -> Schema:
+        return Schema(text_of(self._message.file), PROTOBUF)
+
+    def _imports(self) -> Mapping[str, Schema]:
+        return imports_of(self._message.file)
+
+    def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
+        if schema.text == text_of(self._message.file):
+            path = indexes_of(self._message)
+            if len(path) == 1:
+                return self._encode, path
+            # The id may be that of a text whose message indexes do not count map entries.
+            schema = self._client.get_schema(schema_id, subject=subject)
+        file = link(schema, resolve(self._client, schema, subject))
+        try:
+            registered = file.pool.FindMessageTypeByName(self._message.full_name)
+        except KeyError:
+            registered = None
+        if registered is None or registered.file.name != file.name:
+            raise SchemaError(f"the schema of the subject {subject} has no message {self._message.full_name}")
+        return self._closed(registered), indexes_of(registered)
+
+    def _closed(self, registered: Descriptor) -> Encode:
+        """Return the encoder for a schema that may lack some fields of the messages."""
+        if not lacks_fields(registered, self._message):
+            return self._encode
+        kind = GetMessageClass(registered)
+
+        def drop(message: Any) -> bytes:
+            made = kind.FromString(self._encode(message))
+            kind.DiscardUnknownFields(made)
+            return kind.SerializeToString(made)
+
+        def refuse(message: Any) -> bytes:
+            payload = self._encode(message)
+            refuse_unknown(message, registered)
+            return payload
+
+        return drop if self._conf["unknown.fields"] == "drop" else refuse
+
+    def _values(self, schema: Schema, subject: str) -> "ProtobufValues":
+        from strata.serdes.rules.protobuf import ProtobufValues, inline_tags
+
+        references = resolve(self._client, schema, subject)
+        described = _found(link(schema, references), self._message)
+        return ProtobufValues(described, self._type, inline_tags(schema, references), schema.metadata)
+
+    def _encode(self, message: Any) -> bytes:
+        if not isinstance(message, self._type):
+            advice = f"; make one by {self._type.__name__}(**fields)" if isinstance(message, dict) else ""
+            raise expected(f"a message {self._message.full_name}", message, advice)
+        try:
+            payload: bytes = self._serialize(message)
+        except (WriteError, ValueError) as error:
+            missing = self._initialization_errors(message)
+            raise missing_field(missing[0]) if missing else EncodeError(str(error)) from None
+        return payload
+
+
+class ProtobufDeserializer(Deserializer):
+    """A deserializer of Protobuf frames.
+
+    Call it as `Deserializer.__call__` says.
+
+    Args:
+        client: the registry.
+        message_type: the class of the messages wanted; without it the classes are made from the schemas in the
+            registry.
+        from_dict: a function from the message, or dict, and the context to your object; its errors pass through.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+        as_dict: return dicts in protobuf's JSON mapping, with field names as in the schema.
+
+    Raises:
+        TypeError: If an argument has the wrong type.
+        ValueError: If a setting is unknown or not allowed.
+    """
+
+    format = PROTOBUF
+    table = DESERIALIZER
+    indexed = True
+
+    def __init__(
+        self,
+        client: RegistryClient,
+        message_type: type[Message] | None = None,
+        from_dict: FromDict | None = None,
+        conf: Mapping[str, Any] | None = None,
+        *,
+        as_dict: bool = False,
+    ) -> None:
+        super().__init__(client, from_dict, conf)
+        if message_type is not None:
+            _check_class(message_type)
+        self._given = (client, message_type, from_dict, conf)
+        self._type = message_type
+        self._as_dict = as_dict
+        self._files: SharedCache[tuple[Schema, str | None], FileDescriptor | SchemaError] = SharedCache(
+            client.settings.cache_size
+        )
+
+    def __reduce__(self) -> tuple[Callable[..., "ProtobufDeserializer"], tuple[Any, ...]]:
+        return functools.partial(type(self), as_dict=self._as_dict), self._given
+
+    def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decode:
+        written = find_message(self._file(schema, subject), indexes)
+        wanted = self._type
+        if wanted is None:
+            return _decoder(GetMessageClass(written), as_dict=self._as_dict)
+        if wanted.DESCRIPTOR.name != written.name:
+            raise SchemaError(f"it is a {written.full_name}, not a {wanted.DESCRIPTOR.full_name}")
+        return _decoder(wanted, as_dict=self._as_dict)
+
+    def _file(self, schema: Schema, subject: str | None) -> FileDescriptor:
+        """Return the linked schema; cached for all message paths, since every frame of a topic may have a bad one."""
+        found = self._files.get((schema.bare, subject), lambda: self._linked(schema, subject))
+        if isinstance(found, SchemaError):
+            raise copy.copy(found)
+        return found
+
+    def _linked(self, schema: Schema, subject: str | None) -> FileDescriptor | SchemaError:
+        try:
+            return link(schema, resolve(self._client, schema, subject))
+        except SchemaError as error:
+            return error
+
+    def _name_of(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> str:
+        return str(find_message(self._file(schema, subject), indexes).full_name)
+
+    def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "ProtobufShapes":
+        from strata.serdes.rules.protobuf import ProtobufShapes, inline_tags
+
+        written = find_message(self._file(schema, subject), indexes)
+
+        def described(shape: Schema) -> Descriptor:
+            if shape.bare == schema.bare:
+                return written
+            return _found(self._file(shape, subject), written)
+
+        return ProtobufShapes(
+            described,
+            lambda one: inline_tags(one, resolve(self._client, one, subject)),
+            functools.partial(_decoder, as_dict=False),
+            self._type,
+            as_dict=self._as_dict,
+        )
+
+
+def _check_class(given: Any) -> None:
+    if isinstance(given, Message):
+        raise wrong_argument("message_type", "the class of the messages", given, "give type(message)")
+    if not (isinstance(given, type) and issubclass(given, Message)):
+        raise wrong_argument("message_type", "a class that protoc made of a message", given)
+
+
+def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
+    """Return the message of the same name in a file."""
+    path = wanted.full_name.removeprefix(f"{wanted.file.package}." if wanted.file.package else "").split(".")
+    found: Descriptor | None = file.message_types_by_name.get(path[0])
+    for name in path[1:]:
+        found = None if found is None else found.nested_types_by_name.get(name)
+    if found is None:
+        raise SchemaError(f"the schema has no message {'.'.join(path)}")
+    return found
+
+
+def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
+    name, parse = kind.DESCRIPTOR.full_name, kind.FromString
+
+    def decode(payload: bytes) -> Any:
+        try:
+            message = parse(payload)
+        except (ParseError, ValueError, RecursionError) as error:
+            raise DecodeError(DecodeReason.MALFORMED, f"no {name}: {error}") from None
+        return dict_of(message) if as_dict else message
+
+    return decode
+
+
+def dict_of(message: Message) -> dict[str, Any]:
+    """Return a message as a dict in protobuf's JSON mapping, with field names as in the schema.
+
+    Raises:
+        DecodeError: If JSON has no value for a part of the message, such as a timestamp out of range.
+    """
+    try:
+        return to_json(message)
+    except (JsonError, ParseError, ValueError, TypeError, RecursionError, AttributeError):  # they quote the value
+        name = type(message).DESCRIPTOR.full_name
+        detail = f"JSON has no value for something in the {name}, such as a time out of range"
+        raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None

@@ -1,0 +1,1 @@
+"""Columns of registry frames to columns of values."""

@@ -1,0 +1,214 @@
+"""Builds Arrow columns from Python objects, for Protobuf and JSON.
+
+A shape is one type of the reader schema in Spark and in Arrow, with the function that builds its arrays. Shapes are
+made once. While records are decoded, no code inspects types of the schema, and each column is built in one call.
+
+Rules of this file: Python values in, Arrow out; no schema language. A value that its type cannot hold makes the whole
+call raise `DecodeError` with the path of the column.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from strata.serdes.errors import DecodeError, DecodeReason
+from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
+
+__all__ = ["Build", "Nest", "Shape", "as_nullable", "built", "chosen", "list_array", "list_type", "map_array"]
+__all__ += ["map_type", "scalar", "struct_array", "struct_type", "under"]
+
+Build = Callable[[Sequence[Any]], pa.Array]
+"""Builds an array of values; None is null, or the place of a value under a null parent."""
+
+MAX_TYPES = 10_000
+"""Types nested in types multiply; no table has this many columns."""
+MAX_DEPTH = 100
+"""The nesting that protobuf parses; no table is this deep."""
+
+_WAY_OUT = "leave the field out by `columns`, or give a reader schema without it"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One type in Spark and in Arrow, and the builder of its arrays."""
+
+    spark: DataType
+    arrow: pa.DataType
+    build: Build
+    nullable: bool = False
+
+
+class Nest:
+    """The state of a walk over a reader schema: what it is inside of, how deep, and how many types it has met.
+
+    Args:
+        what: the schema language's word for a thing that cannot contain itself.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._inside: set[Hashable] = set()
+        self._left = MAX_TYPES
+
+    def count(self, path: str) -> None:
+        """Count one more type.
+
+        Raises:
+            UnsupportedSchema: If the schema has too many types.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise UnsupportedSchema(path, f"it has more than {MAX_TYPES} types", "choose `columns`")
+
+    @contextmanager
+    def inside(self, key: Hashable, path: str, name: str = "") -> Iterator[None]:
+        """Enter something that has parts, for the length of a `with` block.
+
+        Args:
+            key: identifies the thing.
+            path: its path in the schema, for the error.
+            name: its name with a space before it, for the error.
+
+        Raises:
+            UnsupportedSchema: If it contains itself, or is nested too deeply.
+        """
+        if key in self._inside:
+            raise UnsupportedSchema(path, f"the {self._what}{name} contains itself", _WAY_OUT)
+        if len(self._inside) >= MAX_DEPTH:
+            raise UnsupportedSchema(path, f"it is more than {MAX_DEPTH} levels deep", _WAY_OUT)
+        self._inside.add(key)
+        yield
+        self._inside.discard(key)
+
+
+def scalar(spark: DataType, arrow: pa.DataType) -> Shape:
+    """Return the shape of a type whose values Arrow takes unchanged."""
+    return Shape(spark, arrow, lambda values: built(values, arrow))
+
+
+def built(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return an Arrow array of values.
+
+    Raises:
+        DecodeError: If a value does not fit the type.
+    """
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, OverflowError):
+        is_text = pa.types.is_string(kind)
+        raise DecodeError(DecodeReason.INVALID_UTF8 if is_text else DecodeReason.OUT_OF_RANGE) from None
+
+
+def as_nullable(shape: Shape) -> Shape:
+    """Return the same shape, but nullable."""
+    return replace(shape, nullable=True)
+
+
+def chosen(names: Iterable[str], columns: Sequence[str] | None, owner: str) -> list[str]:
+    """Return the names of the chosen columns, in their order and without duplicates; all names if `columns` is None.
+
+    Args:
+        names: the names of all columns.
+        columns: the names asked for.
+        owner: what has the columns, for the error.
+
+    Raises:
+        ValueError: If a name is unknown, or no column is chosen.
+    """
+    there = list(names)
+    if columns is None:
+        return there
+    unknown = [name for name in columns if name not in there]
+    if unknown or not columns:
+        problem = f"no column {', '.join(unknown)}" if unknown else "no column is chosen"
+        raise ValueError(f"{problem}; {owner} has {', '.join(there)}")
+    return list(dict.fromkeys(columns))
+
+
+def struct_type(named: Sequence[tuple[str, Shape]]) -> tuple[StructType, pa.StructType]:
+    """Return the Spark and the Arrow type of a struct."""
+    spark = StructType([StructField(name, one.spark, one.nullable) for name, one in named])
+    return spark, pa.struct([pa.field(name, one.arrow, one.nullable) for name, one in named])
+
+
+def list_type(item: Shape) -> tuple[ArrayType, pa.ListType]:
+    """Return the Spark and the Arrow type of an array."""
+    return ArrayType(item.spark, item.nullable), pa.list_(pa.field("element", item.arrow, item.nullable))
+
+
+def map_type(key: Shape, value: Shape) -> tuple[MapType, pa.MapType]:
+    """Return the Spark and the Arrow type of a map."""
+    arrow = pa.map_(pa.field("key", key.arrow, False), pa.field("value", value.arrow, value.nullable))
+    return MapType(key.spark, value.spark, value.nullable), arrow
+
+
+def struct_array(columns: Sequence[pa.Array], kind: pa.StructType, missing: Sequence[bool]) -> pa.Array:
+    """Return an array of structs from its columns.
+
+    Args:
+        columns: one array for each field, all of the same length.
+        kind: the type of the result.
+        missing: for each struct, whether it is null.
+    """
+    if not columns:
+        return pa.array([None if one else {} for one in missing], kind)
+    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=_mask(missing))
+
+
+def list_array(items: pa.Array, kind: pa.ListType, lengths: Sequence[int], missing: Sequence[bool] = ()) -> pa.Array:
+    """Return an array of lists from all their items.
+
+    Args:
+        items: the items of all lists, one list after the other.
+        kind: the type of the result.
+        lengths: the number of items of each list; 0 for null.
+        missing: for each list, whether it is null; empty if none is.
+    """
+    return pa.ListArray.from_arrays(_offsets(lengths), items, type=kind, mask=_mask(missing))
+
+
+def map_array(
+    keys: pa.Array, items: pa.Array, kind: pa.MapType, lengths: Sequence[int], missing: Sequence[bool] = ()
+) -> pa.Array:
+    """Return an array of maps from all their keys and values.
+
+    Args:
+        keys: the keys of all maps, one map after the other.
+        items: the values, in the same order.
+        kind: the type of the result.
+        lengths: the number of entries of each map; 0 for null.
+        missing: for each map, whether it is null; empty if none is.
+    """
+    return pa.MapArray.from_arrays(_offsets(lengths), keys, items, type=kind, mask=_mask(missing))
+
+
+def under(step: str, build: Build, values: Sequence[Any]) -> pa.Array:
+    """Build a column inside another.
+
+    Args:
+        step: the step from the outer column to the inner one, such as a field name or `[]`.
+        build: the builder of the inner column.
+        values: the values of the inner column.
+
+    Raises:
+        DecodeError: If a value does not fit; its path begins with the step.
+    """
+    try:
+        return build(values)
+    except DecodeError as error:
+        dot = "." if error.path and error.path[0] not in "[{" else ""
+        error.path = f"{step}{dot}{error.path}"
+        raise
+
+
+def _offsets(lengths: Sequence[int]) -> pa.Array:
+    return pa.array([0, *accumulate(lengths)], pa.int32())
+
+
+def _mask(missing: Sequence[bool]) -> pa.Array | None:
+    return pa.array(missing, pa.bool_()) if True in missing else None

@@ -1,0 +1,197 @@
+"""The Spark type of an Avro reader schema. Its Arrow types are those of `strata.serdes.arrow`, in the style of Spark.
+
+The mapping is that of Spark's own `from_avro`, so that a job can migrate without a new table:
+
+    date                     date                     time-millis / time-micros   int / bigint
+    timestamp-millis, micros timestamp                timestamp-nanos             bigint
+    local-timestamp-*        timestamp_ntz            decimal                     decimal(precision, scale)
+    uuid, enum               string                   duration, fixed             binary
+    union with null          the rest, nullable       int|long, float|double      bigint, double
+    any other union          struct<member0, member1, …>, in which one member is set
+
+Planning fails for a type that Spark cannot express; the error names the field and suggests what to do.
+
+Rules of this file: schema nodes in, types out; no registry and no bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
+
+__all__ = ["RecursiveSchema", "Type", "UnsupportedSchema", "type_of"]
+
+MAX_PRECISION = 38
+"""The maximum precision of Spark's decimals."""
+MAX_TYPES = 10_000
+"""Records nested in records multiply; no table has this many columns."""
+
+
+class UnsupportedSchema(ValueError):
+    """A reader schema without a Spark type; the message names the field, the reason and the remedy."""
+
+    def __init__(self, path: str, why: str, way_out: str) -> None:
+        super().__init__(
+            f"no Spark type for the reader schema {f'at {path}' if path else 'as a whole'}: {why}; {way_out}"
+        )
+        self.path = path
+
+
+class RecursiveSchema(UnsupportedSchema):
+    """A reader schema with a record that contains itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A Spark type, and whether the schema allows null."""
+
+    spark: DataType
+    nullable: bool = False
+
+
+def type_of(schema: Node) -> Type:
+    """Return the type of a reader schema.
+
+    Raises:
+        UnsupportedSchema: If a part of the schema has no Spark type.
+        RecursiveSchema: If a record contains itself.
+    """
+    return _Walk().type_of(schema, "")
+
+
+_KINDS: dict[Kind, Type] = {
+    Kind.NULL: Type(NullType(), nullable=True),
+    Kind.BOOLEAN: Type(BooleanType()),
+    Kind.INT: Type(IntegerType()),
+    Kind.LONG: Type(LongType()),
+    Kind.FLOAT: Type(FloatType()),
+    Kind.DOUBLE: Type(DoubleType()),
+    Kind.BYTES: Type(BinaryType()),
+    Kind.STRING: Type(StringType()),
+}
+_LOGICALS: dict[str, Type] = {
+    "date": Type(DateType()),
+    "timestamp-millis": Type(TimestampType()),
+    "timestamp-micros": Type(TimestampType()),
+    "local-timestamp-millis": Type(TimestampNTZType()),
+    "local-timestamp-micros": Type(TimestampNTZType()),
+}
+"""A logical type that is not here is read as its underlying type."""
+_WIDER: dict[frozenset[Kind], Kind] = {
+    frozenset({Kind.INT, Kind.LONG}): Kind.LONG,
+    frozenset({Kind.FLOAT, Kind.DOUBLE}): Kind.DOUBLE,
+}
+"""Unions of two number types that become one column."""
+
+
+class _Walk:
+    """A walk over a schema; it knows which records it is inside of and how many types it has met."""
+
+    def __init__(self) -> None:
+        self._inside: set[int] = set()
+        self._left = MAX_TYPES
+
+    def type_of(self, node: Node, path: str) -> Type:
+        self._left -= 1
+        if self._left < 0:
+            raise UnsupportedSchema(path, f"it has more than {MAX_TYPES} types", "choose `columns`")
+        match node:
+            case Primitive():
+                return _of_logical(node.logical, _KINDS[node.kind], path)
+            case Enum():
+                return _KINDS[Kind.STRING]
+            case Fixed():
+                return _of_logical(node.logical, _KINDS[Kind.BYTES], path)
+            case Array():
+                return self._array(node, path)
+            case Map():
+                return self._map(node, path)
+            case Record():
+                return self._record(node, path)
+            case Union():
+                return self._union(node, path)
+
+    def _array(self, node: Array, path: str) -> Type:
+        item = self.type_of(node.items, f"{path}[]")
+        return Type(ArrayType(item.spark, item.nullable))
+
+    def _map(self, node: Map, path: str) -> Type:
+        value = self.type_of(node.values, f"{path}{{}}")
+        return Type(MapType(StringType(), value.spark, value.nullable))
+
+    def _record(self, node: Record, path: str) -> Type:
+        if id(node) in self._inside:
+            raise RecursiveSchema(
+                path,
+                f"the record {node.name} contains itself",
+                "leave the field out by `columns`, or give a reader schema without it",
+            )
+        self._inside.add(id(node))
+        named = [(one.name, self.type_of(one.type, f"{path}.{one.name}".lstrip("."))) for one in node.fields]
+        self._inside.discard(id(node))
+        return _struct(named)
+
+    def _union(self, node: Union, path: str) -> Type:
+        """Return a union's type without null: one type, the wider number type, or a struct with one member each."""
+        others = [one for one in node.branches if not _is_null(one)]
+        nullable = len(others) < len(node.branches)
+        if not others:
+            return _KINDS[Kind.NULL]
+        if len(others) == 1:
+            return _as_nullable(self.type_of(others[0], path), nullable)
+        kinds = frozenset(one.kind for one in others if isinstance(one, Primitive))
+        if len(others) == 2 and kinds in _WIDER:
+            return Type(_KINDS[_WIDER[kinds]].spark, nullable)
+        types = [self.type_of(one, f"{path}|{number}") for number, one in enumerate(others)]
+        named = [(f"member{number}", _as_nullable(one, True)) for number, one in enumerate(types)]
+        return _as_nullable(_struct(named), nullable)
+
+
+def _struct(named: Sequence[tuple[str, Type]]) -> Type:
+    return Type(StructType([StructField(name, one.spark, one.nullable) for name, one in named]))
+
+
+def _of_logical(logical: Logical | None, underlying: Type, path: str) -> Type:
+    if logical is None:
+        return underlying
+    if logical.name == "decimal":
+        return _decimal(logical, path)
+    return _LOGICALS.get(logical.name, underlying)
+
+
+def _decimal(logical: Logical, path: str) -> Type:
+    if logical.precision > MAX_PRECISION:
+        raise UnsupportedSchema(
+            path,
+            f"a decimal of precision {logical.precision}, Spark ends at {MAX_PRECISION}",
+            "give a reader schema with a smaller precision, or without the logical type to get the bytes",
+        )
+    return Type(DecimalType(logical.precision, logical.scale))
+
+
+def _as_nullable(one: Type, nullable: bool) -> Type:
+    return Type(one.spark, one.nullable or nullable)
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Primitive) and node.kind is Kind.NULL

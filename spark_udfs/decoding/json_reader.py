@@ -1,0 +1,61 @@
+"""JSON payloads read into the columns of one JSON Schema.
+
+The reader checks the types of the columns only, which is less than the schema may require; `validate` validates each
+payload against its whole writer schema.
+
+Rules of this file: `strata.serdes.json_schema.serializer` handles JSON, `json_types` handles columns.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from strata.compat.json_schema.parser import parse
+from strata.compat.schema import ResolvedReference, SchemaParseError
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import SchemaError
+from strata.serdes.json_schema.serializer import load, validator_of
+from strata.serdes.model import JSON
+from strata.spark_udfs.decoding.formats import PayloadSchema
+from strata.spark_udfs.decoding.json_types import shape_of
+from strata.spark_udfs.decoding.payload_worker import Parse, Writer
+
+__all__ = ["JsonReader"]
+
+
+class JsonReader:
+    """A reader of JSON values into columns."""
+
+    format = JSON
+    indexed = False
+
+    def __init__(self, schema: PayloadSchema) -> None:
+        references = [ResolvedReference(name, one.text) for name, one in schema.references]
+        try:
+            root = parse(schema.schema.text, strict=False, references=references).root
+        except SchemaParseError as error:
+            raise SchemaError(f"the reader schema is no JSON Schema: {error}") from None
+        self.shape = shape_of(root, schema.columns)
+        self._validates = schema.validate
+
+    def writer(self, client: RegistryClient, schema: Schema) -> Writer:
+        """Return a function that parses payloads written with a schema.
+
+        Args:
+            client: the client to read references with.
+            schema: the writer schema.
+
+        Raises:
+            SchemaError: If the schema or a reference cannot be used.
+            SerdeError: If the registry did not return the references of the schema.
+        """
+        parse_payload = _validating(validator_of(client, schema)) if self._validates else load
+        return lambda _: parse_payload
+
+
+def _validating(validate: Callable[[Any], None]) -> Parse:
+    def parsed(payload: bytes) -> Any:
+        value = load(payload)
+        validate(value)
+        return value
+
+    return parsed

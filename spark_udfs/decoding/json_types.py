@@ -1,0 +1,321 @@
+"""JSON Schema in Spark: its types, and how JSON values become its columns.
+
+    string, of any format       string           object with properties     struct of these; others are not read
+    integer                     bigint           object with only additionalProperties or patternProperties     map
+    number                      double           array                      array
+    boolean                     boolean          null                       void
+    enum, const                 the type of their values
+    oneOf, anyOf, several types the type that remains without null; integer and number give double; equal branches give
+                                their type
+    allOf, keywords together    the properties of all; integer and number give bigint
+    anything else               string: the JSON text of the value
+
+Anything else is a schema that allows every value, an object without known properties, a tuple of several types, or a
+oneOf of different objects. `from_json` or `parse_json` can read the text later.
+
+Every column is nullable, as with `from_json`: it is null if the property is absent or null, since the schema need not
+have been enforced. `not`, `if` and the dependencies do not affect types. A keyword that belongs to one type, such as
+`minLength`, implies that type.
+
+Rules of this file: the model of `compat` in, shapes out; no registry and no bytes.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import chain
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+from pyspark.sql.types import BooleanType, DoubleType, LongType, NullType, StringType
+
+from strata.compat.json_schema.model import (
+    ArrayNode,
+    BooleanNode,
+    CombinedNode,
+    ConstNode,
+    Criterion,
+    EnumNode,
+    Node,
+    NullNode,
+    NumberNode,
+    ObjectNode,
+    StringNode,
+    follow,
+)
+from strata.serdes.errors import DecodeError, DecodeReason
+from strata.spark_udfs.decoding.arrow_columns import (
+    Build,
+    Nest,
+    Shape,
+    as_nullable,
+    built,
+    chosen,
+    list_array,
+    list_type,
+    map_array,
+    map_type,
+    struct_array,
+    struct_type,
+    under,
+)
+
+__all__ = ["shape_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """The values that a schema allows, as columns show them; `item` belongs to arrays and to objects as maps."""
+
+    kind: str
+    fields: dict[str, "_Tree"] = field(default_factory=dict)
+    item: "_Tree | None" = None
+
+
+_ANY: Final = _Tree("any")
+_NULL: Final = _Tree("null")
+_STRING, _BOOLEAN = _Tree("string"), _Tree("boolean")
+_INTEGER, _NUMBER = _Tree("integer"), _Tree("number")
+_NUMBERS: Final = ({"integer", "number"}, {"integer"}, {"number"})
+
+
+def shape_of(root: Node, columns: Sequence[str] | None = None) -> Shape:
+    """Return the shape of a schema; its builder takes JSON values.
+
+    Args:
+        root: the parsed schema.
+        columns: the properties to make columns of, in this order; None means all.
+
+    Raises:
+        UnsupportedSchema: If a part of the schema has no Spark type.
+        ValueError: If `columns` are not properties of the schema.
+    """
+    walk = _Walk(columns)
+    tree = walk.tree(root, "")
+    if columns is None:
+        return _shape(tree)
+    if tree.kind != "object" or not walk.names:
+        raise ValueError("columns can be chosen of an object with properties only, and the reader schema is none")
+    names = chosen(walk.names, columns, "the reader schema")
+    return _shape(_Tree("object", {name: tree.fields[name] for name in names}))
+
+
+class _Walk:
+    """A walk over a schema; `names` are the properties at the top level."""
+
+    def __init__(self, columns: Sequence[str] | None) -> None:
+        self._nest = Nest("schema")
+        self._columns = columns
+        self.names: dict[str, None] = {}
+
+    def tree(self, node: Node, path: str) -> _Tree:
+        found = follow(node)
+        self._nest.count(path)
+        with self._nest.inside(id(found), path):
+            return self._of(found, path)
+
+    def _of(self, node: Node, path: str) -> _Tree:
+        match node:
+            case StringNode():
+                return _STRING
+            case NumberNode():
+                return _INTEGER if node.integer else _NUMBER
+            case BooleanNode():
+                return _BOOLEAN
+            case NullNode():
+                return _NULL
+            case ObjectNode():
+                return self._object(node, path)
+            case ArrayNode():
+                return self._array(node, path)
+            case EnumNode():
+                return reduce(_either, (_of_value(json.loads(one)) for one in sorted(node.values)))
+            case ConstNode():
+                return _of_value(json.loads(node.value))
+            case CombinedNode() if node.branches:
+                both = _both if node.criterion is Criterion.ALL else _either
+                return reduce(both, [self.tree(one, path) for one in node.branches])
+        return _ANY
+
+    def _object(self, node: ObjectNode, path: str) -> _Tree:
+        if node.properties:
+            wanted: Collection[str] = node.properties
+            if not path:
+                self.names |= dict.fromkeys(node.properties)
+                wanted = node.properties if self._columns is None else self._columns
+            named = {name: one for name, one in node.properties.items() if name in wanted}
+            trees = {name: self.tree(one, f"{path}.{name}".lstrip(".")) for name, one in named.items()}
+            return _Tree("object", trees)
+        open_ended = node.permits_additional and node.additional is None
+        values = [*node.patterns.values(), *([] if node.additional is None else [node.additional])]
+        if open_ended or not values:
+            return _Tree("object")
+        return _Tree("map", item=reduce(_either, [self.tree(one, f"{path}{{}}") for one in values]))
+
+    def _array(self, node: ArrayNode, path: str) -> _Tree:
+        items = [node.items] if node.tuple_items is None else [*node.tuple_items, node.additional]
+        if node.tuple_items is not None and not node.permits_additional:
+            items.pop()
+        trees = [_ANY if one is None else self.tree(one, f"{path}[]") for one in items]
+        return _Tree("array", item=reduce(_either, trees) if trees else _ANY)
+
+
+def _of_value(value: Any) -> _Tree:
+    """Return the type of a value in an `enum` or `const`."""
+    return {str: _STRING, bool: _BOOLEAN, int: _INTEGER, float: _NUMBER, type(None): _NULL}.get(type(value), _ANY)
+
+
+def _either(a: _Tree, b: _Tree) -> _Tree:
+    """Return the type that holds the values of both."""
+    if a == b or b == _NULL:
+        return a
+    if a == _NULL:
+        return b
+    return _NUMBER if {a.kind, b.kind} in _NUMBERS else _ANY
+
+
+def _both(a: _Tree, b: _Tree) -> _Tree:
+    """Return the type of values that match both, or any type if they have nothing in common."""
+    if a == b or b in (_ANY, _NULL):
+        return a
+    if a in (_ANY, _NULL):
+        return b
+    if {a.kind, b.kind} in _NUMBERS:
+        return _INTEGER
+    if a.kind == b.kind == "object":
+        common = {name: _both(one, b.fields[name]) for name, one in a.fields.items() if name in b.fields}
+        return _Tree("object", {**a.fields, **b.fields, **common})
+    if {a.kind, b.kind} == {"object", "map"}:
+        known, other = (a, b) if a.kind == "object" else (b, a)
+        return known if known.fields else other
+    if a.kind == b.kind and a.item is not None and b.item is not None:
+        return _Tree(a.kind, item=_both(a.item, b.item))
+    return _ANY
+
+
+def _shape(tree: _Tree) -> Shape:
+    if tree.kind == "object" and tree.fields:
+        return _struct({name: _shape(one) for name, one in tree.fields.items()})
+    if tree.item is not None:
+        return (_array if tree.kind == "array" else _map)(_shape(tree.item))
+    return _SCALARS.get(tree.kind, _TEXT)
+
+
+_KINDS: Final[dict[type, str]] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    dict: "object",
+    list: "array",
+    type(None): "null",
+}
+
+
+def _check(values: Sequence[Any], expected: str, *allowed: type) -> set[type]:
+    """Return the Python types of some values; raise DecodeError if one is neither allowed nor null."""
+    found = set(map(type, values))
+    wrong = found - {*allowed, type(None)}
+    if wrong:
+        raise DecodeError(DecodeReason.INVALID_VALUE, f"{expected} expected, found {_KINDS[wrong.pop()]}")
+    return found
+
+
+def _strings(values: Sequence[Any]) -> pa.Array:
+    _check(values, "string", str)
+    return built(values, pa.string())
+
+
+def _booleans(values: Sequence[Any]) -> pa.Array:
+    _check(values, "boolean", bool)
+    return built(values, pa.bool_())
+
+
+def _integers(values: Sequence[Any]) -> pa.Array:
+    """Build a bigint column; `1.0` is an integer in JSON Schema."""
+    if float in _check(values, "integer", int, float):
+        if not all(one.is_integer() for one in values if type(one) is float):
+            raise DecodeError(DecodeReason.INVALID_VALUE, "integer expected, found number")
+        values = [int(one) if type(one) is float else one for one in values]
+    return built(values, pa.int64())
+
+
+def _numbers(values: Sequence[Any]) -> pa.Array:
+    if int in _check(values, "number", int, float):
+        values = [None if one is None else float(one) for one in values]  # Arrow rejects integers that a double rounds
+    return built(values, pa.float64())
+
+
+def _nulls(values: Sequence[Any]) -> pa.Array:
+    _check(values, "null")
+    return pa.nulls(len(values))
+
+
+def _texts(values: Sequence[Any]) -> pa.Array:
+    return built([None if one is None else _text(one) for one in values], pa.string())
+
+
+def _text(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # integers beyond 64 bits, or more levels than orjson writes
+        pass
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        raise DecodeError(DecodeReason.LIMIT, "nested too deeply") from None
+
+
+_TEXT: Final = Shape(StringType(), pa.string(), _texts, nullable=True)
+_SCALARS: Final[dict[str, Shape]] = {
+    "string": Shape(StringType(), pa.string(), _strings, nullable=True),
+    "boolean": Shape(BooleanType(), pa.bool_(), _booleans, nullable=True),
+    "integer": Shape(LongType(), pa.int64(), _integers, nullable=True),
+    "number": Shape(DoubleType(), pa.float64(), _numbers, nullable=True),
+    "null": Shape(NullType(), pa.null(), _nulls, nullable=True),
+}
+
+
+def _struct(fields: dict[str, Shape]) -> Shape:
+    spark, arrow = struct_type([(name, as_nullable(one)) for name, one in fields.items()])
+    columns: list[tuple[str, Build]] = [(name, one.build) for name, one in fields.items()]
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        _check(values, "object", dict)
+        missing = [one is None for one in values]
+        rows: Sequence[Any] = [one or {} for one in values] if True in missing else values
+        arrays = [under(name, column, [row.get(name) for row in rows]) for name, column in columns]
+        return struct_array(arrays, arrow, missing)
+
+    return Shape(spark, arrow, build, nullable=True)
+
+
+def _array(item: Shape) -> Shape:
+    spark, arrow = list_type(item)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        _check(values, "array", list)
+        items = under("[]", item.build, list(chain.from_iterable(filter(None, values))))
+        return list_array(items, arrow, _lengths(values), [one is None for one in values])
+
+    return Shape(spark, arrow, build, nullable=True)
+
+
+def _map(value: Shape) -> Shape:
+    key = Shape(StringType(), pa.string(), _strings)
+    spark, arrow = map_type(key, value)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        _check(values, "object", dict)
+        filled = list(filter(None, values))
+        keys = built(list(chain.from_iterable(filled)), pa.string())
+        items = under("{}", value.build, list(chain.from_iterable(one.values() for one in filled)))
+        return map_array(keys, items, arrow, _lengths(values), [one is None for one in values])
+
+    return Shape(spark, arrow, build, nullable=True)
+
+
+def _lengths(values: Sequence[Any]) -> list[int]:
+    return [len(one or ()) for one in values]

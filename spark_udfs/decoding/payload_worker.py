@@ -1,0 +1,307 @@
+"""The Python worker's part of a Protobuf or JSON decode: what the two formats share.
+
+A format parses a payload into an object (a message or a JSON value) and builds columns from many objects at a time.
+This module splits frames, looks each writer schema up once, and gives every frame without a value its reason.
+
+If a frame is damaged, or the registry does not know its id, only that record is affected. If the registry does not
+answer, the task fails and runs again from its checkpoint.
+
+Rules of this file: no session and no pandas; it knows no format.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NoReturn, Protocol
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import DecodeError, DecodeReason, FrameError, SchemaError, SerdeError
+from strata.serdes.framing import open_frame
+from strata.spark_udfs.decoding.arrow_columns import Shape
+from strata.spark_udfs.decoding.formats import reader_of
+from strata.spark_udfs.decoding.frame_names import Name, records
+from strata.spark_udfs.decoding.outcomes import (
+    UNKNOWN_GUID,
+    Refusal,
+    client_of,
+    finished,
+    is_unknown,
+    not_usable,
+    reading_references,
+    schema_named,
+)
+from strata.spark_udfs.decoding.plan import Plan
+
+__all__ = ["Parse", "PayloadDecoder", "Reader", "Refused", "Writer", "payload_decoder"]
+
+Parse = Callable[[bytes], Any]
+"""Parses a payload into an object; raises DecodeError if the payload is damaged."""
+Writer = Callable[[tuple[int, ...]], Parse]
+"""Returns the parser of the message at some indexes.
+
+Raises SchemaError for invalid indexes, and `Refused` for a message that is not read.
+"""
+
+_compute: Any = pc  # pyarrow creates these functions at run time, so they have no types
+_MAX_KNOWN = 1000
+_PART = 256
+"""How many records are objects at the same time."""
+_PART_BYTES = 1024 * 1024
+"""How many payload bytes they may have: one byte of a hostile payload may become a hundred in memory."""
+
+
+class Reader(Protocol):
+    """A format's reader of payloads into the columns of one reader schema."""
+
+    format: str
+    indexed: bool
+    shape: Shape
+
+    def writer(self, client: RegistryClient, schema: Schema) -> Writer:
+        """Return the parsers for payloads of a writer schema.
+
+        Args:
+            client: the client to read references with.
+            schema: the writer schema.
+
+        Raises:
+            SchemaError: If the schema or a reference cannot be used.
+            SerdeError: If the registry did not return the references of the schema.
+        """
+
+
+class Refused(Exception):
+    """A writer schema, or one message of it, of which no frame can be decoded; `reason` is the short reason."""
+
+    def __init__(self, reason: str, message: str = "") -> None:
+        super().__init__(message or reason)
+        self.reason = reason
+
+
+@lru_cache(maxsize=32)
+def payload_decoder(plan: Plan) -> "PayloadDecoder":
+    """Return this process's decoder for a plan."""
+    return PayloadDecoder(plan, _reader(plan), client_of(plan.registry))
+
+
+def _reader(plan: Plan) -> Reader:
+    if plan.payload is None:
+        raise TypeError("the plan is for Avro")
+    return reader_of(plan.payload)
+
+
+class PayloadDecoder:
+    """A decoder of batches of Protobuf or JSON frames, by one plan."""
+
+    def __init__(self, plan: Plan, reader: Reader, client: RegistryClient) -> None:
+        self._plan = plan
+        self._shape = reader.shape
+        self._heads = _Heads(reader, client)
+
+    def decode(self, frames: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
+        """Return one value for each frame.
+
+        Args:
+            frames: a binary array, or structs of the bytes and the header that names their schema.
+            origin: one array for each column of the plan's `origin`, for the error of FAILFAST.
+
+        Returns:
+            The values; in mode DEADLETTER, structs of value and error.
+
+        Raises:
+            FrameRefused: If a frame cannot be decoded, in mode FAILFAST.
+            RegistryNotUsable: If a schema could not be looked up.
+            TypeError: If the column holds no frames.
+        """
+        sent, header = records(frames)
+        parts: list[pa.Array] = []
+        refusals: dict[int, Refusal] = {}
+        messages: dict[int, str] = {}
+        for start, size in _extents(sent):
+            headers = None if header is None else header.slice(start, size).to_pylist()
+            values, faults = self._part(sent.slice(start, size).to_pylist(), headers)
+            parts.append(values)
+            for index, fault in faults.items():
+                refusals[start + index] = Refusal(fault.reason, fault.schema)
+                messages[start + index] = fault.message
+
+        def joined() -> pa.Array:
+            return pa.concat_arrays(parts or [self._shape.build([])])
+
+        return finished(self._plan, joined, sent, refusals, origin, messages.__getitem__)
+
+    def _part(
+        self, frames: list[bytes | None], headers: list[bytes | None] | None
+    ) -> tuple[pa.Array, dict[int, "_Fault"]]:
+        objects, faults = self._objects(frames, headers or [None] * len(frames))
+        unfit: dict[int, DecodeError] = {}
+        values = pa.concat_arrays(list(self._built(objects, 0, len(objects), unfit)))
+        for index, error in unfit.items():
+            header = headers[index] if headers else None
+            faults[index] = _fault(frames[index] or b"", header, error, f" at {error.path}" if error.path else "")
+        return values, faults
+
+    def _built(self, objects: list[Any], start: int, end: int, unfit: dict[int, DecodeError]) -> Iterator[pa.Array]:
+        """Yield arrays of some objects; bisect to find those that do not fit."""
+        try:
+            yield self._shape.build(objects[start:end])
+        except DecodeError as error:
+            if end - start == 1:
+                unfit[start] = error
+                yield self._shape.build([None])
+                return
+            middle = (start + end) // 2
+            yield from self._built(objects, start, middle, unfit)
+            yield from self._built(objects, middle, end, unfit)
+
+    def _objects(
+        self, frames: list[bytes | None], headers: list[bytes | None]
+    ) -> tuple[list[Any], dict[int, "_Fault"]]:
+        objects: list[Any] = []
+        faults: dict[int, _Fault] = {}
+        append, in_frame, in_header = objects.append, self._heads.in_frame, self._heads.in_header
+        for frame, header in zip(frames, headers, strict=True):
+            if frame is None:
+                append(None)
+                continue
+            try:
+                if header is None:
+                    parse, size = in_frame(frame)
+                    append(parse(frame[size:]))
+                else:
+                    append(in_header(header)(frame))
+            except (DecodeError, FrameError, Refused) as error:
+                faults[len(objects)] = _fault(frame, header, error)
+                append(None)
+        return objects, faults
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """The reason why one frame has no value: short for counting, and the full message."""
+
+    reason: str
+    schema: Name | None
+    message: str
+
+
+def _extents(frames: pa.Array) -> Iterator[tuple[int, int]]:
+    """Yield the first row and the number of rows of each part of a batch."""
+    start = taken = 0
+    for row, length in enumerate(_compute.binary_length(frames).to_pylist()):
+        taken += length or 0
+        if row > start and (row - start >= _PART or taken > _PART_BYTES):
+            yield start, row - start
+            start, taken = row, length or 0
+    if start < len(frames):
+        yield start, len(frames) - start
+
+
+class _Heads:
+    """The payload parsers by head of a frame: the bytes that name the schema and the message.
+
+    No head is a prefix of another, so a frame is looked up by trying the sizes of the known heads.
+    """
+
+    def __init__(self, reader: Reader, client: RegistryClient) -> None:
+        self._reader = reader
+        self._client = client
+        self._known: dict[bytes, Parse] = {}
+        self._headers: dict[bytes, Parse] = {}
+        self._sizes: tuple[int, ...] = ()
+        self._writers: dict[Name, Writer | Refused] = {}
+
+    def in_frame(self, frame: bytes) -> tuple[Parse, int]:
+        """Return the parser of a frame's payload, and the offset of the payload."""
+        for size in self._sizes:
+            parse = self._known.get(frame[:size])
+            if parse is not None:
+                return parse, size
+        parse, size = self._learn(frame)
+        _make_room(self._known)
+        self._known[frame[:size]] = parse
+        self._sizes = tuple(dict.fromkeys((*self._sizes, size)))
+        return parse, size
+
+    def in_header(self, header: bytes) -> Parse:
+        """Return the parser of payloads whose schema a record header names."""
+        parse = self._headers.get(header)
+        if parse is None:
+            parse, size = self._learn(header)
+            if size != len(header) and not isinstance(self._writers.get(open_frame(header).schema), Refused):
+                raise FrameError("trailing bytes in the header of the schema")
+            _make_room(self._headers)
+            self._headers[header] = parse
+        return parse
+
+    def _learn(self, head: bytes) -> tuple[Parse, int]:
+        """Return the parser of the payloads after a head, and its length; `head` may have more bytes."""
+        named = open_frame(head).schema
+        writer = self._writers.get(named)
+        if writer is None:
+            writer = self._writer(named)
+            _make_room(self._writers)
+            self._writers[named] = writer
+        # Only formats with indexes have them between the schema's name and the payload.
+        opened = open_frame(head, indexed=self._reader.indexed and not isinstance(writer, Refused))
+        return _parse_of(writer, opened.indexes), len(head) - len(opened.payload)
+
+    def _writer(self, named: Name) -> Writer | Refused:
+        """Return the parsers for a schema, or why its payloads cannot be parsed."""
+        schema = self._schema(named)
+        if schema.format != self._reader.format:
+            return Refused(f"writer schema is {schema.format}")
+        try:
+            with reading_references(named):
+                return self._reader.writer(self._client, schema)
+        except SchemaError as error:
+            return Refused("unusable writer schema", str(error))
+
+    def _schema(self, named: Name) -> Schema:
+        try:
+            return schema_named(self._client, named)
+        except SerdeError as error:
+            if is_unknown(error):
+                raise Refused(UNKNOWN_GUID if isinstance(named, UUID) else "unknown schema id") from None
+            raise not_usable(named, error) from None
+
+
+def _make_room(kept: dict[Any, Any]) -> None:
+    if len(kept) >= _MAX_KNOWN:
+        kept.clear()
+
+
+def _parse_of(writer: Writer | Refused, indexes: tuple[int, ...]) -> Parse:
+    if isinstance(writer, Refused):
+        return _refusing(writer)
+    try:
+        return writer(indexes)
+    except Refused as error:
+        return _refusing(error)
+    except SchemaError as error:  # not cached: a damaged frame may have any indexes
+        raise Refused(DecodeReason.INVALID_INDEX, str(error)) from None
+
+
+def _refusing(why: Refused) -> Parse:
+    """Return a parser that always raises the refusal."""
+
+    def refuse(_: bytes) -> NoReturn:
+        raise Refused(why.reason, str(why))
+
+    return refuse
+
+
+def _fault(frame: bytes, header: bytes | None, error: DecodeError | FrameError | Refused, place: str = "") -> _Fault:
+    """Return why a frame has no value; `place` is a column, because places in payloads are too many to count by."""
+    reason = str(error.reason)
+    if isinstance(error, DecodeError) and error.reason == DecodeReason.INVALID_VALUE:
+        reason = f"{reason}: {error.detail}{place}"
+    try:
+        schema = open_frame(frame if header is None else header).schema
+    except FrameError:
+        return _Fault(reason, None, str(error))
+    return _Fault(reason, schema, str(error))

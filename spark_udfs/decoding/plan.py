@@ -1,0 +1,227 @@
+"""What the driver decides about one decode, as one picklable value.
+
+The reader schema is fixed here, because the type of the column depends on it. Executors look writer schemas up when
+they meet their ids.
+
+Rules of this file: it asks the registry only for the reader schema and its references; no Spark session, no data.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, TypeVar
+
+from strata.serdes.avro.schema import Node, parse
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.model import AVRO, Rule
+from strata.serdes.references import resolve
+from strata.serdes.settings import ClientSettings
+from strata.spark_udfs.decoding.arrow_columns import Shape
+from strata.spark_udfs.decoding.avro_types import Type, type_of
+from strata.spark_udfs.decoding.formats import PayloadSchema, payload_schema, reader_of
+from strata.spark_udfs.decoding.reader_schema import project, write
+
+__all__ = ["Mode", "Plan", "ReaderSource", "Registry", "check_id", "one_of", "plan", "reader_type", "rules_of_clients"]
+__all__ += ["settings_of"]
+
+Registry = str | Sequence[str] | ClientSettings
+"""The ways of naming the registry."""
+
+_AT_CLIENTS = (None, "ALL", "CLIENT")
+_WRITE = "WRITE"
+
+_E = TypeVar("_E", bound=StrEnum)
+
+_log = logging.getLogger("strata.spark_udfs")
+
+
+class Mode(StrEnum):
+    """The modes, which say what a frame that cannot be decoded becomes."""
+
+    DEADLETTER = "DEADLETTER"
+    PERMISSIVE = "PERMISSIVE"
+    FAILFAST = "FAILFAST"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that an executor needs; equal plans share decoders.
+
+    Attributes:
+        registry: the settings for looking up writer schemas.
+        reader_schema: the schema text of the decoded values.
+        mode: what a frame that cannot be decoded becomes.
+        origin: names of the further columns passed to the executor, for its errors.
+        payload: the reader schema with its references, if its format is not Avro.
+    """
+
+    registry: ClientSettings
+    reader_schema: str
+    mode: Mode
+    origin: tuple[str, ...] = ()
+    payload: PayloadSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSource:
+    """The three ways of naming a reader schema, of which exactly one is used.
+
+    A text is Avro unless `format` says otherwise; with references it is a `Schema`. For a schema in the registry,
+    `format` is the format that it must have.
+    """
+
+    text: str | Schema | None = None
+    subject: str | None = None
+    version: int | Literal["latest"] = "latest"
+    schema_id: int | None = None
+    format: str | None = None
+
+    def __post_init__(self) -> None:
+        given = [one for one in (self.text, self.subject, self.schema_id) if one is not None]
+        if len(given) != 1:
+            raise ValueError(
+                "name the reader schema by exactly one of reader_schema (a text), subject (with a version), schema_id"
+            )
+        if self.version != "latest" and self.subject is None:
+            raise ValueError("version counts within a subject: give the subject too")
+        if not isinstance(self.text, str | Schema | None):
+            raise TypeError(f"reader_schema is a text or a strata.serdes.client.Schema, not {type(self.text).__name__}")
+        check_id(self.schema_id)
+
+    def read(self, registry: ClientSettings) -> Schema:
+        """Return the schema, from the registry unless it was given.
+
+        Raises:
+            ValueError: If the schema has another format.
+            SerdeError: If the registry does not have the schema, or does not answer.
+        """
+        if isinstance(self.text, str):
+            return Schema(self.text, self.format or AVRO)
+        found = self.text or self._ask(registry)
+        if self.format not in (None, found.format):
+            raise ValueError(f"the reader schema is {found.format}, and not {self.format}")
+        return found
+
+    def _ask(self, registry: ClientSettings) -> Schema:
+        with RegistryClient.from_settings(registry) as client:
+            if self.subject is not None:
+                return client.get_version(self.subject, self.version).schema
+            if self.schema_id is not None:
+                return client.get_schema(self.schema_id)
+        raise AssertionError(self)
+
+
+def plan(
+    registry: ClientSettings,
+    source: ReaderSource,
+    *,
+    mode: Mode,
+    columns: Sequence[str] | None = None,
+    origin: Sequence[str] = (),
+    message: str | None = None,
+    validate: bool = False,
+) -> Plan:
+    """Return the plan of a decode, with its reader schema fixed.
+
+    Args:
+        registry: the settings of the registry.
+        source: the options that name the reader schema.
+        mode: what a frame that cannot be decoded becomes.
+        columns: the fields to decode, in this order; None means all.
+        origin: names of the columns that a FAILFAST error shows.
+        message: the full name of the Protobuf message.
+        validate: whether to validate JSON payloads against their writer schema.
+
+    Raises:
+        SchemaError: If the reader schema is invalid.
+        SerdeError: If the registry does not have the schema or a reference, or does not answer.
+        ValueError: If the options contradict each other, or `columns` names an unknown field.
+    """
+    schema = source.read(registry)
+    _tell_rules(schema)
+    if schema.format == AVRO and message is None and not validate:
+        parsed = _avro(registry, schema, source.subject)
+        wanted = parsed if columns is None else project(parsed, columns)
+        return Plan(registry, write(wanted), mode, tuple(origin))
+    payload = payload_schema(
+        registry, schema, subject=source.subject, columns=columns, message=message, validate=validate
+    )
+    return Plan(registry, schema.text, mode, tuple(origin), payload)
+
+
+def reader_type(plan: Plan) -> Type | Shape:
+    """Return the type of the decoded values, which is the same on driver and executors.
+
+    Raises:
+        UnsupportedSchema: If the reader schema has no Spark type.
+    """
+    if plan.payload is not None:
+        return reader_of(plan.payload).shape
+    return type_of(parse(plan.reader_schema))
+
+
+def one_of(allowed: type[_E], name: str, given: str) -> _E:
+    """Return the member of an enum with this text.
+
+    Args:
+        allowed: the enum.
+        name: the name of the argument, for the error.
+        given: the text.
+
+    Raises:
+        ValueError: If there is no such member; the error lists those allowed.
+    """
+    try:
+        return allowed(given)
+    except ValueError:
+        raise ValueError(f"{name} is {given!r}; allowed are {', '.join(allowed)}") from None
+
+
+def settings_of(registry: Registry) -> ClientSettings:
+    """Return the settings of a registry, named in any way.
+
+    Raises:
+        TypeError: If the value is neither a URL nor several URLs nor `ClientSettings`.
+        ValueError: If the value is not a valid URL.
+    """
+    if isinstance(registry, ClientSettings):
+        return registry
+    urls = [registry] if isinstance(registry, str) else registry
+    if not isinstance(urls, Sequence) or not all(isinstance(one, str) for one in urls):
+        raise TypeError(
+            f"registry is a URL, several of them, or a strata.serdes.ClientSettings, not {type(registry).__name__}"
+        )
+    return ClientSettings.of(registry)
+
+
+def check_id(schema_id: object) -> None:
+    """Raise TypeError unless a schema id is an int or None: a text would mean something else in a request path."""
+    if schema_id is not None and type(schema_id) is not int:
+        raise TypeError(f"schema_id is a number, not {schema_id!r}")
+
+
+def rules_of_clients(schema: Schema) -> list[Rule]:
+    """Return the rules of a data contract that clients run, such as CSFLE encryption."""
+    rules = schema.rule_set
+    if rules is None or rules.enable_at not in _AT_CLIENTS:
+        return []
+    return [one for one in (*rules.migration_rules, *rules.domain_rules, *rules.encoding_rules) if not one.disabled]
+
+
+def _tell_rules(schema: Schema) -> None:
+    """Warn that `decode` does not run the rules for reading, such as CSFLE decryption."""
+    passed = [one.name for one in rules_of_clients(schema) if one.mode != _WRITE]
+    if passed:
+        _log.warning(
+            "the reader schema has rules for reading (%s), and decode runs none: what was encrypted stays so",
+            ", ".join(passed),
+        )
+
+
+def _avro(registry: ClientSettings, schema: Schema, subject: str | None) -> Node:
+    """Return the parsed schema with its references."""
+    if not schema.references:
+        return parse(schema.text)
+    with RegistryClient.from_settings(registry) as client:
+        return parse(schema.text, [one.text for one in resolve(client, schema, subject).values()])

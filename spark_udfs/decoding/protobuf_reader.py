@@ -1,0 +1,84 @@
+"""Protobuf payloads read into the columns of one message.
+
+The indexes in a frame lead to a message of the writer schema, which must have the full name of the message to read. Its
+bytes are parsed as the reader's message, by a class that is made once for each writer schema.
+
+Rules of this file: `strata.serdes.protobuf.files` handles descriptors, `protobuf_types` handles columns.
+"""
+
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.message import DecodeError as ParseError
+from google.protobuf.message import Message
+
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import DecodeError, DecodeReason
+from strata.serdes.model import PROTOBUF
+from strata.serdes.protobuf.files import find_message, link
+from strata.serdes.references import resolve
+from strata.spark_udfs.decoding.formats import PayloadSchema
+from strata.spark_udfs.decoding.payload_worker import Parse, Refused, Writer
+from strata.spark_udfs.decoding.protobuf_types import shape_of
+from strata.spark_udfs.decoding.protobuf_writers import Disagreement, class_to_read
+
+__all__ = ["ProtobufReader"]
+
+
+class ProtobufReader:
+    """A reader of messages into columns."""
+
+    format = PROTOBUF
+    indexed = True
+
+    def __init__(self, schema: PayloadSchema) -> None:
+        self._message = _message(link(schema.schema, dict(schema.references)), schema.message)
+        self._columns = schema.columns or [one.name for one in self._message.fields]
+        self.shape = shape_of(self._message, schema.columns)
+
+    def writer(self, client: RegistryClient, schema: Schema) -> Writer:
+        """Return the parsers for payloads written with a schema.
+
+        Args:
+            client: the client to read references with.
+            schema: the writer schema.
+
+        Raises:
+            SchemaError: If the schema or a reference cannot be used.
+            SerdeError: If the registry did not return the references of the schema.
+        """
+        file = link(schema, resolve(client, schema))
+        return lambda indexes: self._parse(find_message(file, indexes))
+
+    def _parse(self, written: Descriptor) -> Parse:
+        if written.full_name != self._message.full_name:
+            raise Refused(f"message is {written.full_name}", f"a {self._message.full_name} is read")
+        try:
+            return _parser(class_to_read(self._message, written, self._columns))
+        except Disagreement as error:
+            raise Refused(str(error)) from None
+
+
+def _message(file: FileDescriptor, name: str | None) -> Descriptor:
+    """Return a message of the file or its imports, nested or not."""
+    if name is None:
+        return find_message(file, (0,))
+    try:
+        found: Descriptor = file.pool.FindMessageTypeByName(name)
+    except KeyError:
+        there = ", ".join(one.full_name for one in file.message_types_by_name.values())
+        raise ValueError(f"no message {name}; the reader schema has {there}") from None
+    return found
+
+
+def _parser(kind: type[Message]) -> Parse:
+    parse = kind.FromString
+
+    def parsed(payload: bytes) -> Any:
+        try:
+            return parse(payload)
+        except ParseError as error:
+            reason = DecodeReason.INVALID_UTF8 if "UTF-8" in str(error) else DecodeReason.MALFORMED
+            raise DecodeError(reason, f"no {kind.DESCRIPTOR.full_name}") from None
+
+    return parsed

@@ -1,0 +1,267 @@
+"""Protobuf messages in Spark: their types, and how messages become columns.
+
+The mapping is that of Spark's own `from_protobuf` (4.0 and later), except where noted:
+
+    int32, sint32, sfixed32        int              bool                     boolean
+    int64, sint64, sfixed64        bigint           string                   string
+    uint32, fixed32                bigint    [1]    bytes                    binary
+    uint64, fixed64                decimal(20,0) [1]  enum                   string; an unknown number as its digits
+    float, double                  float, double    message, group           struct
+    repeated                       array            map                      map
+    google.protobuf.Timestamp      timestamp        google.protobuf.Duration interval day to second
+    google.protobuf.Int32Value …   the scalar, null where the wrapper is absent [2]
+    google.protobuf.Struct, Value, ListValue    string: the JSON text; from_protobuf rejects them as recursive
+    google.protobuf.Any            struct<type_url, value>: no schema of the registry describes its content
+
+Columns are in the order of field numbers, because the order of the text does not survive all its forms in the registry.
+A field with presence (messages, `optional`, members of a oneof, fields of proto2) is null when absent, except for an
+explicit proto2 default. Any other scalar is never null: absent is zero [3].
+
+    [1] from_protobuf: int and bigint that overflow into negatives, unless `upcast.unsigned.ints` is set
+    [2] from_protobuf: struct<value>, unless `unwrap.primitive.wrapper.types` is set
+    [3] from_protobuf: null for a zero, unless `emit.default.values` is set; and every column is nullable there
+
+Rules of this file: descriptors in, shapes out; no registry and no bytes.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Final
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.json_format import MessageToDict, SerializeToJsonError
+from google.protobuf.message_factory import GetMessageClass
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+)
+
+from strata.serdes.errors import DecodeError, DecodeReason
+from strata.spark_udfs.decoding.arrow_columns import (
+    Build,
+    Nest,
+    Shape,
+    as_nullable,
+    built,
+    chosen,
+    list_array,
+    list_type,
+    map_array,
+    map_type,
+    scalar,
+    struct_array,
+    struct_type,
+    under,
+)
+
+__all__ = ["entry_of", "shape_of"]
+
+Get = Callable[[Sequence[Any]], list[Any]]
+"""Takes a field from every message; None where it is absent."""
+
+_UINT64 = pa.decimal128(20, 0)
+_INSTANT = pa.timestamp("us", "UTC")
+_SPAN = pa.duration("us")
+
+
+def _unsigned(values: Sequence[int | None]) -> pa.Array:
+    return built(values, pa.uint64()).cast(_UINT64)  # converting through integers is faster
+
+
+_INT = scalar(IntegerType(), pa.int32())
+_LONG = scalar(LongType(), pa.int64())
+_ULONG = Shape(DecimalType(20, 0), _UINT64, _unsigned)
+_STRING = scalar(StringType(), pa.string())
+
+_SCALARS: Final[dict[int, Shape]] = {
+    FieldDescriptor.TYPE_INT32: _INT,
+    FieldDescriptor.TYPE_SINT32: _INT,
+    FieldDescriptor.TYPE_SFIXED32: _INT,
+    FieldDescriptor.TYPE_INT64: _LONG,
+    FieldDescriptor.TYPE_SINT64: _LONG,
+    FieldDescriptor.TYPE_SFIXED64: _LONG,
+    FieldDescriptor.TYPE_UINT32: _LONG,
+    FieldDescriptor.TYPE_FIXED32: _LONG,
+    FieldDescriptor.TYPE_UINT64: _ULONG,
+    FieldDescriptor.TYPE_FIXED64: _ULONG,
+    FieldDescriptor.TYPE_FLOAT: scalar(FloatType(), pa.float32()),
+    FieldDescriptor.TYPE_DOUBLE: scalar(DoubleType(), pa.float64()),
+    FieldDescriptor.TYPE_BOOL: scalar(BooleanType(), pa.bool_()),
+    FieldDescriptor.TYPE_STRING: _STRING,
+    FieldDescriptor.TYPE_BYTES: scalar(BinaryType(), pa.binary()),
+}
+_WRAPPERS: Final = frozenset(
+    f"google.protobuf.{name}Value"
+    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+)
+
+
+def _instants(messages: Sequence[Any]) -> pa.Array:
+    micros = [None if one is None else one.seconds * 1_000_000 + one.nanos // 1000 for one in messages]
+    return built(micros, pa.int64()).cast(_INSTANT)
+
+
+def _spans(messages: Sequence[Any]) -> pa.Array:
+    # Nanoseconds have the sign of the seconds; the part below a microsecond is cut off, towards zero.
+    micros = [None if one is None else one.seconds * 1_000_000 + int(one.nanos / 1000) for one in messages]
+    return built(micros, pa.int64()).cast(_SPAN)
+
+
+def _json_texts(messages: Sequence[Any]) -> pa.Array:
+    return built([None if one is None else _json_text(one) for one in messages], pa.string())
+
+
+def _json_text(message: Any) -> str:
+    try:
+        return json.dumps(MessageToDict(message), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (SerializeToJsonError, ValueError):  # JSON has no infinities
+        raise DecodeError(DecodeReason.OUT_OF_RANGE) from None
+
+
+_WELL_KNOWN: Final[dict[str, Shape]] = {
+    **dict.fromkeys(
+        (f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue")),
+        Shape(StringType(), pa.string(), _json_texts),
+    ),
+    "google.protobuf.Timestamp": Shape(TimestampType(), _INSTANT, _instants),
+    "google.protobuf.Duration": Shape(DayTimeIntervalType(), _SPAN, _spans),
+}
+
+
+def shape_of(message: Descriptor, columns: Sequence[str] | None = None) -> Shape:
+    """Return the shape of a message; its builder takes messages with these fields, of any class.
+
+    Args:
+        message: the reader schema's message.
+        columns: the fields to make columns of, in this order; None means all.
+
+    Raises:
+        UnsupportedSchema: If a part of the message has no Spark type.
+        ValueError: If `columns` are not fields of the message.
+    """
+    return _Walk().struct(message, "", chosen(_field_names(message), columns, f"the reader schema {message.full_name}"))
+
+
+def entry_of(field: FieldDescriptor) -> Descriptor | None:
+    """Return the entry message of a `map<…>` field; None for any other field."""
+    inner = field.message_type
+    return inner if inner is not None and inner.GetOptions().map_entry else None
+
+
+class _Walk:
+    """A walk over messages."""
+
+    def __init__(self) -> None:
+        self._nest = Nest("message")
+
+    def struct(self, message: Descriptor, path: str, names: Sequence[str]) -> Shape:
+        fields = [message.fields_by_name[name] for name in names]
+        with self._nest.inside(message.full_name, path, f" {message.full_name}"):
+            shapes = [self._field(one, f"{path}.{one.name}".lstrip(".")) for one in fields]
+        spark, arrow = struct_type(list(zip(names, shapes, strict=True)))
+        getters = [_getter(one) for one in fields]
+        absent = GetMessageClass(message)()
+        build = _structs(list(zip(names, getters, [one.build for one in shapes], strict=True)), arrow, absent)
+        return Shape(spark, arrow, build)
+
+    def _field(self, field: FieldDescriptor, path: str) -> Shape:
+        self._nest.count(path)
+        entry = entry_of(field)
+        if entry is not None:
+            key, value = entry.fields_by_name["key"], entry.fields_by_name["value"]
+            return _maps(self._single(key, path), self._single(value, f"{path}{{}}"))
+        if field.is_repeated:
+            return _lists(self._single(field, f"{path}[]"))
+        one = self._single(field, path)
+        return as_nullable(one) if _has_presence(field) else one
+
+    def _single(self, field: FieldDescriptor, path: str) -> Shape:
+        """Return the shape of one value of a field."""
+        message = field.message_type
+        if field.enum_type is not None:
+            return Shape(_STRING.spark, _STRING.arrow, _names(field.enum_type))
+        if message is None:
+            return _SCALARS[field.type]
+        if message.full_name in _WELL_KNOWN:
+            return _WELL_KNOWN[message.full_name]
+        if message.full_name in _WRAPPERS:
+            inner = _SCALARS[message.fields_by_name["value"].type]
+            return Shape(inner.spark, inner.arrow, _unwrapped(inner.build))
+        return self.struct(message, path, _field_names(message))
+
+
+def _field_names(message: Descriptor) -> list[str]:
+    return [one.name for one in sorted(message.fields, key=lambda one: one.number)]
+
+
+def _has_presence(field: FieldDescriptor) -> bool:
+    return bool(field.has_presence) and not field.has_default_value
+
+
+def _getter(field: FieldDescriptor) -> Get:
+    get = attrgetter(field.name)
+    if field.is_repeated or not _has_presence(field):
+        return lambda messages: list(map(get, messages))
+    name = field.name
+    return lambda messages: [get(one) if type(one).HasField(one, name) else None for one in messages]
+
+
+def _structs(columns: Sequence[tuple[str, Get, Build]], kind: pa.StructType, absent: Any) -> Build:
+    """Return a builder of structs; under a null struct, non-nullable columns get the values of an empty message."""
+
+    def build(messages: Sequence[Any]) -> pa.Array:
+        missing = [one is None for one in messages]
+        present = [absent if one is None else one for one in messages] if True in missing else messages
+        return struct_array([under(name, column, get(present)) for name, get, column in columns], kind, missing)
+
+    return build
+
+
+def _lists(item: Shape) -> Shape:
+    spark, arrow = list_type(item)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        items = under("[]", item.build, list(chain.from_iterable(values)))
+        return list_array(items, arrow, list(map(len, values)))
+
+    return Shape(spark, arrow, build)
+
+
+def _maps(key: Shape, value: Shape) -> Shape:
+    spark, arrow = map_type(key, value)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        keys = under("{}", key.build, list(chain.from_iterable(values)))
+        items = under("{}", value.build, [one[name] for one in values for name in one])
+        return map_array(keys, items, arrow, list(map(len, values)))
+
+    return Shape(spark, arrow, build)
+
+
+class _Names(dict[int | None, str | None]):
+    """Names by enum number; for aliases the first name counts."""
+
+    def __missing__(self, number: int | None) -> str:
+        return str(number)  # not cached: payloads can contain any number
+
+
+def _names(enum: EnumDescriptor) -> Build:
+    names = _Names({None: None})
+    for one in enum.values:
+        names.setdefault(one.number, one.name)
+    return lambda numbers: built(list(map(names.__getitem__, numbers)), pa.string())
+
+
+def _unwrapped(inner: Build) -> Build:
+    return lambda wrappers: inner([None if one is None else one.value for one in wrappers])

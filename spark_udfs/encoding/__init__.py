@@ -1,0 +1,1 @@
+"""Columns of values to columns of registry frames."""

@@ -1,0 +1,268 @@
+"""The calls `encode` and `encoder`: a column of values becomes a column of registry frames."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Literal, Required, TypedDict, Unpack, cast
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
+
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.framing import header_name
+from strata.spark_udfs.decoding.headers import column_of
+from strata.spark_udfs.decoding.plan import Mode, Registry, one_of, settings_of
+from strata.spark_udfs.encoding.plan import Target, WritePlan, WriterSource, target_of
+
+__all__ = ["ENCODE_ERROR_TYPE", "Encoder", "Options", "encode", "encoder"]
+
+ENCODE_ERROR_TYPE = StructType([StructField("reason", StringType()), StructField("path", StringType())])
+
+
+class Framing(StrEnum):
+    """The places where a record names its schema."""
+
+    PREFIX = "prefix"
+    GUID = "guid"
+    HEADER = "header"
+
+
+class Options(TypedDict, total=False):
+    """The options of `encode` and `encoder`.
+
+    Attributes:
+        registry: the registry's URL, several URLs of the same registry, or a `strata.serdes.client.ClientSettings` with
+            credentials, timeouts and retries. The driver asks it when the column is created; executors ask it only for
+            the references of a JSON Schema.
+        subject: the subject of the schema.
+        schema: the schema to write with: a schema text, a `strata.serdes.Schema` with its references, or the Spark type
+            of the column (such as `df.schema`), from which an Avro or JSON schema is derived. Pass exactly one of
+            `schema`, `version` and `schema_id`.
+        version: the version of the subject to write with, a number or `latest`.
+        schema_id: the id of the schema to write with.
+        register: whether to register `schema` under the subject, the default; False requires that the subject has it.
+        normalize: whether to register or look up the normalized form of `schema`, by default False.
+        format: `AVRO`, `JSON` or `PROTOBUF`: the format of a schema text, by default AVRO. For a schema in the
+            registry, the format that it must have.
+        message: the full name of the Protobuf message, by default the first of the file.
+        validate: whether to validate JSON against its schema, by default True.
+        framing: `prefix`, the default, writes the schema id before the payload, and `guid` the schema's GUID. `header`
+            writes the payload alone; the record then needs `Encoder.headers`.
+        key: whether the column holds record keys, which have another header name.
+        mode: what a row that does not fit the schema becomes.
+            `FAILFAST`: the task fails, the default.
+            `PERMISSIVE`: null, which Kafka treats as a deletion (a tombstone).
+            `DEADLETTER`: the result is `struct<frame, error: struct<reason, path>>`, in which at most one field is set.
+    """
+
+    registry: Required[Registry]
+    subject: str | None
+    schema: str | Schema | DataType | None
+    version: int | Literal["latest"] | None
+    schema_id: int | None
+    register: bool
+    normalize: bool
+    format: Literal["AVRO", "JSON", "PROTOBUF"] | None
+    message: str | None
+    validate: bool
+    framing: Literal["prefix", "guid", "header"]
+    key: bool
+    mode: Literal["DEADLETTER", "PERMISSIVE", "FAILFAST"]
+
+
+def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpack[Options]) -> Column:
+    """Encode a column as frames of the Confluent wire format, in batch queries and streams.
+
+    A null value is a null frame. A field that the schema lacks, or a value that does not fit it, is an error that names
+    the path of the field; values are never changed to fit.
+
+    Args:
+        column: the column of values; for a record schema, a struct with its fields.
+        origin: names of columns whose values a FAILFAST error shows, such as `["topic", "partition", "offset"]`.
+        **options: see `Options`; `registry` and exactly one of `schema`, `version` and `schema_id` are required.
+
+    Returns:
+        A binary column, or the struct that `Options.mode` describes in mode `DEADLETTER`.
+
+    Raises:
+        UnsupportedType: If the Spark type given as `schema` has no schema; the error names the field.
+        SchemaError: If the schema cannot be used, or has data contract rules for writing, which `encode` does not run.
+        RegistryError: If the registry does not have the schema, or refuses to register it.
+        RegistryUnavailable: If the registry does not answer.
+        NotImplementedError: If the installed Spark is older than 4.1 and has no `arrow_udf`; use `Encoder.with_column`.
+        RuntimeError: If the column is given by name, and there is no Spark session.
+        TypeError: If an option is unknown or has the wrong type.
+        ValueError: If the options contradict each other, or a value is not allowed.
+    """
+    values = column_of(column)  # check the column before registering a schema
+    return encoder(**options)(values, origin=origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """A function that encodes columns with one schema of the registry.
+
+    Attributes:
+        plan: the schema and everything else that executors need.
+        header: the name and bytes of the record header that names the schema; None unless the framing is `header`.
+    """
+
+    plan: WritePlan
+    header: tuple[str, bytes] | None
+
+    @property
+    def schema_id(self) -> int:
+        """Return the id of the schema."""
+        return self.plan.target.identity.id
+
+    @property
+    def schema(self) -> str:
+        """Return the schema text."""
+        return self.plan.target.schema.text
+
+    @property
+    def headers(self) -> Column:
+        """Return the headers for every record, for Kafka's sink: `array<struct<key: string, value: binary>>`."""
+        pairs = [] if self.header is None else [self.header]
+        made = [
+            functions.struct(functions.lit(name).alias("key"), functions.lit(value).alias("value"))
+            for name, value in pairs
+        ]
+        return functions.array(*made).cast("array<struct<key:string,value:binary>>")
+
+    def __call__(self, column: Column | str, *, origin: Sequence[str] = ()) -> Column:
+        """Return the column of frames.
+
+        Args:
+            column: the column of values.
+            origin: names of columns whose values a FAILFAST error shows.
+
+        Raises:
+            NotImplementedError: If the installed Spark is older than 4.1 and has no `arrow_udf`; use `with_column`.
+            RuntimeError: If the column is given by name, and there is no Spark session.
+            TypeError: If `origin` is a text instead of a list of names.
+        """
+        plan = self._telling(origin)
+        return _call(plan, [column_of(column), *map(functions.col, plan.origin)])
+
+    def with_column(self, df: DataFrame, name: str, column: Column | str, *, origin: Sequence[str] = ()) -> DataFrame:
+        """Return `df.withColumn(name, encode(column))`, on Spark 4.0 too.
+
+        On Spark 4.0 the whole data frame passes through Python workers (`mapInArrow`), so drop unneeded columns first.
+
+        Args:
+            df: the data frame, batch or stream.
+            name: the name of the new column; an existing column of that name is replaced.
+            column: the column of values.
+            origin: names of columns whose values a FAILFAST error shows.
+
+        Raises:
+            RuntimeError: If the column is given by name, and there is no Spark session.
+            TypeError: If `origin` is a text instead of a list of names.
+        """
+        if _has_arrow_udf():
+            return df.withColumn(name, self(column, origin=origin))
+        plan = self._telling(origin)
+        told = [functions.col(one).alias(f"origin{number}") for number, one in enumerate(plan.origin)]
+        given = df.withColumn(name, functions.struct(column_of(column).alias("value"), *told))
+        return _mapped(plan, given, name)
+
+    def _telling(self, origin: Sequence[str]) -> WritePlan:
+        """Return the plan with the columns that its errors show."""
+        if isinstance(origin, str):
+            raise TypeError(f"origin is a list of column names, not the text {origin!r}")
+        return replace(self.plan, origin=tuple(origin) if self.plan.mode is Mode.FAILFAST else ())
+
+
+def encoder(**options: Unpack[Options]) -> Encoder:
+    """Return an `Encoder`, to encode several columns with one schema or to get the record headers.
+
+    Args:
+        **options: see `Options`; `registry` and exactly one of `schema`, `version` and `schema_id` are required.
+
+    Raises:
+        UnsupportedType: If the Spark type given as `schema` has no schema; the error names the field.
+        SchemaError: If the schema cannot be used, or has data contract rules for writing, which `encode` does not run.
+        RegistryError: If the registry does not have the schema, or refuses to register it.
+        RegistryUnavailable: If the registry does not answer.
+        TypeError: If an option is unknown or has the wrong type.
+        ValueError: If the options contradict each other, or a value is not allowed.
+    """
+    unknown = sorted(options.keys() - Options.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"no option is called {', '.join(unknown)}; allowed are {', '.join(Options.__annotations__)}")
+    given: Any = {
+        "registry": None,
+        "mode": "FAILFAST",
+        "framing": "prefix",
+        "key": False,
+        "message": None,
+        "validate": True,
+    } | options
+    mode, framing = one_of(Mode, "mode", given.pop("mode")), one_of(Framing, "framing", given.pop("framing"))
+    key, message, validate = (given.pop(name) for name in ("key", "message", "validate"))
+    settings = settings_of(given.pop("registry"))
+    source = WriterSource(**given)
+    with RegistryClient.from_settings(settings) as client:
+        target = target_of(client, source, message=message, with_guid=framing is not Framing.PREFIX)
+    prefix, header = _framed(target, framing, key=key)
+    return Encoder(WritePlan(settings, target, source.subject, prefix, mode, validate), header)
+
+
+def _framed(target: Target, framing: Framing, *, key: bool) -> tuple[bytes, tuple[str, bytes] | None]:
+    """Return the prefix of each payload, and the record header."""
+    if framing is Framing.PREFIX:
+        return target.identity.id_to_bytes(), None
+    named = target.identity.guid_to_bytes()
+    if framing is Framing.GUID:
+        return named, None
+    return b"", (header_name("key" if key else "value"), named)
+
+
+def _has_arrow_udf() -> bool:
+    return hasattr(functions, "arrow_udf")
+
+
+def _call(plan: WritePlan, columns: Sequence[Column]) -> Column:
+    """Return a call that Spark does not repeat, as in `decoding/paths.py`."""
+    if not _has_arrow_udf():
+        raise NotImplementedError(
+            "a column of encode needs Spark 4.1 or later, for its arrow_udf; on this one "
+            "encoder(…).with_column(df, name, column) adds the column to a data frame"
+        )
+
+    def encode_arrow(values: pa.Array, *origin: pa.Array) -> pa.Array:
+        from strata.spark_udfs.encoding.worker import batch_encoder
+
+        return batch_encoder(plan).encode(values, origin)
+
+    function = cast("Any", functions).arrow_udf(encode_arrow, _type(plan))
+    return cast("Column", function.asNondeterministic()(*columns))
+
+
+def _mapped(plan: WritePlan, df: DataFrame, name: str) -> DataFrame:
+    """Replace a struct of a value and its origin by the frame, using `mapInArrow`."""
+    places = [place for place, one in enumerate(df.columns) if one == name]
+    kind = StructType([StructField(name, _type(plan)) if one.name == name else one for one in df.schema])
+
+    def encode_batches(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        from strata.spark_udfs.encoding.worker import batch_encoder
+
+        write = batch_encoder(plan).encode
+        for batch in batches:
+            columns = batch.columns
+            for place in places:
+                value, *origin = columns[place].flatten()
+                columns[place] = write(value, origin)
+            yield pa.RecordBatch.from_arrays(columns, names=kind.names)
+
+    numbered = df.toDF(*map(str, range(len(kind))))  # mapInArrow supports neither names with dots nor duplicate names
+    return numbered.mapInArrow(encode_batches, kind)
+
+
+def _type(plan: WritePlan) -> DataType:
+    """Return the type of the result."""
+    if plan.mode is not Mode.DEADLETTER:
+        return BinaryType()
+    return StructType([StructField("frame", BinaryType()), StructField("error", ENCODE_ERROR_TYPE)])

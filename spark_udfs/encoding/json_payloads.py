@@ -1,0 +1,175 @@
+"""Rows as JSON payloads.
+
+    binary     base64                    date           2026-03-01
+    decimal    a number, digit by digit  timestamp      2026-03-01T12:30:00.000005Z
+    map        an object                 timestamp_ntz  the same without Z
+
+A null field is left out unless the schema requires it. JSON has no NaN and no infinities, so they are rejected.
+
+Rules of this file: values come from Arrow and have its types; the validator decides what the schema allows.
+"""
+
+import base64
+import math
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+import pyarrow as pa
+
+from strata.serdes.client import RegistryClient
+from strata.serdes.errors import DecodeError, EncodeError
+from strata.serdes.json_schema.serializer import load, validator_of
+from strata.spark_udfs.encoding.plan import WritePlan
+from strata.spark_udfs.encoding.values import day_of, inside, instant_of
+
+__all__ = ["json_writer"]
+
+Convert = Callable[[Any], Any]
+
+_LONGEST_CHAIN = 50
+
+
+def json_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
+    """Return a function that writes values of an Arrow type as JSON.
+
+    Args:
+        plan: the plan of the encode.
+        kind: the type of the column.
+
+    Raises:
+        EncodeError: If JSON has nothing for a part of the type.
+        SchemaError: If the schema or a reference cannot be used.
+        RegistryError: If the registry does not know a reference.
+        RegistryUnavailable: If the registry does not answer.
+    """
+    schema = plan.target.schema
+    document = load(schema.text.encode())
+    convert = _Converters(document).of(kind, document, "")
+    if not plan.validate:
+        return lambda value: orjson.dumps(convert(value))
+    with RegistryClient.from_settings(plan.registry) as client:
+        validate = validator_of(client, schema, plan.subject)
+
+    def write(value: Any) -> bytes:
+        payload = orjson.dumps(convert(value))
+        try:
+            validate(load(payload))
+        except DecodeError as error:
+            raise EncodeError(error.detail, path=error.path) from None
+        return payload
+
+    return write
+
+
+class _Converters:
+    """A factory of functions that convert Arrow's Python values to what orjson writes, for one schema."""
+
+    def __init__(self, document: Any) -> None:
+        self._document = document
+
+    def of(self, kind: pa.DataType, schema: Any, path: str) -> Convert:
+        """Return the converter for values of a type that a part of the schema describes."""
+        schema = self._followed(schema)
+        if pa.types.is_struct(kind):
+            return self._struct(kind, schema, path)
+        if pa.types.is_map(kind):
+            return self._map(kind, schema, path)
+        if pa.types.is_list(kind):
+            item = _or_none(self.of(kind.value_type, _part(schema, "items"), f"{path}[]"))
+            return lambda values: [item(one) for one in values]
+        return _scalar(kind, path)
+
+    def _struct(self, kind: pa.StructType, schema: Any, path: str) -> Convert:
+        properties, required = _part(schema, "properties"), _part(schema, "required")
+        fields = [
+            (one.name, self.of(one.type, _part(properties, one.name), inside(path, one.name)), _in(one.name, required))
+            for one in kind
+        ]
+
+        def convert(value: dict[str, Any]) -> dict[str, Any]:
+            made = {}
+            for name, field, is_required in fields:
+                one = value[name]
+                if one is not None:
+                    made[name] = field(one)
+                elif is_required:
+                    made[name] = None
+            return made
+
+        return convert
+
+    def _map(self, kind: pa.MapType, schema: Any, path: str) -> Convert:
+        if not pa.types.is_string(kind.key_type):
+            raise EncodeError(f"the keys of an object are strings, and not {kind.key_type}", path=path)
+        item = _or_none(self.of(kind.item_type, _part(schema, "additionalProperties"), f"{path}{{}}"))
+        return lambda pairs: {key: item(one) for key, one in pairs}
+
+    def _followed(self, schema: Any) -> Any:
+        """Return the part of the document that has the keywords: follows local references and drops null branches."""
+        for _ in range(_LONGEST_CHAIN):
+            reference, branches = _part(schema, "$ref"), _part(schema, "oneOf") or _part(schema, "anyOf")
+            if isinstance(reference, str):
+                schema = self._pointed(reference)
+            elif isinstance(branches, list):
+                others = [one for one in branches if _part(one, "type") != "null"]
+                if len(others) != 1:
+                    return schema
+                schema = others[0]
+            else:
+                return schema
+        return None
+
+    def _pointed(self, reference: str) -> Any:
+        if not reference.startswith("#/"):
+            return self._document if reference == "#" else None
+        found = self._document
+        for step in unquote(reference[2:]).split("/"):
+            found = _part(found, step.replace("~1", "/").replace("~0", "~"))
+        return found
+
+
+def _part(schema: Any, name: str) -> Any:
+    return schema.get(name) if isinstance(schema, dict) else None
+
+
+def _in(name: str, names: Any) -> bool:
+    return isinstance(names, list) and name in names
+
+
+def _or_none(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _scalar(kind: pa.DataType, path: str) -> Convert:
+    if pa.types.is_floating(kind):
+        return lambda value: _finite(value, path)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return lambda value: base64.b64encode(value).decode()
+    if pa.types.is_decimal(kind):
+        return _digits
+    if pa.types.is_date(kind):
+        return lambda days: day_of(days, path).isoformat()
+    if pa.types.is_timestamp(kind):
+        zone = "" if kind.tz is None else "Z"
+        return lambda micros: _text(instant_of(micros, path)) + zone
+    if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return lambda value: value
+    raise EncodeError(f"JSON has nothing for {kind}", path=path)
+
+
+def _text(instant: datetime) -> str:
+    return instant.isoformat(timespec="microseconds" if instant.microsecond else "seconds")
+
+
+def _digits(value: Decimal) -> orjson.Fragment:
+    return orjson.Fragment(format(value, "f"))
+
+
+def _finite(value: float, path: str) -> float:
+    if not math.isfinite(value):
+        raise EncodeError("expected a finite number, got NaN or an infinity", path=path)
+    return value

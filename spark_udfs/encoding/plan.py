@@ -1,0 +1,210 @@
+"""What the driver decides about one encode, as one picklable value: the schema and the prefix of each payload.
+
+Rules of this file: only the driver runs it, and only here does it ask the registry; no Spark session, no data.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+from uuid import UUID
+
+from pyspark.sql.types import DataType
+
+from strata.serdes.avro.projection import write
+from strata.serdes.avro.schema import Node, parse
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.errors import SchemaError
+from strata.serdes.framing import SchemaId
+from strata.serdes.model import AVRO, JSON, PROTOBUF
+from strata.serdes.references import resolve
+from strata.serdes.settings import ClientSettings
+from strata.spark_udfs.decoding.avro_types import RecursiveSchema, UnsupportedSchema, type_of
+from strata.spark_udfs.decoding.plan import Mode, check_id, rules_of_clients
+from strata.spark_udfs.encoding.derived_schemas import avro_schema, json_schema
+
+__all__ = ["Target", "WritePlan", "WriterSource", "target_of"]
+
+FORMATS = (AVRO, JSON, PROTOBUF)
+
+_WRITING = ("WRITE", "WRITEREAD")
+
+_DERIVED: dict[str, Callable[[DataType, str], str]] = {AVRO: avro_schema, JSON: json_schema}
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSource:
+    """The ways of naming the schema to write with, of which exactly one is used."""
+
+    format: str | None = None
+    subject: str | None = None
+    schema: str | Schema | DataType | None = None
+    version: int | Literal["latest"] | None = None
+    schema_id: int | None = None
+    register: bool = True
+    normalize: bool = False
+
+    def __post_init__(self) -> None:
+        given = [one for one in (self.schema, self.version, self.schema_id) if one is not None]
+        if len(given) != 1:
+            raise ValueError(
+                "say what to write with by exactly one of schema (a text, or the Spark type of the column), "
+                "version (of the subject), schema_id"
+            )
+        if self.schema_id is None and self.subject is None:
+            raise ValueError(
+                f"{'a schema is registered' if self.schema else 'version counts'} under a subject: give it"
+            )
+        check_id(self.schema_id)
+        if self.format is not None and self.format not in FORMATS:
+            raise ValueError(f"format is {self.format!r}; allowed are {', '.join(FORMATS)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A schema as the registry has it.
+
+    Attributes:
+        schema: the schema.
+        references: the schemas it refers to, by name; each comes after those it refers to itself.
+        identity: its id, its GUID if the registry sent one, and for Protobuf the indexes of the message.
+        message: the full name of the Protobuf message.
+    """
+
+    schema: Schema
+    references: tuple[tuple[str, Schema], ...]
+    identity: SchemaId
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """Everything that an executor needs; equal plans share an encoder.
+
+    Attributes:
+        registry: asked only for the references of a JSON Schema.
+        target: the schema to write with.
+        subject: its subject, if given.
+        prefix: the bytes before each payload.
+        mode: what a row that cannot be encoded becomes.
+        validate: whether to validate JSON against its schema.
+        origin: names of the further columns passed to the executor, for its errors.
+    """
+
+    registry: ClientSettings
+    target: Target
+    subject: str | None
+    prefix: bytes
+    mode: Mode
+    validate: bool = True
+    origin: tuple[str, ...] = ()
+
+
+def target_of(
+    client: RegistryClient, source: WriterSource, *, message: str | None = None, with_guid: bool = False
+) -> Target:
+    """Return the schema to write with, registering it if the source says so.
+
+    Args:
+        client: the client of the registry.
+        source: the options that name the schema.
+        message: the full name of the Protobuf message, by default the first.
+        with_guid: whether the schema's GUID is needed, which may take a further request.
+
+    Raises:
+        RegistryError: If the registry has no such schema, or refuses to register it.
+        SchemaError: If the schema cannot be used, has no such message, or has rules for writing, which do not run here.
+        UnsupportedType: If the Spark type of the column has no schema.
+        ValueError: If the arguments contradict each other.
+    """
+    schema_id, guid = _found(client, source, with_guid=with_guid)
+    schema = client.get_schema(schema_id, subject=source.subject)
+    if source.format not in (None, schema.format):
+        raise ValueError(f"the schema with the id {schema_id} is {schema.format}, not {source.format}")
+    if message is not None and schema.format != PROTOBUF:
+        raise ValueError(f"message names a Protobuf message, and the schema is {schema.format}")
+    _check_rules(schema, schema_id)
+    references = {name: one.bare for name, one in resolve(client, schema, source.subject).items()}
+    identity = SchemaId(schema_id, None if guid is None else UUID(guid))
+    target = Target(schema.bare, tuple(references.items()), identity)
+    if schema.format == PROTOBUF:
+        return _with_message(target, message)
+    if schema.format == AVRO:
+        parsed = parse(schema.text, [one.text for one in references.values()])
+        _check_end(parsed, schema_id)
+        return replace(target, schema=Schema(write(parsed)), references=())
+    return target
+
+
+def _check_end(schema: Node, schema_id: int) -> None:
+    """Raise SchemaError for a recursive record: no column can hold one."""
+    try:
+        type_of(schema)
+    except RecursiveSchema as error:
+        raise SchemaError(
+            f"no column can be written with the schema with the id {schema_id}: at {error.path} a record contains "
+            "itself; write with a schema without that field"
+        ) from None
+    except UnsupportedSchema:  # a schema that cannot be read into columns may still be written
+        return
+
+
+def _check_rules(schema: Schema, schema_id: int) -> None:
+    """Raise SchemaError if the data contract has rules for writing: fields for CSFLE would be written in plain text."""
+    asked = [one.name for one in rules_of_clients(schema) if one.mode in _WRITING]
+    if asked:
+        raise SchemaError(
+            f"the schema with the id {schema_id} has rules for writing ({', '.join(asked)}), and encode runs none: "
+            "write with the serializers of serdes"
+        )
+
+
+def _found(client: RegistryClient, source: WriterSource, *, with_guid: bool) -> tuple[int, str | None]:
+    """Return the id, and the GUID if it is wanted and known."""
+    subject = source.subject or ""
+    if source.schema_id is not None:
+        versions = client.get_schema_versions(source.schema_id) if with_guid else []
+        return source.schema_id, client.get_version(*versions[0], deleted=True).guid if versions else None
+    if source.version is not None:
+        found = client.get_version(subject, source.version)
+        return found.schema_id, found.guid
+    schema = _given(source)
+    found = (client.register if source.register else client.lookup)(subject, schema, normalize=source.normalize)
+    if found.guid is None and with_guid:
+        found = client.lookup(subject, schema, normalize=source.normalize)
+    return found.schema_id, found.guid
+
+
+def _given(source: WriterSource) -> Schema:
+    kind, given = source.format or AVRO, source.schema
+    if isinstance(given, Schema):
+        if source.format not in (None, given.format):
+            raise ValueError(f"the schema is {given.format}, not {source.format}")
+        return given
+    if isinstance(given, str):
+        return Schema(given, kind)
+    if not isinstance(given, DataType):
+        raise TypeError(f"schema is a text, a strata.serdes.client.Schema or a Spark type, not {type(given).__name__}")
+    if kind not in _DERIVED:
+        raise ValueError(
+            f"no {kind} schema is made of a Spark type, which has no tags: give a text, or version='latest'"
+        )
+    return Schema(_DERIVED[kind](given, _record_name(source.subject or "")), kind)
+
+
+def _record_name(subject: str) -> str:
+    """Return the record name for a subject: `flights-value` gives `flights`."""
+    plain = re.sub(r"-(key|value)$", "", subject.rpartition(":")[2])
+    parts = [re.sub(r"\W", "_", part, flags=re.ASCII) for part in plain.split(".")]
+    return ".".join(part if part[:1].isalpha() or part[:1] == "_" else f"_{part}" for part in parts)
+
+
+def _with_message(target: Target, name: str | None) -> Target:
+    from strata.serdes.protobuf.files import find_message, indexes_of, link
+    from strata.spark_udfs.encoding.protobuf_payloads import message_of
+
+    file = link(target.schema, dict(target.references))
+    message = find_message(file, [0]) if name is None else message_of(file, name)
+    return replace(
+        target, identity=replace(target.identity, message_indexes=indexes_of(message)), message=message.full_name
+    )

@@ -1,0 +1,260 @@
+"""Rows as Protobuf messages.
+
+A column has the type that `decode` gives the field: an unsigned number is bigint or decimal(20,0), an enum is its name
+(or the digits of its number), a Timestamp is a timestamp, a Duration an interval, a wrapper its scalar. Values are
+never changed to fit: a number out of range is an error, and so is a null in a field that cannot tell null from zero.
+
+Rules of this file: values come from Arrow and have its types; the protobuf library handles descriptors and bytes.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.message import EncodeError as WriteError
+from google.protobuf.message_factory import GetMessageClass
+
+from strata.serdes.errors import EncodeError, SchemaError
+from strata.serdes.protobuf.files import link
+from strata.spark_udfs.encoding.plan import WritePlan
+from strata.spark_udfs.encoding.values import inside, instant_of, nothing_beside
+
+__all__ = ["message_of", "protobuf_writer"]
+
+Set = Callable[[Any, Any], None]
+"""Puts a non-null value into a message."""
+Convert = Callable[[Any], Any]
+
+_MICROS: Final = 1_000_000
+_INTEGERS: Final = frozenset(
+    getattr(FieldDescriptor, f"TYPE_{name}")
+    for name in ("INT32", "SINT32", "SFIXED32", "INT64", "SINT64", "SFIXED64", "UINT32", "FIXED32", "UINT64", "FIXED64")
+)
+_FITS: Final[Mapping[int, Callable[[pa.DataType], bool]]] = {
+    **dict.fromkeys(_INTEGERS, lambda kind: pa.types.is_integer(kind) or _is_whole(kind)),
+    FieldDescriptor.TYPE_FLOAT: pa.types.is_float32,
+    FieldDescriptor.TYPE_DOUBLE: lambda kind: pa.types.is_float32(kind) or pa.types.is_float64(kind),
+    FieldDescriptor.TYPE_BOOL: pa.types.is_boolean,
+    FieldDescriptor.TYPE_STRING: pa.types.is_string,
+    FieldDescriptor.TYPE_BYTES: lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+    FieldDescriptor.TYPE_ENUM: lambda kind: pa.types.is_string(kind) or pa.types.is_integer(kind),
+}
+_WRAPPERS: Final = frozenset(
+    f"google.protobuf.{name}Value"
+    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+)
+
+
+def message_of(file: FileDescriptor, name: str) -> Descriptor:
+    """Return the message with a full name that the file itself defines.
+
+    Raises:
+        SchemaError: If the file does not define it.
+    """
+    try:
+        found = file.pool.FindMessageTypeByName(name)
+    except KeyError:
+        found = None
+    if found is None or found.file.name != file.name:
+        raise SchemaError(
+            f"the schema has no message {name}; the first is {next(iter(file.message_types_by_name), None)}"
+        )
+    return found
+
+
+def protobuf_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
+    """Return a function that writes values of an Arrow type as the plan's message.
+
+    Args:
+        plan: the plan of the encode.
+        kind: the type of the column, a struct.
+
+    Raises:
+        EncodeError: If the type does not fit the message.
+    """
+    make: Any
+    if not pa.types.is_struct(kind):
+        raise EncodeError(f"a message is written from a struct, and not from {kind}")
+    file = link(plan.target.schema, dict(plan.target.references))
+    descriptor = message_of(file, plan.target.message or "")
+    fill, make = _filler(descriptor, kind, ""), GetMessageClass(descriptor)
+
+    def write(value: Any) -> bytes:
+        message = make()
+        fill(message, value)
+        try:
+            payload: bytes = make.SerializeToString(message)
+        except (WriteError, ValueError):
+            missing = make.FindInitializationErrors(message)
+            raise EncodeError("expected a value, got null", path=missing[0] if missing else "") from None
+        return payload
+
+    return write
+
+
+def _filler(message: Descriptor, kind: pa.StructType, path: str) -> Set:
+    nothing_beside(kind, message.fields_by_name, path)
+    fields = [message.fields_by_name[one.name] for one in kind]
+    setters = [
+        (one.name, _setter(one, part.type, inside(path, one.name)), _can_be_absent(one), inside(path, one.name))
+        for one, part in zip(fields, kind, strict=True)
+    ]
+    names = {one.name for one in fields}
+    choices = [[one.name for one in oneof.fields if one.name in names] for oneof in message.oneofs]
+    choices = [one for one in choices if len(one) > 1]
+
+    def fill(target: Any, value: dict[str, Any]) -> None:
+        for name, put, can_be_absent, place in setters:
+            one = value[name]
+            if one is not None:
+                put(target, one)
+            elif not can_be_absent:
+                raise EncodeError("null, which the field cannot tell from its zero", path=place)
+        for choice in choices:
+            given = [name for name in choice if value[name] is not None]
+            if len(given) > 1:
+                raise EncodeError("expected one member of the oneof, got several", path=inside(path, given[1]))
+
+    return fill
+
+
+def _can_be_absent(field: FieldDescriptor) -> bool:
+    return bool(field.has_presence) and not field.is_repeated
+
+
+def _setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
+    name, message = field.name, field.message_type
+    if message is not None and message.GetOptions().map_entry:
+        return _map_setter(field.name, message, kind, path)
+    if field.is_repeated:
+        return _list_setter(field, kind, path)
+    if message is not None:
+        fill = _message(message, kind, path)
+
+        def put_message(target: Any, value: Any) -> None:
+            part = getattr(target, name)
+            part.SetInParent()  # set the message even if nothing in it is set
+            fill(part, value)
+
+        return put_message
+    convert = _scalar(field, kind, path)
+
+    def put(target: Any, value: Any) -> None:
+        try:
+            setattr(target, name, convert(value))
+        except (ValueError, TypeError):
+            raise EncodeError("a value is out of range", path=path) from None
+
+    return put
+
+
+def _list_setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
+    if not pa.types.is_list(kind):
+        raise EncodeError(f"expected an array, got {kind}", path=path)
+    name, place = field.name, f"{path}[]"
+    if field.message_type is not None:
+        fill = _message(field.message_type, kind.value_type, place)
+
+        def put_messages(target: Any, values: list[Any]) -> None:
+            parts = getattr(target, name)
+            for one in values:
+                fill(parts.add(), _there(one, place))
+
+        return put_messages
+    convert = _scalar(field, kind.value_type, place)
+
+    def put(target: Any, values: list[Any]) -> None:
+        try:
+            getattr(target, name).extend([convert(_there(one, place)) for one in values])
+        except (ValueError, TypeError):
+            raise EncodeError("a value is out of range", path=place) from None
+
+    return put
+
+
+def _map_setter(name: str, message: Descriptor, kind: pa.DataType, path: str) -> Set:
+    if not pa.types.is_map(kind):
+        raise EncodeError(f"expected a map, got {kind}", path=path)
+    place = f"{path}{{}}"
+    entry = message.fields_by_name
+    key = _scalar(entry["key"], kind.key_type, place)
+    inner = entry["value"].message_type
+    fill = None if inner is None else _message(inner, kind.item_type, place)
+    convert = _scalar(entry["value"], kind.item_type, place) if inner is None else None
+
+    def put(target: Any, pairs: list[tuple[Any, Any]]) -> None:
+        parts = getattr(target, name)
+        for one, value in pairs:
+            there = _there(value, place)
+            try:
+                if convert is not None:
+                    parts[key(one)] = convert(there)
+                elif fill is not None:
+                    fill(parts[key(one)], there)
+            except (ValueError, TypeError):
+                raise EncodeError("a value is out of range", path=place) from None
+
+    return put
+
+
+def _message(message: Descriptor, kind: pa.DataType, path: str) -> Set:
+    """Return the function that fills a message inside another."""
+    if message.full_name == "google.protobuf.Timestamp" and pa.types.is_timestamp(kind):
+        return lambda target, micros: _set_instant(target, micros, path)
+    if message.full_name == "google.protobuf.Duration" and pa.types.is_duration(kind):
+        return _set_span
+    if message.full_name in _WRAPPERS and not pa.types.is_struct(kind):
+        return _setter(message.fields_by_name["value"], kind, path)
+    if not pa.types.is_struct(kind):
+        raise EncodeError(f"expected a struct for {message.full_name}, got {kind}", path=path)
+    return _filler(message, kind, path)
+
+
+def _set_instant(target: Any, micros: int, path: str) -> None:
+    instant_of(micros, path)  # raises for years that a Timestamp cannot hold
+    target.seconds, rest = divmod(micros, _MICROS)
+    target.nanos = 1000 * rest
+
+
+def _set_span(target: Any, micros: int) -> None:
+    seconds, rest = divmod(abs(micros), _MICROS)
+    sign = -1 if micros < 0 else 1
+    target.seconds, target.nanos = sign * seconds, sign * 1000 * rest
+
+
+def _scalar(field: FieldDescriptor, kind: pa.DataType, path: str) -> Convert:
+    if not _FITS[field.type](kind):
+        raise EncodeError(f"the field is {_type_name(field)}, the column {kind}", path=path)
+    if field.enum_type is not None and pa.types.is_string(kind):
+        return _enum(field.enum_type, path)
+    return int if pa.types.is_decimal(kind) else lambda value: value
+
+
+def _type_name(field: FieldDescriptor) -> str:
+    names = {getattr(FieldDescriptor, name): name for name in dir(FieldDescriptor) if name.startswith("TYPE_")}
+    return names[field.type].removeprefix("TYPE_").lower()
+
+
+def _enum(enum: EnumDescriptor, path: str) -> Convert:
+    numbers = {one.name: one.number for one in enum.values}
+
+    def number(name: str) -> int:
+        found = numbers.get(name)
+        if found is not None:
+            return found
+        if name.removeprefix("-").isdecimal():
+            return int(name)
+        raise EncodeError(f"expected a name of the enum {enum.name}", path=path)
+
+    return number
+
+
+def _there(value: Any, path: str) -> Any:
+    if value is None:
+        raise EncodeError("expected a value, got null", path=path)
+    return value
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(kind) and kind.scale == 0)

@@ -1,0 +1,94 @@
+"""Arrow columns as Python values, for formats that are written value by value.
+
+Timestamps and dates stay numbers, because Python's own types end with the year 9999; the writers report what does not
+fit.
+
+Rules of this file: Arrow in, Python out; no format.
+"""
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+import pyarrow as pa
+
+from strata.serdes.errors import EncodeError, unknown_field
+
+__all__ = ["day_of", "inside", "instant_of", "nothing_beside", "values_of"]
+
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the writers add the zone
+_FIRST_DAY: Final = date(1970, 1, 1)
+
+
+def values_of(array: pa.Array) -> list[Any]:
+    """Return structs as dicts, maps as lists of pairs, times in microseconds and dates in days since 1970."""
+    numbered = _numbered(array.type)
+    values: list[Any] = (array if numbered == array.type else array.cast(numbered)).to_pylist()
+    return values
+
+
+def _numbered(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(_numbered(one.type)) for one in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(
+            kind.key_field.with_type(_numbered(kind.key_type)), kind.item_field.with_type(_numbered(kind.item_type))
+        )
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_numbered(kind.value_type)))
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date32(kind) else kind
+
+
+def instant_of(micros: int, path: str) -> datetime:
+    """Return microseconds since 1970 as a datetime without a zone.
+
+    Args:
+        micros: microseconds since 1970-01-01.
+        path: the path of the field, for the error.
+
+    Raises:
+        EncodeError: If the year is outside 1 to 9999.
+    """
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise EncodeError("an instant outside the years 1 to 9999", path=path) from None
+
+
+def day_of(days: int, path: str) -> date:
+    """Return days since 1970 as a date.
+
+    Args:
+        days: days since 1970-01-01.
+        path: the path of the field, for the error.
+
+    Raises:
+        EncodeError: If the year is outside 1 to 9999.
+    """
+    try:
+        return _FIRST_DAY + timedelta(days=days)
+    except OverflowError:
+        raise EncodeError("a date outside the years 1 to 9999", path=path) from None
+
+
+def inside(path: str, name: str) -> str:
+    """Return the path of a field in a path."""
+    return f"{path}.{name}" if path else name
+
+
+def nothing_beside(kind: pa.StructType, known: Mapping[str, Any], path: str) -> None:
+    """Check that a struct has no field that the schema lacks.
+
+    Args:
+        kind: the type of the struct.
+        known: the fields of the schema, by name.
+        path: the path of the struct, for the error.
+
+    Raises:
+        EncodeError: If the struct has such a field.
+    """
+    extra = next((one.name for one in kind if one.name not in known), None)
+    if extra is not None:
+        raise unknown_field(extra, known, path)

@@ -1,0 +1,167 @@
+"""The Python worker's part of an encode: an Arrow array of values in, an Arrow array of frames out.
+
+A null value is a null frame (a tombstone). If a row does not fit the schema, only that row is affected: the plan's mode
+says what it becomes. If the column does not fit, because its type is wrong or a field is missing, the task fails.
+
+Rules of this file: no pyspark session; a format is a function from rows to payloads.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NoReturn, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from strata.serdes import arrow
+from strata.serdes.errors import EncodeError
+from strata.serdes.model import AVRO, JSON
+from strata.spark_udfs.decoding.plan import Mode
+from strata.spark_udfs.encoding.plan import WritePlan
+from strata.spark_udfs.encoding.values import values_of
+
+__all__ = ["BatchEncoder", "RowRefused", "batch_encoder"]
+
+_compute: Any = pc  # pyarrow creates these functions at run time, so they have no types
+_ERROR_TYPE = pa.struct([("reason", pa.string()), ("path", pa.string())])
+_PART = 256
+"""How many rows are encoded together after some row of the batch did not fit."""
+
+Written: TypeAlias = tuple[pa.Array, dict[int, EncodeError]]
+"""Frames, null for rows that do not fit, and the errors by row."""
+
+
+class RowRefused(ValueError):
+    """A row that cannot be encoded, in mode FAILFAST."""
+
+
+@lru_cache(maxsize=32)
+def batch_encoder(plan: WritePlan) -> "BatchEncoder":
+    """Return this process's encoder for a plan."""
+    return BatchEncoder(plan)
+
+
+class BatchEncoder:
+    """An encoder of batches, by one plan."""
+
+    def __init__(self, plan: WritePlan) -> None:
+        self._plan = plan
+        self._writers: dict[pa.DataType, Callable[[pa.Array], Written]] = {}
+
+    def encode(self, values: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
+        """Return one frame for each value.
+
+        Args:
+            values: the rows to encode.
+            origin: one array for each column of the plan's `origin`, for the error of FAILFAST.
+
+        Returns:
+            A binary array; in mode DEADLETTER, structs of frame and error.
+
+        Raises:
+            EncodeError: If the column does not fit the schema.
+            RowRefused: If a row does not fit the schema, in mode FAILFAST.
+        """
+        kept = _compute.indices_nonzero(values.is_valid())
+        written, refused = self._writer(values.type)(values.take(kept) if values.null_count else values)
+        refusals = {kept[row].as_py(): error for row, error in refused.items()}
+        if refusals and self._plan.mode is Mode.FAILFAST:
+            self._fail(refusals, origin)
+        frames = _placed(written, values).cast(pa.binary())
+        if self._plan.mode is not Mode.DEADLETTER:
+            return frames
+        return pa.StructArray.from_arrays([frames, _errors(len(values), refusals)], names=["frame", "error"])
+
+    def _writer(self, kind: pa.DataType) -> Callable[[pa.Array], Written]:
+        if kind not in self._writers:
+            self._writers[kind] = _writer(self._plan, kind)
+        return self._writers[kind]
+
+    def _fail(self, refusals: Mapping[int, EncodeError], origin: Sequence[pa.Array]) -> NoReturn:
+        row = min(refusals)
+        named = zip(self._plan.origin, (one[row].as_py() for one in origin), strict=True)
+        place = ", ".join(f"{name} {value}" for name, value in named)
+        error = EncodeError(refusals[row].detail, path=refusals[row].path)
+        raise RowRefused(f"a row cannot be encoded{f' ({place})' if place else ''}: {error}")
+
+
+def _writer(plan: WritePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
+    """Return the function that writes frames from columns of a type."""
+    if plan.target.schema.format == AVRO:
+        return _avro(plan)
+    if plan.target.schema.format == JSON:
+        from strata.spark_udfs.encoding.json_payloads import json_writer
+
+        return _row_by_row(plan, json_writer(plan, kind))
+    from strata.spark_udfs.encoding.protobuf_payloads import protobuf_writer
+
+    return _row_by_row(plan, protobuf_writer(plan, kind))
+
+
+def _avro(plan: WritePlan) -> Callable[[pa.Array], Written]:
+    encoder = arrow.BatchEncoder(plan.target.schema.text, prefix=plan.prefix)
+
+    def write(rows: pa.Array) -> Written:
+        try:
+            return encoder.encode(rows), {}
+        except EncodeError as error:
+            if error.row is None:
+                raise
+        frames: list[pa.Array] = []
+        refused: dict[int, EncodeError] = {}
+        for start in range(0, len(rows), _PART):
+            _write_some(encoder, rows.slice(start, _PART), start, frames, refused)
+        return pa.concat_arrays(frames), refused
+
+    return write
+
+
+def _write_some(
+    encoder: arrow.BatchEncoder, rows: pa.Array, start: int, frames: list[pa.Array], refused: dict[int, EncodeError]
+) -> None:
+    """Encode rows, skipping those that do not fit."""
+    try:
+        frames.append(encoder.encode(rows))
+    except EncodeError as error:
+        if error.row is None:
+            raise
+        _write_some(encoder, rows.slice(0, error.row), start, frames, refused)
+        frames.append(pa.nulls(1, pa.large_binary()))
+        refused[start + error.row] = error
+        after = error.row + 1
+        _write_some(encoder, rows.slice(after), start + after, frames, refused)
+
+
+def _row_by_row(plan: WritePlan, payload: Callable[[Any], bytes]) -> Callable[[pa.Array], Written]:
+    prefix = plan.prefix
+
+    def write(rows: pa.Array) -> Written:
+        frames: list[bytes | None] = []
+        refused: dict[int, EncodeError] = {}
+        for row, value in enumerate(values_of(rows)):
+            try:
+                frames.append(prefix + payload(value))
+            except EncodeError as error:
+                frames.append(None)
+                refused[row] = error
+        return pa.array(frames, pa.large_binary()), refused
+
+    return write
+
+
+def _placed(frames: pa.Array, values: pa.Array) -> pa.Array:
+    """Return the frames of the non-null values, with nulls in the other places."""
+    if not values.null_count:
+        return frames
+    there = values.is_valid()
+    numbers = _compute.subtract(_compute.cumulative_sum(there.cast(pa.int64())), 1)
+    return frames.take(_compute.if_else(there, numbers, None))
+
+
+def _errors(count: int, refusals: Mapping[int, EncodeError]) -> pa.Array:
+    if not refusals:
+        return pa.nulls(count, _ERROR_TYPE)
+    errors: list[dict[str, str] | None] = [None] * count
+    for row, error in refusals.items():
+        errors[row] = {"reason": error.detail, "path": error.path}
+    return pa.array(errors, _ERROR_TYPE)

@@ -1,0 +1,200 @@
+"""A position in the topic, and reading from it up to a known end.
+
+The end is the *last stable offset*: everything below it is decided, committed or aborted. A separate client requests it
+from the partition's leader (`kafka_end.py`), because a consumer's connection is busy with a fetch that waits for
+records.
+
+The hard part is to know that everything below the end has been delivered, because a transaction's marker takes an
+offset and is never delivered. The cursor knows it in one of these ways, tried in this order:
+- it has received the record just below the end;
+- it has received the record before that, and that record was the last one of a transaction (our records say so in a
+  header): the single offset between a committed transaction's last record and the end holds its marker;
+- the consumer reports the end of the partition. It does so when a fetch returns empty, up to `fetch.wait.max.ms` later.
+  This is needed only after aborted and foreign transactions.
+"""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from strata.storage.log import START, LogCompacted, LogError
+
+__all__ = ["APPEND_HEADER", "LAST_MARK", "Cursor", "Place", "header", "offset_of"]
+
+_logger = logging.getLogger(__name__)
+
+APPEND_HEADER = "strata-append"
+"""The header that identifies a record's append by a token; on a transaction's last record, `LAST_MARK` follows it."""
+
+LAST_MARK = b";last"
+
+_BATCH = 5_000
+_RECENT = 256
+_POLL_S = 0.5
+_LOST = {
+    KafkaError._AUTO_OFFSET_RESET: "the topic no longer has the offset to read on from",
+    KafkaError._LOG_TRUNCATION: "the topic has lost records that were read",
+}
+_HOPELESS = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic is gone",
+    KafkaError._UNKNOWN_TOPIC: "the topic is gone",
+    KafkaError._UNKNOWN_PARTITION: "the topic is gone",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "reading the topic is not allowed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The position of a cursor: every record below `following` has been delivered, and `last` is the last of them."""
+
+    last: int
+    following: int
+    is_record: bool
+    """False while `last` is only the offset after which reading began."""
+
+
+class Cursor:
+    """A reader of the committed records in the topic's only partition. Not thread-safe."""
+
+    def __init__(self, config: Mapping[str, Any], topic: str) -> None:
+        self._topic = topic
+        self._config = {
+            "group.id": "strata",  # the client requires one; it joins no group and stores nothing under it
+            "fetch.wait.max.ms": 100,
+            "fetch.error.backoff.ms": 50,
+            "check.crcs": True,
+            **config,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            # By default the client silently moves to the end of the topic when its offset is gone.
+            "auto.offset.reset": "error",
+        }
+        self._consumer: Consumer | None = None
+        self._pending: deque[Message] = deque()
+        self._recent: deque[Message] = deque(maxlen=_RECENT)
+        self._place: Place | None = None
+
+    @property
+    def place(self) -> Place | None:
+        """The position of the cursor; any thread may read it."""
+        return self._place
+
+    def take(self, after: int, end: int, timeout_s: float) -> list[Message]:
+        """Return the next records between two offsets, or an empty list when there are no more.
+
+        The cursor continues from its position if it can: it skips records up to `after`, and serves a second reader
+        that is a little behind from the records delivered recently.
+
+        Args:
+            after: The offset of the last record that the caller has.
+            end: The offset below which to read.
+            timeout_s: Time limit in seconds.
+
+        Raises:
+            LogCompacted: The topic no longer has the offset, or has lost records that were read.
+            LogError: The topic is gone, may not be read, or was not read in time.
+        """
+        if self._place is None or self._place.last > after:
+            if self._recent and offset_of(self._recent[0]) <= after + 1:
+                return [message for message in self._recent if after < offset_of(message) < end]
+            self._go(after)
+        deadline = time.monotonic() + timeout_s
+        taken: list[Message] = []
+        while not taken and self._following() < end:
+            self._fetch(deadline)
+            taken = self._drain(end)
+            if taken and offset_of(taken[0]) <= after:
+                taken = [message for message in taken if offset_of(message) > after]
+        return taken
+
+    def forget(self) -> None:
+        """Forget the delivered records, so that the next ones come from the broker."""
+        self._place = None
+        self._pending.clear()
+        self._recent.clear()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._pending.clear()
+        if self._consumer is not None:
+            self._consumer.close()
+
+    def _following(self) -> int:
+        return self._place.following if self._place else 0
+
+    def _go(self, after: int) -> None:
+        self._pending.clear()
+        self._recent.clear()
+        # Start the client only now: one that starts with nothing to read may take a second to begin later.
+        if self._consumer is None:
+            self._consumer = Consumer(self._config)
+        # Use a number even for the beginning: a symbolic offset costs half a second.
+        self._consumer.assign([TopicPartition(self._topic, 0, after + 1)])
+        self._place = Place(after, after + 1, is_record=after == START)
+
+    def _fetch(self, deadline: float) -> None:
+        while self._consumer is not None and not self._pending:
+            # `consume` with a timeout waits for a full batch, so take what is there first and then poll.
+            self._pending.extend(self._consumer.consume(_BATCH, 0))
+            if not self._pending:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise LogError(f"Topic {self._topic} could not be read on from offset {self._following()} in time")
+                message = self._consumer.poll(min(_POLL_S, left))
+                if message is not None:
+                    self._pending.append(message)
+
+    def _drain(self, end: int) -> list[Message]:
+        """Take the messages below the end out of the pending ones and advance the cursor."""
+        place = self._place or Place(START, 0, is_record=True)
+        drained: list[Message] = []
+        following = place.following
+        while self._pending:
+            message = self._pending[0]
+            error, offset = message.error(), offset_of(message)
+            if error is not None:
+                following = max(following, self._event(error, offset))
+            elif offset >= end:
+                following = end
+                break
+            else:
+                drained.append(message)
+                following = offset + 1
+            self._pending.popleft()
+        if drained:
+            if following == end - 1 and (header(drained[-1], APPEND_HEADER) or b"").endswith(LAST_MARK):
+                following = end
+            self._recent.extend(drained)
+            place = Place(offset_of(drained[-1]), following, is_record=True)
+        self._place = replace(place, following=following)
+        return drained
+
+    def _event(self, error: KafkaError, offset: int) -> int:
+        """Return the offset below which an event reports that no further records exist."""
+        if error.code() == KafkaError._PARTITION_EOF:
+            return offset
+        if reason := _LOST.get(error.code()):
+            self._place = None
+            raise LogCompacted(f"Topic {self._topic}: {reason} ({error.str()})")
+        if reason := _HOPELESS.get(error.code()):
+            self._place = None
+            raise LogError(f"Topic {self._topic}: {reason} ({error.str()})")
+        _logger.debug("Reading topic %s: %s", self._topic, error.str())
+        return 0
+
+
+def offset_of(message: Message) -> int:
+    """Return the offset of a record; every delivered record has one."""
+    return message.offset()  # type: ignore[return-value]
+
+
+def header(message: Message, name: str) -> bytes | None:
+    """Return the value of a record's header, or None if the record has no such header."""
+    headers = cast("list[tuple[str, bytes | None]] | None", message.headers())
+    return next((value or b"" for key, value in headers or () if key == name), None)

@@ -1,0 +1,424 @@
+"""The log in a Kafka topic: one partition, compacted, record for record the reference's `_schemas`.
+
+A topic has no compare-and-append. Two things together provide it:
+- *the pen* (`pen.py`): only one Strata node can write. Fencing tells a node that it has lost the pen before
+  anything of its append is visible.
+- *the offsets*: records are staged in a transaction and committed only if they land exactly where the log ended.
+  A gap means that a writer without the pen, such as another product's registry, wrote in between. The node then
+  aborts the transaction, and the caller reads the new records and decides again.
+
+An append has succeeded when the last stable offset has passed it (the broker answers a commit before its marker is in
+the topic). Every read that begins later, on any node, requests that offset and so finds the append.
+
+Reads and appends do not wait for each other: reads have their own consumer and lock, and a third client requests the
+end.
+"""
+
+import logging
+import random
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException, Message
+from confluent_kafka.admin import AdminClient
+
+from strata.storage.addresses import broker_addresses, why_unreachable
+from strata.storage.kafka.cursor import APPEND_HEADER, Cursor, header, offset_of
+from strata.storage.kafka.end import End
+from strata.storage.kafka.fencing import Fencing
+from strata.storage.kafka.pen import Fenced, Pen, Placed
+from strata.storage.kafka.topic import prepare_topic
+from strata.storage.kafka.watch import Clock, Seen, TopicWatch, clock
+from strata.storage.kafka.writers import ForeignRecords, Signatures
+from strata.storage.log import (
+    START,
+    Conflict,
+    Entry,
+    LogCompacted,
+    LogError,
+    LogReplaced,
+    LogStatus,
+    LogTimeout,
+    Record,
+)
+from strata.storage.record_json import encode
+from strata.storage.records import NoopKey
+
+__all__ = ["Fencing", "KafkaLog", "Timeouts"]
+
+_logger = logging.getLogger(__name__)
+
+_NOOP = encode(NoopKey())
+# Offsets that a transaction's last record takes up: the record and the transaction's marker.
+_MARKED = 2
+_REACHED_S = 3.0
+_RETRY_S = 0.05
+_SIGNING_S, _SIGNING_POLL_S = (0.5, 2.0), 0.02
+_CLIENT: Mapping[str, Any] = {
+    "client.id": "strata",
+    "socket.keepalive.enable": True,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 1_000,
+    "logger": logging.getLogger(f"{__name__}.librdkafka"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """The time limits for the steps of a call, in seconds."""
+
+    start: float = 15.0
+    take_pen: float = 60.0
+    read: float = 10.0
+    write: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """The end of the log: no record that a State must apply lies between `last` and `following`."""
+
+    last: int
+    following: int
+
+    def allows(self, after: int) -> bool:
+        return self.last <= after < self.following
+
+
+class KafkaLog:
+    """The log in one Kafka topic, as one node uses it.
+
+    Args:
+        bootstrap: The first brokers to contact, `HOST:PORT[,…]`.
+        topic: The topic's name. The topic is created if it is missing, otherwise checked.
+        advertised_url: The URL at which other nodes reach this one; the signature with which this node takes the pen
+            holds it.
+        fencing: How to keep a second writer out.
+        config: Further settings of librdkafka, for example for TLS and SASL.
+        timeouts: Time limits for the steps of a call.
+        must_exist: Raise `LogError` if the topic is missing instead of creating it.
+        now: The clock that measures how long ago this node was at the end of the log.
+
+    Raises:
+        LogError: Kafka cannot be reached, the settings are bad, or the topic is missing or unfit.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        advertised_url: str | None,
+        fencing: Fencing = Fencing.PEN,
+        config: Mapping[str, str] | None = None,
+        timeouts: Timeouts | None = None,
+        must_exist: bool = False,
+        now: Clock = clock,
+    ) -> None:
+        self._topic = topic
+        self._signatures = Signatures(topic, advertised_url)
+        self._fencing = fencing
+        self._timeouts = timeouts or Timeouts()
+        self._client: dict[str, Any] = {**_CLIENT, **(config or {}), "bootstrap.servers": bootstrap}
+        try:
+            admin = AdminClient(self._client)  # refuses bad settings
+        except KafkaException as error:
+            raise LogError(f"the settings of the Kafka client cannot be used: {error.args[0].str()}") from None
+        if reason := why_unreachable(broker_addresses(bootstrap), min(_REACHED_S, self._timeouts.start)):
+            raise LogError(f"no broker can be reached: {reason}")
+        found = prepare_topic(admin, topic, self._timeouts.start, must_exist=must_exist)
+        self._max_bytes = found.max_bytes
+        self._now, self._seen = now, Seen(topic, found.retention_s, now)
+        self._watch = TopicWatch(admin, found, self._seen, now)
+        self._end = End(admin, self._client, topic)
+        self._reader = Cursor(self._client, topic)
+        self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
+        self._pen: Pen | None = None
+        self._pen_offset = START
+        self._ending: _Ending | None = None
+        self._foreign = ForeignRecords(topic)
+        self._closed = False
+        if fencing is Fencing.NONE:
+            _logger.warning(
+                "Writes to topic %s are not fenced: a second node that writes at the same time damages the log. "
+                "Run one writing node only",
+                topic,
+            )
+
+    def read(self, after: int) -> Iterator[Entry]:
+        """Yield the records after an offset; see `Log.read`."""
+        self._check_open()
+        try:
+            yield from self._read(after)
+        except LogReplaced:
+            raise
+        except LogCompacted:
+            # If another topic has the name, `confirm` raises LogReplaced, and this topic must not be read again.
+            self._watch.confirm(self._by(self._timeouts.read), at_once=True)
+            raise
+
+    def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
+        """Append all records or none; see `Log.append`."""
+        if not records:
+            raise ValueError("An append needs at least one record")
+        with self._holding(self._write_lock, self._timeouts.write):
+            return self._append(
+                self._pen if self._pen is not None and self._has_pen() else self._take_pen(), after, records
+            )
+
+    def end(self) -> int:
+        """Return the offset of the last record, or `START` if the log is empty."""
+        self._check_open()
+        return self._last_before(self._end.now(self._by(self._timeouts.read)))
+
+    def check_writable(self) -> None:
+        """Do nothing: only a write shows whether the brokers take it."""
+
+    def holder(self) -> str | None:
+        """Return the URL of the other node that took the pen last, as far as this node has read."""
+        if self._fencing is Fencing.NONE:
+            return None
+        return None if self._has_pen() else self._signatures.holder()
+
+    def status(self) -> LogStatus:
+        """Return whether this node has the pen, and how many records others wrote meanwhile."""
+        return LogStatus("kafka", holds_pen=self._has_pen(), foreign_records=self._foreign.count)
+
+    def close(self) -> None:
+        """Close the connections; a second call does nothing."""
+        with self._write_lock, self._read_lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._reader.close()
+            if self._pen is not None:
+                self._pen.close()
+            self._pen = None
+
+    # --- reading
+
+    def _read(self, after: int) -> Iterator[Entry]:
+        began, deadline = self._now(), self._by(self._timeouts.read)
+        complete = self._seen.since(after)
+        last, end = after, self._end_beyond(after, deadline)
+        self._signatures.begin(end)
+        if after == START:
+            with self._holding(self._read_lock, self._timeouts.read):
+                self._reader.forget()
+        for entry in self._entries(self._end.first(deadline) - 1 if after == START else after, end):
+            last = entry.offset
+            yield entry
+        # The read is valid only if the topic is the same and compaction cannot have dropped a tombstone meanwhile.
+        self._watch.confirm(self._by(self._timeouts.read))
+        self._seen.check(complete, after)
+        self._seen.note(last, began)
+
+    def _end_beyond(self, after: int, deadline: float) -> int:
+        """Return the end, which must lie beyond `after`.
+
+        Raises:
+            LogCompacted: The log ends earlier: it has lost records.
+            LogReplaced: Another topic has the name.
+        """
+        while True:
+            end = self._end.now(deadline)
+            if end > after:
+                return end
+            self._watch.confirm(deadline, at_once=True)
+            # For a moment, a new leader may report an earlier end than its predecessor had acknowledged.
+            if time.monotonic() > deadline:
+                raise LogCompacted(
+                    f"Topic {self._topic} ends at offset {end}, before {after}, up to which it was read: it has lost "
+                    "records; this node reads it from the start"
+                )
+            time.sleep(_RETRY_S)
+
+    def _entries(self, after: int, end: int) -> Iterator[Entry]:
+        while messages := self._take(after, end):
+            for message in messages:
+                key = message.key()
+                entry = Entry(offset_of(message), message.timestamp()[1], key, message.value())
+                # A start reads hundreds of thousands of records; the comparison skips work that few of them need.
+                if key == _NOOP.key:
+                    self._signatures.note(message)
+                if self._pen is not None and entry.offset > self._pen_offset:
+                    self._foreign.note(message)
+                yield entry
+            after = offset_of(messages[-1])
+
+    def _take(self, after: int, end: int) -> list[Message]:
+        with self._holding(self._read_lock, self._timeouts.read):
+            return self._reader.take(after, end, self._timeouts.read)
+
+    def _last_before(self, end: int) -> int:
+        # A reader that has just read to the end, as writers do, knows the answer; otherwise search.
+        place = self._reader.place
+        if place is not None and place.is_record and place.following == end:
+            return place.last
+        return self._end.last_record(end, self._timeouts.read)
+
+    # --- writing
+
+    def _has_pen(self) -> bool:
+        """Return whether this node may write, as far as it knows: it has read no later signature of another node."""
+        if self._pen is None or not self._pen.usable:
+            return False
+        return not self._pen.transactional or self._signatures.newest <= self._pen_offset
+
+    def _take_pen(self) -> Pen:
+        """Take the pen and sign in the topic.
+
+        Taking the pen settles every earlier transaction. So an append must be decided on exactly the records before
+        this node's signature.
+        """
+        if self._pen is not None:
+            self._pen.close()
+        self._pen, self._ending = None, None
+        self._watch.confirm(self._by(self._timeouts.write), at_once=True)
+        pen = Pen(
+            self._client, self._topic, self._fencing, max_bytes=self._max_bytes, timeout_s=self._timeouts.take_pen
+        )
+        try:
+            if pen.transactional:
+                self._sign(pen)
+        except BaseException:
+            pen.close()
+            raise
+        self._pen = pen
+        return pen
+
+    def _sign(self, pen: Pen) -> None:
+        deadline = self._by(self._timeouts.write)
+        try:
+            (signed,) = pen.stage([_NOOP], _token(), deadline, self._signatures.headers)
+            pen.commit(deadline)
+            end = self._end.once_beyond(signed.offset, deadline)
+        except Fenced as error:
+            self._await_signature()
+            raise Conflict from error
+        except LogTimeout as error:
+            raise LogError(f"{error}; of the append itself nothing was written") from error
+        self._pen_offset = signed.offset
+        if end == signed.offset + _MARKED:
+            self._ending = _Ending(self._last_before(signed.offset), end)
+
+    def _await_signature(self) -> None:
+        """Wait for the signature of the node that took the pen: taking it back at once would keep both from writing."""
+        deadline = self._by(random.uniform(*_SIGNING_S))  # noqa: S311 - keeps two nodes out of step
+        after = max(self._signatures.newest, self._pen_offset)
+        with suppress(LogError):
+            while self.holder() is None and time.monotonic() < deadline:
+                for entry in self._entries(after, self._end.now(deadline)):
+                    after = entry.offset
+                time.sleep(_SIGNING_POLL_S)
+
+    def _append(self, pen: Pen, after: int, records: Sequence[Record]) -> Sequence[Entry]:
+        began, deadline = self._now(), self._by(self._timeouts.write)
+        ending = self._known_ending(pen, after, deadline)
+        if not ending.allows(after):
+            raise Conflict
+        self._check_knowledge(after, deadline)
+        # The end of the log is unknown until the append has succeeded.
+        self._ending = None
+        token = _token()
+        try:
+            placed = pen.stage(records, token, deadline)
+        except Fenced as error:
+            self._await_signature()
+            raise Conflict from error
+        self._check_place(pen, ending, placed)
+        try:
+            pen.commit(deadline)
+        except (Fenced, LogTimeout) as error:
+            self._settle(error, placed, token)
+            end = None
+        else:
+            end = self._end.once_beyond(placed[-1].offset, self._by(self._timeouts.write))
+        self._seen.note(placed[-1].offset, began)
+        if end == placed[-1].offset + (_MARKED if pen.transactional else 1):
+            self._ending = _Ending(placed[-1].offset, end)
+        return [
+            Entry(place.offset, place.timestamp, record.key, record.value)
+            for place, record in zip(placed, records, strict=True)
+        ]
+
+    def _check_knowledge(self, after: int, deadline: float) -> None:
+        """Refuse a writer that was at the end too long ago: compaction may have dropped records it has not read."""
+        self._watch.confirm(deadline)
+        try:
+            self._seen.since(after)
+        except LogCompacted:
+            raise Conflict from None
+
+    def _known_ending(self, pen: Pen, after: int, deadline: float) -> _Ending:
+        """Return the end of the log: from memory while this node has the pen, unless the writer has read further."""
+        if self._ending is not None and pen.transactional and after < self._ending.following:
+            return self._ending
+        end = self._end.now(deadline)
+        if self._ending is not None and self._ending.following == end:
+            return self._ending
+        return _Ending(self._last_before(end), end)
+
+    def _check_place(self, pen: Pen, ending: _Ending, placed: Sequence[Placed]) -> None:
+        """Check that the records landed next to each other where the log ended; otherwise another writer intervened."""
+        if [place.offset for place in placed] == list(range(ending.following, ending.following + len(placed))):
+            return
+        if not pen.transactional:
+            raise LogTimeout(
+                f"Topic {self._topic}: another writer wrote at the same time, and nothing fences it; the records are "
+                f"written at offset {placed[0].offset}, but were decided without knowing what lies before"
+            )
+        pen.abort()
+        raise Conflict
+
+    def _settle(self, error: Exception, placed: Sequence[Placed], token: bytes) -> None:
+        """Find out whether a commit took place; return if it did.
+
+        Raises:
+            Conflict: It did not, and never will.
+            LogTimeout: The node cannot find out now.
+        """
+        deadline = self._by(self._timeouts.write)
+        first, last = placed[0].offset, placed[-1].offset
+        try:
+            if not isinstance(error, Fenced):
+                # Taking the pen makes the broker finish or abort what the previous holder left; if another node has
+                # taken it meanwhile, that has happened already.
+                with suppress(Conflict):
+                    self._take_pen()
+            self._end.once_beyond(last, deadline)
+            found = self._end.last_between(first, last + 1, self._timeouts.read)
+        except LogError as failure:
+            raise LogTimeout(f"Topic {self._topic}: the fate of an append is unknown: {failure}") from failure
+        mark = header(found, APPEND_HEADER) if found is not None and offset_of(found) == last else None
+        if mark is None or not mark.startswith(token):
+            self._await_signature()
+            raise Conflict from error
+
+    # --- both
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogError(f"Topic {self._topic}: the log is closed")
+
+    @contextmanager
+    def _holding(self, lock: threading.Lock, timeout_s: float) -> Iterator[None]:
+        if not lock.acquire(timeout=timeout_s):
+            raise LogError(f"Topic {self._topic}: others kept this call waiting for {timeout_s:g} s; it did nothing")
+        try:
+            self._check_open()
+            yield
+        finally:
+            lock.release()
+
+    @staticmethod
+    def _by(timeout_s: float) -> float:
+        return time.monotonic() + timeout_s
+
+
+def _token() -> bytes:
+    return uuid.uuid4().hex.encode()

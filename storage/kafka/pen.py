@@ -1,0 +1,242 @@
+"""The pen: the right to write to the topic, held by one producer at a time.
+
+A producer with a fixed `transactional.id` takes the pen when it starts (`init_transactions`): the broker then fences
+the previous holder, aborts its open transaction, and completes a commit that it had begun. Records staged in a
+transaction are invisible until `commit`, and stay so if the producer dies first.
+
+Without fencing (`Fencing.NONE`) there are no transactions: staging a record writes it.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from strata.storage.kafka.cursor import APPEND_HEADER, LAST_MARK, offset_of
+from strata.storage.kafka.fencing import Fencing
+from strata.storage.log import LogError, LogTimeout, Record, RecordTooLarge
+
+__all__ = ["Fenced", "Pen", "Placed"]
+
+_TRANSACTION_MS = 10_000
+_BATCH, _BATCH_OVERHEAD = 1_000_000, 1_000
+_CLIENT_LIMIT = 1_000_000_000
+_ABORT_S = 2.0
+_POLL_S = 0.1
+# Another producer has taken the pen, or the broker has aborted a transaction that took too long.
+_FENCED = {
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    KafkaError.UNKNOWN_PRODUCER_ID,
+}
+_NO_TRANSACTIONS = "; for a service without transactions there is --fencing none, with one writing node"
+_HINTS = {
+    KafkaError._UNSUPPORTED_FEATURE: _NO_TRANSACTIONS,
+    KafkaError.UNSUPPORTED_VERSION: _NO_TRANSACTIONS,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "; it needs the ACLs Describe and Write on the transactional id",
+}
+_TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+
+
+class Fenced(Exception):
+    """Another node has the pen; staged records are invisible unless `commit` had begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The offset and timestamp of a staged record; the timestamp in milliseconds since the epoch."""
+
+    offset: int
+    timestamp: int
+
+
+_Outcome = tuple[KafkaError | None, Message | None]
+
+
+class Pen:
+    """A producer that may write. Not thread-safe; once `usable` is false, make a new one.
+
+    Raises:
+        LogError: The broker did not give this producer the pen in time.
+    """
+
+    def __init__(
+        self, config: Mapping[str, Any], topic: str, fencing: Fencing, *, max_bytes: int, timeout_s: float
+    ) -> None:
+        self._topic, self._max_bytes = topic, max_bytes
+        self.transactional = fencing is Fencing.PEN
+        self.usable = True
+        settings: dict[str, Any] = {
+            "linger.ms": 0,
+            # The topic's limit applies to a batch, and the client would otherwise build larger ones.
+            "batch.size": max(1, min(_BATCH, max_bytes - _BATCH_OVERHEAD)),
+            **config,
+            "message.max.bytes": _CLIENT_LIMIT,
+            "acks": "all",
+            "enable.idempotence": True,
+        }
+        if self.transactional:
+            settings["transactional.id"] = f"strata-pen-{topic}"
+            settings["transaction.timeout.ms"] = _TRANSACTION_MS
+        self._producer = Producer(settings)
+        if self.transactional:
+            self._take(time.monotonic() + timeout_s)
+
+    def stage(
+        self, records: Sequence[Record], token: bytes, deadline: float, headers: Mapping[str, bytes] | None = None
+    ) -> list[Placed]:
+        """Send the records to the topic and return their offsets; they become visible with `commit`.
+
+        Args:
+            records: The records, at least one.
+            token: The token of the append, for the header `APPEND_HEADER` of each record.
+            deadline: A time on the clock of `time.monotonic`, in seconds.
+            headers: Further headers of each record.
+
+        Raises:
+            Fenced: Another node has the pen.
+            RecordTooLarge: The broker refuses a record.
+            LogTimeout: Without transactions only: the records may or may not be visible.
+            LogError: The broker does not answer, or refuses. As in the first two cases, no record is or becomes
+                visible.
+        """
+        # A refusal here costs nothing; a refusal by the broker costs the pen.
+        largest = max(len(record.key) + len(record.value or b"") for record in records)
+        if largest > self._max_bytes - _BATCH_OVERHEAD:
+            raise RecordTooLarge(f"A record of {largest} bytes; topic {self._topic} takes {self._max_bytes}")
+        outcomes: list[_Outcome] = [(None, None)] * len(records)
+        try:
+            with _fatal_errors_as_they_are():
+                self._send(records, token, headers or {}, outcomes, deadline)
+        except KafkaException as error:
+            raise self._give_up(error.args[0]) from error
+        refusals = [error for error, message in outcomes if error is not None or message is None]
+        if refusals:
+            raise self._give_up(next((error for error in refusals if error is not None), None))
+        return [Placed(offset_of(m), m.timestamp()[1]) for _, m in outcomes if m is not None]
+
+    def commit(self, deadline: float) -> None:
+        """Make the staged records visible.
+
+        Raises:
+            Fenced: Another node has the pen; whether the commit took place before that is unknown.
+            LogTimeout: Whether the commit took place is unknown.
+        """
+        while self.transactional:
+            try:
+                with _fatal_errors_as_they_are():
+                    self._producer.commit_transaction(_left(deadline))
+                break
+            except KafkaException as error:
+                problem: KafkaError = error.args[0]
+                if problem.retriable() and time.monotonic() < deadline:
+                    continue  # the same commit continues
+                self.usable = False
+                if problem.code() in _FENCED:
+                    raise Fenced from error
+                raise LogTimeout(f"Topic {self._topic}: a commit was not answered: {problem.str()}") from error
+
+    def abort(self) -> KafkaError | None:
+        """Abort the transaction. If the broker does not confirm it, return its error; the pen is then unusable."""
+        try:
+            with _fatal_errors_as_they_are():
+                self._producer.abort_transaction(_ABORT_S)
+        except KafkaException as error:
+            self.usable = False
+            problem: KafkaError = error.args[0]
+            return problem
+        return None
+
+    def close(self) -> None:
+        """Close the connection without waiting for requests that are still running."""
+        self.usable = False
+        with suppress(KafkaException), _fatal_errors_as_they_are():
+            self._producer.purge()
+            self._producer.poll(0)
+
+    def _take(self, deadline: float) -> None:
+        while True:
+            try:
+                with _fatal_errors_as_they_are():
+                    self._producer.init_transactions(_left(deadline))
+                break
+            except KafkaException as error:
+                problem: KafkaError = error.args[0]
+                if problem.retriable() and time.monotonic() < deadline:
+                    continue
+                hint = _HINTS.get(problem.code(), "")
+                raise LogError(f"The right to write to {self._topic} was not given: {problem.str()}{hint}") from error
+
+    def _send(
+        self,
+        records: Sequence[Record],
+        token: bytes,
+        headers: Mapping[str, bytes],
+        outcomes: list[_Outcome],
+        deadline: float,
+    ) -> None:
+        if self.transactional:
+            self._producer.begin_transaction()
+        for i, record in enumerate(records):
+            mark = token + LAST_MARK if self.transactional and i == len(records) - 1 else token
+            self._produce(record, {APPEND_HEADER: mark, **headers}, partial(_keep, outcomes, i), deadline)
+        self._producer.flush(_left(deadline))
+
+    def _produce(
+        self, record: Record, headers: Mapping[str, bytes], keep: Callable[..., None], deadline: float
+    ) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, record.value, record.key, 0, on_delivery=keep, headers=dict(headers)
+                )
+                break
+            except BufferError:
+                # The client's queue is full; let it send.
+                if time.monotonic() > deadline:
+                    raise KafkaException(KafkaError(KafkaError._QUEUE_FULL)) from None
+                self._producer.poll(_POLL_S)
+
+    def _give_up(self, problem: KafkaError | None) -> Exception:
+        """Abort the transaction and return the exception for a problem (None: no answer in time)."""
+        code, text = (problem.code(), problem.str()) if problem else (KafkaError._TIMED_OUT, "no answer in time")
+        if code in _TOO_LARGE and not self.transactional:
+            return RecordTooLarge(f"Topic {self._topic} refuses a record: {text}")
+        if not self.transactional:
+            self.close()
+            return LogTimeout(f"Topic {self._topic}: records may or may not have been written: {text}")
+        aborted = self.abort()
+        # An undelivered record leaves a gap in the client's sequence numbers, from which it rarely recovers.
+        self.usable = False
+        if code in _FENCED or (aborted is not None and aborted.code() in _FENCED):
+            return Fenced()
+        if code in _TOO_LARGE:
+            return RecordTooLarge(f"Topic {self._topic} refuses a record: {text}")
+        return LogError(f"Topic {self._topic} was not written to: {text}")
+
+
+def _keep(outcomes: list[_Outcome], i: int, error: KafkaError | None, message: Message) -> None:
+    # Store the error only: calling one of its methods here, during a fatal error, confuses the client.
+    outcomes[i] = (error, message)
+
+
+@contextmanager
+def _fatal_errors_as_they_are() -> Iterator[None]:
+    """Raise fatal errors as KafkaException: the client raises SystemError when delivery callbacks are due as well."""
+    try:
+        yield
+    except SystemError as error:
+        cause = error.__cause__ or error.__context__
+        if isinstance(cause, KafkaException):
+            raise cause from None
+        raise KafkaException(KafkaError(KafkaError._FATAL, str(error))) from error
+
+
+def _left(deadline: float) -> float:
+    return max(0.1, deadline - time.monotonic())

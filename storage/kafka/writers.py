@@ -1,0 +1,126 @@
+"""The writers of the topic, as its records show them: who holds the pen, and who writes without it.
+
+Each node that takes the pen signs with its URL and its id. The other nodes forward their writes to the URL. The id is
+new in each process: a node that reads its own URL with another id shares that URL with another node.
+"""
+
+import logging
+import re
+import threading
+import time
+import uuid
+from dataclasses import dataclass
+
+from confluent_kafka import Message
+
+from strata.storage.kafka.cursor import APPEND_HEADER, header, offset_of
+from strata.storage.log import START
+
+__all__ = ["ForeignRecords", "Signatures"]
+
+_logger = logging.getLogger(__name__)
+
+_URL_HEADER, _NODE_HEADER = "strata-url", "strata-node"
+_URL = re.compile(rb"https?://[\x21-\x7e]{1,2000}")
+_WARN_EVERY_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    offset: int
+    url: bytes
+    node: bytes
+
+
+class Signatures:
+    """The newest signature in the topic, as far as this node has read. Thread-safe."""
+
+    def __init__(self, topic: str, url: str | None) -> None:
+        self._topic, self._url, self._node = topic, (url or "").encode(), uuid.uuid4().hex.encode()
+        self._newest = _Signature(START, b"", b"")
+        self._began: int | None = None
+        self._warning = _Warning()
+        self._lock = threading.Lock()
+
+    @property
+    def headers(self) -> dict[str, bytes]:
+        """The record headers of this node's own signature."""
+        return {_URL_HEADER: self._url, _NODE_HEADER: self._node}
+
+    @property
+    def newest(self) -> int:
+        """The offset of the newest signature."""
+        return self._newest.offset
+
+    def begin(self, end: int) -> None:
+        """Remember where the topic ended at this node's first read: earlier signatures may be from its past runs."""
+        if self._began is None:
+            self._began = end
+
+    def note(self, message: Message) -> None:
+        """Remember the signature in a record, if it has one and no newer one is known."""
+        offset, url, node = offset_of(message), header(message, _URL_HEADER), header(message, _NODE_HEADER) or b""
+        if url is None:
+            return
+        with self._lock:
+            if offset <= self._newest.offset:
+                return
+            self._newest = _Signature(offset, url if _URL.fullmatch(url) else b"", node)
+        if url and url == self._url and node != self._node and self._began is not None and offset >= self._began:
+            self._warn_of_namesake()
+
+    def holder(self) -> str | None:
+        """Return the URL in the newest signature, or None if it is this node's own or not a URL."""
+        url = self._newest.url
+        return None if url in {b"", self._url} else url.decode()
+
+    def _warn_of_namesake(self) -> None:
+        self._warning.give(
+            "Another node writes to topic %s under this node's URL, %s. Writes cannot be forwarded to it, so the two "
+            "take the right to write from each other with every write, which is slow. Give each node a URL of its own "
+            "with --advertised-url",
+            self._topic,
+            self._url.decode(),
+        )
+
+
+class ForeignRecords:
+    """A counter of records that another product wrote while this node had the pen. Thread-safe."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic, self.count = topic, 0
+        self._newest = START
+        self._warning = _Warning()
+        self._lock = threading.Lock()
+
+    def note(self, message: Message) -> None:
+        """Count a record if another product wrote it and it is not counted yet."""
+        offset = offset_of(message)
+        if offset <= self._newest or header(message, APPEND_HEADER) is not None:
+            return
+        with self._lock:
+            if offset <= self._newest:
+                return
+            self.count, self._newest = self.count + 1, offset
+        self._warning.give(
+            "ANOTHER PRODUCT WRITES TO TOPIC %s (offset %d, key %.300r, %d records so far) while this node has the "
+            "right to write. It cannot be kept out, and may give the same schema id or version twice. Stop it, or make "
+            "it read-only",
+            self._topic,
+            offset,
+            message.key(),
+            self.count,
+        )
+
+
+class _Warning:
+    """A rate limit for one error in the log."""
+
+    def __init__(self) -> None:
+        self._given = -_WARN_EVERY_S
+
+    def give(self, text: str, *arguments: object) -> None:
+        now = time.monotonic()
+        if now - self._given >= _WARN_EVERY_S:
+            self._given = now
+            _logger.error(text, *arguments)

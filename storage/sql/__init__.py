@@ -1,0 +1,1 @@
+"""The log in a SQL database, and its compaction."""

@@ -1,0 +1,1 @@
+"""Strata, a schema registry: the service, its client serializers, and Spark columns."""

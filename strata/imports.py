@@ -1,0 +1,48 @@
+"""Imports that wait until a name is used, and clear errors for optional dependencies that are not installed."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+
+__all__ = ["MissingExtra", "lazy", "require"]
+
+
+class MissingExtra(ImportError):
+    """A module needs an optional dependency that is not installed; the message names the extra that brings it."""
+
+
+def require(extra: str, user: str, *modules: str) -> None:
+    """Check that the dependencies of an extra can be imported, without importing them.
+
+    Args:
+        extra: the extra of `strata-registry` that installs the modules.
+        user: what needs them, for the message: a module or a command.
+        modules: names of top-level modules.
+
+    Raises:
+        MissingExtra: at least one of the modules is not installed.
+    """
+    missing = [module for module in modules if find_spec(module) is None]
+    if missing:
+        needed = " and ".join(missing)
+        raise MissingExtra(
+            f"{user} needs {needed}, which the extra `{extra}` installs: pip install 'strata-registry[{extra}]'",
+            name=missing[0],
+        )
+
+
+def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], object], list[str]]:
+    """Return a package's `__getattr__`, which imports a public name on its first use, and its `__all__`.
+
+    Args:
+        package: the package's `__name__`.
+        modules: the public names by the module that defines them, relative to the package.
+    """
+    homes = {name: module for module, names in modules.items() for name in names}
+
+    def attribute(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
+
+    return attribute, sorted(homes)
