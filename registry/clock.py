@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from strata.compat.limits import Limits
 from strata.registry import errors
-from strata.registry.writer import Decision
+from strata.registry.decide.decision import Decision
 from strata.storage.state import State
 
 __all__ = ["Clock", "TimedDecide"]

@@ -28,9 +28,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from strata.registry import errors
+from strata.registry.decide.decision import Decide
 from strata.storage.log import (
     START,
     Conflict,
@@ -46,7 +47,7 @@ from strata.storage.log import (
 )
 from strata.storage.state import State
 
-__all__ = ["DEADLINE", "WRITE_TIMEOUT_S", "Decide", "Decision", "Writer"]
+__all__ = ["DEADLINE", "WRITE_TIMEOUT_S", "Writer"]
 
 _T = TypeVar("_T")
 _MAX_GROUP = 256
@@ -58,17 +59,6 @@ DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 """The current request's deadline on the monotonic clock; the writer's own timeout applies if that ends earlier."""
 
 _log = logging.getLogger("strata.writer")
-
-
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[_T]):
-    """The outcome of deciding a write: the answer, and the records to append (empty if nothing has to change)."""
-
-    answer: _T
-    records: Sequence[Record] = ()
-
-
-Decide = Callable[[State], Decision[_T]]
 
 
 @dataclass(slots=True, eq=False)

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from strata.compat.limits import Limits, OutOfTime
 from strata.registry import errors
 from strata.registry.decide.association_requests import AssociationRequest, Resource, Wanted, check_request
+from strata.registry.decide.decision import Decision
 from strata.registry.decide.delete import delete_with_association
 from strata.registry.decide.register import Registered, Rules, register
 from strata.registry.effective_settings import mode_in_force
 from strata.registry.errors import RegistryError, TooExpensive
 from strata.registry.subject_names import writable_subject
-from strata.registry.writer import Decision
 from strata.storage.associations import Association
 from strata.storage.log import Record
 from strata.storage.record_json import encode

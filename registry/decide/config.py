@@ -6,9 +6,9 @@ from typing import Any
 
 from strata.compat.levels import Level, Policy
 from strata.registry import errors
+from strata.registry.decide.decision import Decision
 from strata.registry.effective_settings import UNSUPPORTED_POLICY, config_in_force, flag_in_force, mode_in_force
 from strata.registry.rule_sets import check_rule_set
-from strata.registry.writer import Decision
 from strata.storage.record_json import encode
 from strata.storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, Subject, context_of
 from strata.storage.state import State

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from strata.registry import errors
+from strata.registry.decide.decision import Decision
 from strata.registry.effective_settings import mode_in_force
 from strata.registry.subject_names import GLOBAL_SCOPE
-from strata.registry.writer import Decision
 from strata.storage.record_json import encode
 from strata.storage.records import DEFAULT_CONTEXT, ConfigKey, ContextKey, ModeKey, Subject, context_of
 from strata.storage.state import State

@@ -8,10 +8,10 @@ import unicodedata
 from dataclasses import dataclass, replace
 
 from strata.registry import errors
+from strata.registry.decide.decision import Decision
 from strata.registry.decide.keks import kek_of
 from strata.registry.effective_settings import mode_in_force
 from strata.registry.lookup import LATEST
-from strata.registry.writer import Decision
 from strata.storage.record_json import encode
 from strata.storage.records import MAX_VERSION, DekKey, DekValue, Subject, context_of
 from strata.storage.state import State

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from strata.registry import errors
+from strata.registry.decide.decision import Decision
 from strata.registry.decide.highest_id import mark_highest
 from strata.registry.effective_settings import mode_in_force
-from strata.registry.writer import Decision
 from strata.storage.log import Record
 from strata.storage.record_json import encode
 from strata.storage.records import (

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from strata.registry import errors
+from strata.registry.decide.decision import Decision
 from strata.registry.effective_settings import mode_in_force
-from strata.registry.writer import Decision
 from strata.storage.record_json import encode
 from strata.storage.records import DEFAULT_CONTEXT, KekKey, KekValue
 from strata.storage.state import State

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from strata.registry import errors
+from strata.registry.decide.decision import Decision
 from strata.registry.decide.delete import check_unreferenced, hard_delete
 from strata.registry.effective_settings import Mode, mode_in_force
 from strata.registry.subject_names import GLOBAL_SCOPE, is_scope_name
-from strata.registry.writer import Decision
 from strata.storage.log import Record
 from strata.storage.record_json import encode
 from strata.storage.records import DEFAULT_CONTEXT, ClearSubjectKey, ModeKey, Subject, context_of

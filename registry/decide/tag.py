@@ -7,11 +7,11 @@ from typing import Any
 from strata.compat.limits import Limits
 from strata.compat.tags import Tags
 from strata.registry.decide.contracts import merged_rules, with_version
+from strata.registry.decide.decision import Decision
 from strata.registry.decide.register import Registered, Rules, register
 from strata.registry.lookup import version_of
 from strata.registry.parsing import Contract, SchemaRequest, with_tags
 from strata.registry.rule_sets import PHASES
-from strata.registry.writer import Decision
 from strata.storage.records import Subject
 from strata.storage.state import State
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.registry import RegistryNode
-from strata.registry.writer import Decision, Writer
+from strata.registry.decide.decision import Decision
+from strata.registry.writer import Writer
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.kafka.watch import Moment, Seen
 from strata.storage.log import START, Conflict, Log, LogCompacted, LogError, LogReplaced, Record

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from strata.registry.decide.decision import Decision
 from strata.registry.errors import RegistryError
-from strata.registry.writer import DEADLINE, Decision, Writer
+from strata.registry.writer import DEADLINE, Writer
 from strata.storage.log import (
     START,
     Conflict,
