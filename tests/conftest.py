@@ -1,10 +1,12 @@
 """The choice of random examples; and real services, one of each per session, started when the first test needs one."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from harness.environments import build_wheel
 from harness.kafka import KafkaBroker
 from harness.postgres import Postgres
 
@@ -41,3 +43,9 @@ def postgres_server() -> Iterator[Postgres]:
 def postgres_url(postgres_server: Postgres) -> str:
     """Return an empty database on the session's server."""
     return postgres_server.new_database()
+
+
+@pytest.fixture(scope="session")
+def strata_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the session's wheel of this checkout; `harness.environments` installs it."""
+    return build_wheel(tmp_path_factory.mktemp("wheel"))

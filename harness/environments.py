@@ -1,0 +1,70 @@
+"""Fresh virtual environments with the wheel of this checkout, as a user installs it.
+
+    wheel = build_wheel(folder)
+    python = fresh_environment(folder / "small", str(wheel))
+
+The package index is the one that pip is configured for.
+"""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+__all__ = ["build_wheel", "fresh_environment", "site_packages", "with_extras", "with_our_dependencies"]
+
+_ROOT = Path(__file__).resolve().parent.parent
+_TIMEOUT_S = 900
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel of this checkout in a folder and return its path."""
+    _pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(_ROOT))
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def with_extras(wheel: Path, extras: str) -> str:
+    """Return the requirement that installs a wheel with extras, such as `server,kafka`."""
+    return f"{wheel}[{extras}]" if extras else str(wheel)
+
+
+def fresh_environment(folder: Path, *requirements: str) -> Path:
+    """Create a virtual environment with the requirements and what they need, and return its Python.
+
+    It has no pip of its own, so that a list of its packages holds only what the requirements bring.
+    """
+    python = _empty_environment(folder)
+    _pip("--python", str(python), "install", "--no-compile", *requirements)
+    return python
+
+
+def with_our_dependencies(folder: Path, wheel: Path) -> Path:
+    """Create a virtual environment that has the wheel and borrows all other packages, and return its Python.
+
+    The packages are those of the running Python. Its own installation of Strata stays unseen: an editable one is
+    a `.pth` file, and Python reads those only in the environment's own folder.
+    """
+    python = _empty_environment(folder)
+    _pip("--python", str(python), "install", "--no-compile", "--no-deps", str(wheel))
+    (site_packages(python) / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
+def site_packages(python: Path) -> Path:
+    """Return the folder into which packages of an environment are installed."""
+    (folder,) = python.parent.parent.glob("lib/python*/site-packages")
+    return folder
+
+
+def _empty_environment(folder: Path) -> Path:
+    venv.create(folder, symlinks=True)
+    return folder / "bin" / "python"
+
+
+def _pip(*arguments: str) -> None:
+    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    if done.returncode:
+        raise RuntimeError(f"pip {' '.join(arguments)} failed:\n{done.stderr}")

@@ -1,0 +1,45 @@
+"""The wheel holds one package, `strata`, and what that needs at run time."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def files(strata_wheel):
+    """Return the names of the files in the wheel."""
+    with zipfile.ZipFile(strata_wheel) as wheel:
+        return [name for name in wheel.namelist() if not name.endswith("/")]
+
+
+def test_only_strata_is_installed(files):
+    """Beside its own metadata, the wheel puts one name into site-packages."""
+    assert {"strata", "strata_registry-0.1.0.dist-info"} == {Path(name).parts[0] for name in files}
+
+
+@pytest.mark.parametrize("folder", ["registry", "storage", "compat", "serdes", "spark_udfs"])
+def test_the_wheel_holds_every_module(files, folder):
+    """Each Python file of a folder is in the wheel, under `strata`."""
+    root = Path(__file__).resolve().parents[2]
+    ours = {f"strata/{path.relative_to(root)}" for path in (root / folder).rglob("*.py")}
+    assert ours == {name for name in files if name.startswith(f"strata/{folder}/") and name.endswith(".py")}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "strata/py.typed",
+        "strata/spark_udfs/strata-spark.jar",
+        "strata/registry/pages/docs.html",
+        "strata/compat/json_schema/metaschemas.json",
+    ],
+)
+def test_the_wheel_holds_what_is_no_python(files, name):
+    """The marker of type hints, the jar, the web page and the metaschemas are in the wheel."""
+    assert name in files
+
+
+def test_the_wheel_holds_no_sources_of_the_jar(files):
+    """Java sources stay in the repository."""
+    assert [] == [name for name in files if name.endswith((".java", ".class")) or "jvm/" in name]
