@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from strata.serdes.avro.schema import (
@@ -34,6 +34,7 @@ from strata.serdes.avro.schema import (
     Union,
     describe,
 )
+from strata.serdes.branch import Branch
 from strata.serdes.errors import DecodeError, DecodeReason
 
 __all__ = ["Branch", "Convert", "Shape", "converter", "default_value", "is_tagged", "promotion", "rescaling"]
@@ -49,13 +50,6 @@ _MOST_DIGITS = 4096
 _MOST_DEFAULTS = 10_000
 _FLOAT = Struct("<f")
 _PER_SECOND = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
-
-
-class Branch(NamedTuple):
-    """A value of a union with the position of its type in the reader's union."""
-
-    position: int
-    value: Any
 
 
 @dataclass(frozen=True, slots=True)

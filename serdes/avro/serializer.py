@@ -27,7 +27,7 @@ from strata.serdes.references import resolve
 from strata.serdes.subject_name_strategies import RecordContext
 
 if TYPE_CHECKING:
-    from strata.serdes.rules.avro import AvroShapes, AvroValues
+    from strata.serdes.avro.rule_values import AvroShapes, AvroValues
 
 __all__ = [
     "AvroDeserializer",
@@ -101,7 +101,7 @@ class AvroSerializer(Serializer):
         return compile_encoder(node, drop_unknown=self._conf["unknown.fields"] == "drop")
 
     def _values(self, schema: Schema, subject: str) -> "AvroValues":
-        from strata.serdes.rules.avro import AvroValues
+        from strata.serdes.avro.rule_values import AvroValues
 
         return AvroValues(_node(self._client, schema, subject), schema.metadata)
 
@@ -162,7 +162,7 @@ class AvroDeserializer(Deserializer):
         return _name(_node(self._client, schema, subject))
 
     def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "AvroShapes":  # noqa: ARG002
-        from strata.serdes.rules.avro import AvroShapes
+        from strata.serdes.avro.rule_values import AvroShapes
 
         return AvroShapes(lambda one: _node(self._client, one, subject), schema, self._node, self._options)
 

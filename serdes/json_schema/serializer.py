@@ -29,7 +29,7 @@ from strata.serdes.references import MAX_REFERENCES, resolve
 from strata.serdes.subject_name_strategies import RecordContext
 
 if TYPE_CHECKING:
-    from strata.serdes.rules.json_schema import JsonShapes, JsonValues
+    from strata.serdes.json_schema.rule_values import JsonShapes, JsonValues
 
 __all__ = ["JsonDeserializer", "JsonSerializer", "load", "validator_of"]
 
@@ -168,7 +168,7 @@ class JsonDeserializer(Deserializer):
         return _title(_document(schema.text))
 
     def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "JsonShapes":  # noqa: ARG002
-        from strata.serdes.rules.json_schema import JsonShapes
+        from strata.serdes.json_schema.rule_values import JsonShapes
 
         def validator(shape: Schema) -> Validate | None:
             return (self._validate or validator_of(self._client, shape, subject)) if self._conf["validate"] else None
@@ -183,7 +183,7 @@ def _title(document: Any) -> str | None:
 
 def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "JsonValues":
     """Return the values of a schema as rules see them."""
-    from strata.serdes.rules.json_schema import JsonValues
+    from strata.serdes.json_schema.rule_values import JsonValues
 
     documents = _documents(client, schema, subject)
     own = documents[_BASE].get("id") if isinstance(documents[_BASE], dict) else None  # not known: draft 4's `id`

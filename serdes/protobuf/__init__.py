@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from strata.imports import lazy
 
 if TYPE_CHECKING:
+    from strata.serdes.protobuf.json_mapping import dict_of as dict_of
     from strata.serdes.protobuf.serializer import ProtobufDeserializer as ProtobufDeserializer
     from strata.serdes.protobuf.serializer import ProtobufSerializer as ProtobufSerializer
-    from strata.serdes.protobuf.serializer import dict_of as dict_of
 
-_MODULES = {"serializer": ("ProtobufDeserializer", "ProtobufSerializer", "dict_of")}
+_MODULES = {"json_mapping": ("dict_of",), "serializer": ("ProtobufDeserializer", "ProtobufSerializer")}
 __getattr__, __all__ = lazy(__name__, _MODULES)

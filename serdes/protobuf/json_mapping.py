@@ -4,7 +4,7 @@ The library calls methods that fields of the same name hide (`message.ListFields
 with such a field, at any depth, is copied into a stand-in class, whose fields are named by their numbers and whose JSON
 names are those of the schema.
 
-Rules of this file: errors of the library pass through.
+Rules of this file: errors of the library pass through, except from `dict_of`.
 """
 
 import functools
@@ -14,11 +14,15 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import Default, DescriptorPool
 from google.protobuf.empty_pb2 import Empty
+from google.protobuf.json_format import Error as JsonError
 from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-__all__ = ["from_json", "to_json"]
+from strata.serdes.errors import DecodeError, DecodeReason
+
+__all__ = ["dict_of", "from_json", "to_json"]
 
 _TAKEN = frozenset(dir(Empty))
 
@@ -47,6 +51,20 @@ def to_json(message: Message) -> dict[str, Any]:
     if stand_in is None:
         return MessageToDict(message, preserving_proto_field_name=True, descriptor_pool=types)
     return MessageToDict(stand_in.FromString(kind.SerializePartialToString(message)), descriptor_pool=types)
+
+
+def dict_of(message: Message) -> dict[str, Any]:
+    """Return a message as a dict in protobuf's JSON mapping, with field names as in the schema.
+
+    Raises:
+        DecodeError: If JSON has no value for a part of the message, such as a timestamp out of range.
+    """
+    try:
+        return to_json(message)
+    except (JsonError, ParseError, ValueError, TypeError, RecursionError, AttributeError):  # they quote the value
+        name = type(message).DESCRIPTOR.full_name
+        detail = f"JSON has no value for something in the {name}, such as a time out of range"
+        raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None
 
 
 def from_json(kind: type[Message], value: Any) -> Message:

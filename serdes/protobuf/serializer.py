@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
-from google.protobuf.json_format import Error as JsonError
 from google.protobuf.message import DecodeError as ParseError
 from google.protobuf.message import EncodeError as WriteError
 from google.protobuf.message import Message
@@ -38,14 +37,14 @@ from strata.serdes.errors import (
 from strata.serdes.model import PROTOBUF, Reference
 from strata.serdes.protobuf.extra_fields import lacks_fields, refuse_unknown
 from strata.serdes.protobuf.files import find_message, imports_of, indexes_of, is_known, link, text_of
-from strata.serdes.protobuf.json_mapping import to_json
+from strata.serdes.protobuf.json_mapping import dict_of
 from strata.serdes.references import resolve
 from strata.serdes.subject_name_strategies import RecordContext
 
 if TYPE_CHECKING:
-    from strata.serdes.rules.protobuf import ProtobufShapes, ProtobufValues
+    from strata.serdes.protobuf.rule_values import ProtobufShapes, ProtobufValues
 
-__all__ = ["ProtobufDeserializer", "ProtobufSerializer", "dict_of"]
+__all__ = ["ProtobufDeserializer", "ProtobufSerializer"]
 
 
 class ProtobufSerializer(Serializer):
@@ -151,7 +150,7 @@ class ProtobufSerializer(Serializer):
         return drop if self._conf["unknown.fields"] == "drop" else refuse
 
     def _values(self, schema: Schema, subject: str) -> "ProtobufValues":
-        from strata.serdes.rules.protobuf import ProtobufValues, inline_tags
+        from strata.serdes.protobuf.rule_values import ProtobufValues, inline_tags
 
         references = resolve(self._client, schema, subject)
         described = _found(link(schema, references), self._message)
@@ -239,7 +238,7 @@ class ProtobufDeserializer(Deserializer):
         return str(find_message(self._file(schema, subject), indexes).full_name)
 
     def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "ProtobufShapes":
-        from strata.serdes.rules.protobuf import ProtobufShapes, inline_tags
+        from strata.serdes.protobuf.rule_values import ProtobufShapes, inline_tags
 
         written = find_message(self._file(schema, subject), indexes)
 
@@ -286,17 +285,3 @@ def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
         return dict_of(message) if as_dict else message
 
     return decode
-
-
-def dict_of(message: Message) -> dict[str, Any]:
-    """Return a message as a dict in protobuf's JSON mapping, with field names as in the schema.
-
-    Raises:
-        DecodeError: If JSON has no value for a part of the message, such as a timestamp out of range.
-    """
-    try:
-        return to_json(message)
-    except (JsonError, ParseError, ValueError, TypeError, RecursionError, AttributeError):  # they quote the value
-        name = type(message).DESCRIPTOR.full_name
-        detail = f"JSON has no value for something in the {name}, such as a time out of range"
-        raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None

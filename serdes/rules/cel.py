@@ -31,7 +31,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.wrappers_pb2 import StringValue
 
-from strata.serdes.avro.logical_types import Branch
+from strata.serdes.branch import Branch
 from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import RuleError

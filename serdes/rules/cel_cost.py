@@ -16,13 +16,14 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.wrappers_pb2 import StringValue
 
+from strata.compat.protobuf.parser import parse
+from strata.compat.protobuf.to_descriptor import file_to_descriptor
 from strata.serdes.errors import RuleError
-from strata.serdes.model import PROTOBUF, Schema
-from strata.serdes.protobuf.files import link
 
 __all__ = ["MAX_BYTES", "MAX_MACROS", "Cost"]
 
@@ -313,4 +314,6 @@ class Cost:
 
 @functools.cache
 def _tree_class() -> Any:
-    return GetMessageClass(link(Schema(_TREE, PROTOBUF), {}).message_types_by_name["Any"])
+    parsed, pool = parse(_TREE, strict=False), DescriptorPool()
+    pool.AddSerializedFile(file_to_descriptor(parsed.file, parsed.names).SerializeToString())
+    return GetMessageClass(pool.FindMessageTypeByName("Any"))

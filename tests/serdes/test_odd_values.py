@@ -9,11 +9,11 @@ import pytest
 from pydantic import BaseModel
 
 from strata.serdes.avro import AvroDeserializer, compile_decoder, compile_encoder
+from strata.serdes.avro.rule_values import AvroValues
 from strata.serdes.avro.schema import parse
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import EncodeError, FrameError
 from strata.serdes.json_schema import JsonSerializer
-from strata.serdes.rules.avro import AvroValues
 
 UUID_TEXT = {"type": "string", "logicalType": "uuid"}
 DATE = {"type": "int", "logicalType": "date"}

@@ -15,8 +15,8 @@ from strata.serdes.errors import EncodeError, RuleError
 from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
 from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
 from strata.serdes.protobuf.files import link, text_of
+from strata.serdes.protobuf.rule_values import inline_tags
 from strata.serdes.rules.fields import matches
-from strata.serdes.rules.protobuf import inline_tags
 
 PII = frozenset({"PII"})
 

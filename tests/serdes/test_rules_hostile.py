@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from strata.serdes.avro.logical_types import Branch
 from strata.serdes.client import RegistryClient, Rule, Schema
 from strata.serdes.errors import RuleError, SchemaError
-from strata.serdes.rules import json_schema as rule_fields
+from strata.serdes.json_schema import rule_values
+from strata.serdes.json_schema.rule_values import JsonValues
 from strata.serdes.rules import jsonata
 from strata.serdes.rules.cel import CelExecutor, CelFieldExecutor
 from strata.serdes.rules.executors import FieldContext, RuleContext
-from strata.serdes.rules.json_schema import JsonValues
 from strata.serdes.rules.jsonata import JsonataExecutor
 
 NOBODY = RegistryClient("http://localhost:1")
@@ -221,7 +221,7 @@ def test_branches_that_all_fit(monkeypatch, kind):
     document = {"$ref": "#/definitions/tree", "definitions": {"tree": {kind: [branch, branch]}}}
     values = JsonValues({"": document}, lambda uri: lambda value: None, lambda value: value, None)
     visit = values.visitor(Rule(name="r", type="X"))
-    monkeypatch.setattr(rule_fields, "_MOST_STEPS", 10_000)
+    monkeypatch.setattr(rule_values, "_MOST_STEPS", 10_000)
     value = {"name": "a", "left": {"name": "b"}}
 
     assert {"name": "A!!", "left": {"name": "B!!!!"}} == visit(lambda _, text: text.upper() + "!", value)

@@ -25,8 +25,7 @@ from strata.compat.protobuf.tags import tags_of
 from strata.compat.schema import ResolvedReference
 from strata.serdes.errors import DecodeError, DecodeReason, RuleError, SchemaError
 from strata.serdes.model import Metadata, Rule, Schema
-from strata.serdes.protobuf.json_mapping import from_json, to_json
-from strata.serdes.protobuf.serializer import dict_of
+from strata.serdes.protobuf.json_mapping import dict_of, from_json, to_json
 from strata.serdes.rules.executors import FieldTransform
 from strata.serdes.rules.fields import Fields, Place, Visit
 
