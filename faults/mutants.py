@@ -24,8 +24,7 @@ from strata.storage.fold import Fold
 from strata.storage.kafka import cursor
 from strata.storage.kafka.log import KafkaLog
 from strata.storage.log import START, Conflict, Entry, LogError
-from strata.storage.sql import compaction
-from strata.storage.sql import log as sql_log
+from strata.storage.sql import compaction, tables
 from strata.storage.sql.log import SqlLog
 from strata.storage.state import State
 
@@ -303,7 +302,7 @@ MUTANTS: Mapping[str, Mutant] = {
     "failed-append-acknowledged": Mutant("an append that failed is answered as done", _SQL, _acknowledge_failures),
     "append-in-pieces": Mutant("a crash leaves a part of one request's records", _SQLITE, _append_in_pieces),
     "own-append-not-recognized": Mutant(
-        "an append whose answer was lost is done again", _POSTGRES, lambda: _swap(sql_log, "_landed", _nothing)
+        "an append whose answer was lost is done again", _POSTGRES, lambda: _swap(tables, "has_landed", _nothing)
     ),
     "catch-up-skipped": Mutant("reads do not see what another node wrote", _ANY, _answer_from_what_is_known),
     "catch-up-joined-late": Mutant(

@@ -12,7 +12,7 @@ import struct
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from strata.storage.fingerprint import fingerprint
 from strata.storage.log import Entry
@@ -43,14 +43,23 @@ from strata.storage.records import (
     context_of,
     qualified,
 )
-from strata.storage.stored import REMOVALS, ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
+from strata.storage.stored import (
+    REMOVALS,
+    ContextState,
+    IdEntry,
+    SchemaVersion,
+    SetAside,
+    StateData,
+    StoredSchema,
+    SubjectVersion,
+)
 
 if TYPE_CHECKING:
     from immutables import Map
 
-    from strata.storage.state import State
-
 __all__ = ["Fold"]
+
+_S = TypeVar("_S", bound=StateData)
 
 _MAX_SET_ASIDE = 1000
 _NO_VERSIONS: dict[Version, SchemaVersion] = {}
@@ -58,12 +67,12 @@ _NO_CONTEXT = ContextState()
 _NO_CONFIG = ConfigValue()
 
 
-class Fold:
+class Fold(Generic[_S]):
     """A State under construction."""
 
-    def __init__(self, base: "State") -> None:
+    def __init__(self, base: _S) -> None:
         self._base = base
-        self._offset, self._records, self._took_back = base.offset, base.records, False
+        self._offset, self._records, self._has_removals = base.offset, base.records, False
         self._set_aside_count = base.set_aside_count
         self._set_aside = deque(base.set_aside, _MAX_SET_ASIDE)
         self._configs, self._modes = base.configs.mutate(), base.modes.mutate()
@@ -73,7 +82,7 @@ class Fold:
         self._subjects: dict[Subject, dict[Version, SchemaVersion]] = {}
         self._out_of_order: set[Subject] = set()
         self._contexts: dict[str, _Ids] = {}
-        self._referrers: dict[Place, set[Place]] = {}
+        self._referrers: dict[SubjectVersion, set[SubjectVersion]] = {}
 
     def apply(self, entry: Entry) -> str | None:
         """Apply one entry; return the reason if it was set aside, otherwise None.
@@ -91,16 +100,16 @@ class Fold:
                 self._put(plain, timestamp)
             else:
                 key = decode_key(key_bytes)
-                self._take(key, decode_value(key, value_bytes), timestamp)
+                self._change(key, decode_value(key, value_bytes), timestamp)
                 if key_bytes is not None and key_bytes != encode(key).key:
-                    self._spelt_oddly(key, key_bytes, gone=value_bytes is None)
+                    self._note_spelling(key, key_bytes, gone=value_bytes is None)
         except RecordError as error:
             self._set_aside.append(SetAside(offset, str(error)))
             self._set_aside_count += 1
             return str(error)
         return None
 
-    def finish(self) -> "State":
+    def finish(self) -> _S:
         """Return the new State; the Fold cannot be used afterwards."""
         base = self._base
         if self._offset == base.offset:
@@ -117,12 +126,12 @@ class Fold:
             associations=self._associations,
             encryption_keys=self._keys,
             odd_keys=self._odd_keys,
-            removals=next(REMOVALS) if self._took_back else base.removals,
+            removals=next(REMOVALS) if self._has_removals else base.removals,
             set_aside=tuple(self._set_aside),
             set_aside_count=self._set_aside_count,
         )
 
-    def _take(self, key: Key, value: Value, timestamp: int) -> None:
+    def _change(self, key: Key, value: Value, timestamp: int) -> None:
         match key, value:
             case SchemaKey(), SchemaValue():
                 self._put(value, timestamp)
@@ -152,11 +161,11 @@ class Fold:
     def _configure(self, subject: Subject | None, value: ConfigValue | None) -> None:
         before = self._configs.pop(subject, _NO_CONFIG)
         # A changed alias changes the answers for this subject name.
-        self._took_back |= before.get("alias") != (value or _NO_CONFIG).get("alias")
+        self._has_removals |= before.get("alias") != (value or _NO_CONFIG).get("alias")
         if value is not None:
             self._configs[subject] = value
 
-    def _spelt_oddly(self, key: Key, spelling: bytes, *, gone: bool) -> None:
+    def _note_spelling(self, key: Key, spelling: bytes, *, gone: bool) -> None:
         if isinstance(key, NoopKey):  # later releases may write any number of NOOP keys of other kinds
             return
         before = self._odd_keys.get(key, frozenset())
@@ -166,10 +175,10 @@ class Fold:
 
     def _put(self, value: SchemaValue, timestamp: int) -> None:
         subject, number, schema_id = value[:3]
-        ids, place = self._ids(context_of(subject)), (subject, number)
+        ids, pair = self._ids(context_of(subject)), (subject, number)
         held = ids.schemas.get(schema_id)
-        schema = _stored(value) if held is None or not _is_copy(held.schema.value, value) else held.schema
-        if held is not None and held.schema != schema and ids.users(held) != {place: None}:
+        schema = _schema_of(value) if held is None or not _is_copy(held.schema.value, value) else held.schema
+        if held is not None and held.schema != schema and ids.users(held) != {pair: None}:
             raise RecordError(
                 f"id {schema_id} of context {context_of(subject)} already names another schema than that of "
                 f"subject {subject!r} version {number}"
@@ -178,28 +187,28 @@ class Fold:
         old = versions.get(number)
         if old is not None:
             self._unlink(old)
-            self._took_back = True
+            self._has_removals = True
             held = ids.schemas.get(schema_id)
         elif versions:
             if number < next(reversed(versions)):
                 self._out_of_order.add(subject)
             # If the subject already uses the id, look-ups by id now show this version.
-            self._took_back |= held is not None and any(entry.schema is held.schema for entry in versions.values())
-        schema = ids.link(held, schema, place)
+            self._has_removals |= held is not None and any(entry.schema is held.schema for entry in versions.values())
+        schema = ids.link(held, schema, pair)
         versions[number] = SchemaVersion(subject, number, schema, timestamp, value.deleted)
         if schema.value.references:
             for target in _targets(schema.value):
-                self._referring_to(target).add(place)
+                self._referring_to(target).add(pair)
 
     def _drop(self, subject: Subject, number: Version) -> None:
-        self._took_back = True
+        self._has_removals = True
         old = self._versions(subject).pop(number, None)
         if old is not None:
             self._unlink(old)
 
     def _soft_delete(self, subject: Subject, up_to: int) -> None:
         versions = self._versions(subject)
-        self._took_back |= bool(versions)
+        self._has_removals |= bool(versions)
         for number, entry in versions.items():
             if number <= up_to and not entry.deleted:
                 versions[number] = entry._replace(deleted=True)
@@ -218,10 +227,10 @@ class Fold:
 
     def _unlink(self, old: SchemaVersion) -> None:
         """Remove a version from the users of its id; an id without users no longer resolves."""
-        place = (old.subject, old.version)
+        pair = (old.subject, old.version)
         for target in _targets(old.schema.value):
-            self._referring_to(target).discard(place)
-        self._ids(context_of(old.subject)).unlink(old.schema, place)
+            self._referring_to(target).discard(pair)
+        self._ids(context_of(old.subject)).unlink(old.schema, pair)
 
     # --- copies of what is touched
 
@@ -237,11 +246,11 @@ class Fold:
             ids = self._contexts[name] = _Ids(self._base.contexts.get(name, _NO_CONTEXT))
         return ids
 
-    def _referring_to(self, target: Place) -> set[Place]:
-        places = self._referrers.get(target)
-        if places is None:
-            places = self._referrers[target] = set(self._base.referrers.get(target, ()))
-        return places
+    def _referring_to(self, target: SubjectVersion) -> set[SubjectVersion]:
+        referrers = self._referrers.get(target)
+        if referrers is None:
+            referrers = self._referrers[target] = set(self._base.referrers.get(target, ()))
+        return referrers
 
     def _finished_subjects(self) -> "Map[Subject, dict[Version, SchemaVersion]]":
         subjects = self._base.subjects.mutate()
@@ -265,14 +274,14 @@ class Fold:
                 contexts.pop(name, None)
         return contexts.finish()
 
-    def _finished_referrers(self) -> "Map[Place, frozenset[Place]]":
-        referrers = self._base.referrers.mutate()
-        for target, places in self._referrers.items():
-            if places:
-                referrers[target] = frozenset(places)
+    def _finished_referrers(self) -> "Map[SubjectVersion, frozenset[SubjectVersion]]":
+        finished = self._base.referrers.mutate()
+        for target, referrers in self._referrers.items():
+            if referrers:
+                finished[target] = frozenset(referrers)
             else:
-                referrers.pop(target, None)
-        return referrers.finish()
+                finished.pop(target, None)
+        return finished.finish()
 
 
 class _Ids:
@@ -282,9 +291,9 @@ class _Ids:
         self.schemas, self._ids, self._shared = base.schemas.mutate(), base.ids.mutate(), base.shared.mutate()
         self._high_water, self.recorded = base.high_water, base.recorded
         # The users of ids that several versions use, or that lost one; `schemas` has those of the other ids.
-        self._users: dict[int, dict[Place, None]] = {}
+        self._users: dict[int, dict[SubjectVersion, None]] = {}
 
-    def users(self, entry: IdEntry) -> dict[Place, None]:
+    def users(self, entry: IdEntry) -> dict[SubjectVersion, None]:
         """Return the mutable collection of the versions that use an id, oldest record first."""
         schema_id = entry.schema.schema_id
         users = self._users.get(schema_id)
@@ -292,13 +301,13 @@ class _Ids:
             users = self._users[schema_id] = dict.fromkeys(entry.used_by)
         return users
 
-    def link(self, held: IdEntry | None, schema: StoredSchema, place: Place) -> StoredSchema:
+    def link(self, held: IdEntry | None, schema: StoredSchema, pair: SubjectVersion) -> StoredSchema:
         """Record that a version uses an id, and return the schema that the id now names."""
         schema_id = schema.schema_id
         if held is not None:
-            self.users(held)[place] = None
+            self.users(held)[pair] = None
             return held.schema
-        self.schemas[schema_id] = IdEntry(schema, (place,))
+        self.schemas[schema_id] = IdEntry(schema, (pair,))
         identity = _identity(schema)
         known = self._ids.get(identity)
         if known is None:
@@ -308,11 +317,11 @@ class _Ids:
         self.mark(schema_id)
         return schema
 
-    def unlink(self, schema: StoredSchema, place: Place) -> None:
+    def unlink(self, schema: StoredSchema, pair: SubjectVersion) -> None:
         """Record that a version no longer uses an id."""
         schema_id = schema.schema_id
         users = self.users(self.schemas[schema_id])
-        users.pop(place, None)
+        users.pop(pair, None)
         if users:
             return
         del self._users[schema_id], self.schemas[schema_id]
@@ -353,7 +362,7 @@ def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:
     )
 
 
-def _stored(value: SchemaValue) -> StoredSchema:
+def _schema_of(value: SchemaValue) -> StoredSchema:
     try:
         references = [(r.name, r.subject, r.version) for r in value.references]
         digest = fingerprint(value.text, references, value.metadata, value.rule_set)
@@ -362,7 +371,7 @@ def _stored(value: SchemaValue) -> StoredSchema:
     return StoredSchema(value.schema_id, value.schema_type, value.text, digest, value)
 
 
-def _targets(value: SchemaValue) -> Iterator[Place]:
+def _targets(value: SchemaValue) -> Iterator[SubjectVersion]:
     """Yield the versions that a schema refers to; an unqualified subject belongs to the schema's own context."""
     for reference in value.references:
         yield Subject(qualified(reference.subject, context_of(value.subject))), Version(reference.version)

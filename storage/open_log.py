@@ -92,7 +92,7 @@ def check_url(url: str) -> None:
         ValueError: The URL has none of the forms that `open_log` takes.
     """
     if _scheme(url) in _SQL:
-        from strata.storage.sql.log import checked_url
+        from strata.storage.sql.database import checked_url
 
         checked_url(url)
 

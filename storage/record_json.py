@@ -48,8 +48,8 @@ __all__ = ["RecordError", "decode_key", "decode_value", "encode", "plain_schema"
 
 _TENANT = "default"
 _SCHEMA_KEY = b'{"keytype":"SCHEMA",'
-_PLAIN = itemgetter("subject", "version", "id", "schema")
-_HELD_APART = frozenset({"references", "metadata", "ruleSet"})
+_PLAIN_FIELDS = itemgetter("subject", "version", "id", "schema")
+_NOT_PLAIN = frozenset({"references", "metadata", "ruleSet"})
 _T = TypeVar("_T")
 
 
@@ -219,7 +219,7 @@ def plain_schema(key: bytes | None, value: bytes | None) -> SchemaValue | None:
         return None
     try:
         content = orjson.loads(value)
-        subject, version, schema_id, text = _PLAIN(content)
+        subject, version, schema_id, text = _PLAIN_FIELDS(content)
     except (ValueError, KeyError, TypeError):
         return None
     schema_type, deleted = content.get("schemaType", "AVRO"), content.get("deleted", False)
@@ -228,7 +228,7 @@ def plain_schema(key: bytes | None, value: bytes | None) -> SchemaValue | None:
         or not (type(version) is type(schema_id) is int and type(deleted) is bool)
         or not 0 <= schema_id <= MAX_VERSION
         or not 0 < version <= MAX_VERSION
-        or not _HELD_APART.isdisjoint(content)
+        or not _NOT_PLAIN.isdisjoint(content)
         # Only names that JSON does not escape, so that comparing the key's bytes replaces decoding it.
         or not subject.isprintable()
         or '"' in subject

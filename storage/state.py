@@ -11,48 +11,23 @@ State, is set aside with its offset and reason, and never stops the fold.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from immutables import Map
-
-from strata.storage.associations import Associations
-from strata.storage.encryption_keys import EncryptionKeys
 from strata.storage.fold import Fold
-from strata.storage.log import START, Entry, Record
+from strata.storage.log import Entry, Record
 from strata.storage.record_json import decode_key
-from strata.storage.records import DEFAULT_CONTEXT, ConfigValue, Key, SchemaId, Subject, Version
-from strata.storage.stored import REMOVALS, ContextState, IdEntry, Place, SchemaVersion, SetAside, StoredSchema
+from strata.storage.records import DEFAULT_CONTEXT, SchemaId, Subject, Version
+from strata.storage.stored import ContextState, IdEntry, SchemaVersion, SetAside, StateData, StoredSchema
 
-__all__ = ["ContextState", "IdEntry", "Place", "SchemaVersion", "SetAside", "State", "StoredSchema"]
+__all__ = ["ContextState", "IdEntry", "SchemaVersion", "SetAside", "State", "StoredSchema"]
 
 _NO_VERSIONS: dict[Version, SchemaVersion] = {}
 _NO_CONTEXT = ContextState()
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """The fold of a log up to `offset`.
-
-    `records` counts the folded records. `removals` gets a new number with each replay, and with each batch that removes
-    or replaces something: an answer from one State stays valid in a later State with the same number.
-
-    The versions of a subject are in ascending order. `odd_keys` holds keys that the log spells differently from our
-    encoder, such as with `"magic":0` of the first registries or another order of properties.
-    """
-
-    offset: int = START
-    subjects: "Map[Subject, dict[Version, SchemaVersion]]" = field(default_factory=Map)
-    contexts: "Map[str, ContextState]" = field(default_factory=lambda: Map({DEFAULT_CONTEXT: ContextState()}))
-    configs: "Map[Subject | None, ConfigValue]" = field(default_factory=Map)
-    modes: "Map[Subject | None, str]" = field(default_factory=Map)
-    referrers: "Map[Place, frozenset[Place]]" = field(default_factory=Map)
-    associations: Associations = field(default_factory=Associations)
-    encryption_keys: EncryptionKeys = field(default_factory=EncryptionKeys)
-    odd_keys: "Map[Key, frozenset[bytes]]" = field(default_factory=Map, compare=False)
-    records: int = field(default=0, compare=False)
-    removals: int = field(default_factory=REMOVALS.__next__, compare=False)
-    set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
-    set_aside_count: int = field(default=0, compare=False)
+class State(StateData):
+    """The fold of a log up to `offset`; see `StateData` for its fields."""
 
     # --- the fold
 

@@ -1,4 +1,4 @@
-"""The values in a State: schemas, the versions that use them, the ids of a context, and records that were set aside.
+"""The data of a State: schemas, the versions that use them, the ids of a context, and records that were set aside.
 
 Rules of this file: immutable values only; `fold.py` changes them, `state.py` reads them. Values that exist once for
 each record are named tuples, which are created in a quarter of the time of a frozen dataclass.
@@ -10,12 +10,24 @@ from typing import NamedTuple
 
 from immutables import Map
 
+from strata.storage.associations import Associations
+from strata.storage.encryption_keys import EncryptionKeys
 from strata.storage.fingerprint import guid_of
-from strata.storage.records import SchemaId, SchemaValue, Subject, Version
+from strata.storage.log import START
+from strata.storage.records import DEFAULT_CONTEXT, ConfigValue, Key, SchemaId, SchemaValue, Subject, Version
 
-__all__ = ["REMOVALS", "ContextState", "IdEntry", "Place", "SchemaVersion", "SetAside", "StoredSchema"]
+__all__ = [
+    "REMOVALS",
+    "ContextState",
+    "IdEntry",
+    "SchemaVersion",
+    "SetAside",
+    "StateData",
+    "StoredSchema",
+    "SubjectVersion",
+]
 
-Place = tuple[Subject, Version]
+SubjectVersion = tuple[Subject, Version]
 
 REMOVALS = itertools.count(1)
 """The numbers for `State.removals`; each occurs once in a process."""
@@ -62,7 +74,7 @@ class IdEntry(NamedTuple):
     """A schema and the versions that use it, oldest record first."""
 
     schema: StoredSchema
-    used_by: tuple[Place, ...]
+    used_by: tuple[SubjectVersion, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +98,29 @@ class SetAside:
 
     offset: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateData:
+    """The fields of a State, which `Fold` replaces; `State` adds what reads them.
+
+    `records` counts the folded records. `removals` gets a new number with each replay, and with each batch that removes
+    or replaces something: an answer from one State stays valid in a later State with the same number.
+
+    The versions of a subject are in ascending order. `odd_keys` holds keys that the log spells differently from our
+    encoder, such as with `"magic":0` of the first registries or another order of properties.
+    """
+
+    offset: int = START
+    subjects: "Map[Subject, dict[Version, SchemaVersion]]" = field(default_factory=Map)
+    contexts: "Map[str, ContextState]" = field(default_factory=lambda: Map({DEFAULT_CONTEXT: ContextState()}))
+    configs: "Map[Subject | None, ConfigValue]" = field(default_factory=Map)
+    modes: "Map[Subject | None, str]" = field(default_factory=Map)
+    referrers: "Map[SubjectVersion, frozenset[SubjectVersion]]" = field(default_factory=Map)
+    associations: Associations = field(default_factory=Associations)
+    encryption_keys: EncryptionKeys = field(default_factory=EncryptionKeys)
+    odd_keys: "Map[Key, frozenset[bytes]]" = field(default_factory=Map, compare=False)
+    records: int = field(default=0, compare=False)
+    removals: int = field(default_factory=REMOVALS.__next__, compare=False)
+    set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
+    set_aside_count: int = field(default=0, compare=False)

@@ -25,29 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Engine,
-    Integer,
-    LargeBinary,
-    MetaData,
-    Row,
-    Table,
-    bindparam,
-    create_engine,
-    delete,
-    event,
-    func,
-    insert,
-    inspect,
-    select,
-    text,
-)
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError
-from sqlalchemy.schema import CreateTable
+from sqlalchemy import Connection
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from strata.storage.addresses import without_password
 from strata.storage.log import (
@@ -56,70 +35,20 @@ from strata.storage.log import (
     Entry,
     LogCompacted,
     LogError,
-    LogFull,
-    LogReadOnly,
     LogStatus,
     LogTimeout,
     Record,
     RecordTooLarge,
 )
+from strata.storage.sql import tables
+from strata.storage.sql.database import WRITE, checked_url, is_transient, kind_of, open_engine
 
-__all__ = ["SqlLog", "checked_url"]
+__all__ = ["SqlLog"]
 
 _logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-_BATCH = 10_000
+_T = TypeVar("_T")
 _PAUSE_S = (0.005, 0.05)
-_FORMS = "a SQL log is sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE"
-_WRITE = {"strata_write": True}
-# On SQLite only a column of exactly the type INTEGER is the rowid itself; any other type adds a second index.
-_OFFSET_TYPE = BigInteger().with_variant(Integer(), "sqlite")
-_TABLE = Table(
-    "strata_log",
-    MetaData(),
-    Column("offset", _OFFSET_TYPE, primary_key=True, autoincrement=False),
-    Column("ts", BigInteger, nullable=False),
-    Column("key", LargeBinary, nullable=False),
-    Column("value", LargeBinary, nullable=True),
-    Column("append_id", LargeBinary, nullable=False),
-)
-# One row, first written by a compaction: how many compactions there were, and the last offset that they considered.
-_COMPACTION = Table(
-    "strata_compaction",
-    MetaData(),
-    Column("generation", BigInteger, nullable=False),
-    Column("upto", BigInteger, nullable=False),
-)
-_ENTRY = (_TABLE.c.offset, _TABLE.c.ts, _TABLE.c.key, _TABLE.c.value)
-_READ = select(*_ENTRY).where(_TABLE.c.offset > bindparam("after")).order_by(_TABLE.c.offset).limit(_BATCH)
-_LANDED = select(_TABLE.c.offset).where(_TABLE.c.offset == bindparam("first"), _TABLE.c.append_id == bindparam("token"))
-_END = select(func.max(_TABLE.c.offset))
-_INSERT = insert(_TABLE)
-_DROP = delete(_TABLE).where(_TABLE.c.offset.in_(bindparam("offsets", expanding=True)))
-_CHUNK = 10_000
-_LOCK_OUT = (
-    text("SET LOCAL lock_timeout = 5000"),
-    text("SET LOCAL statement_timeout = 0"),
-    text(f"LOCK TABLE {_TABLE.name} IN ACCESS EXCLUSIVE MODE"),
-)
-_VACUUM = {
-    "sqlite": ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"),
-    "postgresql": ("SET statement_timeout = 0", f"VACUUM {_TABLE.name}"),
-}
-# Create both at the first start, so that one grant covers them; an older log gets the second at its first compaction.
-_CREATE = (CreateTable(_TABLE, if_not_exists=True), CreateTable(_COMPACTION, if_not_exists=True))
-# Any constant will do. The lock keeps two nodes from creating the table at the same moment, which fails on PostgreSQL.
-_CREATE_LOCK = text("SELECT pg_advisory_xact_lock(7239001)")
-
-# SQLSTATEs after which the same transaction may succeed: serialization failure, deadlock, lock not available.
-_TRANSIENT_STATES = {"40001", "40P01", "55P03"}
-# Errors of a database that takes no writes: prefixes of SQLite's names, and SQLSTATEs.
-_KINDS = {"SQLITE_FULL": LogFull, "SQLITE_READONLY": LogReadOnly, "53100": LogFull, "25006": LogReadOnly}
-# Only a write statement shows that a SQLite file is read-only: BEGIN IMMEDIATE succeeds on such a file.
-_WRITE_NOTHING = delete(_TABLE).where(_TABLE.c.offset < START)
-_IS_READ_ONLY = text("SELECT current_setting('transaction_read_only') = 'on'")
 
 
 class SqlLog:
@@ -138,8 +67,8 @@ class SqlLog:
     def __init__(self, url: str, *, timeout_s: float = 10.0, must_exist: bool = False) -> None:
         self._timeout_s = timeout_s
         self._url = checked_url(url)
-        self._engine = _engine(self._url, timeout_s)
-        self._writing_engine = self._engine.execution_options(**_WRITE)
+        self._engine = open_engine(self._url, timeout_s)
+        self._writing_engine = self._engine.execution_options(**WRITE)
         self._write_lock = threading.Lock()
         self._closed = False
         self._file: tuple[int, int] | None = None
@@ -158,12 +87,12 @@ class SqlLog:
         generation = self.generation() if after == START else None
         begun = after
         while True:
-            rows = self._run(partial(_batch, after=after))
+            rows = self._run(partial(tables.read_batch, after=after))
             if after != START and rows and rows[-1][0] - after != len(rows):
                 self._check_gap(begun, generation)
             for offset, timestamp, key, value in rows:
                 yield Entry(offset, timestamp, key, value)
-            if len(rows) < _BATCH:
+            if len(rows) < tables.BATCH:
                 return
             after = rows[-1][0]
 
@@ -182,11 +111,11 @@ class SqlLog:
 
     def end(self) -> int:
         """Return the offset of the last record, or `START` if the log is empty."""
-        return self._run(_end)
+        return self._run(tables.last_offset)
 
     def generation(self) -> int:
         """Return how many compactions there were."""
-        return self._run(_compactions)[0]
+        return self._run(tables.compactions).generation
 
     def drop(self, offsets: Sequence[int], *, upto: int, generation: int) -> None:
         """Drop superseded rows in a transaction that excludes all others.
@@ -202,15 +131,8 @@ class SqlLog:
         """
         with self._write_lock, self._connect(write=True) as connection:
             try:
-                _lock_out_others(connection)
-                if _compactions(connection)[0] != generation:
+                if not tables.drop_rows(connection, offsets, upto, generation):
                     raise Conflict
-                for start in range(0, len(offsets), _CHUNK):
-                    connection.execute(_DROP, {"offsets": offsets[start : start + _CHUNK]})
-                if not inspect(connection).has_table(_COMPACTION.name):
-                    connection.execute(CreateTable(_COMPACTION))
-                connection.execute(delete(_COMPACTION))
-                connection.execute(insert(_COMPACTION), {"generation": generation + 1, "upto": upto})
                 connection.commit()
             except SQLAlchemyError as error:
                 raise LogError(self._explain(error)) from error
@@ -226,7 +148,7 @@ class SqlLog:
             driver: Any = connection.driver_connection
             if self._engine.dialect.name == "postgresql":
                 driver.autocommit = True
-            for statement in _VACUUM[self._engine.dialect.name]:
+            for statement in tables.VACUUM[self._engine.dialect.name]:
                 driver.execute(statement)
         except self._engine.dialect.loaded_dbapi.Error as error:
             raise LogError(f"{self._name()}: {error}") from error
@@ -239,9 +161,9 @@ class SqlLog:
             return
         try:
             with self._connect(write=True) as connection:
-                _check_writable(connection)
+                tables.check_writable(connection)
         except SQLAlchemyError as error:
-            if not _is_transient(error):
+            if not is_transient(error):
                 raise self._failure(error) from error
         finally:
             self._write_lock.release()
@@ -260,7 +182,7 @@ class SqlLog:
         self._engine.dispose()
 
     def _check_gap(self, begun: int, generation: int | None) -> None:
-        now, upto = self._run(_compactions)
+        now, upto = self._run(tables.compactions)
         if upto > begun if generation is None else now != generation:
             raise LogCompacted(
                 f"{self._name()}: the log was compacted up to offset {upto}, and was last read before that from {begun}"
@@ -276,11 +198,11 @@ class SqlLog:
         while True:
             try:
                 with self._connect(write=True) as connection:
-                    if fate_unknown and _landed(connection, after + 1, token):
+                    if fate_unknown and tables.has_landed(connection, after + 1, token):
                         return entries
-                    if _end(connection) != after:
+                    if tables.last_offset(connection) != after:
                         raise Conflict
-                    connection.execute(_INSERT, rows)
+                    tables.insert_rows(connection, rows)
                     fate_unknown = True
                     connection.commit()
                     return entries
@@ -290,7 +212,7 @@ class SqlLog:
             except DataError as error:
                 raise RecordTooLarge(self._explain(error)) from error
             except SQLAlchemyError as error:
-                if fate_unknown and _kind(error) is not LogError and self._has_not_landed(after + 1, token):
+                if fate_unknown and kind_of(error) is not LogError and self._has_not_landed(after + 1, token):
                     raise self._failure(error) from error
                 self._retry_or_raise(error, deadline, fate_unknown=fate_unknown)
             except LogError as error:
@@ -302,11 +224,11 @@ class SqlLog:
         """Return whether it is certain that a commit which the database refused did not take place."""
         try:
             with self._connect(write=False) as connection:
-                return not _landed(connection, first, token)
+                return not tables.has_landed(connection, first, token)
         except (SQLAlchemyError, LogError):
             return False
 
-    def _run(self, read: Callable[[Connection], T]) -> T:
+    def _run(self, read: Callable[[Connection], _T]) -> _T:
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -316,7 +238,7 @@ class SqlLog:
                 self._retry_or_raise(error, deadline, fate_unknown=False)
 
     def _retry_or_raise(self, error: SQLAlchemyError, deadline: float, *, fate_unknown: bool) -> None:
-        if (fate_unknown or _is_transient(error)) and time.monotonic() < deadline:
+        if (fate_unknown or is_transient(error)) and time.monotonic() < deadline:
             time.sleep(random.uniform(*_PAUSE_S))  # noqa: S311 - spreads the retries, keeps no secret
             return
         raise (LogTimeout(self._explain(error)) if fate_unknown else self._failure(error)) from error
@@ -334,8 +256,8 @@ class SqlLog:
         while True:
             try:
                 with self._connect(write=True) as connection:
-                    if _create_table(connection):
-                        _logger.info("created a new log: table %s in %s", _TABLE.name, self._place())
+                    if tables.create_tables(connection):
+                        _logger.info("created a new log: table %s in %s", tables.LOG_TABLE.name, self._location())
                     return
             except SQLAlchemyError as error:
                 self._retry_or_raise(error, deadline, fate_unknown=False)
@@ -356,164 +278,20 @@ class SqlLog:
         file = self._sqlite_file()
         if file is not None and not Path(file).is_file():
             raise LogError(f"{self._name()}: there is no such file")
-        if not self._run(_has_table):
-            raise LogError(f"{self._name()} holds no log: it has no table {_TABLE.name}")
+        if not self._run(tables.has_log):
+            raise LogError(f"{self._name()} holds no log: it has no table {tables.LOG_TABLE.name}")
 
     def _failure(self, error: SQLAlchemyError) -> LogError:
-        return _kind(error)(self._explain(error))
+        return kind_of(error)(self._explain(error))
 
     def _explain(self, error: SQLAlchemyError) -> str:
         # Use the driver's message: SQLAlchemy's adds the statement and the record.
         cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
         return f"{self._name()}: {str(cause).strip()}"
 
-    def _place(self) -> str:
+    def _location(self) -> str:
         file = self._url.database if self._url.get_backend_name() == "sqlite" else None
         return f"the file {Path(file).resolve()}" if file else self._name()
 
     def _name(self) -> str:
         return without_password(self._url.render_as_string(hide_password=True))
-
-
-def _batch(connection: Connection, *, after: int) -> Sequence[Row[int, int, bytes, bytes | None]]:
-    return connection.execute(_READ, {"after": after}).fetchall()
-
-
-def _end(connection: Connection) -> int:
-    last = connection.execute(_END).scalar()
-    return START if last is None else int(last)
-
-
-def _landed(connection: Connection, first: int, token: bytes) -> bool:
-    return connection.execute(_LANDED, {"first": first, "token": token}).first() is not None
-
-
-def _compactions(connection: Connection) -> tuple[int, int]:
-    """Return how many compactions there were, and the last offset that they considered."""
-    if not inspect(connection).has_table(_COMPACTION.name):
-        return 0, START
-    row = connection.execute(select(_COMPACTION.c.generation, _COMPACTION.c.upto)).first()
-    return (0, START) if row is None else (int(row[0]), int(row[1]))
-
-
-def _lock_out_others(connection: Connection) -> None:
-    if connection.dialect.name == "postgresql":
-        for statement in _LOCK_OUT:
-            connection.execute(statement)
-
-
-def _has_table(connection: Connection) -> bool:
-    return inspect(connection).has_table(_TABLE.name)
-
-
-def _create_table(connection: Connection) -> bool:
-    """Create the tables if `strata_log` is missing, and return whether it was."""
-    # Checking first allows a role that may not create tables.
-    if _has_table(connection):
-        _check_writable(connection)
-        return False
-    if connection.dialect.name == "postgresql":
-        connection.execute(_CREATE_LOCK)
-    for statement in _CREATE:
-        connection.execute(statement)
-    connection.commit()
-    return True
-
-
-def _check_writable(connection: Connection) -> None:
-    if connection.dialect.name == "sqlite":
-        connection.execute(_WRITE_NOTHING)
-        connection.rollback()
-    elif connection.execute(_IS_READ_ONLY).scalar():
-        raise LogReadOnly("The database takes no writes: it is a standby, or its transactions are read-only")
-
-
-def _kind(error: SQLAlchemyError) -> type[LogError]:
-    cause = getattr(error, "orig", None)
-    code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
-    return next((kind for name, kind in _KINDS.items() if code.startswith(name)), LogError)
-
-
-def _is_transient(error: SQLAlchemyError) -> bool:
-    if not isinstance(error, DBAPIError):
-        return False
-    sqlite_name = getattr(error.orig, "sqlite_errorname", "")
-    return (
-        error.connection_invalidated
-        or getattr(error.orig, "sqlstate", None) in _TRANSIENT_STATES
-        or sqlite_name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
-    )
-
-
-def checked_url(url: str) -> URL:
-    """Parse the URL of a SQL log.
-
-    Raises:
-        ValueError: It does not name a SQLite file or a PostgreSQL database.
-    """
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):
-        raise ValueError(f"this is not the URL of a database; {_FORMS}") from None
-    if parsed.drivername in {"sqlite", "sqlite+pysqlite"}:
-        if parsed.database in {None, "", ":memory:"}:
-            raise ValueError("A SQLite log needs a file: sqlite:///strata.db; for a log in memory say memory:")
-        return parsed
-    if parsed.drivername in {"postgresql", "postgres", "postgresql+psycopg"}:
-        return parsed.set(drivername="postgresql+psycopg")
-    raise ValueError(f"{parsed.drivername}: {_FORMS}")
-
-
-def _engine(url: URL, timeout_s: float) -> Engine:
-    if url.drivername == "postgresql+psycopg":
-        return create_engine(url, pool_timeout=timeout_s, connect_args=_postgres_arguments(url, timeout_s))
-    engine = create_engine(url, pool_timeout=timeout_s, connect_args={"timeout": timeout_s})
-    event.listen(engine, "connect", _prepare_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
-    return engine
-
-
-def _postgres_arguments(url: URL, timeout_s: float) -> dict[str, Any]:
-    milliseconds = int(timeout_s * 1000)
-    # A node that is cut off in the middle of a transaction must not block the others for a whole call.
-    options = {"statement_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds // 3}
-    arguments = {
-        "application_name": "strata",
-        "connect_timeout": max(1, int(timeout_s)),
-        "keepalives_idle": 5,
-        "keepalives_interval": 2,
-        "keepalives_count": 3,
-        "tcp_user_timeout": milliseconds,
-        "options": " ".join(f"-c {name}={value}" for name, value in options.items()),
-        "cursor_factory": _binary_cursor(),
-    }
-    return {name: value for name, value in arguments.items() if name not in url.query}
-
-
-def _binary_cursor() -> type:
-    # Binary instead of hexadecimal text makes a replay nearly twice as fast. The import is here because only the extra
-    # `postgres` installs the driver.
-    import psycopg
-
-    class BinaryCursor(psycopg.Cursor[Any]):
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **options)
-            self.format = psycopg.pq.Format.BINARY
-
-    return BinaryCursor
-
-
-def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # Otherwise the driver opens transactions by itself, and only before some statements.
-    connection.isolation_level = None
-    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-        if mode != "wal":
-            raise LogError(f"SQLite cannot use its write-ahead log here (journal mode {mode}): is the disk local?")
-    connection.execute("PRAGMA synchronous=FULL")
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    # A writer takes the write lock at once, because a transaction that begins as a read cannot wait for it later.
-    write = connection.get_execution_options().get("strata_write")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -27,7 +27,7 @@ from strata.storage.records import (
     SchemaValue,
 )
 from strata.storage.sql.compaction import CompactionRefused, compact, plan_compaction
-from strata.storage.sql.log import _READ, SqlLog
+from strata.storage.sql.log import SqlLog
 from strata.storage.state import State
 
 
@@ -160,8 +160,7 @@ def test_a_node_that_had_not_read_on_is_told(url):
 
 def test_a_replay_that_a_compaction_overtakes_is_told(url, monkeypatch):
     """If a compaction drops rows between two batches of a replay, the replay begins again."""
-    monkeypatch.setattr("strata.storage.sql.log._READ", _READ.limit(2))
-    monkeypatch.setattr("strata.storage.sql.log._BATCH", 2)
+    monkeypatch.setattr("strata.storage.sql.tables.BATCH", 2)
     with closing(SqlLog(url)) as log, closing(SqlLog(url)) as other:
         log.append(START, HISTORY)
         reading = log.read(START)
