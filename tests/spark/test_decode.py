@@ -353,7 +353,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "schema that is no text",
         {"reader_schema": FLIGHT_1},
         TypeError,
-        r"reader_schema is a text or a serdes\.client\.Schema, not dict",
+        r"reader_schema is a text or a strata\.serdes\.client\.Schema, not dict",
     ),
     ("id that is no number", {"schema_id": "1"}, TypeError, "schema_id is a number, not '1'"),
     ("no registry", {"registry": None}, TypeError, r"registry is a URL, .*ClientSettings, not NoneType"),

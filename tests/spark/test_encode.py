@@ -21,8 +21,7 @@ from strata.serdes.errors import EncodeError
 from strata.serdes.json_schema import JsonDeserializer
 from strata.serdes.model import JSON, PROTOBUF, Reference
 from strata.serdes.protobuf import ProtobufDeserializer
-from strata.spark_udfs import decode, encoder, split_dead_letters
-from strata.spark_udfs.encoding import columns as encode
+from strata.spark_udfs import decode, encode, encoder, split_dead_letters
 from strata.spark_udfs.encoding.worker import BatchEncoder, RowRefused
 
 pytestmark = [

@@ -20,8 +20,7 @@ from strata.serdes.client import RegistryClient
 from strata.serdes.json_schema import JsonDeserializer
 from strata.serdes.protobuf import ProtobufDeserializer
 from strata.serdes.subject_name_strategies import Context
-from strata.spark_udfs import decode, encoder, install, split_dead_letters
-from strata.spark_udfs.encoding import columns
+from strata.spark_udfs import decode, encode, encoder, install, split_dead_letters
 
 pytestmark = [
     pytest.mark.spark,
@@ -126,8 +125,8 @@ def test_json(
 
     back = written(
         df.select(
-            columns("key", registry=settings, subject=f"{topic}-key", schema=StringType(), format="JSON").alias("key"),
-            columns("value", schema=StructType.fromDDL(ORDER), **options).alias("value"),
+            encode("key", registry=settings, subject=f"{topic}-key", schema=StringType(), format="JSON").alias("key"),
+            encode("value", schema=StructType.fromDDL(ORDER), **options).alias("value"),
         )
     )
 
@@ -270,7 +269,7 @@ def test_stream_from_topic_to_topic(
         source = spark.readStream.format("kafka").options(**servers, subscribe=topic, startingOffsets="earliest")
         column = decode("value", registry=settings, subject=f"{topic}-value", path=path)
         good, _ = split_dead_letters(source.load().select(column.alias("decoded")))
-        value = columns(functions.struct("decoded.n"), registry=settings, subject=f"{to}-value", schema=NUMBER)
+        value = encode(functions.struct("decoded.n"), registry=settings, subject=f"{to}-value", schema=NUMBER)
         _finish(good.select(value.alias("value")).writeStream.format("kafka").options(**servers, topic=to), tmp_path)
 
     read = AvroDeserializer(registry)

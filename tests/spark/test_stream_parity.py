@@ -12,8 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession, functions
 
 from strata.serdes.client import RegistryClient
-from strata.spark_udfs import decode, install
-from strata.spark_udfs.encoding import columns as encode
+from strata.spark_udfs import decode, encode, install
 
 pytestmark = [
     pytest.mark.spark,

@@ -13,12 +13,11 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from strata.serdes.client import ClientSettings, RegistryClient
 from strata.serdes.errors import SerdeError
-from strata.spark_udfs import decode, encoder, install
+from strata.spark_udfs import decode, encode, encoder, install
 from strata.spark_udfs.decoding.avro_worker import BatchDecoder, batch_decoder
 from strata.spark_udfs.decoding.jvm_function import function_name
 from strata.spark_udfs.decoding.outcomes import RegistryNotUsable
 from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan
-from strata.spark_udfs.encoding import columns as encode
 
 pytestmark = [
     pytest.mark.spark,
