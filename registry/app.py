@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -13,6 +12,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
+from strata import __version__
 from strata.registry import errors
 from strata.registry.errors import RegistryError
 from strata.registry.health import Health
@@ -94,7 +94,7 @@ def create_app(
     app = FastAPI(
         title="Strata",
         description="A schema registry: versioned schemas, and the rules by which they evolve.",
-        version=version("strata-registry"),
+        version=__version__,
         license_info={"name": "Apache-2.0"},
         lifespan=lifespan,
         redirect_slashes=False,

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from strata import __version__
 from strata.registry.commands.exit_codes import HELP, reporting
 from strata.registry.commands.transfer import COMMANDS
 from strata.registry.commands.variables import unknown_variables
@@ -16,7 +17,7 @@ __all__ = ["main"]
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=HELP)
-@click.version_option(package_name="strata-registry", prog_name="strata")
+@click.version_option(__version__, prog_name="strata")
 @click.pass_context
 def main(context: click.Context) -> None:
     """Strata, a schema registry: versioned schemas, and the rules by which they evolve."""

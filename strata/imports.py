@@ -7,7 +7,7 @@ from importlib.util import find_spec
 __all__ = ["MissingExtra", "lazy", "require"]
 
 
-class MissingExtra(ImportError):
+class MissingExtra(ModuleNotFoundError):
     """A module needs an optional dependency that is not installed; the message names the extra that brings it."""
 
 
@@ -17,18 +17,25 @@ def require(extra: str, user: str, *modules: str) -> None:
     Args:
         extra: the extra of `strata-registry` that installs the modules.
         user: what needs them, for the message: a module or a command.
-        modules: names of top-level modules.
+        modules: names of modules, also inside a package (`google.protobuf`).
 
     Raises:
         MissingExtra: at least one of the modules is not installed.
     """
-    missing = [module for module in modules if find_spec(module) is None]
+    missing = [module for module in modules if not _is_installed(module)]
     if missing:
         needed = " and ".join(missing)
         raise MissingExtra(
             f"{user} needs {needed}, which the extra `{extra}` installs: pip install 'strata-registry[{extra}]'",
             name=missing[0],
         )
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package around it
+        return False
 
 
 def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> tuple[Callable[[str], object], list[str]]:

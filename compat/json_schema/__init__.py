@@ -4,3 +4,7 @@
 of `$ref` · `loader`: JSON to model · `parser`: text to schema, `normalize` · `rules`: reader against writer, with
 `objects`, `arrays`, `combined` and `findings` · `wording`: the messages for a finding.
 """
+
+from strata.imports import require
+
+require("json", "strata.compat.json_schema", "jsonschema_rs")

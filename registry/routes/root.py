@@ -1,10 +1,9 @@
 """`/`, `/schemas/types` and `/v1/metadata`: facts about the registry itself."""
 
-from importlib.metadata import version
-
 from fastapi import APIRouter
 from fastapi.responses import Response
 
+from strata import __version__
 from strata.registry.parsing import schema_types
 from strata.registry.routes.parameters import ContextPath, failures
 from strata.registry.service import ServiceDep
@@ -58,7 +57,7 @@ async def cluster_id(service: ServiceDep) -> Response:
 @router.get("/v1/metadata/version", responses={200: {"model": dict[str, str]}})
 async def version_in_use() -> Response:
     """Return the version of the service."""
-    return answer({"version": version("strata-registry"), "commitId": ""})
+    return answer({"version": __version__, "commitId": ""})
 
 
 @router.get("/v1/metadata/deployment", responses={200: {"model": dict[str, list[str]]}})

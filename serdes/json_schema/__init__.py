@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from strata.imports import lazy
+from strata.imports import lazy, require
+
+require("json", "strata.serdes.json_schema", "jsonschema_rs", "orjson")
 
 if TYPE_CHECKING:
     from strata.serdes.json_schema.serializer import JsonDeserializer as JsonDeserializer

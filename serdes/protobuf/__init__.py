@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from strata.imports import lazy
+from strata.imports import lazy, require
+
+require("protobuf", "strata.serdes.protobuf", "google.protobuf")
 
 if TYPE_CHECKING:
     from strata.serdes.protobuf.json_mapping import dict_of as dict_of

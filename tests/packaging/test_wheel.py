@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from strata import __version__
+
 
 @pytest.fixture(scope="module")
 def files(strata_wheel):
@@ -15,7 +17,7 @@ def files(strata_wheel):
 
 def test_only_strata_is_installed(files):
     """Beside its own metadata, the wheel puts one name into site-packages."""
-    assert {"strata", "strata_registry-0.1.0.dist-info"} == {Path(name).parts[0] for name in files}
+    assert {"strata", f"strata_registry-{__version__}.dist-info"} == {Path(name).parts[0] for name in files}
 
 
 @pytest.mark.parametrize("folder", ["registry", "storage", "compat", "serdes", "spark_udfs"])
