@@ -7,16 +7,15 @@ schema spelled differently, references written out, or metadata that differs onl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from strata.compat.levels import Level
 from strata.registry import errors
 from strata.registry.decide.contracts import agrees, merged_contract
-from strata.registry.effective_settings import config_in_force, flag_in_force
+from strata.registry.effective_settings import config_in_force
 from strata.registry.lookup import namesakes, use_of, versions_of
 from strata.registry.parsing import Candidate, SchemaRequest, equivalent, parse_request
 from strata.storage.records import Subject, context_of
 from strata.storage.state import SchemaVersion, State
 
-__all__ = ["Found", "equal_version", "find", "parsed", "version_with"]
+__all__ = ["Found", "equal_version", "find", "version_with"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Found:
 
 
 def version_with(
-    state: State, subject: Subject, request: SchemaRequest, default: Level, normalize: bool, include_deleted: bool
+    state: State, subject: Subject, request: SchemaRequest, *, normalize: bool, include_deleted: bool
 ) -> Found:
     """Return the version of a subject that holds a schema.
 
@@ -38,8 +37,7 @@ def version_with(
         state: the State to search.
         subject: the subject.
         request: the schema.
-        default: the level of subjects that have none.
-        normalize: whether to compare normalized texts.
+        normalize: whether to compare normalized texts, even if the subject's configuration does not ask for it.
         include_deleted: whether to find soft-deleted versions.
 
     Raises:
@@ -47,11 +45,12 @@ def version_with(
             invalid.
         TooExpensive: if this takes too long.
     """
-    if found := _version_with(state, subject, request, default, normalize, include_deleted):
+    request = request.started()
+    if found := _version_with(state, subject, request, normalize, include_deleted):
         return found
     for namesake in namesakes(state, subject):
         try:
-            found = _version_with(state, namesake, request, default, normalize, include_deleted)
+            found = _version_with(state, namesake, request, normalize, include_deleted)
         except errors.TooExpensive:
             raise
         except errors.RegistryError:
@@ -63,39 +62,25 @@ def version_with(
 
 
 def _version_with(
-    state: State, subject: Subject, request: SchemaRequest, default: Level, normalize: bool, include_deleted: bool
+    state: State, subject: Subject, request: SchemaRequest, normalize: bool, include_deleted: bool
 ) -> Found | None:
     """Look a schema up under the request's contract, then under the contract that its registration would have.
 
-    As in the reference, there is no second look-up if no version is live.
+    The rules for new schemas do not apply: it may have been stored under looser ones. As in the reference, there is no
+    second look-up if no version is live.
     """
     if not request.text.strip():
         return None
-    candidate = parsed(state, subject, request, normalize=normalize)
+    config = config_in_force(state, subject)
+    normalize = normalize or config.normalize
+    candidate = parse_request(state, subject, request, strict=False, normalize=normalize, new=False)
     found, latest = find(state, subject, candidate, include_deleted=include_deleted), state.latest(subject)
     if found or latest is None:
         return found
-    merged = merged_contract(request, latest, config_in_force(state, subject, default))
+    merged = merged_contract(request, latest, config)
     if merged == candidate.contract:
         return None
     return find(state, subject, candidate.under(merged), include_deleted=include_deleted)
-
-
-def parsed(state: State, subject: Subject, request: SchemaRequest, *, normalize: bool) -> Candidate:
-    """Parse a schema for a look-up, without the rules for new schemas: it may have been stored under looser ones.
-
-    Args:
-        state: the State that references are resolved in.
-        subject: the subject.
-        request: the schema.
-        normalize: whether to normalize the text, as the subject's settings may ask too.
-
-    Raises:
-        RegistryError: 42201 if it does not parse.
-        TooExpensive: if this takes too long.
-    """
-    normalize = normalize or flag_in_force(state, subject, "normalize", default=False)
-    return parse_request(state, subject, request.started(), strict=False, normalize=normalize, new=False)
 
 
 def find(state: State, subject: Subject, candidate: Candidate, *, include_deleted: bool) -> Found | None:

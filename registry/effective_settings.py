@@ -5,6 +5,7 @@ that alone, and only some flags fall through to the registry-wide configuration.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -16,12 +17,12 @@ from strata.storage.state import State
 
 __all__ = [
     "UNSUPPORTED_POLICY",
+    "EffectiveConfig",
     "Mode",
+    "check_writable",
+    "config_answer",
     "config_in_force",
-    "flag_in_force",
-    "level_in_force",
     "mode_in_force",
-    "policy_in_force",
 ]
 
 UNSUPPORTED_POLICY = "LOGICAL"  # the reference's third policy
@@ -35,6 +36,44 @@ _FALL_THROUGH = (
     "compatibilityPolicy",
     "compatibilityGroup",
 )
+
+_Object = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveConfig:
+    """The configuration in force for a subject; `config_in_force` has the defaults of what is not set.
+
+    Attributes:
+        level: the compatibility level; None if none is set, which means the service's default.
+        policy: how strictly differences count; None for the policy with checks that this registry lacks.
+        group: the metadata property whose value divides the versions into compatibility groups.
+        normalize: whether to normalize every schema.
+        validate_fields: whether to reject reserved field names.
+        validate_new_schemas: whether to apply the rules for new schemas.
+        validate_rules: whether to reject invalid rule sets.
+        default_metadata: metadata below that of each schema.
+        override_metadata: metadata above that of each schema.
+        default_rules: rules below those of each schema.
+        override_rules: rules above those of each schema.
+    """
+
+    level: Level | None
+    policy: Policy | None
+    group: str | None
+    normalize: bool
+    validate_fields: bool
+    validate_new_schemas: bool
+    validate_rules: bool
+    default_metadata: _Object
+    override_metadata: _Object
+    default_rules: _Object
+    override_rules: _Object
+
+    @property
+    def adds_to_contracts(self) -> bool:
+        """Whether it adds metadata or rules to each schema."""
+        return bool(self.default_metadata or self.override_metadata or self.default_rules or self.override_rules)
 
 
 class Mode(StrEnum):
@@ -57,45 +96,29 @@ class Mode(StrEnum):
         return self in (Mode.IMPORT, Mode.FORWARD)
 
 
-def config_in_force(state: State, subject: Subject | None, default: Level) -> dict[str, Any]:
-    """Return the configuration in force, which always has a level.
+def config_in_force(state: State, subject: Subject | None) -> EffectiveConfig:
+    """Return the configuration in force for a subject; None means the registry as a whole."""
+    fields = _fields(state, subject)
+    level, policy = fields.get("compatibilityLevel"), fields.get("compatibilityPolicy")
+    return EffectiveConfig(
+        level=Level.__members__.get(level or ""),
+        policy=None if policy == UNSUPPORTED_POLICY else Policy.__members__.get(policy or "", Policy.STRICT),
+        group=fields.get("compatibilityGroup"),
+        normalize=fields.get("normalize", False),
+        validate_fields=fields.get("validateFields", False),
+        validate_new_schemas=fields.get("validateNewSchemas", True),
+        validate_rules=fields.get("validateRules", True),
+        default_metadata=fields.get("defaultMetadata"),
+        override_metadata=fields.get("overrideMetadata"),
+        default_rules=fields.get("defaultRuleSet"),
+        override_rules=fields.get("overrideRuleSet"),
+    )
 
-    Args:
-        state: the State.
-        subject: the subject; None for the registry as a whole.
-        default: the level if none is set.
-    """
-    own = state.configs.get(subject) if subject else None
-    wider = [config for scope in _wider_scopes(subject) if (config := state.configs.get(scope))]
-    inherited = wider[0].fields if wider else {}
-    fields = {**inherited} if own is None else {**_flags(inherited), **own.fields}
+
+def config_answer(state: State, subject: Subject | None, default: Level) -> dict[str, Any]:
+    """Return the configuration in force as JSON, which always has a level; `default` is the service's own level."""
+    fields = _fields(state, subject)
     return {**fields, "compatibilityLevel": fields.get("compatibilityLevel", default.value)}
-
-
-def level_in_force(state: State, subject: Subject, default: Level) -> Level:
-    """Return the compatibility level of a subject; an unknown one in the log counts as the default."""
-    try:
-        return Level(config_in_force(state, subject, default)["compatibilityLevel"])
-    except ValueError:
-        return default
-
-
-def flag_in_force(state: State, subject: Subject | None, name: str, *, default: bool) -> bool:
-    """Return a boolean field of the configuration in force, or `default` if it is not set."""
-    value = config_in_force(state, subject, Level.BACKWARD).get(name)
-    return value if isinstance(value, bool) else default
-
-
-def policy_in_force(state: State, subject: Subject) -> Policy:
-    """Return the compatibility policy of a subject: how strictly differences count.
-
-    Raises:
-        RegistryError: 42203 if another registry's log sets a policy with checks that this registry lacks.
-    """
-    policy = config_in_force(state, subject, Level.BACKWARD).get("compatibilityPolicy")
-    if policy == UNSUPPORTED_POLICY:
-        raise errors.unsupported_policy(policy)
-    return Policy(policy) if isinstance(policy, str) and policy in Policy.__members__ else Policy.STRICT
 
 
 def mode_in_force(state: State, subject: Subject | None) -> Mode:
@@ -109,11 +132,29 @@ def mode_in_force(state: State, subject: Subject | None) -> Mode:
     return Mode.READWRITE
 
 
+def check_writable(state: State, subject: Subject | None) -> Mode:
+    """Return the mode of a subject that is not read-only; None means the registry as a whole.
+
+    Raises:
+        RegistryError: 42205 if it is read-only.
+    """
+    mode = mode_in_force(state, subject)
+    if mode.is_read_only:
+        raise errors.read_only(subject or "")
+    return mode
+
+
 def _wider_scopes(subject: Subject | None) -> Iterator[Subject | None]:
     context = context_of(subject or "")
     yield None if context == DEFAULT_CONTEXT else Subject(f":{context}:")
     yield Subject(GLOBAL_SCOPE)
 
 
-def _flags(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: fields[name] for name in _FALL_THROUGH if name in fields}
+def _fields(state: State, subject: Subject | None) -> Mapping[str, Any]:
+    """Return the fields in force that are set, by their names on the wire."""
+    own = state.configs.get(subject) if subject else None
+    wider = (config.fields for scope in _wider_scopes(subject) if (config := state.configs.get(scope)))
+    inherited: Mapping[str, Any] = next(wider, {})
+    if own is None:
+        return inherited
+    return {**{name: inherited[name] for name in _FALL_THROUGH if name in inherited}, **own.fields}

@@ -128,6 +128,8 @@ class Candidate:
 
     def under(self, contract: Contract) -> "Candidate":
         """Return the same schema with another contract, and so with another identity."""
+        if contract == self.contract:
+            return self
         return replace(self, contract=contract, digest=_identity(self.text, self.references, contract))
 
 
@@ -181,7 +183,7 @@ def inline_tags(state: State, entry: SchemaVersion, limits: Limits) -> Tags:
         TooExpensive: if this takes too long.
     """
     try:
-        return tags_of(_stored(state, entry, limits))
+        return tags_of(_parse_stored(state, entry, limits))
     except OutOfTime as error:
         raise errors.TooExpensive(f"The tags cannot be read: {error}") from None
     except (SchemaParseError, errors.RegistryError):
@@ -233,7 +235,7 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
         return entry.schema.text
     try:
         limits = DEFAULT_LIMITS.started()
-        return print_as(_stored(state, entry, limits), limits=limits)
+        return print_as(_parse_stored(state, entry, limits), limits=limits)
     except SchemaParseError as error:
         raise errors.invalid_schema(f"The stored schema cannot be printed as {form!r}: {error}") from None
 
@@ -256,7 +258,7 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
         if candidate.text != ours.canonical:  # normalized: parse what would be stored
             known = resolved(state, entry.subject, candidate.references, candidate.limits)
             ours = _parse(candidate.schema_type, candidate.text, False, known, candidate.limits)
-        stored = _stored(state, entry, candidate.limits)
+        stored = _parse_stored(state, entry, candidate.limits)
         return FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be looked up: {error}") from None
@@ -282,7 +284,7 @@ def compare(
     """
     looked_at = previous if LEVELS[level].transitive else previous[-1:]
     try:
-        versions = [Previous(entry.version, _stored(state, entry, candidate.limits)) for entry in looked_at]
+        versions = [Previous(entry.version, _parse_stored(state, entry, candidate.limits)) for entry in looked_at]
         return _checked(candidate, versions, level, policy)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be compared with the previous versions: {error}") from None
@@ -306,7 +308,7 @@ def _schemas_of(versions: Sequence[Previous]) -> list[ParsedSchema]:
     return [version.schema for version in versions]
 
 
-def _stored(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:
+def _parse_stored(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:
     references = resolved(state, entry.subject, entry.schema.value.references, limits)
     return _parse(entry.schema.schema_type, entry.schema.text, False, references, limits)
 

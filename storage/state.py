@@ -101,6 +101,10 @@ class State(StateData):
         """Return the version number for the subject's next schema."""
         return Version(next(reversed(self.subjects.get(Subject(subject), _NO_VERSIONS)), 0) + 1)
 
+    def next_id(self, context: str) -> SchemaId:
+        """Return the id for the context's next new schema: one above the highest that it has ever assigned."""
+        return SchemaId(self.context(context).high_water + 1)
+
     def schema(self, context: str, schema_id: int) -> IdEntry | None:
         """Return the schema of an id in a context and the versions that use it, or None for an unknown id."""
         return self.context(context).schemas.get(schema_id)

@@ -18,13 +18,13 @@ from strata.registry.decide.association_requests import AssociationRequest, Reso
 from strata.registry.decide.decision import Decision
 from strata.registry.decide.delete import delete_with_association
 from strata.registry.decide.register import Registered, Rules, register
-from strata.registry.effective_settings import mode_in_force
+from strata.registry.effective_settings import check_writable
 from strata.registry.errors import RegistryError, TooExpensive
 from strata.registry.subject_names import writable_subject
 from strata.storage.associations import Association
 from strata.storage.log import Record
 from strata.storage.record_json import encode
-from strata.storage.records import AssociationKey, AssociationValue, Subject, context_of
+from strata.storage.records import AssociationKey, AssociationValue, Subject
 from strata.storage.state import State
 
 __all__ = [
@@ -172,13 +172,11 @@ def _make(state: State, resource: Resource, wanted: Wanted, rules: Rules, now: i
         wanted = _with_defaults(wanted)
     inherited = held.key.subject if held else _default_subject(resource, wanted)
     subject = writable_subject(inherited if wanted.subject is None else wanted.subject)
-    mode = mode_in_force(state, subject)
-    if mode.is_read_only:
-        raise errors.read_only(subject, context_of(subject))
+    mode = check_writable(state, subject)
     if held is None:
-        _check_new(state, resource, subject, wanted)
+        _check_new(state, resource, subject, wanted, imported=mode.is_import)
     if wanted.schema and mode.is_import:
-        raise errors.not_read_write(subject, context_of(subject))
+        raise errors.not_read_write(subject)
     if not wanted.schema and not state.latest(subject):
         raise errors.no_active_version(subject)
     if held:
@@ -268,9 +266,8 @@ def _changed(held: Association, subject: Subject, wanted: Wanted) -> Association
     return replace(value, lifecycle=wanted.lifecycle or value.lifecycle)
 
 
-def _check_new(state: State, resource: Resource, subject: Subject, wanted: Wanted) -> None:
+def _check_new(state: State, resource: Resource, subject: Subject, wanted: Wanted, *, imported: bool) -> None:
     """Reject a new association that its lifecycle, its subject or the operation does not allow."""
-    imported = mode_in_force(state, subject).is_import
     default = _default_subject(resource, wanted)
     if wanted.op == "UPSERT" and wanted.schema:
         raise errors.invalid_association("schema", "an upsert cannot create an association together with a schema")
@@ -342,8 +339,7 @@ def _removal(state: State, found: Association, now: int, *, cascade: bool) -> li
     subject = found.key.subject
     if found.value.frozen and not cascade:
         raise errors.association_frozen(found.key.association_type, subject)
-    if mode_in_force(state, subject).is_read_only:
-        raise errors.read_only(subject, context_of(subject))
+    check_writable(state, subject)
     records = [encode(found.key)]
     if cascade and found.value.lifecycle == "STRONG":
         records += delete_with_association(state, subject, now)

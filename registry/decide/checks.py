@@ -15,9 +15,8 @@ from strata.compat.levels import Level
 from strata.compat.result import Finding, Incompatibility
 from strata.registry import errors
 from strata.registry.decide.contracts import property_of
-from strata.registry.effective_settings import config_in_force, flag_in_force, level_in_force, policy_in_force
+from strata.registry.effective_settings import UNSUPPORTED_POLICY, EffectiveConfig
 from strata.registry.parsing import Candidate, compare
-from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion, State
 
 __all__ = ["Verdict", "check_fields", "check_history"]
@@ -41,54 +40,46 @@ class Verdict:
         yield from map(finding, self.incompatibilities)
 
 
-def check_fields(state: State, subject: Subject, candidate: Candidate) -> None:
-    """Reject field names that no schema may use, if the settings ask for it.
+def check_fields(candidate: Candidate, config: EffectiveConfig) -> None:
+    """Reject field names that no schema may use, if the configuration asks for it.
 
     Raises:
         RegistryError: 42201 if the name of a top-level field begins with `$$`.
     """
-    for name in top_fields(candidate.parsed) if _validates_fields(state, subject) else ():
+    for name in top_fields(candidate.parsed) if config.validate_fields else ():
         if name.startswith(_RESERVED_PREFIX):
             raise errors.invalid_schema(f"Invalid schema, details: the name of the field {name!r} begins with $$")
 
 
 def check_history(
-    state: State, subject: Subject, candidate: Candidate, versions: Sequence[SchemaVersion], default: Level
+    state: State, candidate: Candidate, versions: Sequence[SchemaVersion], config: EffectiveConfig, default: Level
 ) -> Verdict:
     """Check a schema against versions of its subject, oldest first, that belong to its compatibility group.
 
     Args:
-        state: the State that holds the settings and references.
-        subject: the subject.
+        state: the State that holds the references.
         candidate: the schema.
         versions: the versions to compare with, oldest first.
-        default: the level of subjects that have none.
+        config: the configuration in force.
+        default: the level if the configuration has none.
 
     Raises:
         RegistryError: 42201 if a version cannot be parsed; 42203 if the policy in force is not supported.
         TooExpensive: if this takes too long.
     """
-    level = level_in_force(state, subject, default)
-    versions = _of_its_group(candidate, versions, config_in_force(state, subject, default).get("compatibilityGroup"))
-    fields = _validates_fields(state, subject)
-    reserved = list(_reserved_findings(candidate, versions[-1:])) if fields else []
-    result = compare(state, candidate, versions, level, policy_in_force(state, subject))
+    if config.policy is None:
+        raise errors.unsupported_policy(UNSUPPORTED_POLICY)
+    level = config.level or default
+    if config.group:
+        ours = property_of(candidate.contract.metadata, config.group)
+        versions = [entry for entry in versions if property_of(entry.schema.value.metadata, config.group) == ours]
+    reserved = list(_reserved_findings(candidate, versions[-1:])) if config.validate_fields else []
+    result = compare(state, candidate, versions, level, config.policy)
     messages = [*(message for message, _ in reserved), *result.messages]
     if messages:
-        messages.append(f"{{validateFields: '{str(fields).lower()}', compatibility: '{level.value}'}}")
+        fields = str(config.validate_fields).lower()
+        messages.append(f"{{validateFields: '{fields}', compatibility: '{level.value}'}}")
     return Verdict(tuple(messages), result.incompatibilities, tuple(found for _, found in reserved))
-
-
-def _validates_fields(state: State, subject: Subject) -> bool:
-    return flag_in_force(state, subject, "validateFields", default=False)
-
-
-def _of_its_group(candidate: Candidate, versions: Sequence[SchemaVersion], group: Any) -> Sequence[SchemaVersion]:
-    """Return the versions with the candidate's value of a metadata property; without it if the candidate lacks it."""
-    if not group:
-        return versions
-    ours = property_of(candidate.contract.metadata, group)
-    return [entry for entry in versions if property_of(entry.schema.value.metadata, group) == ours]
 
 
 def _reserved_findings(candidate: Candidate, latest: Sequence[SchemaVersion]) -> Iterator[tuple[str, Finding]]:

@@ -7,10 +7,10 @@ from typing import Any
 from strata.compat.levels import Level, Policy
 from strata.registry import errors
 from strata.registry.decide.decision import Decision
-from strata.registry.effective_settings import UNSUPPORTED_POLICY, config_in_force, flag_in_force, mode_in_force
+from strata.registry.effective_settings import UNSUPPORTED_POLICY, check_writable, config_answer, config_in_force
 from strata.registry.rule_sets import check_rule_set
 from strata.storage.record_json import encode
-from strata.storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, Subject, context_of
+from strata.storage.records import CONFIG_FIELDS, ConfigKey, ConfigValue, Subject
 from strata.storage.state import State
 
 __all__ = ["delete_config", "set_config"]
@@ -30,16 +30,17 @@ def set_config(state: State, scope: Subject | None, change: Mapping[str, Any]) -
     """
     before = state.configs.get(scope, ConfigValue()).fields
     checked = {
-        _stored_name(name): None if value is None else _CHECKS.get(name, _as_it_is)(value)
+        field: _CHECKS[name](value) if name in _CHECKS and value is not None else value
         for name, value in change.items()
-        if _stored_name(name) in CONFIG_FIELDS
+        if (field := "compatibilityLevel" if name == _LEVEL else name) in CONFIG_FIELDS
     }
     after = {name: value for name, value in {**before, **checked}.items() if value not in (None, "", {})}
-    if _validates_rules(state, scope, after):
+    if after.get("validateRules", config_in_force(state, scope).validate_rules):
         for name in _RULE_SETS & checked.keys() & after.keys():
             check_rule_set(after[name])
-    _check_writable(state, scope)
-    answer = {_ANSWERED_AS.get(name, name): after[name] for name in CONFIG_FIELDS if name in after}
+    check_writable(state, scope)
+    # The level has another name in a change and its answer than in the stored configuration.
+    answer = {_LEVEL if name == "compatibilityLevel" else name: after[name] for name in CONFIG_FIELDS if name in after}
     return Decision(answer, [encode(ConfigKey(scope), ConfigValue(MappingProxyType(after)))])
 
 
@@ -57,8 +58,8 @@ def delete_config(state: State, scope: Subject | None, default: Level) -> Decisi
     own = state.configs.get(scope)
     if own is None and scope is not None:
         raise errors.subject_not_found(scope)
-    _check_writable(state, scope)
-    answer = dict(own.fields) if own and scope is not None else config_in_force(state, None, default)
+    check_writable(state, scope)
+    answer = dict(own.fields) if own and scope is not None else config_answer(state, None, default)
     return Decision(answer, [encode(ConfigKey(scope))] if own else [])
 
 
@@ -77,28 +78,7 @@ def _policy(value: Any) -> str | None:
     return policy if policy in Policy.__members__ else None
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-# The level has one name in a change and its answer, and another in the stored and read configuration.
-_STORED_AS = {"compatibility": "compatibilityLevel"}
-_ANSWERED_AS = {stored: name for name, stored in _STORED_AS.items()}
-
 # Checks of a change's values; their types were checked before.
-_CHECKS: Mapping[str, Callable[[Any], Any]] = {"compatibility": _level, "compatibilityPolicy": _policy}
+_LEVEL = "compatibility"
+_CHECKS: Mapping[str, Callable[[Any], Any]] = {_LEVEL: _level, "compatibilityPolicy": _policy}
 _RULE_SETS = {"defaultRuleSet", "overrideRuleSet"}
-
-
-def _stored_name(name: str) -> str:
-    return _STORED_AS.get(name, name)
-
-
-def _validates_rules(state: State, scope: Subject | None, after: Mapping[str, Any]) -> bool:
-    own = after.get("validateRules")
-    return (own if own is not None else flag_in_force(state, scope, "validateRules", default=True)) is not False
-
-
-def _check_writable(state: State, scope: Subject | None) -> None:
-    if mode_in_force(state, scope).is_read_only:
-        raise errors.read_only(scope or "", context_of(scope or ""))

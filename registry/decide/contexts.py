@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from strata.registry import errors
 from strata.registry.decide.decision import Decision
-from strata.registry.effective_settings import mode_in_force
+from strata.registry.effective_settings import check_writable
 from strata.registry.subject_names import GLOBAL_SCOPE
 from strata.storage.record_json import encode
 from strata.storage.records import DEFAULT_CONTEXT, ConfigKey, ContextKey, ModeKey, Subject, context_of
@@ -28,8 +28,7 @@ def delete_context(state: State, context: str) -> Decision[None]:
     if context == DEFAULT_CONTEXT or context == context_of(GLOBAL_SCOPE):
         return Decision(None)
     scope = Subject(f":{context}:")
-    if mode_in_force(state, scope).is_read_only:
-        raise errors.read_only(scope, context)
+    check_writable(state, scope)
     records = [encode(ConfigKey(name)) for name in sorted(_within(context, state.configs))]
     records += [encode(ModeKey(name)) for name in sorted(_within(context, state.modes))]
     if state.context(context).recorded:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from strata.registry.effective_settings import EffectiveConfig
 from strata.registry.parsing import Contract, SchemaRequest
 from strata.registry.rule_sets import PHASES
 from strata.storage.fingerprint import fingerprint
@@ -16,7 +17,6 @@ from strata.storage.state import SchemaVersion
 
 __all__ = [
     "agrees",
-    "has_defaults_or_overrides",
     "merged_contract",
     "merged_metadata",
     "merged_rules",
@@ -28,12 +28,11 @@ __all__ = [
 
 _VERSION = "confluent:version"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
-_LAYERS = ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")
 
 _Object = Mapping[str, Any] | None
 
 
-def merged_contract(request: SchemaRequest, previous: SchemaVersion | None, config: Mapping[str, Any]) -> Contract:
+def merged_contract(request: SchemaRequest, previous: SchemaVersion | None, config: EffectiveConfig) -> Contract:
     """Return the contract that a request results in.
 
     Args:
@@ -44,15 +43,10 @@ def merged_contract(request: SchemaRequest, previous: SchemaVersion | None, conf
     before = previous.schema.value if previous else None
     metadata = request.metadata if request.metadata is not None or before is None else before.metadata
     rule_set = request.rule_set if request.rule_set is not None or before is None else before.rule_set
-    first_metadata, last_metadata, first_rules, last_rules = (_object(config.get(name)) for name in _LAYERS)
     return Contract(
-        merged_metadata(first_metadata, metadata, last_metadata), merged_rules(first_rules, rule_set, last_rules)
+        merged_metadata(config.default_metadata, metadata, config.override_metadata),
+        merged_rules(config.default_rules, rule_set, config.override_rules),
     )
-
-
-def has_defaults_or_overrides(config: Mapping[str, Any]) -> bool:
-    """Return whether a configuration adds to the contracts of requests."""
-    return any(config.get(name) for name in _LAYERS)
 
 
 def merged_metadata(*layers: _Object) -> _Object:
@@ -130,11 +124,6 @@ def _unversioned(metadata: _Object) -> _Object:
         return metadata
     properties = {name: value for name, value in (metadata or {})["properties"].items() if name != _VERSION}
     return merged_metadata({**(metadata or {}), "properties": properties})
-
-
-def _object(value: Any) -> _Object:
-    """Return a mapping, or None for any other value, which another registry's log may hold in its place."""
-    return value if isinstance(value, Mapping) else None
 
 
 def _digest(metadata: _Object, rule_set: _Object) -> bytes:

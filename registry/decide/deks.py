@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from strata.registry import errors
 from strata.registry.decide.decision import Decision
 from strata.registry.decide.keks import kek_of
-from strata.registry.effective_settings import mode_in_force
+from strata.registry.effective_settings import check_writable
 from strata.registry.lookup import LATEST
 from strata.storage.record_json import encode
-from strata.storage.records import MAX_VERSION, DekKey, DekValue, Subject, context_of
+from strata.storage.records import MAX_VERSION, DekKey, DekValue, Subject
 from strata.storage.state import State
 
 __all__ = [
@@ -84,7 +84,7 @@ def create_dek(state: State, request: DekRequest, now: int, most: int) -> Decisi
     if not 1 <= request.version <= MAX_VERSION:
         raise errors.invalid_key("version")
     kek = kek_of(state, request.kek, include_deleted=request.deleted)
-    _check_writable(state, request.subject)
+    check_writable(state, request.subject)
     key = DekKey(request.kek, request.subject, request.algorithm, request.version)
     value = DekValue(request.material, deleted=request.deleted, created=now)
     held = _held(state, key)
@@ -173,7 +173,7 @@ def dek_of(state: State, kek: str, subject: Subject, algorithm: str, version: in
 
 def _affected(state: State, kek: str, subject: Subject, algorithm: str, version: int | None) -> list[Dek]:
     one = dek_of(state, kek, subject, algorithm, LATEST if version is None else version, include_deleted=True)
-    _check_writable(state, subject)
+    check_writable(state, subject)
     return _versions(state, kek, subject, algorithm, include_deleted=True) if version is None else [one]
 
 
@@ -200,8 +200,3 @@ def check_subject(subject: str) -> None:
     """
     if not 0 < len(subject) <= _MAX_SUBJECT or any(unicodedata.category(c) == "Cc" for c in subject):
         raise errors.invalid_key("subject")
-
-
-def _check_writable(state: State, subject: Subject) -> None:
-    if mode_in_force(state, subject).is_read_only:
-        raise errors.read_only(subject, context_of(subject))

@@ -5,19 +5,11 @@ from collections.abc import Iterable, Iterator
 from strata.registry import errors
 from strata.registry.decide.decision import Decision
 from strata.registry.decide.highest_id import mark_highest
-from strata.registry.effective_settings import mode_in_force
+from strata.registry.effective_settings import check_writable
+from strata.registry.lookup import LATEST
 from strata.storage.log import Record
 from strata.storage.record_json import encode
-from strata.storage.records import (
-    ConfigKey,
-    DeleteSubjectKey,
-    ModeKey,
-    SchemaKey,
-    SchemaValue,
-    Subject,
-    Version,
-    context_of,
-)
+from strata.storage.records import ConfigKey, DeleteSubjectKey, ModeKey, SchemaKey, Subject, Version
 from strata.storage.state import SchemaVersion, State
 
 __all__ = ["check_unreferenced", "delete_subject", "delete_version", "delete_with_association", "hard_delete"]
@@ -71,7 +63,7 @@ def _deletion(
     live = [entry for entry in versions if not entry.deleted]
     if not permanent and not live:
         raise errors.subject_soft_deleted(subject)
-    _check_writable(state, subject)
+    check_writable(state, subject)
     for entry in versions if permanent else live:
         check_unreferenced(state, [entry], permanent=permanent, within=subject)
         if permanent and not entry.deleted:
@@ -81,13 +73,13 @@ def _deletion(
     return Decision([entry.version for entry in live], [encode(DeleteSubjectKey(subject), versions[-1].version)])
 
 
-def delete_version(state: State, subject: Subject, version: int | None, *, permanent: bool) -> Decision[Version]:
+def delete_version(state: State, subject: Subject, version: int, *, permanent: bool) -> Decision[Version]:
     """Return the deleted version, and the records that delete it.
 
     Args:
         state: the State to decide on.
         subject: the subject.
-        version: the version; None means the latest live one.
+        version: the version; `LATEST` means the latest live one.
         permanent: whether to hard-delete.
 
     Raises:
@@ -97,17 +89,18 @@ def delete_version(state: State, subject: Subject, version: int | None, *, perma
     """
     if not state.versions(subject, include_deleted=True):
         raise errors.subject_not_found(subject)
-    entry = state.latest(subject) if version is None else state.version(subject, version)
+    entry = state.latest(subject) if version == LATEST else state.version(subject, version)
     if entry is None:
-        raise errors.version_not_found(-1 if version is None else version)
+        raise errors.version_not_found(version)
     if entry.deleted and not permanent:
         raise errors.version_soft_deleted(subject, entry.version)
     if state.associations.of_subject(subject) and _is_last(state, entry):
         raise errors.association_for_subject_exists(subject)
-    _check_writable(state, subject)
+    check_writable(state, subject)
     check_unreferenced(state, [entry], permanent=permanent)
     if not permanent:
-        return Decision(entry.version, [_soft_deleted(entry)])
+        deleted = entry.schema.value._replace(subject=subject, version=entry.version, deleted=True)
+        return Decision(entry.version, [encode(SchemaKey(subject, entry.version), deleted)])
     if not entry.deleted:
         raise errors.version_not_soft_deleted(subject, entry.version)
     return Decision(entry.version, list(hard_delete(state, subject, [entry])))
@@ -131,22 +124,6 @@ def hard_delete(state: State, subject: Subject, entries: Iterable[SchemaVersion]
             yield encode(ModeKey(subject))
 
 
-def _soft_deleted(entry: SchemaVersion) -> Record:
-    stored = entry.schema.value
-    value = SchemaValue(
-        entry.subject,
-        entry.version,
-        entry.schema.schema_id,
-        entry.schema.text,
-        entry.schema.schema_type,
-        stored.references,
-        stored.metadata,
-        stored.rule_set,
-        deleted=True,
-    )
-    return encode(SchemaKey(entry.subject, entry.version), value)
-
-
 def check_unreferenced(
     state: State, entries: Iterable[SchemaVersion], *, permanent: bool, within: Subject | None = None
 ) -> None:
@@ -165,8 +142,3 @@ def check_unreferenced(
         for referrer in state.referred_by(entry.subject, entry.version):
             if referrer.subject != within and (permanent or not referrer.deleted):
                 raise errors.referenced(entry.subject, entry.version)
-
-
-def _check_writable(state: State, subject: Subject) -> None:
-    if mode_in_force(state, subject).is_read_only:
-        raise errors.read_only(subject, context_of(subject))

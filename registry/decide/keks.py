@@ -10,9 +10,9 @@ from typing import Any
 
 from strata.registry import errors
 from strata.registry.decide.decision import Decision
-from strata.registry.effective_settings import mode_in_force
+from strata.registry.effective_settings import check_writable
 from strata.storage.record_json import encode
-from strata.storage.records import DEFAULT_CONTEXT, KekKey, KekValue
+from strata.storage.records import KekKey, KekValue
 from strata.storage.state import State
 
 __all__ = [
@@ -78,7 +78,7 @@ def create_kek(state: State, request: KekRequest, now: int, most: int) -> Decisi
         raise errors.invalid_key("kmsType")
     if request.shared:
         raise errors.no_key_management()
-    _check_writable(state)
+    check_writable(state, None)
     kms_type, props = _family(request.kms_type), without_credentials(request.kms_props)
     value = KekValue(
         kms_type, request.kms_key_id, props, request.doc, shared=False, deleted=request.deleted, created=now
@@ -90,7 +90,7 @@ def create_kek(state: State, request: KekRequest, now: int, most: int) -> Decisi
             raise errors.key_exists(request.name)
     elif len(state.encryption_keys.keks) >= most:
         raise errors.too_many_keys(most)
-    return _stored(request.name, value)
+    return _written(request.name, value)
 
 
 def update_kek(state: State, name: str, change: Mapping[str, Any]) -> Decision[Kek]:
@@ -109,10 +109,10 @@ def update_kek(state: State, name: str, change: Mapping[str, Any]) -> Decision[K
     shared = bool(change.get("shared")) if "shared" in change else held.shared
     if shared and not held.shared:
         raise errors.no_key_management()
-    _check_writable(state)
+    check_writable(state, None)
     props = without_credentials(change["kmsProps"] or {}) if "kmsProps" in change else held.kms_props
     value = replace(held, kms_props=props, doc=change.get("doc", held.doc), shared=shared)
-    return Decision(Kek(name, held)) if value == held else _stored(name, value)
+    return Decision(Kek(name, held)) if value == held else _written(name, value)
 
 
 def delete_kek(state: State, name: str, *, permanent: bool) -> Decision[None]:
@@ -128,7 +128,7 @@ def delete_kek(state: State, name: str, *, permanent: bool) -> Decision[None]:
             read-only; 42271 if the name is invalid; 42272 if there are DEKs under it.
     """
     held = kek_of(state, name, include_deleted=True)
-    _check_writable(state)
+    check_writable(state, None)
     if any(state.encryption_keys.subjects(name, include_deleted=permanent)):
         raise errors.key_referenced(name)
     if permanent:
@@ -145,7 +145,7 @@ def undelete_kek(state: State, name: str) -> Decision[None]:
         RegistryError: 40470 if it does not exist; 42205 if the registry is read-only; 42271 if the name is invalid.
     """
     held = kek_of(state, name, include_deleted=True)
-    _check_writable(state)
+    check_writable(state, None)
     return _marked(name, held, deleted=False)
 
 
@@ -190,14 +190,9 @@ def _family(kms_type: str) -> str:
     return f"{family}-kms" if family else kms_type
 
 
-def _stored(name: str, value: KekValue) -> Decision[Kek]:
+def _written(name: str, value: KekValue) -> Decision[Kek]:
     return Decision(Kek(name, value), [encode(KekKey(name), value)])
 
 
 def _marked(name: str, held: KekValue, *, deleted: bool) -> Decision[None]:
-    return Decision(None, [] if held.deleted == deleted else _stored(name, replace(held, deleted=deleted)).records)
-
-
-def _check_writable(state: State) -> None:
-    if mode_in_force(state, None).is_read_only:
-        raise errors.read_only("", DEFAULT_CONTEXT)
+    return Decision(None, [] if held.deleted == deleted else _written(name, replace(held, deleted=deleted)).records)

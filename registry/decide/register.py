@@ -4,25 +4,17 @@ The order of checks is the reference's (docs/compatibility.md): look-up under th
 validation, look-up under the contract merged with the settings, compatibility, explicit version, id.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from strata.compat.check import explain
 from strata.compat.levels import Level
 from strata.registry import errors
-from strata.registry.content_lookup import Found, equal_version, find, parsed
+from strata.registry.content_lookup import Found, equal_version, find
 from strata.registry.decide.checks import check_fields, check_history
-from strata.registry.decide.contracts import (
-    has_defaults_or_overrides,
-    merged_contract,
-    names_version,
-    with_version,
-    without_version,
-)
+from strata.registry.decide.contracts import merged_contract, names_version, with_version, without_version
 from strata.registry.decide.decision import Decision
 from strata.registry.decide.highest_id import mark_highest
-from strata.registry.effective_settings import Mode, config_in_force, flag_in_force, mode_in_force
+from strata.registry.effective_settings import EffectiveConfig, Mode, config_in_force, mode_in_force
 from strata.registry.findings import findings_json
 from strata.registry.parsing import Candidate, Contract, SchemaRequest, inline_tags, parse_request, with_tags
 from strata.registry.references import check_not_owned
@@ -92,92 +84,101 @@ def register(state: State, subject: Subject, request: SchemaRequest, rules: Rule
         TooExpensive: if this takes too long.
     """
     request = request.started()
-    config = config_in_force(state, subject, rules.default_level)
-    mode = mode_in_force(state, subject)
-    if request.rule_set and config.get("validateRules") is not False:
+    config, mode = config_in_force(state, subject), mode_in_force(state, subject)
+    normalize = rules.normalize or config.normalize
+    if request.rule_set and config.validate_rules:
         check_rule_set(request.rule_set)
-    sought = None
-    if request.text.strip() and not _changes_tags(request) and not has_defaults_or_overrides(config):
-        sought = request.contract
-        found = _standing(state, subject, request, rules)
+    candidate = None
+    if request.text.strip() and not _changes_tags(request) and not config.adds_to_contracts:
+        found, candidate = _find_existing(state, subject, request, config, normalize)
         if found and request.schema_id in (None, found.entry.schema.schema_id):
-            return _placed_before(found)
+            return _existing(found)
     _check_mode(mode, subject, imports=request.schema_id is not None)
-    request = _completed(state, subject, request, mode)
+    completed = _completed(state, subject, request, mode)
     if mode.is_import:
         # Take another registry's schema as it is: do not normalize it or apply the rules for new schemas.
-        as_given = parse_request(state, subject, request, strict=False, normalize=False, new=False)
+        as_given = parse_request(state, subject, completed, strict=False, normalize=False, new=False)
         check_not_owned(state, subject, as_given.references)
-        found = _under_id(state, subject, request.schema_id, as_given) if request.version == 0 else None
-        return _placed_before(found) if found else _imported(state, subject, as_given, request)
-    return _registered(state, subject, request, rules, config, sought)
+        found = _under_id(state, subject, request.schema_id, as_given) if completed.version == 0 else None
+        return _existing(found) if found else _import(state, subject, as_given, completed)
+    searched = candidate.contract if candidate and completed is request else None
+    if candidate is None or completed is not request:
+        candidate = _parse_new(state, subject, completed, config, normalize)
+    return _register_new(state, subject, completed, candidate, rules, config, searched)
 
 
-def _registered(
+def _register_new(
     state: State,
     subject: Subject,
     request: SchemaRequest,
+    candidate: Candidate,
     rules: Rules,
-    config: Mapping[str, Any],
-    sought: Contract | None,
+    config: EffectiveConfig,
+    searched: Contract | None,
 ) -> Decision[Registered]:
     """Decide a registration in a writable scope, under the contract merged with the settings.
 
-    `sought` is the contract under which a look-up has already found nothing.
+    `searched` is the contract under which a look-up of the candidate has already found nothing.
     """
-    candidate = _new(state, subject, request, rules)
     check_not_owned(state, subject, candidate.references)
     version, latest = state.next_version(subject), state.latest(subject)
     contract = merged_contract(request, latest, config)
     if request.version == -1 and latest and _changes_tags(request):
         unversioned = candidate.under(without_version(contract))
         if equal_version(state, unversioned, [latest]):
-            return _placed_before(Found(latest, identical=False))
+            return _existing(Found(latest, identical=False))
     if request.version or names_version(contract):
         contract = with_version(contract, version)
     candidate = candidate.under(contract)
-    if request.version == 0 and contract != sought:
+    if request.version == 0 and contract != searched:
         found = find(state, subject, candidate, include_deleted=False)
         if found:
-            return _placed_before(found)
-    _check(state, subject, candidate, rules)
+            return _existing(found)
+    _check(state, subject, candidate, rules, config)
     if request.version not in (0, -1, version):
         raise errors.invalid_version_order()
-    return _stored(state, subject, version, candidate)
+    return _append_version(state, subject, version, candidate)
 
 
-def _new(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> Candidate:
+def _parse_new(
+    state: State, subject: Subject, request: SchemaRequest, config: EffectiveConfig, normalize: bool
+) -> Candidate:
     """Parse a schema under the rules for new ones.
 
     Raises:
         RegistryError: 42201 if it is invalid.
     """
-    strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
-    normalize = rules.normalize or flag_in_force(state, subject, "normalize", default=False)
-    return parse_request(state, subject, request, strict=strict, normalize=normalize)
+    return parse_request(state, subject, request, strict=config.validate_new_schemas, normalize=normalize)
 
 
-def _standing(state: State, subject: Subject, request: SchemaRequest, rules: Rules) -> Found | None:
+def _find_existing(
+    state: State, subject: Subject, request: SchemaRequest, config: EffectiveConfig, normalize: bool
+) -> tuple[Found | None, Candidate | None]:
     """Return the live version that answers the request without a write, whatever the subject's mode.
 
     This also finds a version stored under less strict validation whose text would be rejected as new. A request for
     version -1 is compared with the latest version only; a request for another explicit version is never answered this
     way.
 
+    Returns:
+        The version, if any; and the schema parsed under the rules for new ones, if it obeys them.
+
     Raises:
         RegistryError: 42201 if the text could never have been stored.
     """
+    new: Candidate | None = None
     try:
-        candidate = _new(state, subject, request, rules)
+        candidate = new = _parse_new(state, subject, request, config, normalize)
     except errors.TooExpensive:
         raise
     except errors.RegistryError:
-        candidate = parsed(state, subject, request, normalize=rules.normalize)
+        candidate = parse_request(state, subject, request, strict=False, normalize=normalize, new=False)
     if request.version == 0:
         found = _under_id(state, subject, request.schema_id, candidate)
-        return found or find(state, subject, candidate, include_deleted=False)
+        return found or find(state, subject, candidate, include_deleted=False), new
     latest = state.latest(subject) if request.version == -1 else None
-    return Found(latest, identical=False) if latest and equal_version(state, candidate, [latest]) else None
+    equal = latest and equal_version(state, candidate, [latest])
+    return Found(equal, identical=False) if equal else None, new
 
 
 def _under_id(state: State, subject: Subject, schema_id: int | None, candidate: Candidate) -> Found | None:
@@ -194,7 +195,7 @@ def _is_same(schema: StoredSchema, candidate: Candidate) -> bool:
     return (schema.schema_type, schema.fingerprint) == (candidate.schema_type, candidate.digest)
 
 
-def _placed_before(found: Found) -> Decision[Registered]:
+def _existing(found: Found) -> Decision[Registered]:
     entry = found.entry
     return Decision(Registered(entry.subject, entry.version, entry.schema, entry, as_stored=not found.identical))
 
@@ -207,11 +208,12 @@ def _completed(state: State, subject: Subject, request: SchemaRequest, mode: Mod
     """Fill in what the request leaves open.
 
     A blank text becomes the latest version's text, encryption rules get key names, and tags are written into the text.
-    A request that changes tags always asks for a new version.
+    A request that changes tags always asks for a new version. The request itself comes back if it leaves nothing open.
     """
     latest = state.latest(subject)
     if not mode.is_import:
-        request = replace(request, rule_set=with_key_names(request.rule_set))
+        rule_set = with_key_names(request.rule_set)
+        request = request if rule_set is request.rule_set else replace(request, rule_set=rule_set)
     if not request.text.strip():
         if latest is None:
             raise errors.empty_schema()
@@ -226,13 +228,13 @@ def _completed(state: State, subject: Subject, request: SchemaRequest, mode: Mod
     return request
 
 
-def _check(state: State, subject: Subject, candidate: Candidate, rules: Rules) -> None:
+def _check(state: State, subject: Subject, candidate: Candidate, rules: Rules, config: EffectiveConfig) -> None:
     """Reject a schema that uses reserved names or is incompatible with earlier versions."""
-    check_fields(state, subject, candidate)
+    check_fields(candidate, config)
     if rules.force:
         return
     versions = state.versions(subject, include_deleted=False)
-    verdict = check_history(state, subject, candidate, versions, rules.default_level)
+    verdict = check_history(state, candidate, versions, config, rules.default_level)
     if verdict.messages:
         advice = [explain(found) for found in verdict.incompatibilities]
         findings = findings_json(verdict.findings, candidate.limits.messages)
@@ -240,19 +242,19 @@ def _check(state: State, subject: Subject, candidate: Candidate, rules: Rules) -
 
 
 def _check_mode(mode: Mode, subject: Subject, *, imports: bool) -> None:
-    context = context_of(subject)
     if mode.is_read_only:
-        raise errors.read_only(subject, context)
+        raise errors.read_only(subject)
     if imports and not mode.is_import:
-        raise errors.not_import_mode(subject, context)
+        raise errors.not_import_mode(subject)
     if not imports and mode.is_import:
-        raise errors.not_read_write(subject, context)
+        raise errors.not_read_write(subject)
 
 
-def _stored(state: State, subject: Subject, version: Version, candidate: Candidate) -> Decision[Registered]:
+def _append_version(state: State, subject: Subject, version: Version, candidate: Candidate) -> Decision[Registered]:
+    """Give a new version the id that its schema has in the context, or else the next one."""
     context = context_of(subject)
     known = state.id_of(context, candidate.schema_type, candidate.digest)
-    schema_id = SchemaId(state.context(context).high_water + 1) if known is None else known
+    schema_id = state.next_id(context) if known is None else known
     if schema_id > MAX_VERSION:
         raise errors.operation_not_permitted(f"The ids of context {context} are used up")
     replaced = [
@@ -260,24 +262,24 @@ def _stored(state: State, subject: Subject, version: Version, candidate: Candida
         for entry in state.versions(subject, include_deleted=True)
         if entry.deleted and entry.schema.schema_id == schema_id and not state.referred_by(subject, entry.version)
     ]
-    return _placed(state, subject, version, schema_id, candidate, replaced)
+    return _store(state, subject, version, schema_id, candidate, replaced)
 
 
-def _imported(state: State, subject: Subject, candidate: Candidate, request: SchemaRequest) -> Decision[Registered]:
-    context = context_of(subject)
-    schema_id = SchemaId(request.schema_id if request.schema_id is not None else 0)
+def _import(state: State, subject: Subject, candidate: Candidate, request: SchemaRequest) -> Decision[Registered]:
+    """Give a version the id that the request names."""
+    schema_id = SchemaId(request.schema_id or 0)
     if not 0 < schema_id <= MAX_VERSION:
         raise errors.invalid_schema(f"The schema id {schema_id} is out of range")
-    held = state.schema(context, schema_id)
+    held = state.schema(context_of(subject), schema_id)
     if held and not _is_same(held.schema, candidate):
-        raise errors.id_overwrite(schema_id, context)
+        raise errors.id_overwrite(schema_id, subject)
     version = Version(request.version if request.version > 0 else state.next_version(subject))
     overwritten = state.version(subject, version)
     marks = list(mark_highest(state, [overwritten] if overwritten else []))
-    return _placed(state, subject, version, schema_id, candidate, marks)
+    return _store(state, subject, version, schema_id, candidate, marks)
 
 
-def _placed(
+def _store(
     state: State,
     subject: Subject,
     version: Version,
@@ -285,6 +287,7 @@ def _placed(
     candidate: Candidate,
     before: list[Record],
 ) -> Decision[Registered]:
+    """Return a version and the records that store it, after those that must come before."""
     if version > MAX_VERSION:
         raise errors.invalid_schema(f"The version {version} of subject {subject} is out of range")
     value = SchemaValue(
@@ -298,11 +301,8 @@ def _placed(
         candidate.contract.rule_set,
     )
     schema = StoredSchema(schema_id, candidate.schema_type, candidate.text, candidate.digest, value)
-    records = [*_new_context(state, subject), *before, encode(SchemaKey(subject, version), value)]
-    return Decision(Registered(subject, version, schema), records)
-
-
-def _new_context(state: State, subject: Subject) -> Iterator[Record]:
+    records = [*before, encode(SchemaKey(subject, version), value)]
     context = context_of(subject)
     if context != DEFAULT_CONTEXT and not state.context(context).recorded:
-        yield encode(ContextKey(context), context)
+        records.insert(0, encode(ContextKey(context), context))
+    return Decision(Registered(subject, version, schema), records)

@@ -9,7 +9,7 @@ from strata.compat.result import Finding
 from strata.registry.aliases import aliased
 from strata.registry.decide.checks import Verdict, check_fields, check_history
 from strata.registry.decide.contracts import merged_contract
-from strata.registry.effective_settings import config_in_force, flag_in_force
+from strata.registry.effective_settings import config_in_force
 from strata.registry.errors import RegistryError
 from strata.registry.findings import findings_json
 from strata.registry.lookup import version_to_compare
@@ -102,17 +102,18 @@ def _verdict(
     normalize: bool,
     verbose: bool,
 ) -> Verdict:
-    default = service.settings.compatibility_level
-    strict = flag_in_force(state, subject, "validateNewSchemas", default=True)
+    config = config_in_force(state, subject)
+    strict = config.validate_new_schemas
     try:
         candidate = parse_request(state, subject, request.started(), strict=strict, normalize=normalize)
-        check_fields(state, subject, candidate)
+        check_fields(candidate, config)
     except RegistryError as error:
         if not verbose:
             raise
         return Verdict((error.message,), others=(Finding("INVALID_SCHEMA", error.message),))
-    contract = merged_contract(request, state.latest(subject), config_in_force(state, subject, default))
-    return check_history(state, subject, candidate.under(contract), previous, default)
+    contract = merged_contract(request, state.latest(subject), config)
+    default = service.settings.compatibility_level
+    return check_history(state, candidate.under(contract), previous, config, default)
 
 
 def _unknown(subject: Subject) -> Finding:

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from strata.registry import errors
 from strata.registry.decide.config import delete_config, set_config
-from strata.registry.effective_settings import config_in_force
+from strata.registry.effective_settings import config_answer
 from strata.registry.routes.parameters import SubjectPath, body_of, failures
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
@@ -24,7 +24,7 @@ DefaultToGlobal = Annotated[
 @router.get("", responses={200: {"model": ConfigAnswer}, **failures()})
 async def registry_config(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
     """Return the registry-wide configuration."""
-    return answer(config_in_force(await service.fresh(), None, service.settings.compatibility_level))
+    return answer(config_answer(await service.fresh(), None, service.settings.compatibility_level))
 
 
 @router.get("/{subject}", responses={200: {"model": ConfigAnswer}, **failures(40408)})
@@ -36,7 +36,7 @@ async def subject_config(
     default = service.settings.compatibility_level
     own = state.configs.get(name)
     if default_to_global or name is None:
-        return answer(config_in_force(state, name, default))
+        return answer(config_answer(state, name, default))
     if own is None:
         raise errors.config_not_found(subject)
     return answer({"compatibilityLevel": default.value, **own.fields})

@@ -84,10 +84,10 @@ async def look_up(
     form: Form = "",
 ) -> Response:
     """Find the version of a subject that holds a schema; a plain subject is also searched for in other contexts."""
-    state, level = await service.fresh(), service.settings.compatibility_level
-    asked = body.request(service.limits)
+    state, asked = await service.fresh(), body.request(service.limits)
+    name = aliased(state, subject)
     found = await service.writer.in_thread(
-        version_with, state, aliased(state, subject), asked, level, normalize, deleted
+        lambda: version_with(state, name, asked, normalize=normalize, include_deleted=deleted)
     )
     text = await service.text_of(found.entry, form or ("serialized" if asked.own_text else ""))
     return answer(schema_version(found.entry, stored=not found.identical, text=text))
@@ -250,10 +250,9 @@ async def delete_one(
     service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
 ) -> Response:
     """Soft-delete a version or, with `permanent`, hard-delete a soft-deleted one."""
-    number = None if version == LATEST else version
     return answer(
         await service.writer.write(
-            lambda state: delete_version(state, aliased(state, subject), number, permanent=permanent)
+            lambda state: delete_version(state, aliased(state, subject), version, permanent=permanent)
         )
     )
 

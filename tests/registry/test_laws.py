@@ -22,6 +22,7 @@ from strata.registry.decide.keks import KekRequest, create_kek, delete_kek, unde
 from strata.registry.decide.mode import delete_mode, set_mode
 from strata.registry.decide.register import Rules, register
 from strata.registry.errors import RegistryError
+from strata.registry.lookup import LATEST
 from strata.registry.parsing import SchemaRequest
 from strata.storage.log import Entry
 from strata.storage.state import State
@@ -32,6 +33,7 @@ TEXTS = st.sampled_from(
     ['"int"', '"long"', '"string"', '{"type":"int","x":1,"y":2}', '{"type":"int","y":2,"x":1}', "{"]
 )
 VERSIONS = st.none() | st.integers(1, 4)
+HELD = st.sampled_from([LATEST, 1, 2, 3, 4])
 IDS = st.none() | st.integers(1, 6)
 FLAGS = st.booleans()
 MODES = st.sampled_from(["READWRITE", "READONLY", "IMPORT", "IMPORT", None])
@@ -58,7 +60,7 @@ OWN_IDS = st.one_of(
     st.builds(_register, SUBJECTS, TEXTS, st.none(), st.none()),
     st.builds(_register, SUBJECTS, TEXTS, st.none(), st.none()),
     st.builds(lambda s, p: lambda state: delete_subject(state, s, permanent=p), SUBJECTS, FLAGS),
-    st.builds(lambda s, v, p: lambda state: delete_version(state, s, v, permanent=p), SUBJECTS, VERSIONS, FLAGS),
+    st.builds(lambda s, v, p: lambda state: delete_version(state, s, v, permanent=p), SUBJECTS, HELD, FLAGS),
     st.builds(lambda c: lambda state: delete_context(state, c), st.sampled_from([".", ".c"])),
     st.builds(
         _associate,
@@ -87,7 +89,7 @@ IMPORTS = st.lists(
     st.one_of(
         st.builds(_register, st.just("a"), TEXTS, IDS, VERSIONS),
         st.builds(lambda p: lambda state: delete_subject(state, "a", permanent=p), FLAGS),
-        st.builds(lambda v, p: lambda state: delete_version(state, "a", v, permanent=p), VERSIONS, FLAGS),
+        st.builds(lambda v, p: lambda state: delete_version(state, "a", v, permanent=p), HELD, FLAGS),
     ),
     min_size=6,
     max_size=20,
