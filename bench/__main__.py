@@ -29,11 +29,11 @@ SECTIONS = {
 def main() -> None:
     """Run the given benchmarks, by default all of them."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(SECTIONS)}; all when none is given")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"measurements to run: {', '.join(SECTIONS)}  [all]")
     parser.add_argument("--keep", action="store_true", help=f"write the tables into {DOCUMENT.name}")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(SECTIONS):
-        parser.error(f"no such measurement: {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+        parser.error(f"no such measurement: {', '.join(sorted(unknown))}; expected {', '.join(SECTIONS)}")
     for name in arguments.names or SECTIONS:
         print(f"\n## {name}\n", flush=True)
         run: Callable[[], str] = import_module(SECTIONS[name]).run

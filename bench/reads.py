@@ -96,4 +96,4 @@ def _wait_for(port: int) -> None:
             time.sleep(0.02)
         else:
             return
-    sys.exit("the bare application did not come up")
+    sys.exit("the bare application did not start")

@@ -93,7 +93,7 @@ def _fill_topic(bootstrap: str, size: int) -> None:
     for record in _records(size):
         producer.produce("_schemas", record.value, record.key, 0)
     if producer.flush(120):
-        sys.exit("the broker did not take all records in 120 s")
+        sys.exit("the broker did not accept all records within 120 s")
 
 
 def _started(name: str, url: str) -> list[str]:

@@ -62,7 +62,7 @@ def run() -> str:
     head = ["way", "rows/s", "CPU µs a row", *_COMPARED]
     scale = (
         f"{ROWS:,} orders of 20 fields ({PLAIN_ROWS:,} through the plain UDF), cached, local[2], "
-        f"{ROUNDS} rounds in turn after one to warm up: the best of each, and the median of what it is to another way "
+        f"{ROUNDS} rounds in turn after one to warm up: the best of each, and the median of its ratio to another way "
         "in the same round"
     )
     return f"{scale}.\n\n{table(head, rows)}"

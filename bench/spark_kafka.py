@@ -53,8 +53,8 @@ def run() -> str:
     rows = [_row(name, each, rates[_RAW]) for name, each in rates.items()]
     scale = (
         f"{ROWS:,} records of some 200 bytes in {PARTITIONS} partitions, local[2], "
-        f"{ROUNDS} rounds in turn after {WARM_UPS} to warm up: the best of each, and the median of "
-        "what it is to the raw source in the same round"
+        f"{ROUNDS} rounds in turn after {WARM_UPS} to warm up: the best of each, and the median "
+        "of its ratio to the raw source in the same round"
     )
     return f"{scale}.\n\n{table(_HEAD, rows)}"
 
@@ -84,4 +84,4 @@ def _fill(bootstrap: str, topic: str, ids: dict[int, int]) -> None:
     for number, frame in enumerate(frames(ids, ROWS)):
         producer.produce(topic, frame, partition=number % PARTITIONS)
     if producer.flush(300):
-        sys.exit("the broker did not take all records in 300 s")
+        sys.exit("the broker did not accept all records within 300 s")

@@ -80,7 +80,7 @@ def _kafka_round_trip(bootstrap: str) -> Callable[[], None]:
     def call() -> None:
         producer.produce(topic, value, key=b"k")
         if producer.flush(30):
-            sys.exit("the broker did not acknowledge in 30 s")
+            sys.exit("the broker did not acknowledge within 30 s")
 
     return call
 

@@ -48,7 +48,7 @@ def main() -> int:
         return _run(screen, interrupts)
     except KeyboardInterrupt:
         screen.close()
-        screen.say("Interrupted: everything that was started has been ended")
+        screen.say("Interrupted; all started processes have ended")
         return 130
     except Exception as error:  # noqa: BLE001 - every error is shown, with the place to look further
         screen.close()
@@ -63,13 +63,13 @@ def _tell(error: Exception, screen: Screen) -> None:
     log = tail(_LOG, _LOG_LINES)
     traceback.print_exc()  # into the log
     screen.say("\n".join(f"{type(error).__name__}: {error}".splitlines()[:_ERROR_LINES]))
-    screen.say(f"The end of {_LOG}:\n{log}")
+    screen.say(f"Last lines of {_LOG}:\n{log}")
     screen.say(f"More logs: {_LOGS}")
 
 
 def _run(screen: Screen, interrupts: Interrupts) -> int:
     begun = time.monotonic()
-    screen.say("Jars: looking, and fetching what is not there yet")
+    screen.say("Jars: downloading those that are missing")
     kafka_jars()
     spark_kafka_jars()
     with ExitStack() as stack:
@@ -85,14 +85,14 @@ def _run(screen: Screen, interrupts: Interrupts) -> int:
     checks = [
         summary.Check("cleanup policy of _schemas", "compact", policy),
         summary.Check("versions in the registry", [version.number for version in VERSIONS], versions),
-        summary.Check("incompatible changes refused", 1, int(publication.refusal is not None)),
+        summary.Check("incompatible changes rejected", 1, int(publication.refusal is not None)),
         summary.Check("records in the topic", TOTAL, records),
         *_comparison(publication, stream),
     ]
     screen.table(checks)
     off = [check.name for check in checks if not check.ok]
     screen.say(f"{time.monotonic() - begun:.0f} s. Tables and logs are in {_OUTPUT}")
-    screen.say(f"OFF: {', '.join(off)}" if off else "Everything is as it should be")
+    screen.say(f"FAILED: {', '.join(off)}" if off else "All checks passed")
     return 1 if off else 0
 
 

@@ -76,7 +76,7 @@ def _invalid_utf8(text: bytes, row: Row, encode: Encode) -> bytes:
     harmless = b"?" * len(text)
     frame = encode({**row, "tailnum": harmless.decode()})
     if frame.count(harmless) != 1:
-        raise ValueError(f"{harmless!r} must be found once in the frame of {row}")
+        raise ValueError(f"{harmless!r} must occur exactly once in the frame of {row}")
     return frame.replace(harmless, text)
 
 

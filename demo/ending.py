@@ -41,7 +41,7 @@ def limit(say: Callable[[str], None]) -> None:
     """End the process, with its child processes, when it takes far too long."""
 
     def end() -> None:
-        say(f"The run did not end within {_LIMIT_S} s")
+        say(f"the demo did not finish within {_LIMIT_S} s")
         os._exit(1)
 
     timer = threading.Timer(_LIMIT_S, end)

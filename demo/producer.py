@@ -26,7 +26,7 @@ from strata.serdes.client import RegistryClient
 from strata.serdes.errors import RegistryError
 from strata.serdes.subject_name_strategies import Context
 
-__all__ = ["Cancelled", "Publication", "Refusal", "publish", "told", "try_incompatible"]
+__all__ = ["Cancelled", "Publication", "Refusal", "describe", "publish", "try_incompatible"]
 
 _CHUNK: Final = 500
 _FLUSH_S: Final = 60.0
@@ -115,11 +115,11 @@ def publish(
         if version.number == _TRIES_IN_VERSION:
             sender.send(islice(rows, version.rows // 2), encode, registered.schema_id)
             publication.refusal = try_incompatible(client, subject)
-            say(told(publication.refusal, subject))
+            say(describe(publication.refusal, subject))
         sender.send(rows, encode, registered.schema_id)
     sender.flush()
     if publication.sent != ROWS + len(DAMAGES):
-        raise RuntimeError(f"{publication.sent} records were sent instead of {ROWS + len(DAMAGES)}")
+        raise RuntimeError(f"expected to send {ROWS + len(DAMAGES)} records, sent {publication.sent}")
 
 
 def _encoder(serializer: AvroSerializer, topic: str) -> Encode:
@@ -128,7 +128,7 @@ def _encoder(serializer: AvroSerializer, topic: str) -> Encode:
     def encode(row: Row) -> bytes:
         frame = serializer(row, context)
         if frame is None:
-            raise RuntimeError("The serializer made no frame of a row")
+            raise RuntimeError("the serializer returned no frame for a row")
         return frame
 
     return encode
@@ -146,23 +146,23 @@ def try_incompatible(client: RegistryClient, subject: str) -> Refusal:
     except RegistryError as error:
         refusal = Refusal(error.status, error.error_code, error.message)
     else:
-        raise RuntimeError(f"The registry took the incompatible change as schema id {taken.schema_id}")
+        raise RuntimeError(f"the registry accepted the incompatible change as schema id {taken.schema_id}")
     if (refusal.status, refusal.error_code) != _INCOMPATIBLE:
-        raise RuntimeError(f"The registry refused the incompatible change for another reason: {refusal}")
+        raise RuntimeError(f"the registry rejected the incompatible change for another reason: {refusal}")
     after = client.get_versions(subject)
     if after != before:
-        raise RuntimeError(f"The incompatible change was refused, yet the versions are {after} instead of {before}")
+        raise RuntimeError(f"the incompatible change was rejected, but the versions changed from {before} to {after}")
     unsaid = [words for words in _MUST_SAY if words not in refusal.message]
     if unsaid:
-        raise RuntimeError(f"The refusal does not say {', '.join(unsaid)}, only: {refusal.message}")
+        raise RuntimeError(f"the rejection does not mention {', '.join(unsaid)}; it says: {refusal.message}")
     return refusal
 
 
-def told(refusal: Refusal, subject: str) -> str:
+def describe(refusal: Refusal, subject: str) -> str:
     """Return the rejection for the screen, with the long quotation of the previous schema removed."""
     message = re.sub(r"\{oldSchema: '\{.*?\}'\}", "{oldSchema: '...'}", refusal.message)
     lines = textwrap.wrap(message, 110, break_long_words=False, break_on_hyphens=False)
-    head = f"Registry: refuses an incompatible change of {subject}, HTTP {refusal.status}, {refusal.error_code}:"
+    head = f"Registry: rejects an incompatible change of {subject}, HTTP {refusal.status}, {refusal.error_code}:"
     return "\n".join([head, *(f"    {line}" for line in lines), "    Nothing was registered."])
 
 
@@ -193,7 +193,7 @@ class _Sender:
         left = self._producer.flush(_FLUSH_S)
         self._check()
         if left:
-            raise RuntimeError(f"Kafka did not take {left} records within {_FLUSH_S:.0f} s")
+            raise RuntimeError(f"Kafka did not accept {left} records within {_FLUSH_S:.0f} s")
 
     def _send_damaged(self, damage: Damage, row: Row, encode: Encode, schema_id: int) -> None:
         frame = damage.frame(row, encode)
@@ -208,7 +208,7 @@ class _Sender:
             except BufferError:
                 deadline = deadline or time.monotonic() + _FULL_QUEUE_S
                 if time.monotonic() > deadline:
-                    raise RuntimeError(f"Kafka took no records for {_FULL_QUEUE_S:.0f} s") from None
+                    raise RuntimeError(f"Kafka accepted no records for {_FULL_QUEUE_S:.0f} s") from None
                 self._producer.poll(0.1)
             else:
                 return
@@ -224,7 +224,7 @@ class _Sender:
         if error is None:
             partition, offset = message.partition(), message.offset()
             if partition is None or offset is None:
-                raise RuntimeError("Kafka took a record and does not say where it is")
+                raise RuntimeError("Kafka accepted a record, but did not return its offset")
             self._publication.damaged.append(DeadLetter(self._topic, partition, offset, schema_id, damage.kind, frame))
 
     def _check(self) -> None:

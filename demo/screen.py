@@ -144,7 +144,7 @@ def quiet(log: Path) -> TextIO:
 
 
 def _cells(check: Check) -> tuple[str, str, str, str]:
-    return check.name, _number(check.expected), _number(check.found), "ok" if check.ok else "OFF"
+    return check.name, _number(check.expected), _number(check.found), "ok" if check.ok else "FAILED"
 
 
 def _number(value: Any) -> str:

@@ -117,7 +117,7 @@ class FlightStream:
             RuntimeError: the job has ended.
         """
         if self._query is None or not self._query.isActive:
-            raise RuntimeError(f"The Spark job ended: {_cause(self._query)}")
+            raise RuntimeError(f"the Spark job ended: {_cause(self._query)}")
         progress = self._query.lastProgress
         sources = json.loads(progress.json)["sources"] if progress else []
         return sum(sum(partitions.values()) for one in sources for partitions in (one["endOffset"] or {}).values())
@@ -158,7 +158,7 @@ def _cause(query: StreamingQuery | None) -> str:
     """Return the last meaningful line: before it are long traces, after it the plan; both are in the log."""
     text = str(query.exception() if query is not None else "").partition("=== Streaming Query ===")[0]
     lines = [line for line in text.splitlines() if line.strip() and not line[0].isspace()]
-    return lines[-1] if lines else "nobody knows why"
+    return lines[-1] if lines else "unknown cause"
 
 
 def _children() -> set[int]:

@@ -123,7 +123,7 @@ def expect(lines: Iterable[Sequence[str]], versions: Sequence[FlightVersion], id
             nulls["hour"] += not version.hour
             nulls["gained"] += not version.gained or line[departure] in MISSING or line[arrival] in MISSING
     if next(remaining, None) is not None or rows.total() != versions[-1].end_row:
-        raise RuntimeError(f"The table has not the {versions[-1].end_row} rows that the versions share among them")
+        raise RuntimeError(f"expected {versions[-1].end_row} rows in the flights table")
     return Facts(dict(rows), dict(sums), dict(nulls))
 
 
@@ -153,7 +153,7 @@ def load(folder: Path, columns: Sequence[str]) -> pa.Table:
     """
     files = sorted(map(str, folder.glob("batch=*/*.parquet")))
     if not files:
-        raise RuntimeError(f"There are no Parquet files in {folder}")
+        raise RuntimeError(f"no Parquet files in {folder}")
     return dataset.dataset(files, format="parquet").to_table(columns=list(columns))
 
 
@@ -169,7 +169,7 @@ def _compare_flights(expected: Facts, found: Facts) -> list[Check]:
             Check(f"rows written with schema id {one}", expected.rows.get(one, 0), found.rows.get(one, 0))
             for one in ids
         ),
-        Check("rows in all", sum(expected.rows.values()), sum(found.rows.values())),
+        Check("all rows", sum(expected.rows.values()), sum(found.rows.values())),
         Check("rows doubled", expected.doubled, found.doubled),
         *(Check(f"sum of {name}", expected.sums[name], found.sums[name]) for name in SUMMED),
         *(Check(f"nulls in {name}", expected.nulls[name], found.nulls[name]) for name in NULLABLE),
@@ -181,8 +181,8 @@ def _compare_dead_letters(sent: Sequence[DeadLetter], dead: Sequence[DeadLetter]
     exact = [one for one in sent if one.place in by_place and by_place[one.place].answers(one)]
     return [
         *(Check(f"dead letters: {kind}", _count(sent, kind), _count(dead, kind)) for kind in Kind),
-        Check("dead letters in all", len(sent), len(dead)),
-        Check("dead letters exactly as sent", len(sent), len(exact)),
+        Check("all dead letters", len(sent), len(dead)),
+        Check("dead letters identical to what was sent", len(sent), len(exact)),
     ]
 
 

@@ -56,7 +56,7 @@ class Transfer:
                 output=output,
             )
             with stream:
-                self.screen.say(f"Spark {spark.version}: the job reads the topic, and decodes into one reader schema")
+                self.screen.say(f"Spark {spark.version}: the job reads the topic and decodes it into one reader schema")
                 self._watch(_Watch(self.screen, publication, stream))
         return publication, stream
 
@@ -127,8 +127,7 @@ class _Watch:
             self._last, self._moved = now, time.monotonic()
         elif time.monotonic() - self._moved > _STANDSTILL_S:
             raise RuntimeError(
-                f"Nothing has moved for {_STANDSTILL_S:.0f} s: of {TOTAL:,} records {sent:,} are published, "
-                f"{read:,} are read"
+                f"no progress for {_STANDSTILL_S:.0f} s: of {TOTAL:,} records {sent:,} are published, {read:,} are read"
             )
 
     def wait_until_read(self, position: int) -> None:

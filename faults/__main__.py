@@ -54,22 +54,29 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m faults", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--log", action="append", choices=LOGS, help="a log to run on; all when none is named")
-    parser.add_argument("--seed", action="append", type=int, help="a seed to run; may be given several times")
-    parser.add_argument("--runs", type=int, default=0, help="how many seeds to run on each log")
-    parser.add_argument("--first", type=int, default=1, help="the first of them [1]")
-    parser.add_argument("--work", type=float, default=Settings().work_s, help="seconds that the clients work at least")
-    parser.add_argument("--mutant", choices=MUTANTS, help="break the product on purpose (faults/mutants.py)")
+    parser.add_argument("--log", action="append", choices=LOGS, help="run on this log only; repeatable  [all]")
+    parser.add_argument("--seed", action="append", type=int, help="run this seed; repeatable")
+    parser.add_argument("--runs", type=int, default=0, help="run this many seeds on each log")
+    parser.add_argument("--first", type=int, default=1, help="the first seed of --runs  [1]")
+    parser.add_argument(
+        "--work", type=float, default=Settings().work_s, help="minimum time that the clients work, in seconds"
+    )
+    parser.add_argument("--mutant", choices=MUTANTS, help="plant this bug in the registry (faults/mutants.py)")
     parser.add_argument(
         "--results",
         action="append",
         type=Path,
-        help="where results are added [faults-results.jsonl]; the report reads all files that are named",
+        help="append results to this file; repeatable, --report reads all of them  [faults-results.jsonl]",
     )
-    parser.add_argument("--keep", type=Path, default=Path("faults-broken"), help="where histories that broke go")
-    parser.add_argument("--report", type=Path, help="a document whose tables are made from the results")
-    parser.add_argument("--commit", help="report the results of this commit [that of the last result]")
-    parser.add_argument("--judge", type=Path, help="a kept history to judge again, without running anything")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        default=Path("faults-broken"),
+        help="directory for the histories of broken runs  [faults-broken]",
+    )
+    parser.add_argument("--report", type=Path, help="write the tables of all results into this document")
+    parser.add_argument("--commit", help="report the results of this commit  [that of the last result]")
+    parser.add_argument("--judge", type=Path, help="check this kept history again, without a run")
     return parser
 
 
@@ -82,7 +89,7 @@ def _one(services: Services, log: str, seed: int, asked: argparse.Namespace, fil
         asked.keep.mkdir(parents=True, exist_ok=True)
         kept = asked.keep / f"{log}-{seed}.jsonl"
         save(history, kept)
-        print(f"  again: {_command(result, settings)}\n  the history: python -m faults --judge {kept}", flush=True)
+        print(f"  repeat: {_command(result, settings)}\n  check again: python -m faults --judge {kept}", flush=True)
     return bool(result.broken)
 
 

@@ -93,7 +93,7 @@ def _sentence(subject: str, found: Finding) -> str:
     )
 
 
-def _told(operation: Operation) -> tuple[int, str] | None:
+def _named_content(operation: Operation) -> tuple[int, str] | None:
     """Return the id and the content that an answer connects, None if it connects none."""
     request = operation.request
     if operation.answer is None or operation.answer[0] != 200:
@@ -112,10 +112,10 @@ def _two_schemas_of_an_id(operations: Iterable[Operation], imported_contexts: Se
     names: dict[tuple[str, int], str] = {}
     for operation in operations:
         context = context_of(operation.request.subject)
-        told = _told(operation)
-        if told is None or context in imported_contexts:
+        named = _named_content(operation)
+        if named is None or context in imported_contexts:
             continue
-        schema_id, content = told
+        schema_id, content = named
         if names.setdefault((context, schema_id), content) != content:
             before = names[context, schema_id]
             yield f"id {schema_id} of context {context} named {before!r}, then {content!r}: {operation}"
@@ -124,12 +124,12 @@ def _two_schemas_of_an_id(operations: Iterable[Operation], imported_contexts: Se
 def _not_in_the_log(operations: Iterable[Operation], ledger: Ledger) -> Iterable[str]:
     known = {(context_of(subject), schema_id, content) for subject, _, schema_id, content in ledger.registered}
     for operation in operations:
-        told, request = _told(operation), operation.request
-        if told is None or operation.answer is None:
+        named, request = _named_content(operation), operation.request
+        if named is None or operation.answer is None:
             continue
-        if (context_of(request.subject), *told) not in known:
-            yield f"told, and not in the log: {operation}"
+        if (context_of(request.subject), *named) not in known:
+            yield f"returned by a node, but not in the log: {operation}"
         elif request.kind in _GIVES_PLACE:
             schema_id, version = operation.answer[1]
             if (request.subject, version, schema_id, request.content) not in ledger.registered:
-                yield f"acknowledged, and not in the log: {operation}"
+                yield f"acknowledged, but not in the log: {operation}"

@@ -53,7 +53,7 @@ def read_ledger(entries: Iterable[LogEntry], imported_contexts: Sequence[str] = 
     ledger, before = Ledger(), -1
     for entry in entries:
         if entry.offset <= before:
-            ledger.broken.append(f"offset {entry.offset} comes after {before}")
+            ledger.broken.append(f"offset {entry.offset} follows offset {before}")
         before = entry.offset
         try:
             key = decode_key(entry.key)
@@ -101,7 +101,7 @@ def _take(ledger: Ledger, value: SchemaValue, offset: int, *, imports: bool) -> 
     is_deletion = old is not None and old._replace(deleted=True) == entry
     if not is_deletion and not imports:
         if value.version <= held.highest():
-            ledger.broken.append(f"{where}: the version is not beyond {held.highest()}")
+            ledger.broken.append(f"{where}: the version is not higher than {held.highest()}")
         if not compatible(content, [e.content for e in held.live], held.level or "BACKWARD"):
             ledger.broken.append(f"{where}: not {held.level or 'BACKWARD'} with {[e.content for e in held.live]}")
     ledger.subjects[subject] = held.placed(entry)

@@ -206,13 +206,13 @@ def _told_id(operation: Operation) -> int:
     return int(operation.answer[1][0])
 
 
-def _bound(after: Subject, expected: Answer, answer: Answer, told: int) -> Subject | None:
+def _bound(after: Subject, expected: Answer, answer: Answer, schema_id: int) -> Subject | None:
     if expected[1][0] != 0 or expected[1][1:] != answer[1][1:]:
         return None
     entry = after.get(expected[1][1])
-    if entry is None or any(e.schema_id == told and e.content != entry.content for e in after.entries):
+    if entry is None or any(e.schema_id == schema_id and e.content != entry.content for e in after.entries):
         return None
-    return after.placed(entry._replace(schema_id=told))
+    return after.placed(entry._replace(schema_id=schema_id))
 
 
 def _register(subject: Subject, request: Request, fresh_id: int) -> tuple[Subject, Answer]:

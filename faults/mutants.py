@@ -91,7 +91,7 @@ def _append_later() -> None:
     def make(original: Any) -> Any:
         def append(self: Any, after: int, records: Any) -> Any:
             threading.Timer(_LATE_S, original, (self, after, records)).start()
-            return _promised(after, records)
+            return _pretended_entries(after, records)
 
         return append
 
@@ -104,7 +104,7 @@ def _acknowledge_failures() -> None:
             try:
                 return original(self, after, records)
             except LogError:
-                return _promised(after, records)
+                return _pretended_entries(after, records)
 
         return append
 
@@ -112,7 +112,7 @@ def _acknowledge_failures() -> None:
     _swap(KafkaLog, "append", make)
 
 
-def _promised(after: int, records: Any) -> list[Entry]:
+def _pretended_entries(after: int, records: Any) -> list[Entry]:
     now = time.time_ns() // 1_000_000
     return [Entry(offset, now, record.key, record.value) for offset, record in enumerate(records, after + 1)]
 
@@ -172,7 +172,7 @@ def _compact_one_more() -> None:
 # --- the writer and its reads
 
 
-def _answer_from_what_is_known() -> None:
+def _skip_catch_up() -> None:
     def make(_original: Any) -> Any:
         async def catch_up(self: Any) -> Any:
             return self.state
@@ -182,7 +182,7 @@ def _answer_from_what_is_known() -> None:
     _swap(Writer, "catch_up", make)
 
 
-def _join_the_read_under_way() -> None:
+def _join_running_read() -> None:
     def make(original: Any) -> Any:
         async def catch_up(self: Any) -> Any:
             if self._reading is None or self._reading.done():
@@ -217,11 +217,11 @@ def _forget_associations(state: State) -> State:
     return replace(state, associations=Associations())
 
 
-def _say_nothing_was_written() -> None:
+def _report_not_written() -> None:
     _swap(errors, "write_forwarding_failed", lambda _: lambda *_args: errors.not_written("it was not passed on"))
 
 
-def _write_again_here() -> None:
+def _repeat_forwarded_write() -> None:
     def make(original: Any) -> Any:
         async def answered(self: Any, *args: Any) -> Any:
             try:
@@ -244,7 +244,7 @@ def _keep_answers() -> None:
 # --- decisions
 
 
-def _check_what_was_there() -> None:
+def _check_against_old_state() -> None:
     seen: dict[str, tuple[float, State]] = {}
 
     def make(original: Any) -> Any:
@@ -260,7 +260,7 @@ def _check_what_was_there() -> None:
     _swap(register, "_check", make)
 
 
-def _keep_ids_of_the_deleted() -> None:
+def _keep_ids_of_deleted_schemas() -> None:
     def make(original: Any) -> Any:
         known: dict[tuple[int, str], Any] = {}
 
@@ -282,7 +282,7 @@ def _count_live_versions() -> None:
     _swap(State, "next_version", make)
 
 
-def _show_the_deleted() -> None:
+def _show_deleted() -> None:
     _swap(State, "latest", lambda original: lambda self, subject, **_: original(self, subject, include_deleted=True))
 
 
@@ -290,43 +290,47 @@ _ANY, _SQL, _SERVERS = ("sqlite", "kafka"), ("sqlite", "postgres"), ("postgres",
 _SQLITE, _POSTGRES, _KAFKA = ("sqlite",), ("postgres",), ("kafka",)
 MUTANTS: Mapping[str, Mutant] = {
     "fencing-off": Mutant("two nodes may write to the topic at once", _KAFKA, _open_without_fencing),
-    "place-not-checked": Mutant(
-        "a record that came in between is written over", _KAFKA, lambda: _swap(KafkaLog, "_check_place", _nothing)
+    "offsets-not-checked": Mutant(
+        "an append ignores records that another writer put before it",
+        _KAFKA,
+        lambda: _swap(KafkaLog, "_check_offsets", _nothing),
     ),
-    "reads-uncommitted": Mutant("records that were taken back are read", _KAFKA, _read_uncommitted),
+    "reads-uncommitted": Mutant("records of aborted transactions are read", _KAFKA, _read_uncommitted),
     "forwarded-write-done-twice": Mutant(
-        "a write whose fate at the pen's holder is unknown is done here as well", _KAFKA, _write_again_here
+        "a forwarded write with an unknown outcome is repeated locally", _KAFKA, _repeat_forwarded_write
     ),
-    "conflict-ignored": Mutant("an append made on an old State lands", _SQLITE, _append_at_the_end),
-    "acknowledged-before-append": Mutant("the answer is given while the append is under way", _SQLITE, _append_later),
-    "failed-append-acknowledged": Mutant("an append that failed is answered as done", _SQL, _acknowledge_failures),
-    "append-in-pieces": Mutant("a crash leaves a part of one request's records", _SQLITE, _append_in_pieces),
+    "conflict-ignored": Mutant("an append decided on an old State is written", _SQLITE, _append_at_the_end),
+    "acknowledged-before-append": Mutant("a write is acknowledged before its append ends", _SQLITE, _append_later),
+    "failed-append-acknowledged": Mutant("a failed append is acknowledged", _SQL, _acknowledge_failures),
+    "append-in-pieces": Mutant("a crash leaves only some records of a request", _SQLITE, _append_in_pieces),
     "own-append-not-recognized": Mutant(
-        "an append whose answer was lost is done again", _POSTGRES, lambda: _swap(tables, "has_landed", _nothing)
+        "an append whose answer was lost is repeated", _POSTGRES, lambda: _swap(tables, "has_landed", _nothing)
     ),
-    "catch-up-skipped": Mutant("reads do not see what another node wrote", _ANY, _answer_from_what_is_known),
-    "catch-up-joined-late": Mutant(
-        "a read joins one of the log that began before it", _SERVERS, _join_the_read_under_way
-    ),
+    "catch-up-skipped": Mutant("reads miss the writes of other nodes", _ANY, _skip_catch_up),
+    "catch-up-joined-late": Mutant("a read reuses a log read that began before it", _SERVERS, _join_running_read),
     "says-nothing-was-written": Mutant(
-        "a write of unknown fate is called not written", _KAFKA, _say_nothing_was_written
+        "a write with an unknown outcome is reported as not written", _KAFKA, _report_not_written
     ),
     "deletion-not-applied": Mutant(
         "soft deletions of a subject change nothing", _SQLITE, lambda: _swap(Fold, "_soft_delete", _nothing)
     ),
-    "tombstone-dropped": Mutant("a restart brings back what was hard-deleted", _SQLITE, _drop_tombstones_at_start),
-    "cache-not-emptied": Mutant("answers in memory outlive a deletion", _SQLITE, _keep_answers),
+    "tombstone-dropped": Mutant("a restart restores hard-deleted versions", _SQLITE, _drop_tombstones_at_start),
+    "cache-not-emptied": Mutant("cached answers outlive a deletion", _SQLITE, _keep_answers),
     "id-given-twice-after-restart": Mutant(
         "a restart forgets the ids of hard-deleted schemas", _SQLITE, lambda: _after_replay(_forget_ids)
     ),
-    "version-given-twice": Mutant("soft-deleted versions do not count", _SQLITE, _count_live_versions),
-    "hard-delete-keeps-the-id": Mutant(
-        "a hard-deleted schema is still found by its id", _SQLITE, _keep_ids_of_the_deleted
+    "version-given-twice": Mutant(
+        "soft-deleted versions do not count for the next number", _SQLITE, _count_live_versions
     ),
-    "soft-deleted-shown": Mutant("the latest version may be a deleted one", _SQLITE, _show_the_deleted),
-    "checked-outside-the-turn": Mutant("compatibility is checked with an older State", _SQLITE, _check_what_was_there),
+    "hard-delete-keeps-the-id": Mutant(
+        "a hard-deleted schema is still found by its id", _SQLITE, _keep_ids_of_deleted_schemas
+    ),
+    "soft-deleted-shown": Mutant("the latest version may be a deleted one", _SQLITE, _show_deleted),
+    "checked-outside-the-turn": Mutant(
+        "compatibility is checked against an older State", _SQLITE, _check_against_old_state
+    ),
     "reference-check-skipped": Mutant(
-        "what is referred to can be deleted", _SQLITE, lambda: _swap(delete, "check_unreferenced", _nothing)
+        "a referenced version can be deleted", _SQLITE, lambda: _swap(delete, "check_unreferenced", _nothing)
     ),
     "read-only-ignored": Mutant(
         "a read-only subject can be written to",
@@ -343,8 +347,8 @@ MUTANTS: Mapping[str, Mutant] = {
         _SQLITE,
         lambda: _swap(EncryptionKeys, "subjects", lambda _: lambda *_, **__: iter(())),
     ),
-    "compaction-drops-too-much": Mutant("compaction takes a record that counts", _SQL, _compact_one_more),
+    "compaction-drops-too-much": Mutant("compaction drops a record that is still needed", _SQL, _compact_one_more),
     "compaction-unnoticed": Mutant(
-        "a node that was away misses what compaction dropped", _SQL, lambda: _swap(SqlLog, "_check_gap", _nothing)
+        "a node that fell behind misses what compaction dropped", _SQL, lambda: _swap(SqlLog, "_check_gap", _nothing)
     ),
 }

@@ -167,7 +167,7 @@ def _prepare(scene: Scene) -> None:
             connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
             answer = connection.getresponse()
             if (text := answer.read()) and answer.status != 200:
-                raise RuntimeError(f"{method} {path} was refused: {text!r}")
+                raise RuntimeError(f"{method} {path} failed: {text!r}")
 
 
 # --- work
@@ -234,7 +234,7 @@ def _end(scene: Scene, recorder: Recorder) -> _Ending:
         with closing(client):
             taken = _insist(client, node, Request("set_mode", SUBJECTS[0], level="READWRITE"))
         if not taken:
-            return _Ending([f"node {node} took no write in {_PATIENCE_S:.0f} s after everything was healed"])
+            return _Ending([f"node {node} accepted no write within {_PATIENCE_S:.0f} s after all faults were healed"])
     for _ in range(_MAX_READINGS):
         before = _end_of(scene.log_url)
         first = len(recorder.operations)
@@ -244,7 +244,7 @@ def _end(scene: Scene, recorder: Recorder) -> _Ending:
             ledger = read_ledger(ever, [IMPORTED])
             problems += [*_unlike_replay(ledger, now, ever), *_differing(recorder.operations[first:], ledger)]
             return _Ending(problems, ledger, len(ever), len(ever) - len(now))
-    return _Ending([f"the log still grew after {_MAX_READINGS} readings"])
+    return _Ending([f"the log still grew after it was read {_MAX_READINGS} times"])
 
 
 def _final_clients(scene: Scene, recorder: Recorder) -> list[Client]:
@@ -264,7 +264,7 @@ def _read_everything(scene: Scene, recorder: Recorder) -> Iterator[str]:
             highest = recorder.highest_id(context_of(subject))
             asked += [Request("by_id", subject, schema_id=schema_id) for schema_id in range(1, highest + 2)]
         if not all(_insist(client, node, request) for request in asked):
-            yield f"node {node} did not answer in {_PATIENCE_S:.0f} s after everything was healed"
+            yield f"node {node} did not answer within {_PATIENCE_S:.0f} s after all faults were healed"
         client.close()
 
 
@@ -300,7 +300,7 @@ def _unlike_replay(ledger: Ledger, entries: Sequence[LogEntry], ever: Sequence[L
             for e in state.versions(name, include_deleted=True)
         )
         if held != ledger.subject(name).entries:
-            yield f"subject {name}: replay gives {held}, the records say {ledger.subject(name).entries}"
+            yield f"subject {name}: replay gives {held}, the records give {ledger.subject(name).entries}"
 
 
 def _content(schema: StoredSchema) -> str:

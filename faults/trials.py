@@ -50,12 +50,19 @@ class Trial:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the mutants given by the arguments, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m faults.trials", description=__doc__)
-    parser.add_argument("--mutant", action="append", choices=MUTANTS, help="a mutant to try; all when none is named")
-    parser.add_argument("--log", action="append", help="only on this log")
-    parser.add_argument("--seeds", type=int, default=_SEEDS, help=f"how many seeds at most [{_SEEDS}]")
-    parser.add_argument("--first", type=int, default=1, help="the first of them [1]")
-    parser.add_argument("--results", type=Path, default=Path("faults-trials.jsonl"), help="where results are added")
-    parser.add_argument("--report", type=Path, help="a document whose table is made from all results of the file")
+    parser.add_argument("--mutant", action="append", choices=MUTANTS, help="try this mutant only; repeatable  [all]")
+    parser.add_argument("--log", action="append", help="run on this log only; repeatable")
+    parser.add_argument(
+        "--seeds", type=int, default=_SEEDS, help=f"maximum number of seeds per mutant and log  [{_SEEDS}]"
+    )
+    parser.add_argument("--first", type=int, default=1, help="the first seed  [1]")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("faults-trials.jsonl"),
+        help="append results to this file  [faults-trials.jsonl]",
+    )
+    parser.add_argument("--report", type=Path, help="write the table of all results into this document")
     asked = parser.parse_args(arguments)
     chosen = asked.mutant or ([] if asked.seeds == 0 else list(MUTANTS))
     wanted = [(name, log) for name in chosen for log in MUTANTS[name].logs if log in (asked.log or MUTANTS[name].logs)]
@@ -124,7 +131,7 @@ def _load(path: Path) -> list[Trial]:
 
 
 def _table(found: Sequence[Trial]) -> str:
-    head = ("mutant", "what it breaks", "log", "seed that finds it", "seconds", "the reason found")
+    head = ("mutant", "bug", "log", "seed that finds it", "seconds", "violated guarantee")
     rows = [
         (
             one.mutant,

@@ -20,7 +20,7 @@ __all__ = ["main"]
 @click.version_option(__version__, prog_name="strata")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Strata, a schema registry: versioned schemas, and the rules by which they evolve."""
+    """Run Strata, a schema registry, or work on its data."""
     if context.invoked_subcommand != serve.name:  # serve logs them
         for sentence in unknown_variables(os.environ):
             click.echo(f"strata: {sentence}", err=True)
@@ -68,7 +68,7 @@ class _ServeCommand(click.Command):
 @main.command(cls=_ServeCommand)
 @reporting
 def serve(**flags: Any) -> None:
-    """Serve the registry over a log until SIGTERM or SIGINT.
+    """Serve the registry over HTTP until SIGTERM or SIGINT.
 
     Every flag can also be set by the environment variable in parentheses; a flag takes precedence over its variable.
     """
@@ -82,19 +82,23 @@ def serve(**flags: Any) -> None:
 
 def _log_arguments(command: Any) -> Any:
     """Add the log's URL and the option for its client's settings to a command."""
-    config = click.option("--kafka-config", help="file with librdkafka settings for a Kafka log, one NAME=VALUE a line")
+    config = click.option(
+        "--kafka-config", help="file with librdkafka settings for a Kafka log (TLS, SASL), one NAME=VALUE per line"
+    )
     return click.argument("log")(config(command))
 
 
 @main.command()
 @_log_arguments
-@click.option("--dry-run", is_flag=True, help="say what would go, and drop nothing")
+@click.option("--dry-run", is_flag=True, help="report what would be dropped, and drop nothing")
 @reporting
 def compact(log: str, kafka_config: str | None, dry_run: bool) -> None:
-    """Drop the superseded records of the SQL log LOG; nodes may keep serving it.
+    """Drop superseded records from a SQL log.
+
+    LOG is the URL of the log, such as sqlite:///strata.db. Nodes may serve it meanwhile.
 
     Offsets do not change, and no schema id is ever reused. Before anything is dropped, the command checks that the
-    remaining records give the same result.
+    remaining records result in the same schemas, ids and settings.
     """
     from strata.registry.commands.log import compact_log
     from strata.registry.settings import load_settings
@@ -104,11 +108,14 @@ def compact(log: str, kafka_config: str | None, dry_run: bool) -> None:
 
 @main.command("log")
 @_log_arguments
-@click.option("--set-aside", is_flag=True, help="only the records that are set aside, with the reason")
-@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="only the last N")
+@click.option("--set-aside", is_flag=True, help="only records that nodes ignore as invalid, with the reason")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="only the last N of them")
 @reporting
 def show_log(log: str, kafka_config: str | None, set_aside: bool, tail: int | None) -> None:
-    """List the records of LOG, one JSON object per line, without serving it."""
+    """List the records of a log as JSON lines.
+
+    LOG is the URL of the log, such as sqlite:///strata.db. Nodes may serve it meanwhile.
+    """
     from strata.registry.commands.log import listed_lines
     from strata.registry.settings import load_settings
 

@@ -50,7 +50,7 @@ class SettingRefused(ValueError):
 def _listen(value: str) -> str:
     host, colon, port = value.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError("HOST:PORT is wanted, such as 127.0.0.1:8081 or [::1]:8081, the port from 0 to 65535")
+        raise ValueError("expected HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:8081 or [::1]:8081")
     return value
 
 
@@ -70,7 +70,7 @@ def _has_address(url: str) -> bool:
 
 def _properties(value: Path | None) -> Path | None:
     if value is not None and not value.is_file():
-        raise ValueError("a file is wanted that holds one NAME=VALUE a line, and there is none at this path")
+        raise ValueError("no such file; expected a file with one NAME=VALUE per line")
     return value
 
 
@@ -109,66 +109,84 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
     listen: Annotated[str, AfterValidator(_listen)] = Field(
-        "127.0.0.1:8081", description="HOST:PORT to answer on; port 0 takes a free one"
+        "127.0.0.1:8081", description="address to listen on, as HOST:PORT; port 0 picks a free port"
     )
     log: str = Field(
         "sqlite:///strata.db",
-        description="where schemas are kept: sqlite:///FILE, postgresql+psycopg://…, "
-        "kafka://HOST:PORT[,…]/_schemas, memory:",
+        description="log that stores the schemas: sqlite:///FILE, postgresql+psycopg://…, "
+        "kafka://HOST:PORT[,…]/_schemas or memory:",
     )
     advertised_url: Annotated[str | None, AfterValidator(_advertised)] = Field(
-        None, description="base URL under which the other nodes reach this one [http://LISTEN]"
+        None, description="base URL at which other nodes reach this one  [http://LISTEN]"
     )
     fencing: Annotated[Fencing, BeforeValidator(_lower)] = Field(
-        Fencing.PEN, description="how a Kafka log keeps a second writer out; `none` is unsafe with two nodes"
+        Fencing.PEN,
+        description="how a Kafka log prevents two nodes from writing at once; with `none`, run one writing node only",
     )
     kafka_config: Annotated[Path | None, AfterValidator(_properties)] = Field(
-        None, description="file with librdkafka settings for a Kafka log (TLS, SASL), one NAME=VALUE a line"
+        None, description="file with librdkafka settings for a Kafka log (TLS, SASL), one NAME=VALUE per line"
     )
     reads: Annotated[Reads, BeforeValidator(_lower)] = Field(
-        Reads.LINEARIZABLE, description="`local` answers without asking the log for news: faster, maybe stale"
+        Reads.LINEARIZABLE,
+        description="`local` answers without checking the log for new records: faster, but possibly stale",
     )
     compatibility_level: Annotated[Level, BeforeValidator(_upper)] = Field(
-        Level.BACKWARD, description="level of subjects that have none"
+        Level.BACKWARD, description="compatibility level of subjects without their own"
     )
     allowed_hosts: Annotated[str | None, AfterValidator(_hosts)] = Field(
         None,
-        description="host names, separated by commas, that requests may be addressed to, beside LISTEN, the advertised "
-        "URL and loopback; `*`: any  [any, on loopback none]",
+        description="comma-separated host names that requests may use, besides LISTEN, the advertised URL and "
+        "loopback; `*` allows any  [on a loopback address none, otherwise any]",
     )
     allowed_origins: Annotated[str | None, AfterValidator(_origins)] = Field(
-        None, description="origins, separated by commas, whose web pages may write, beside the registry's own; `*`: any"
+        None,
+        description="comma-separated origins whose web pages may write, besides the registry's own; `*` allows any",
     )
-    max_connections: int = Field(4096, gt=0, description="most open client connections")
-    max_headers: int = Field(100, gt=0, description="most headers of a request")
-    max_header_bytes: int = Field(32 << 10, gt=0, description="largest request target and headers, in bytes")
+    max_connections: int = Field(4096, gt=0, description="maximum number of open client connections")
+    max_headers: int = Field(100, gt=0, description="maximum number of headers in a request")
+    max_header_bytes: int = Field(
+        32 << 10, gt=0, description="maximum size of a request's target and headers, in bytes"
+    )
     request_seconds: float = Field(
         30.0,
         gt=0,
         le=3600,
-        description="longest wait for a complete request, or for a client that reads nothing of its answer",
+        description="seconds to wait for a complete request, or for a client that does not read its response",
     )
-    idle_seconds: int = Field(75, gt=0, le=3600, description="how long a connection may stay open between two requests")
-    max_body: int = Field(1 << 20, gt=0, description="largest request body in bytes")
-    max_depth: int = Field(200, gt=0, le=200, description="deepest nesting of a schema")
-    max_fields: int = Field(100_000, gt=0, description="most fields or subschemas of a schema")
-    max_branches: int = Field(10_000, gt=0, description="most branches of a union or of a oneOf, anyOf, allOf")
-    max_references: int = Field(1_000, gt=0, description="most schemas that one refers to, directly or not")
-    max_pattern: int = Field(10_000, gt=0, description="longest regular expression that is matched, in characters")
-    max_backtracks: int = Field(1_000, gt=0, description="most steps back that matching one may take")
-    max_seconds: float = Field(5.0, gt=0, description="longest computing for one request's schemas")
-    max_waiting: int = Field(2_000, gt=0, description="most writes that wait at a time; more are answered 503")
-    max_waiting_bytes: int = Field(128 << 20, gt=0, description="most bytes of bodies of writes that wait")
+    idle_seconds: int = Field(75, gt=0, le=3600, description="seconds that a connection may stay idle between requests")
+    max_body: int = Field(1 << 20, gt=0, description="maximum size of a request body, in bytes")
+    max_depth: int = Field(200, gt=0, le=200, description="maximum nesting depth of a schema")
+    max_fields: int = Field(100_000, gt=0, description="maximum number of fields or subschemas in a schema")
+    max_branches: int = Field(10_000, gt=0, description="maximum number of branches in a union, oneOf, anyOf or allOf")
+    max_references: int = Field(
+        1_000, gt=0, description="maximum number of schemas that one schema refers to, directly or indirectly"
+    )
+    max_pattern: int = Field(10_000, gt=0, description="maximum length of a regular expression, in characters")
+    max_backtracks: int = Field(
+        1_000, gt=0, description="maximum number of backtracking steps when a regular expression is matched"
+    )
+    max_seconds: float = Field(5.0, gt=0, description="maximum computing time for the schemas of a request, in seconds")
+    max_waiting: int = Field(2_000, gt=0, description="maximum number of waiting writes; further ones get status 503")
+    max_waiting_bytes: int = Field(
+        128 << 20, gt=0, description="maximum total size of the bodies of waiting writes, in bytes"
+    )
     write_timeout: float = Field(
-        30.0, gt=0, le=3600, description="seconds after which a write that has not reached the log is given up"
+        30.0, gt=0, le=3600, description="seconds after which a write that has not reached the log fails"
     )
-    max_keys: int = Field(10_000, gt=0, description="most key encryption keys, and most data encryption keys")
+    max_keys: int = Field(
+        10_000, gt=0, description="maximum number of key encryption keys, and of data encryption keys"
+    )
     drain_seconds: float = Field(
-        1.0, ge=0, le=600, description="how long SIGTERM lets a node serve on, not ready, before it ends"
+        1.0,
+        ge=0,
+        le=600,
+        description="seconds that a node continues to serve after SIGTERM, while it reports not ready",
     )
-    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field(LogLevel.INFO, description="how much to log")
-    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(LogFormat.TEXT, description="how to log")
-    access_log: bool = Field(False, description="log every request (costs throughput)")
+    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field(LogLevel.INFO, description="lowest severity to log")
+    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(
+        LogFormat.TEXT, description="format of the log lines"
+    )
+    access_log: bool = Field(False, description="log every request (reduces throughput)")
 
     @cached_property
     def limits(self) -> Limits:
@@ -221,7 +239,7 @@ class Settings(BaseSettings):
             name, equals, value = line.strip().partition("=")
             if name and not name.startswith("#"):
                 if not equals:
-                    raise SettingRefused(f"{self.kafka_config}, line {number}: NAME=VALUE is wanted")
+                    raise SettingRefused(f"{self.kafka_config}, line {number}: expected NAME=VALUE")
                 found[name.strip()] = value.strip()
         return found
 

@@ -86,6 +86,6 @@ def _reason(host: str, port: int, deadline: float) -> str | None:
     except TimeoutError:
         return None
     except socket.gaierror as error:
-        return f"the host name {host} cannot be resolved ({error.strerror})"
+        return f"cannot resolve the host name {host} ({error.strerror})"
     except (OSError, UnicodeError, OverflowError) as error:
         return f"{host}:{port}: {getattr(error, 'strerror', None) or error}"

@@ -180,7 +180,7 @@ class Fold(Generic[_S]):
         schema = _schema_of(value) if held is None or not _is_copy(held.schema.value, value) else held.schema
         if held is not None and held.schema != schema and ids.users(held) != {pair: None}:
             raise RecordError(
-                f"id {schema_id} of context {context_of(subject)} already names another schema than that of "
+                f"id {schema_id} of context {context_of(subject)} already names a schema other than that of "
                 f"subject {subject!r} version {number}"
             )
         versions = self._versions(subject)
@@ -367,7 +367,7 @@ def _schema_of(value: SchemaValue) -> StoredSchema:
         references = [(r.name, r.subject, r.version) for r in value.references]
         digest = fingerprint(value.text, references, value.metadata, value.rule_set)
     except (AttributeError, TypeError, ValueError, struct.error) as error:
-        raise RecordError(f"the schema's identity cannot be computed: {error}") from None
+        raise RecordError(f"cannot compute the fingerprint of the schema: {error}") from None
     return StoredSchema(value.schema_id, value.schema_type, value.text, digest, value)
 
 

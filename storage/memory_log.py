@@ -23,7 +23,7 @@ class MemoryLog:
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
         if not records:
-            raise ValueError("An append needs at least one record")
+            raise ValueError("an append needs at least one record")
         now = time.time_ns() // 1_000_000
         with self._lock:
             if after != len(self._entries) - 1:

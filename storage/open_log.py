@@ -53,7 +53,9 @@ def open_log(
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        raise LogError(f"This log needs more packages: pip install 'strata-registry[{extra}]'") from error
+        raise LogError(
+            f"missing package {error.name}; install it with: pip install 'strata-registry[{extra}]'"
+        ) from error
 
 
 def _open(
@@ -110,9 +112,9 @@ def _scheme(url: str) -> str:
     if (kafka := _KAFKA.fullmatch(url)) and _has_ports(unquote(kafka["bootstrap"])):
         return scheme
     if scheme in _SERVICE:
-        raise ValueError(f"that is the URL of a service, not of a log; a log is one of {_FORMS}")
+        raise ValueError(f"expected the URL of a log, got that of a service; a log is one of {_FORMS}")
     # The message repeats only the scheme: the rest may hold a password.
-    raise ValueError(f"{scheme + ':…' if scheme else 'This'} is not the URL of a log; allowed are {_FORMS}")
+    raise ValueError(f"{scheme + ':…' if scheme else 'this'} is not the URL of a log; expected one of {_FORMS}")
 
 
 def _has_ports(bootstrap: str) -> bool:
@@ -127,4 +129,4 @@ def not_opened(url: str, error: LogError) -> str:
     The log's name occurs once, although some errors begin with it.
     """
     name = without_password(url)
-    return f"the log {name} cannot be opened: {' '.join(str(error).removeprefix(f'{name}: ').split())}"
+    return f"cannot open the log {name}: {' '.join(str(error).removeprefix(f'{name}: ').split())}"

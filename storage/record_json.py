@@ -307,7 +307,7 @@ def _typed(content: Mapping[str, Any], name: str, kind: type[_T], default: _T | 
     if value is None and default is not None:
         return default
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise RecordError(f"{name!r} is {value!r}, not {kind.__name__}")
+        raise RecordError(f"expected {kind.__name__} as {name!r}, got {value!r}")
     return value
 
 
@@ -377,7 +377,7 @@ def _config_value(content: Mapping[str, Any]) -> ConfigValue:
             # Metadata or rules without a fingerprint could not become part of a schema.
             fingerprint("", (), fields.get(f"{layer}Metadata"), fields.get(f"{layer}RuleSet"))
         except (AttributeError, TypeError, ValueError) as error:
-            raise RecordError(f"the {layer} metadata or rule set is of another shape: {error}") from None
+            raise RecordError(f"invalid {layer} metadata or rule set: {error}") from None
     return ConfigValue(fields)
 
 
@@ -394,7 +394,7 @@ def _association_value(content: Mapping[str, Any]) -> AssociationValue:
 def _kek_value(content: Mapping[str, Any]) -> KekValue:
     props = _typed(content, "kmsProps", dict, {})
     if not all(isinstance(value, str) for value in props.values()):
-        raise RecordError("a property of the KMS is not str")
+        raise RecordError("expected only texts in 'kmsProps'")
     return KekValue(
         _typed(content, "kmsType", str),
         _typed(content, "kmsKeyId", str),

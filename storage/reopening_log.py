@@ -37,7 +37,7 @@ class ReopeningLog:
             self._reopen_if_replaced()
         log, base = self._current
         if START < after < base:
-            raise LogReplaced("the log was replaced by another one; it is read from the start")
+            raise LogReplaced("another log took the place of this one; this node reads it from the start")
         try:
             entries = log.read(after if after == START else after - base)
             yield from entries if base == 0 else (entry._replace(offset=base + entry.offset) for entry in entries)

@@ -17,11 +17,11 @@ from strata.storage.state import State
 __all__ = ["compact_log", "listed_lines"]
 
 _SQL = ("sqlite", "postgresql")
-_KAFKA_SAYS = (
-    "A Kafka log is a compacted topic: the brokers compact it by themselves, as the topic's settings say "
-    "(min.cleanable.dirty.ratio, segment.ms, delete.retention.ms). There is nothing to do."
+_KAFKA_NOTE = (
+    "Nothing to compact: a Kafka log is a compacted topic, which the brokers compact by themselves according to the "
+    "topic's settings (min.cleanable.dirty.ratio, segment.ms, delete.retention.ms)."
 )
-_MEMORY_SAYS = "A log in memory ends with the process that serves it. There is nothing to compact."
+_MEMORY_NOTE = "Nothing to compact: a log in memory ends with the process that serves it."
 
 
 def compact_log(settings: Settings, *, dry_run: bool, say: Callable[[str], None]) -> None:
@@ -39,7 +39,7 @@ def compact_log(settings: Settings, *, dry_run: bool, say: Callable[[str], None]
     """
     with closing(open_for(settings, must_exist=True, named="LOG")) as log:
         if log.status().backend not in _SQL:
-            say(_KAFKA_SAYS if log.status().backend == "kafka" else _MEMORY_SAYS)
+            say(_KAFKA_NOTE if log.status().backend == "kafka" else _MEMORY_NOTE)
             return
         from strata.storage.sql.log import SqlLog
 

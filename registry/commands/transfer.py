@@ -18,22 +18,24 @@ _kafka_config = click.option(
     "--kafka-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     envvar="STRATA_KAFKA_CONFIG",
-    help="file with librdkafka settings for Kafka logs (TLS, SASL), one NAME=VALUE a line  (STRATA_KAFKA_CONFIG)",
+    help="file with librdkafka settings for Kafka logs (TLS, SASL), one NAME=VALUE per line  (STRATA_KAFKA_CONFIG)",
 )
 
 
 def _auth(name: str, of: str) -> Callable[[Any], Any]:
     variable = f"STRATA_{name.upper().replace('-', '_')}"
-    text = f"USER:PASSWORD or a bearer token for {of}; or put USER:PASSWORD@ before the host  ({variable})"
+    text = f"USER:PASSWORD or a bearer token for {of}; alternatively put USER:PASSWORD@ into its URL  ({variable})"
     return click.option(f"--{name}", envvar=variable, metavar="AUTH", help=text)
 
 
-@click.command("export", short_help="Write a whole registry into one file.")
+@click.command("export", short_help="Write a registry to an export file.")
 @click.argument("source", metavar="URL|LOG")
 @click.argument("file")
-@click.option("--force", is_flag=True, help="replace FILE when it exists")
-@click.option("--subject", "subjects", multiple=True, metavar="NAME", help="only this subject, or PREFIX*; repeatable")
-@click.option("--context", "contexts", multiple=True, metavar="NAME", help="only this context; repeatable")
+@click.option("--force", is_flag=True, help="replace FILE if it exists")
+@click.option(
+    "--subject", "subjects", multiple=True, metavar="NAME", help="export only this subject, or PREFIX*; repeatable"
+)
+@click.option("--context", "contexts", multiple=True, metavar="NAME", help="export only this context; repeatable")
 @_auth("auth", "the registry at URL")
 @_kafka_config
 @reporting
@@ -47,7 +49,7 @@ def _export(
     auth: str | None,
     kafka_config: Path | None,
 ) -> None:
-    """Write a whole registry into FILE, from a running service or directly from its log.
+    """Write a registry to FILE, from a running service (URL) or directly from its log (LOG).
 
     A log is exported record by record; a service exports all that its API can express. FILE appears under its name only
     when it is complete. A name ending in `.gz` means gzip, `-` means standard output.
@@ -69,7 +71,7 @@ def _export(
         from strata.registry.transfer.selection import part_of
 
         copy = part_of(copy, subjects, contexts)
-        _tell_notes(copy)
+        _print_notes(copy)
     write_export(file, copy)
     click.echo(f"exported {_counted(copy)} to {file}", err=file == "-")
 
@@ -77,7 +79,7 @@ def _export(
 @click.command("import", short_help="Restore an export file into an empty log.")
 @click.argument("file")
 @click.argument("log")
-@click.option("--batch", type=click.IntRange(1), help="records in one append  [SQL: all, Kafka: 5000]")
+@click.option("--batch", type=click.IntRange(1), help="records per append  [SQL: all, Kafka: 5000]")
 @_kafka_config
 @reporting
 def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None) -> None:
@@ -96,13 +98,21 @@ def _import(file: str, log: str, *, batch: int | None, kafka_config: Path | None
     _restore(copy, log, kafka_config, batch)
 
 
-@click.command("migrate", short_help="Move a registry into another, or into a log, ids kept.")
-@click.option("--from", "source", required=True, metavar="URL|LOG", help="a running registry of any make, or a log")
-@click.option("--to", "target", required=True, metavar="URL|LOG", help="an empty registry, or an empty log")
+@click.command("migrate", short_help="Copy a registry to another registry or a log.")
 @click.option(
-    "--mode", type=click.Choice(["READWRITE", "READONLY"]), help="registry-wide mode of the target at the end"
+    "--from",
+    "source",
+    required=True,
+    metavar="URL|LOG",
+    help="a running registry (Confluent, Karapace, Strata, …) or a log",
 )
-@click.option("--batch", type=click.IntRange(1), help="records in one append to a log  [SQL: all, Kafka: 5000]")
+@click.option("--to", "target", required=True, metavar="URL|LOG", help="an empty registry or an empty log")
+@click.option(
+    "--mode",
+    type=click.Choice(["READWRITE", "READONLY"]),
+    help="registry-wide mode of the target at the end  [that of the source]",
+)
+@click.option("--batch", type=click.IntRange(1), help="records per append to a log  [SQL: all, Kafka: 5000]")
 @_auth("from-auth", "the source")
 @_auth("to-auth", "the target")
 @_kafka_config
@@ -117,7 +127,7 @@ def _migrate(
     to_auth: str | None,
     kafka_config: Path | None,
 ) -> ExitCode:
-    """Move a registry of any make, keeping ids and versions, and compare both at the end.
+    """Copy a registry to another registry or a log, keeping ids and versions, and compare both at the end.
 
     A target URL is put into mode IMPORT while schemas are registered, and ends in the source's modes, or in the mode
     given by --mode. It must be empty; after an interruption, run the command again, and it continues where it stopped.
@@ -130,11 +140,13 @@ def _migrate(
     strata migrate --from http://confluent:8081 --to postgresql+psycopg://strata@db/strata
     """  # noqa: D301 - click wants the character itself
     from strata.registry.transfer.copies import TransferError
-    from strata.registry.transfer.places import same_place
     from strata.registry.transfer.rest import Connection, is_service
+    from strata.registry.transfer.same_registry import is_same_registry
 
-    if same_place(source, target):
-        raise TransferError("--from and --to are the same registry; nothing was done. Name an empty one after --to")
+    if is_same_registry(source, target):
+        raise TransferError(
+            "--from and --to are the same registry; expected an empty registry or log after --to. Nothing was written"
+        )
     copy = _read(source, from_auth, kafka_config)
     if is_service(target):
         from strata.registry.transfer.rest_target import write_service
@@ -145,13 +157,13 @@ def _migrate(
     return _compared(copy, _read(target, to_auth, kafka_config), but_for_mode=mode is not None)
 
 
-@click.command("verify", short_help="Compare two registries, logs or export files completely.")
+@click.command("verify", short_help="Compare two registries, logs or export files.")
 @click.argument("a")
 @click.argument("b")
 @_auth("a-auth", "A")
 @_auth("b-auth", "B")
 @_kafka_config
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="form of the differences  [text]")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="format of the differences  [text]")
 @reporting
 def _verify(
     a: str, b: str, *, a_auth: str | None, b_auth: str | None, kafka_config: Path | None, output: str
@@ -187,15 +199,15 @@ def _read(where: str, auth: str | None, kafka_config: Path | None) -> "Copy":
         copy = read_log(where, _kafka_settings(kafka_config))
     else:
         copy = read_export(where)
-    _tell_notes(copy)
+    _print_notes(copy)
     return copy
 
 
-def _tell_notes(copy: "Copy") -> None:
-    from strata.registry.transfer.progress import tell
+def _print_notes(copy: "Copy") -> None:
+    from strata.registry.transfer.progress import print_line
 
     for note in copy.notes:
-        tell(f"{copy.source}: {note}")
+        print_line(f"{copy.source}: {note}")
 
 
 def _restore(copy: "Copy", log: str, kafka_config: Path | None, batch: int | None) -> None:
@@ -204,10 +216,10 @@ def _restore(copy: "Copy", log: str, kafka_config: Path | None, batch: int | Non
 
     if not is_log(log):
         raise TransferError(
-            f"{log} is not the URL of a log that lasts: sqlite:///FILE, postgresql+psycopg://…, kafka://…"
+            f"{log} is not the URL of a persistent log; expected sqlite:///FILE, postgresql+psycopg://… or kafka://…"
         )
     written = restore(copy, log, _kafka_settings(kafka_config), batch)
-    click.echo(f"imported {_counted(copy)}; {written} records were written now")
+    click.echo(f"imported {_counted(copy)}; this run wrote {_number(written, 'records')}")
 
 
 def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False, output: str = "text") -> ExitCode:
@@ -215,9 +227,9 @@ def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False, output: str =
 
     mine, theirs = (facts_of(copy.state, copy.records, copy.served_guids) for copy in (a, b))
     if a.over_rest and not b.over_rest:
-        mine = without_shown_defaults(mine, theirs, a.untold)
+        mine = without_shown_defaults(mine, theirs, a.unlisted)
     if b.over_rest and not a.over_rest:
-        theirs = without_shown_defaults(theirs, mine, b.untold)
+        theirs = without_shown_defaults(theirs, mine, b.unlisted)
     if but_for_mode:
         for facts in (mine, theirs):
             facts.pop(("mode of", "the registry", 0), None)
@@ -228,13 +240,20 @@ def _compared(a: "Copy", b: "Copy", *, but_for_mode: bool = False, output: str =
     else:
         for difference in found:
             click.echo(str(difference))
-    click.echo(f"A is {a.source}, B is {b.source}: {len(found) or 'no'} differences; A holds {_counted(a)}", err=True)
+    click.echo(
+        f"{_number(len(found), 'differences')} between A ({a.source}) and B ({b.source}); A holds {_counted(a)}",
+        err=True,
+    )
     return ExitCode.DIFFERENT if found else ExitCode.DONE
 
 
 def _counted(copy: "Copy") -> str:
-    counts = copy.counts()
-    return "{records} records: {versions} versions of {subjects} subjects, {contexts} contexts".format_map(counts)
+    counts = {noun: _number(count, noun) for noun, count in copy.counts().items()}
+    return "{records}: {versions} of {subjects}, {contexts}".format_map(counts)
+
+
+def _number(count: int, plural: str) -> str:
+    return f"{count or 'no'} {plural.removesuffix('s') if count == 1 else plural}"
 
 
 def _kafka_settings(file: Path | None) -> Mapping[str, str]:

@@ -19,7 +19,6 @@ from strata.storage.state import State
 __all__ = ["Copy", "TransferError", "copy_of_entries", "copy_of_records", "missing_marks"]
 
 _CHUNK = 1000  # State remembers this many rejections
-Place = tuple[str, int]
 
 
 class TransferError(Exception):
@@ -37,7 +36,7 @@ class Copy:
         state: the State that results from the records.
         served_guids: the GUIDs that a service reported, by subject and version.
         over_rest: whether it was read from a service, which shows defaults as if they were set.
-        untold: the kinds of facts that the source cannot express.
+        unlisted: the kinds of facts that the source does not list.
         notes: remarks for the user.
     """
 
@@ -45,9 +44,9 @@ class Copy:
     end: int
     records: tuple[Record, ...]
     state: State
-    served_guids: Mapping[Place, str] = field(default_factory=dict)
+    served_guids: Mapping[tuple[str, int], str] = field(default_factory=dict)
     over_rest: bool = False
-    untold: frozenset[str] = frozenset()
+    unlisted: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
@@ -85,10 +84,12 @@ def copy_of_entries(source: str, entries: Iterable[Entry]) -> Copy:
             newest[entry.key] = entry.value
     records = [Record(key, value) for key, value in newest.items() if value is not None]
     records += missing_marks(state, copy_of_records(source, records).state, state.contexts)
-    notes = (f"{left_out} records that no registry can use are left out",) if left_out else ()
+    notes = (f"left out {left_out} invalid records, which registries ignore",) if left_out else ()
     copy = replace(copy_of_records(source, records), end=state.offset, notes=notes)
     if facts_of(copy.state, copy.records, {}) != facts_of(state, copy.records, {}):
-        raise TransferError(f"{source}: the newest record of each key does not add up to what the whole log does")
+        raise TransferError(
+            f"{source}: the newest records of all keys give another state than the whole log; this log cannot be copied"
+        )
     return copy
 
 

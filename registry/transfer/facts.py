@@ -87,16 +87,16 @@ def facts_of(state: State, records: Sequence[Record], guids: Mapping[tuple[str, 
     return found
 
 
-def without_shown_defaults(facts: Facts, other: Facts, untold: Collection[str]) -> dict[Thing, Any]:
-    """Return the facts of a service without values that the other side lacks and the service may only show as defaults.
+def without_shown_defaults(facts: Facts, other: Facts, unlisted: Collection[str]) -> dict[Thing, Any]:
+    """Return the facts of a service without values that may be defaults and that the other side lacks.
 
-    A service shows a compatibility level even where none is set, and does not list things of `untold` kinds, which are
-    taken from the other side.
+    A service shows a compatibility level even where none is set, and does not list things of `unlisted` kinds; those
+    come from the other side.
 
     Args:
         facts: the facts of the service.
         other: the facts of the other side.
-        untold: the kinds of things that the service does not list.
+        unlisted: the kinds of things that the service does not list.
     """
     found: dict[Thing, Any] = {}
     for thing, properties in facts.items():
@@ -107,7 +107,7 @@ def without_shown_defaults(facts: Facts, other: Facts, untold: Collection[str]) 
             if not kept and thing not in other:
                 continue
         found[thing] = kept
-    found.update({thing: properties for thing, properties in other.items() if thing[0] in untold})
+    found.update({thing: properties for thing, properties in other.items() if thing[0] in unlisted})
     return found
 
 

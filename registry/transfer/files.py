@@ -28,7 +28,7 @@ from strata.storage.log import Record
 __all__ = ["STANDARD_STREAM", "check_free", "read_export", "write_export"]
 
 STANDARD_STREAM = "-"
-_UNTOLD = ("association", "record")  # the value for the first exports of services, whose headers lack it
+_UNLISTED = ("association", "record")  # the value for the first exports of services, whose headers lack it
 _FORMAT = "strata-export"
 _VERSION = 1
 
@@ -43,11 +43,11 @@ def check_free(name: str, *, force: bool) -> None:
     if name == STANDARD_STREAM:
         return
     if path.exists() and not force:
-        raise TransferError(f"{name} exists; another name, or --force to replace it")
+        raise TransferError(f"{name} already exists; choose another name, or replace it with --force")
     if path.exists() and not path.is_file():
-        raise TransferError(f"{name} is not a file, so it is not replaced; `-` writes to standard output")
+        raise TransferError(f"{name} is not a regular file and is not replaced; `-` writes to standard output")
     if not path.parent.is_dir():
-        raise TransferError(f"{name} cannot be written: a file in an existing folder is wanted")
+        raise TransferError(f"cannot write {name}: no such folder")
 
 
 def write_export(name: str, copy: Copy) -> None:
@@ -77,7 +77,7 @@ def write_export(name: str, copy: Copy) -> None:
             os.fsync(raw.fileno())
         part.replace(path)
     except OSError as error:
-        raise TransferError(f"{name} cannot be written: {error.strerror or error}") from None
+        raise TransferError(f"cannot write {name}: {error.strerror or error}") from None
     finally:
         part.unlink(missing_ok=True)
 
@@ -89,29 +89,29 @@ def read_export(name: str) -> Copy:
         name: the file; `-` means standard input.
 
     Raises:
-        TransferError: if the file does not exist, is not an export, is damaged or cut off, or has a later format.
+        TransferError: if the file does not exist, is not an export, is damaged or truncated, or has a later format.
     """
     lines = _bytes_of(name).splitlines(keepends=True)
     header = _json(lines[0]) if lines else None
     if header is None or header.get("format") != _FORMAT:
-        raise TransferError(f"{name} is not an export of strata")
+        raise TransferError(f"{name} is not an export file of strata")
     if header.get("version") != _VERSION:
-        raise TransferError(f"{name} has format version {header.get('version')}; this program reads {_VERSION}")
+        raise TransferError(f"{name} has format version {header.get('version')}; this release reads version {_VERSION}")
     footer = _json(lines[-1])
     if footer is None or "sha256" not in footer:
-        raise TransferError(f"{name} is cut off: its last line is not its digest")
+        raise TransferError(f"{name} is truncated: its last line is not a digest")
     if footer["sha256"] != hashlib.sha256(b"".join(lines[:-1])).hexdigest():
-        raise TransferError(f"{name} is damaged: its content does not have the digest in its last line")
+        raise TransferError(f"{name} is damaged: its content does not match the digest in its last line")
     try:
         records = [_record(json.loads(line)) for line in lines[1:-1]]
         source, end, count = str(header["source"]), int(header["end"]), int(header["records"])
-        untold = frozenset(map(str, header.get("untold", _UNTOLD if header.get("overRest") else ())))
+        unlisted = frozenset(map(str, header.get("untold", _UNLISTED if header.get("overRest") else ())))
     except (ValueError, KeyError, TypeError) as error:
         raise TransferError(f"{name} is damaged: {error!r}") from None
     if len(records) != count or len({record.key for record in records}) != count:
-        raise TransferError(f"{name} is damaged: {count} records are announced, each with a key of its own")
+        raise TransferError(f"{name} is damaged: expected {count} records with distinct keys, as its header says")
     copy = copy_of_records(f"{name} (an export of {source})", records)
-    return replace(copy, end=end, over_rest=header.get("overRest") is True, untold=untold)
+    return replace(copy, end=end, over_rest=header.get("overRest") is True, unlisted=unlisted)
 
 
 def _lines(copy: Copy) -> Iterator[bytes]:
@@ -123,7 +123,7 @@ def _lines(copy: Copy) -> Iterator[bytes]:
         "source": copy.source,
         "taken": taken,
         "overRest": copy.over_rest,
-        "untold": sorted(copy.untold),
+        "untold": sorted(copy.unlisted),
         "end": copy.end,
         **copy.counts(),
     }
@@ -163,13 +163,13 @@ def _bytes_of(name: str) -> bytes:
     try:
         data = Path(name).read_bytes()
     except OSError as error:
-        raise TransferError(f"{name} cannot be read: {error.strerror or error}") from None
+        raise TransferError(f"cannot read {name}: {error.strerror or error}") from None
     if not name.endswith(".gz"):
         return data
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise TransferError(f"{name} is damaged or cut off: {error}") from None
+        raise TransferError(f"{name} is damaged or truncated: {error}") from None
 
 
 def _json(line: bytes) -> dict[str, Any] | None:

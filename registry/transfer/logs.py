@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from strata.registry.transfer.copies import Copy, TransferError, copy_of_entries
-from strata.registry.transfer.progress import step, tell, walk
+from strata.registry.transfer.progress import print_line, step, track
 from strata.storage.addresses import without_password
 from strata.storage.log import START, Conflict, Entry, Log, LogError, Record
 from strata.storage.open_log import not_opened, open_log
@@ -38,9 +38,9 @@ def read_log(url: str, kafka_config: Mapping[str, str]) -> Copy:
     """
     name = without_password(url)
     with _opened(url, kafka_config, must_exist=True) as log:
-        copy = copy_of_entries(name, walk(f"reading {name}", log.read(START)))
+        copy = copy_of_entries(name, track(f"reading {name}", log.read(START)))
     if copy.end == START:
-        raise TransferError(f"{name} holds no record: is it the right log?")
+        raise TransferError(f"{name} is empty; expected a log with records")
     return copy
 
 
@@ -66,18 +66,22 @@ def restore(copy: Copy, url: str, kafka_config: Mapping[str, str], batch: int | 
     with _opened(url, kafka_config) as log:
         end, done = _already(log, name, copy.records)
         if done:
-            tell(f"{name} holds {done} of {len(copy.records)} records of an earlier run; going on after them")
+            print_line(
+                f"{name} already holds {done} of {len(copy.records)} records from an earlier run; continuing after them"
+            )
         rest = copy.records[done:]
         batches = list(_batches(rest, batch, is_kafka=url.lower().startswith("kafka:")))
         if len(batches) > 1:
-            tell(f"{name}: {len(rest)} records in {len(batches)} appends; until the last one no node should serve it")
+            print_line(
+                f"{name}: writing {len(rest)} records in {len(batches)} appends; do not serve it before the last"
+            )
         with step(f"writing {name}", len(rest)) as advance:
             for part in batches:
                 try:
                     end = log.append(end, part)[-1].offset
                 except Conflict:
                     raise TransferError(
-                        f"{name}: another writer appends to this log; stop it, and start with a new log"
+                        f"{name}: another writer appends to this log; stop it, and import into a new log"
                     ) from None
                 advance(len(part))
     return len(rest)
@@ -92,8 +96,8 @@ def _already(log: Log, name: str, records: Sequence[Record]) -> tuple[int, int]:
             continue  # only names the pen's holder
         if done == len(records) or not _is(entry, records[done]):
             raise TransferError(
-                f"{name} is not empty, and what it holds is not the beginning of this import: nothing was written. "
-                "Take a new file, database or topic"
+                f"{name} is not empty, and does not hold the start of this import; expected a new file, database or "
+                "topic. Nothing was written"
             )
         done += 1
     return end, done

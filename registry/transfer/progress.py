@@ -7,18 +7,18 @@ from typing import TypeVar
 
 import click
 
-__all__ = ["step", "tell", "walk"]
+__all__ = ["print_line", "step", "track"]
 
 _T = TypeVar("_T")
 _LINES = 5  # about this many per step
 
 
-def tell(text: str) -> None:
+def print_line(text: str) -> None:
     """Print a line to standard error."""
     click.echo(text, err=True)
 
 
-def walk(title: str, items: Iterable[_T], total: int | None = None) -> Iterator[_T]:
+def track(title: str, items: Iterable[_T], total: int | None = None) -> Iterator[_T]:
     """Yield items and report the progress.
 
     Args:
@@ -60,11 +60,11 @@ class _Lines:
 
     def __init__(self, title: str, total: int) -> None:
         self._title, self._total = title, total
-        self._done = self._told = 0
+        self._done = self._reported = 0
 
     def __call__(self, count: int) -> None:
         self._done += count
-        due = not self._told or self._done - self._told >= self._total / _LINES or self._done == self._total
+        due = not self._reported or self._done - self._reported >= self._total / _LINES or self._done == self._total
         if self._total and due:
-            self._told = self._done
-            tell(f"{self._title}: {self._done} of {self._total}")
+            self._reported = self._done
+            print_line(f"{self._title}: {self._done} of {self._total}")

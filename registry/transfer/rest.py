@@ -73,7 +73,9 @@ class Connection:
         except ValueError:
             is_whole = False
         if not is_whole:
-            raise TransferError(f"{without_password(url)} is not the URL of a registry, such as http://localhost:8081")
+            raise TransferError(
+                f"{without_password(url)} is not the URL of a registry; expected a URL such as http://localhost:8081"
+            )
         if parts.username and auth is None:
             auth = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
@@ -111,11 +113,15 @@ class Connection:
         content = _content(response.data)
         code = content.get("error_code", response.status) if isinstance(content, dict) else response.status
         if response.status in (401, 403) and code != _NO_KEY_MANAGEMENT:
-            raise TransferError(f"the registry {self.name} refuses these credentials ({response.status})")
+            raise TransferError(f"the registry {self.name} rejected the credentials (status {response.status})")
         if response.status in _RETRIED:
-            raise TransferError(f"the registry {self.name} keeps answering {response.status}: {_message(content)}")
+            raise TransferError(
+                f"the registry {self.name} answered {response.status} after {_RETRIES} retries: {_message(content)}"
+            )
         if response.status not in (204, *range(400, 500)) and (response.status >= 300 or content is None):
-            raise TransferError(f"{self.name} answered {method} {path} with {response.status} and no JSON: a registry?")
+            raise TransferError(
+                f"{self.name} answered {method} {path} with {response.status} and no JSON; expected a schema registry"
+            )
         return Answer(response.status, 0 if response.status < 300 else int(code), content)
 
     def get(self, path: str, **query: str | int) -> Any:
@@ -135,7 +141,7 @@ class Connection:
         answer = self.ask(method, path, body, **query)
         if not answer.good:
             raise TransferError(
-                f"{self.name} refuses {method} {unquote(path)}: {_message(answer.body)} (error {answer.code})"
+                f"{self.name} rejected {method} {unquote(path)}: {_message(answer.body)} (error {answer.code})"
             )
         return answer.body
 

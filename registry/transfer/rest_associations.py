@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from strata.registry.transfer.copies import TransferError
-from strata.registry.transfer.progress import walk
+from strata.registry.transfer.progress import track
 from strata.registry.transfer.rest import THREADS, Connection, segment
 from strata.storage.associations import Association
 from strata.storage.log import Record
@@ -37,8 +37,8 @@ def read_associations(connection: Connection, subjects: Sequence[str]) -> list[R
     if not subjects or of(subjects[0]) is None:
         return None
     with ThreadPoolExecutor(THREADS) as pool:
-        told = walk(f"reading {connection.name}, associations", pool.map(of, subjects), len(subjects))
-        return [_record(body, connection) for found in told for body in found or ()]
+        found = track(f"reading {connection.name}, associations", pool.map(of, subjects), len(subjects))
+        return [_record(body, connection) for bodies in found for body in bodies or ()]
 
 
 def write_associations(state: State, held: State, target: Connection) -> None:
@@ -52,8 +52,8 @@ def write_associations(state: State, held: State, target: Connection) -> None:
     Raises:
         TransferError: if the registry rejects one.
     """
-    wanted = [one for key, one in sorted(state.associations.by_key.items()) if not _stands(held, key, one.value)]
-    for (name, namespace, resource_id, kind), group in walk(f"associations in {target.name}", list(_grouped(wanted))):
+    wanted = [one for key, one in sorted(state.associations.by_key.items()) if not _is_held(held, key, one.value)]
+    for (name, namespace, resource_id, kind), group in track(f"associations in {target.name}", list(_grouped(wanted))):
         body = {
             "resourceName": name,
             "resourceNamespace": namespace,
@@ -72,7 +72,7 @@ def write_associations(state: State, held: State, target: Connection) -> None:
         target.must("PUT", f"/associations/resources/{segment(resource_id)}", body)
 
 
-def _stands(held: State, key: AssociationKey, value: AssociationValue) -> bool:
+def _is_held(held: State, key: AssociationKey, value: AssociationValue) -> bool:
     found = held.associations.by_key.get(key)
     return found is not None and (found.value.resource_id, found.value.lifecycle) == (
         value.resource_id,
@@ -101,5 +101,5 @@ def _record(body: Mapping[str, Any], connection: Connection) -> Record:
         frozen = body.get("frozen", body.get("lifecycle") == "STRONG") is True
         value = AssociationValue(body.get("guid") or "", body["resourceId"], body["lifecycle"], frozen, created)
     except (AttributeError, KeyError, TypeError):
-        raise TransferError(f"{connection.name} tells something that is not an association: {body}") from None
+        raise TransferError(f"{connection.name} returned an invalid association: {body}") from None
     return encode(key, value)

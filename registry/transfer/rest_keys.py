@@ -12,7 +12,7 @@ from typing import Any
 from strata.registry.decide.deks import ALGORITHMS
 from strata.registry.decide.keks import without_credentials
 from strata.registry.transfer.copies import TransferError
-from strata.registry.transfer.progress import walk
+from strata.registry.transfer.progress import track
 from strata.registry.transfer.rest import THREADS, Connection, segment
 from strata.storage.log import Record
 from strata.storage.record_json import encode
@@ -58,8 +58,8 @@ def missing_keys(state: State, held: State, name: str) -> list[Step]:
     for place, body in (steps := list(_steps(state))):
         if known.get(place, body) != body:
             raise TransferError(
-                f"{name} holds the key {body}, otherwise than the source: nothing was written. "
-                "Migrate into an empty registry"
+                f"{name} is not empty: its key {place[0]} {body} differs from that of the source. Nothing was written; "
+                "migrate into an empty registry"
             )
     return [step for step in steps if step[0] not in known]
 
@@ -70,7 +70,7 @@ def write_keys(steps: Sequence[Step], target: Connection) -> None:
     Raises:
         TransferError: if the registry rejects one.
     """
-    for (path, *_), body in walk(f"keys for {target.name}", steps):
+    for (path, *_), body in track(f"keys for {target.name}", steps):
         target.must("POST", path, body)
 
 
@@ -102,7 +102,7 @@ def _kek(body: Mapping[str, Any], connection: Connection) -> KekValue:
             created=body.get("ts") or 0,
         )
     except (AttributeError, KeyError, TypeError):
-        raise TransferError(f"{connection.name} tells something that is not a key: {body}") from None
+        raise TransferError(f"{connection.name} returned a key encryption key without kmsType and kmsKeyId") from None
 
 
 def _dek(body: Mapping[str, Any], connection: Connection) -> DekValue:
@@ -110,7 +110,7 @@ def _dek(body: Mapping[str, Any], connection: Connection) -> DekValue:
         deleted, created = body.get("deleted") is True, body.get("ts") or 0
         return DekValue(body["encryptedKeyMaterial"], deleted=deleted, created=created)
     except (AttributeError, KeyError, TypeError):
-        raise TransferError(f"{connection.name} tells a key without its encrypted material") from None
+        raise TransferError(f"{connection.name} returned a data encryption key without encryptedKeyMaterial") from None
 
 
 def _steps(state: State) -> Iterator[Step]:

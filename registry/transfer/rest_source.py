@@ -12,7 +12,7 @@ from typing import Any
 
 from strata.registry.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError, copy_of_records
-from strata.registry.transfer.progress import walk
+from strata.registry.transfer.progress import track
 from strata.registry.transfer.rest import THREADS, Connection, segment
 from strata.registry.transfer.rest_associations import read_associations
 from strata.registry.transfer.rest_keys import read_keys
@@ -54,23 +54,25 @@ def read_service(connection: Connection) -> Copy:
     """
     served = _marked(connection, list(_listed(connection, deleted=True)))
     subjects = sorted({item["subject"] for item in served})
-    told = connection.get("/subjects", deleted="true", subjectPrefix=_EVERYWHERE)
-    if sorted({_plain(name) for name in told}) != subjects:
-        raise TransferError(f"{connection.name} changed while it was read; run again, best in mode READONLY")
+    names = connection.get("/subjects", deleted="true", subjectPrefix=_EVERYWHERE)
+    if sorted({_plain(name) for name in names}) != subjects:
+        raise TransferError(
+            f"{connection.name} changed while it was read; put it into mode READONLY and run the command again"
+        )
     contexts = sorted({*_contexts(connection), *map(context_of, subjects)} - {DEFAULT_CONTEXT})
     records = [encode(ContextKey(name)) for name in contexts]
     records += [encode(*_schema(item)) for item in sorted(served, key=_age)]
     records += _highest_ids(connection, served)
     scopes: list[Scope] = [GLOBAL_SCOPE, None, *(f":{name}:" for name in contexts), *subjects]
     records += _settings(connection, scopes)
-    records += walk(f"reading {connection.name}, encryption keys", read_keys(connection))
+    records += track(f"reading {connection.name}, encryption keys", read_keys(connection))
     associations = read_associations(connection, subjects)
     records += associations or ()
     copy = copy_of_records(connection.name, records)
     guids = {(item["subject"], item["version"]): item["guid"] for item in served if item.get("guid")}
-    notes = tuple(f"{entry.reason}; it is left out" for entry in copy.state.set_aside)
-    untold = {"record", "association"} if associations is None else {"record"}
-    return replace(copy, served_guids=guids, over_rest=True, untold=frozenset(untold), notes=notes)
+    notes = tuple(f"left out a version: {entry.reason}" for entry in copy.state.set_aside)
+    unlisted = {"record", "association"} if associations is None else {"record"}
+    return replace(copy, served_guids=guids, over_rest=True, unlisted=frozenset(unlisted), notes=notes)
 
 
 def _listed(connection: Connection, *, deleted: bool) -> Iterator[dict[str, Any]]:
@@ -84,16 +86,16 @@ def _listed(connection: Connection, *, deleted: bool) -> Iterator[dict[str, Any]
             yield page
             found += len(page)
 
-    for page in walk(f"reading {connection.name}, pages of schemas", pages()):
+    for page in track(f"reading {connection.name}, pages of schemas", pages()):
         for item in page:
             try:
                 item["subject"] = _plain(item["subject"])
                 place = item["subject"], int(item["version"])
             except (KeyError, TypeError, ValueError):
-                raise TransferError(f"{connection.name} lists something that is not a schema: a registry?") from None
+                raise TransferError(f"{connection.name} listed an invalid schema: {item}") from None
             if place in seen:
                 raise TransferError(
-                    f"{connection.name} listed a version twice: it changed while it was read; run again"
+                    f"{connection.name} changed while it was read; put it into mode READONLY and run the command again"
                 )
             seen.add(place)
             yield item
@@ -145,9 +147,9 @@ def _highest_ids(connection: Connection, served: Sequence[Served]) -> Iterator[R
         highest[context_of(item["subject"])] = item
     for name, item in sorted(highest.items()):
         path = f"/schemas/ids/{item['id']}"
-        told = connection.get(path, subject=item["subject"], fetchMaxId="true").get("maxId")
-        if isinstance(told, int) and told > item["id"]:
-            yield encode(HighWaterKey(name), told)
+        highest_id = connection.get(path, subject=item["subject"], fetchMaxId="true").get("maxId")
+        if isinstance(highest_id, int) and highest_id > item["id"]:
+            yield encode(HighWaterKey(name), highest_id)
 
 
 def _settings(connection: Connection, scopes: Sequence[Scope]) -> Iterator[Record]:
@@ -172,12 +174,12 @@ def _of_each(
     def one(scope: Scope) -> Any:
         answer = connection.ask("GET", f"/{kind}" if scope is None else f"/{kind}/{segment(scope)}")
         if not answer.good and not answer.missing:
-            raise TransferError(f"{connection.name} does not tell the {kind} of {scope!r} (error {answer.code})")
+            raise TransferError(f"{connection.name} did not return the {kind} of {scope!r} (error {answer.code})")
         return taken(answer.body) if answer.good else None
 
     with ThreadPoolExecutor(THREADS) as pool:
-        told = walk(f"reading {connection.name}, {kind}", pool.map(one, scopes), len(scopes))
-        return {scope: found for scope, found in zip(scopes, told, strict=True) if found is not None}
+        values = track(f"reading {connection.name}, {kind}", pool.map(one, scopes), len(scopes))
+        return {scope: found for scope, found in zip(scopes, values, strict=True) if found is not None}
 
 
 def _scope(scope: Scope) -> Subject | None:

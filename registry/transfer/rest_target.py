@@ -13,7 +13,7 @@ from typing import Any
 from strata.registry.subject_names import GLOBAL_SCOPE
 from strata.registry.transfer.copies import Copy, TransferError
 from strata.registry.transfer.facts import REGISTRY, facts_of
-from strata.registry.transfer.progress import tell, walk
+from strata.registry.transfer.progress import print_line, track
 from strata.registry.transfer.rest import Connection, segment
 from strata.registry.transfer.rest_associations import write_associations
 from strata.registry.transfer.rest_keys import missing_keys, write_keys
@@ -50,14 +50,14 @@ def write_service(copy: Copy, target: Connection, mode: str | None) -> None:
     steps = [step for step in _in_order(copy.state) if not _is_done(step, held.state)]
     if steps and held.state.subjects and _IMPORT not in held.state.modes.values():
         raise TransferError(
-            f"{target.name} is not empty: it holds {len(held.state.subjects)} subjects, and is not in mode {_IMPORT} "
-            "as an interrupted run leaves it. Nothing was written; migrate into an empty registry"
+            f"{target.name} is not empty: it holds {len(held.state.subjects)} subjects and is not in mode {_IMPORT}, "
+            "in which an interrupted run leaves it. Nothing was written; migrate into an empty registry"
         )
     contexts = sorted({context_of(subject) for _, subject, _, _ in steps} | set(_lower_ids(copy.state, held.state)))
     for name in contexts:
         _enter_import(target, name, held)
     write_keys(keys, target)
-    for step in walk(f"registering in {target.name}", steps):
+    for step in track(f"registering in {target.name}", steps):
         _take(target, copy.state, step)
     now = read_service(target)
     for name, highest in _lower_ids(copy.state, now.state).items():
@@ -86,8 +86,8 @@ def _check_part_of(copy: Copy, held: Copy, name: str) -> None:
         if other is None or other.get("id") != properties.get("id"):
             shown = f"{kind} {of}" + (f" version {number}" if number else "")
             raise TransferError(
-                f"{name} is not empty: the source does not hold its {shown} so. Nothing was written; migrate into an "
-                "empty registry"
+                f"{name} is not empty: its {shown} differs from the source or is not in it. Nothing was written; "
+                "migrate into an empty registry"
             )
 
 
@@ -123,7 +123,7 @@ def _in_order(state: State) -> Iterator[Step]:
     try:
         graph.prepare()
     except CycleError as error:
-        raise TransferError(f"the source's references go in a circle: {error.args[1]}") from None
+        raise TransferError(f"the references of the source form a cycle: {error.args[1]}") from None
     ready = list(graph.get_ready())
     heapq.heapify(ready)
     while ready:
@@ -148,8 +148,8 @@ def _enter_import(target: Connection, context: str, held: Copy) -> None:
     if answer.good:
         return
     raise TransferError(
-        f"{target.name} does not let context {context!r} into mode IMPORT: {answer.body} "
-        "It must be empty, or still be in that mode from a run that was interrupted"
+        f"{target.name} rejected mode IMPORT for context {context!r}: {answer.body} "
+        "The context must be empty, or still be in that mode after an interrupted run"
     )
 
 
@@ -159,13 +159,15 @@ def _take(target: Connection, state: State, step: Step) -> None:
     if deletes:
         answer = target.ask("DELETE", f"{path}/{version}")
         if not answer.good and answer.code not in _ALREADY_DELETED:
-            raise TransferError(f"{target.name} does not soft-delete {subject!r} version {version}: {answer.body}")
+            raise TransferError(f"{target.name} did not soft-delete {subject!r} version {version}: {answer.body}")
         return
     entry = state.version(subject, version)
     assert entry  # noqa: S101 - the steps come from this State
     placed = target.must("POST", path, _body(entry))
     if placed.get("id") != schema_id or placed.get("version", version) != version:
-        raise TransferError(f"{target.name} gave {subject!r} version {version}, id {schema_id} another place: {placed}")
+        raise TransferError(
+            f"{target.name} registered {subject!r} under {placed}; expected version {version}, id {schema_id}"
+        )
 
 
 def _body(entry: SchemaVersion) -> dict[str, Any]:
@@ -209,7 +211,7 @@ def _delete_for_good(target: Connection, subject: str) -> None:
 def _settle(state: State, target: Connection, mode: str | None, held: State) -> None:
     """Set configurations, then modes, because a read-only scope rejects configurations; skip what is already set."""
     configs = [(scope, config) for scope, config in state.configs.items() if held.configs.get(scope) != config]
-    for scope, config in walk(f"configuring {target.name}", configs):
+    for scope, config in track(f"configuring {target.name}", configs):
         change = {"compatibility" if n == "compatibilityLevel" else n: value for n, value in config.fields.items()}
         target.must("PUT", _path("config", scope), change)
     wanted = dict(state.modes)
@@ -222,7 +224,7 @@ def _settle(state: State, target: Connection, mode: str | None, held: State) -> 
     for scope in sorted(wanted, key=lambda name: (name in (None, GLOBAL_SCOPE), str(name))):
         if held.modes.get(scope) != wanted[scope]:
             target.must("PUT", _path("mode", scope), {"mode": wanted[scope]})
-    tell(f"{target.name} is in mode {target.get('/mode').get('mode')}")
+    print_line(f"{target.name} is in mode {target.get('/mode').get('mode')}")
 
 
 def _leave_import(target: Connection, scope: str | None) -> None:

@@ -46,9 +46,9 @@ def part_of(copy: Copy, subjects: Sequence[str], contexts: Sequence[str]) -> Cop
     records = [record for record in copy.records if _belongs(_key(record.key), wanted, kept, keks)]
     marks = missing_marks(copy.state, copy_of_records(copy.source, records).state, kept)
     more = sorted(wanted - chosen)
-    notes = (f"added what the chosen subjects refer to: {', '.join(more)}",) if more else ()
+    notes = (f"also includes the subjects that the chosen ones refer to: {', '.join(more)}",) if more else ()
     part = copy_of_records(copy.source, [*records, *marks])
-    return replace(part, end=copy.end, over_rest=copy.over_rest, untold=copy.untold, notes=notes)
+    return replace(part, end=copy.end, over_rest=copy.over_rest, unlisted=copy.unlisted, notes=notes)
 
 
 def _named_by(pattern: str, state: State) -> set[str]:
@@ -75,7 +75,7 @@ def _context(text: str) -> str:
 
 def _nearest(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name, known, 1)
-    return f"; the nearest is {close[0]!r}" if close else ""
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _referred_to(subjects: set[str], state: State) -> set[str]:

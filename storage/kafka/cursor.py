@@ -1,7 +1,7 @@
 """A position in the topic, and reading from it up to a known end.
 
 The end is the *last stable offset*: everything below it is decided, committed or aborted. A separate client requests it
-from the partition's leader (`kafka_end.py`), because a consumer's connection is busy with a fetch that waits for
+from the partition's leader (`end.py`), because a consumer's connection is busy with a fetch that waits for
 records.
 
 The hard part is to know that everything below the end has been delivered, because a transaction's marker takes an
@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from strata.storage.log import START, LogCompacted, LogError
 
-__all__ = ["APPEND_HEADER", "LAST_MARK", "Cursor", "Place", "header", "offset_of"]
+__all__ = ["APPEND_HEADER", "LAST_MARK", "Cursor", "Position", "header", "offset_of"]
 
 _logger = logging.getLogger(__name__)
 
@@ -37,19 +37,19 @@ _BATCH = 5_000
 _RECENT = 256
 _POLL_S = 0.5
 _LOST = {
-    KafkaError._AUTO_OFFSET_RESET: "the topic no longer has the offset to read on from",
-    KafkaError._LOG_TRUNCATION: "the topic has lost records that were read",
+    KafkaError._AUTO_OFFSET_RESET: "the topic no longer has the next offset",
+    KafkaError._LOG_TRUNCATION: "the topic lost records that this node has read",
 }
-_HOPELESS = {
-    KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic is gone",
-    KafkaError._UNKNOWN_TOPIC: "the topic is gone",
-    KafkaError._UNKNOWN_PARTITION: "the topic is gone",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "reading the topic is not allowed",
+_FATAL = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic does not exist",
+    KafkaError._UNKNOWN_TOPIC: "the topic does not exist",
+    KafkaError._UNKNOWN_PARTITION: "the topic does not exist",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "the ACL Read on the topic is missing",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """The position of a cursor: every record below `following` has been delivered, and `last` is the last of them."""
 
     last: int
@@ -78,12 +78,12 @@ class Cursor:
         self._consumer: Consumer | None = None
         self._pending: deque[Message] = deque()
         self._recent: deque[Message] = deque(maxlen=_RECENT)
-        self._place: Place | None = None
+        self._position: Position | None = None
 
     @property
-    def place(self) -> Place | None:
+    def position(self) -> Position | None:
         """The position of the cursor; any thread may read it."""
-        return self._place
+        return self._position
 
     def take(self, after: int, end: int, timeout_s: float) -> list[Message]:
         """Return the next records between two offsets, or an empty list when there are no more.
@@ -100,10 +100,10 @@ class Cursor:
             LogCompacted: The topic no longer has the offset, or has lost records that were read.
             LogError: The topic is gone, may not be read, or was not read in time.
         """
-        if self._place is None or self._place.last > after:
+        if self._position is None or self._position.last > after:
             if self._recent and offset_of(self._recent[0]) <= after + 1:
                 return [message for message in self._recent if after < offset_of(message) < end]
-            self._go(after)
+            self._seek(after)
         deadline = time.monotonic() + timeout_s
         taken: list[Message] = []
         while not taken and self._following() < end:
@@ -115,7 +115,7 @@ class Cursor:
 
     def forget(self) -> None:
         """Forget the delivered records, so that the next ones come from the broker."""
-        self._place = None
+        self._position = None
         self._pending.clear()
         self._recent.clear()
 
@@ -126,9 +126,9 @@ class Cursor:
             self._consumer.close()
 
     def _following(self) -> int:
-        return self._place.following if self._place else 0
+        return self._position.following if self._position else 0
 
-    def _go(self, after: int) -> None:
+    def _seek(self, after: int) -> None:
         self._pending.clear()
         self._recent.clear()
         # Start the client only now: one that starts with nothing to read may take a second to begin later.
@@ -136,7 +136,7 @@ class Cursor:
             self._consumer = Consumer(self._config)
         # Use a number even for the beginning: a symbolic offset costs half a second.
         self._consumer.assign([TopicPartition(self._topic, 0, after + 1)])
-        self._place = Place(after, after + 1, is_record=after == START)
+        self._position = Position(after, after + 1, is_record=after == START)
 
     def _fetch(self, deadline: float) -> None:
         while self._consumer is not None and not self._pending:
@@ -145,16 +145,16 @@ class Cursor:
             if not self._pending:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise LogError(f"Topic {self._topic} could not be read on from offset {self._following()} in time")
+                    raise LogError(f"topic {self._topic}: timed out reading from offset {self._following()}")
                 message = self._consumer.poll(min(_POLL_S, left))
                 if message is not None:
                     self._pending.append(message)
 
     def _drain(self, end: int) -> list[Message]:
         """Take the messages below the end out of the pending ones and advance the cursor."""
-        place = self._place or Place(START, 0, is_record=True)
+        position = self._position or Position(START, 0, is_record=True)
         drained: list[Message] = []
-        following = place.following
+        following = position.following
         while self._pending:
             message = self._pending[0]
             error, offset = message.error(), offset_of(message)
@@ -171,8 +171,8 @@ class Cursor:
             if following == end - 1 and (header(drained[-1], APPEND_HEADER) or b"").endswith(LAST_MARK):
                 following = end
             self._recent.extend(drained)
-            place = Place(offset_of(drained[-1]), following, is_record=True)
-        self._place = replace(place, following=following)
+            position = Position(offset_of(drained[-1]), following, is_record=True)
+        self._position = replace(position, following=following)
         return drained
 
     def _event(self, error: KafkaError, offset: int) -> int:
@@ -180,11 +180,11 @@ class Cursor:
         if error.code() == KafkaError._PARTITION_EOF:
             return offset
         if reason := _LOST.get(error.code()):
-            self._place = None
-            raise LogCompacted(f"Topic {self._topic}: {reason} ({error.str()})")
-        if reason := _HOPELESS.get(error.code()):
-            self._place = None
-            raise LogError(f"Topic {self._topic}: {reason} ({error.str()})")
+            self._position = None
+            raise LogCompacted(f"topic {self._topic}: {reason} ({error.str()})")
+        if reason := _FATAL.get(error.code()):
+            self._position = None
+            raise LogError(f"topic {self._topic}: {reason} ({error.str()})")
         _logger.debug("Reading topic %s: %s", self._topic, error.str())
         return 0
 

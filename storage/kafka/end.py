@@ -61,13 +61,13 @@ class End:
             try:
                 end = self.now(deadline)
             except LogError as error:
-                raise LogTimeout(f"Written at offset {offset}, but not seen to be readable: {error}") from error
+                raise LogTimeout(f"offset {offset} was written, but may not be readable yet: {error}") from error
             if end > offset:
                 return end
             if time.monotonic() > deadline:
                 break
             time.sleep(pause)
-        raise LogTimeout(f"Topic {self._topic}: offset {offset} was written but is not readable yet")
+        raise LogTimeout(f"topic {self._topic}: offset {offset} was written, but is not readable yet")
 
     def last_record(self, end: int, timeout_s: float) -> int:
         """Search backwards from an end for the last record before it, and return its offset.
@@ -104,7 +104,7 @@ class End:
         return found
 
     def _ask(self, which: OffsetSpec, deadline: float) -> int:
-        reason = "no answer in time"
+        reason = "the leader did not answer in time"
         while True:
             left = min(_ATTEMPT_S, max(0.1, deadline - time.monotonic()))
             try:
@@ -116,7 +116,7 @@ class End:
                 if offset >= 0:
                     return offset
             if time.monotonic() > deadline:
-                raise LogError(f"The end of topic {self._topic} is not known: {reason}")
+                raise LogError(f"topic {self._topic}: cannot get its end: {reason}")
             # Refresh the metadata: otherwise the client asks an old leader, with an old epoch, for minutes.
             with suppress(KafkaException):
                 self._admin.list_topics(timeout=left)

@@ -31,7 +31,7 @@ from strata.storage.addresses import broker_addresses, why_unreachable
 from strata.storage.kafka.cursor import APPEND_HEADER, Cursor, header, offset_of
 from strata.storage.kafka.end import End
 from strata.storage.kafka.fencing import Fencing
-from strata.storage.kafka.pen import Fenced, Pen, Placed
+from strata.storage.kafka.pen import Fenced, Pen, Staged
 from strata.storage.kafka.topic import prepare_topic
 from strata.storage.kafka.watch import Clock, Seen, TopicWatch, clock
 from strata.storage.kafka.writers import ForeignRecords, Signatures
@@ -79,7 +79,7 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ending:
+class _LogEnd:
     """The end of the log: no record that a State must apply lies between `last` and `following`."""
 
     last: int
@@ -127,7 +127,7 @@ class KafkaLog:
         try:
             admin = AdminClient(self._client)  # refuses bad settings
         except KafkaException as error:
-            raise LogError(f"the settings of the Kafka client cannot be used: {error.args[0].str()}") from None
+            raise LogError(f"invalid settings of the Kafka client: {error.args[0].str()}") from None
         if reason := why_unreachable(broker_addresses(bootstrap), min(_REACHED_S, self._timeouts.start)):
             raise LogError(f"no broker can be reached: {reason}")
         found = prepare_topic(admin, topic, self._timeouts.start, must_exist=must_exist)
@@ -139,13 +139,12 @@ class KafkaLog:
         self._read_lock, self._write_lock = threading.Lock(), threading.Lock()
         self._pen: Pen | None = None
         self._pen_offset = START
-        self._ending: _Ending | None = None
+        self._known_end: _LogEnd | None = None
         self._foreign = ForeignRecords(topic)
         self._closed = False
         if fencing is Fencing.NONE:
             _logger.warning(
-                "Writes to topic %s are not fenced: a second node that writes at the same time damages the log. "
-                "Run one writing node only",
+                "writes to topic %s are not fenced: a second writing node would damage the log; run only one",
                 topic,
             )
 
@@ -164,7 +163,7 @@ class KafkaLog:
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
         if not records:
-            raise ValueError("An append needs at least one record")
+            raise ValueError("an append needs at least one record")
         with self._holding(self._write_lock, self._timeouts.write):
             return self._append(
                 self._pen if self._pen is not None and self._has_pen() else self._take_pen(), after, records
@@ -232,8 +231,8 @@ class KafkaLog:
             # For a moment, a new leader may report an earlier end than its predecessor had acknowledged.
             if time.monotonic() > deadline:
                 raise LogCompacted(
-                    f"Topic {self._topic} ends at offset {end}, before {after}, up to which it was read: it has lost "
-                    "records; this node reads it from the start"
+                    f"topic {self._topic} lost records: it ends at offset {end}, and this node has read up to {after}; "
+                    "the node reads it from the start"
                 )
             time.sleep(_RETRY_S)
 
@@ -256,9 +255,9 @@ class KafkaLog:
 
     def _last_before(self, end: int) -> int:
         # A reader that has just read to the end, as writers do, knows the answer; otherwise search.
-        place = self._reader.place
-        if place is not None and place.is_record and place.following == end:
-            return place.last
+        position = self._reader.position
+        if position is not None and position.is_record and position.following == end:
+            return position.last
         return self._end.last_record(end, self._timeouts.read)
 
     # --- writing
@@ -277,7 +276,7 @@ class KafkaLog:
         """
         if self._pen is not None:
             self._pen.close()
-        self._pen, self._ending = None, None
+        self._pen, self._known_end = None, None
         self._watch.confirm(self._by(self._timeouts.write), at_once=True)
         pen = Pen(
             self._client, self._topic, self._fencing, max_bytes=self._max_bytes, timeout_s=self._timeouts.take_pen
@@ -301,10 +300,10 @@ class KafkaLog:
             self._await_signature()
             raise Conflict from error
         except LogTimeout as error:
-            raise LogError(f"{error}; of the append itself nothing was written") from error
+            raise LogError(f"{error}; the append itself wrote nothing") from error
         self._pen_offset = signed.offset
         if end == signed.offset + _MARKED:
-            self._ending = _Ending(self._last_before(signed.offset), end)
+            self._known_end = _LogEnd(self._last_before(signed.offset), end)
 
     def _await_signature(self) -> None:
         """Wait for the signature of the node that took the pen: taking it back at once would keep both from writing."""
@@ -318,32 +317,32 @@ class KafkaLog:
 
     def _append(self, pen: Pen, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         began, deadline = self._now(), self._by(self._timeouts.write)
-        ending = self._known_ending(pen, after, deadline)
-        if not ending.allows(after):
+        known_end = self._log_end(pen, after, deadline)
+        if not known_end.allows(after):
             raise Conflict
         self._check_knowledge(after, deadline)
         # The end of the log is unknown until the append has succeeded.
-        self._ending = None
+        self._known_end = None
         token = _token()
         try:
-            placed = pen.stage(records, token, deadline)
+            staged = pen.stage(records, token, deadline)
         except Fenced as error:
             self._await_signature()
             raise Conflict from error
-        self._check_place(pen, ending, placed)
+        self._check_offsets(pen, known_end, staged)
         try:
             pen.commit(deadline)
         except (Fenced, LogTimeout) as error:
-            self._settle(error, placed, token)
+            self._settle(error, staged, token)
             end = None
         else:
-            end = self._end.once_beyond(placed[-1].offset, self._by(self._timeouts.write))
-        self._seen.note(placed[-1].offset, began)
-        if end == placed[-1].offset + (_MARKED if pen.transactional else 1):
-            self._ending = _Ending(placed[-1].offset, end)
+            end = self._end.once_beyond(staged[-1].offset, self._by(self._timeouts.write))
+        self._seen.note(staged[-1].offset, began)
+        if end == staged[-1].offset + (_MARKED if pen.transactional else 1):
+            self._known_end = _LogEnd(staged[-1].offset, end)
         return [
-            Entry(place.offset, place.timestamp, record.key, record.value)
-            for place, record in zip(placed, records, strict=True)
+            Entry(one.offset, one.timestamp, record.key, record.value)
+            for one, record in zip(staged, records, strict=True)
         ]
 
     def _check_knowledge(self, after: int, deadline: float) -> None:
@@ -354,28 +353,28 @@ class KafkaLog:
         except LogCompacted:
             raise Conflict from None
 
-    def _known_ending(self, pen: Pen, after: int, deadline: float) -> _Ending:
+    def _log_end(self, pen: Pen, after: int, deadline: float) -> _LogEnd:
         """Return the end of the log: from memory while this node has the pen, unless the writer has read further."""
-        if self._ending is not None and pen.transactional and after < self._ending.following:
-            return self._ending
+        if self._known_end is not None and pen.transactional and after < self._known_end.following:
+            return self._known_end
         end = self._end.now(deadline)
-        if self._ending is not None and self._ending.following == end:
-            return self._ending
-        return _Ending(self._last_before(end), end)
+        if self._known_end is not None and self._known_end.following == end:
+            return self._known_end
+        return _LogEnd(self._last_before(end), end)
 
-    def _check_place(self, pen: Pen, ending: _Ending, placed: Sequence[Placed]) -> None:
+    def _check_offsets(self, pen: Pen, known_end: _LogEnd, staged: Sequence[Staged]) -> None:
         """Check that the records landed next to each other where the log ended; otherwise another writer intervened."""
-        if [place.offset for place in placed] == list(range(ending.following, ending.following + len(placed))):
+        if [one.offset for one in staged] == list(range(known_end.following, known_end.following + len(staged))):
             return
         if not pen.transactional:
             raise LogTimeout(
-                f"Topic {self._topic}: another writer wrote at the same time, and nothing fences it; the records are "
-                f"written at offset {placed[0].offset}, but were decided without knowing what lies before"
+                f"topic {self._topic}: another writer wrote at the same time, without fencing; the records are at "
+                f"offset {staged[0].offset}, but the decision did not take the records before them into account"
             )
         pen.abort()
         raise Conflict
 
-    def _settle(self, error: Exception, placed: Sequence[Placed], token: bytes) -> None:
+    def _settle(self, error: Exception, staged: Sequence[Staged], token: bytes) -> None:
         """Find out whether a commit took place; return if it did.
 
         Raises:
@@ -383,7 +382,7 @@ class KafkaLog:
             LogTimeout: The node cannot find out now.
         """
         deadline = self._by(self._timeouts.write)
-        first, last = placed[0].offset, placed[-1].offset
+        first, last = staged[0].offset, staged[-1].offset
         try:
             if not isinstance(error, Fenced):
                 # Taking the pen makes the broker finish or abort what the previous holder left; if another node has
@@ -393,7 +392,9 @@ class KafkaLog:
             self._end.once_beyond(last, deadline)
             found = self._end.last_between(first, last + 1, self._timeouts.read)
         except LogError as failure:
-            raise LogTimeout(f"Topic {self._topic}: the fate of an append is unknown: {failure}") from failure
+            raise LogTimeout(
+                f"topic {self._topic}: cannot find out whether an append was written: {failure}"
+            ) from failure
         mark = header(found, APPEND_HEADER) if found is not None and offset_of(found) == last else None
         if mark is None or not mark.startswith(token):
             self._await_signature()
@@ -403,12 +404,14 @@ class KafkaLog:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise LogError(f"Topic {self._topic}: the log is closed")
+            raise LogError(f"topic {self._topic}: the log is closed")
 
     @contextmanager
     def _holding(self, lock: threading.Lock, timeout_s: float) -> Iterator[None]:
         if not lock.acquire(timeout=timeout_s):
-            raise LogError(f"Topic {self._topic}: others kept this call waiting for {timeout_s:g} s; it did nothing")
+            raise LogError(
+                f"topic {self._topic}: other calls kept this one waiting for {timeout_s:g} s; it did nothing"
+            )
         try:
             self._check_open()
             yield

@@ -20,7 +20,7 @@ from strata.storage.kafka.cursor import APPEND_HEADER, LAST_MARK, offset_of
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.log import LogError, LogTimeout, Record, RecordTooLarge
 
-__all__ = ["Fenced", "Pen", "Placed"]
+__all__ = ["Fenced", "Pen", "Staged"]
 
 _TRANSACTION_MS = 10_000
 _BATCH, _BATCH_OVERHEAD = 1_000_000, 1_000
@@ -35,11 +35,11 @@ _FENCED = {
     KafkaError.INVALID_PRODUCER_ID_MAPPING,
     KafkaError.UNKNOWN_PRODUCER_ID,
 }
-_NO_TRANSACTIONS = "; for a service without transactions there is --fencing none, with one writing node"
+_NO_TRANSACTIONS = "; for a service without transactions, set --fencing none and run one writing node only"
 _HINTS = {
     KafkaError._UNSUPPORTED_FEATURE: _NO_TRANSACTIONS,
     KafkaError.UNSUPPORTED_VERSION: _NO_TRANSACTIONS,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "; it needs the ACLs Describe and Write on the transactional id",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "; grant the ACLs Describe and Write on the transactional id",
 }
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 
@@ -49,7 +49,7 @@ class Fenced(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class Staged:
     """The offset and timestamp of a staged record; the timestamp in milliseconds since the epoch."""
 
     offset: int
@@ -90,7 +90,7 @@ class Pen:
 
     def stage(
         self, records: Sequence[Record], token: bytes, deadline: float, headers: Mapping[str, bytes] | None = None
-    ) -> list[Placed]:
+    ) -> list[Staged]:
         """Send the records to the topic and return their offsets; they become visible with `commit`.
 
         Args:
@@ -109,17 +109,19 @@ class Pen:
         # A refusal here costs nothing; a refusal by the broker costs the pen.
         largest = max(len(record.key) + len(record.value or b"") for record in records)
         if largest > self._max_bytes - _BATCH_OVERHEAD:
-            raise RecordTooLarge(f"A record of {largest} bytes; topic {self._topic} takes {self._max_bytes}")
+            raise RecordTooLarge(
+                f"topic {self._topic} takes records of up to {self._max_bytes} bytes, got one of {largest} bytes"
+            )
         outcomes: list[_Outcome] = [(None, None)] * len(records)
         try:
-            with _fatal_errors_as_they_are():
+            with _raising_fatal_errors():
                 self._send(records, token, headers or {}, outcomes, deadline)
         except KafkaException as error:
-            raise self._give_up(error.args[0]) from error
+            raise self._abandon(error.args[0]) from error
         refusals = [error for error, message in outcomes if error is not None or message is None]
         if refusals:
-            raise self._give_up(next((error for error in refusals if error is not None), None))
-        return [Placed(offset_of(m), m.timestamp()[1]) for _, m in outcomes if m is not None]
+            raise self._abandon(next((error for error in refusals if error is not None), None))
+        return [Staged(offset_of(m), m.timestamp()[1]) for _, m in outcomes if m is not None]
 
     def commit(self, deadline: float) -> None:
         """Make the staged records visible.
@@ -130,7 +132,7 @@ class Pen:
         """
         while self.transactional:
             try:
-                with _fatal_errors_as_they_are():
+                with _raising_fatal_errors():
                     self._producer.commit_transaction(_left(deadline))
                 break
             except KafkaException as error:
@@ -140,12 +142,12 @@ class Pen:
                 self.usable = False
                 if problem.code() in _FENCED:
                     raise Fenced from error
-                raise LogTimeout(f"Topic {self._topic}: a commit was not answered: {problem.str()}") from error
+                raise LogTimeout(f"topic {self._topic}: no answer to a commit: {problem.str()}") from error
 
     def abort(self) -> KafkaError | None:
         """Abort the transaction. If the broker does not confirm it, return its error; the pen is then unusable."""
         try:
-            with _fatal_errors_as_they_are():
+            with _raising_fatal_errors():
                 self._producer.abort_transaction(_ABORT_S)
         except KafkaException as error:
             self.usable = False
@@ -156,14 +158,14 @@ class Pen:
     def close(self) -> None:
         """Close the connection without waiting for requests that are still running."""
         self.usable = False
-        with suppress(KafkaException), _fatal_errors_as_they_are():
+        with suppress(KafkaException), _raising_fatal_errors():
             self._producer.purge()
             self._producer.poll(0)
 
     def _take(self, deadline: float) -> None:
         while True:
             try:
-                with _fatal_errors_as_they_are():
+                with _raising_fatal_errors():
                     self._producer.init_transactions(_left(deadline))
                 break
             except KafkaException as error:
@@ -171,7 +173,7 @@ class Pen:
                 if problem.retriable() and time.monotonic() < deadline:
                     continue
                 hint = _HINTS.get(problem.code(), "")
-                raise LogError(f"The right to write to {self._topic} was not given: {problem.str()}{hint}") from error
+                raise LogError(f"topic {self._topic}: cannot get the right to write: {problem.str()}{hint}") from error
 
     def _send(
         self,
@@ -185,7 +187,7 @@ class Pen:
             self._producer.begin_transaction()
         for i, record in enumerate(records):
             mark = token + LAST_MARK if self.transactional and i == len(records) - 1 else token
-            self._produce(record, {APPEND_HEADER: mark, **headers}, partial(_keep, outcomes, i), deadline)
+            self._produce(record, {APPEND_HEADER: mark, **headers}, partial(_store_outcome, outcomes, i), deadline)
         self._producer.flush(_left(deadline))
 
     def _produce(
@@ -203,31 +205,31 @@ class Pen:
                     raise KafkaException(KafkaError(KafkaError._QUEUE_FULL)) from None
                 self._producer.poll(_POLL_S)
 
-    def _give_up(self, problem: KafkaError | None) -> Exception:
+    def _abandon(self, problem: KafkaError | None) -> Exception:
         """Abort the transaction and return the exception for a problem (None: no answer in time)."""
         code, text = (problem.code(), problem.str()) if problem else (KafkaError._TIMED_OUT, "no answer in time")
         if code in _TOO_LARGE and not self.transactional:
-            return RecordTooLarge(f"Topic {self._topic} refuses a record: {text}")
+            return RecordTooLarge(f"topic {self._topic} rejected a record: {text}")
         if not self.transactional:
             self.close()
-            return LogTimeout(f"Topic {self._topic}: records may or may not have been written: {text}")
+            return LogTimeout(f"topic {self._topic}: records may or may not have been written: {text}")
         aborted = self.abort()
         # An undelivered record leaves a gap in the client's sequence numbers, from which it rarely recovers.
         self.usable = False
         if code in _FENCED or (aborted is not None and aborted.code() in _FENCED):
             return Fenced()
         if code in _TOO_LARGE:
-            return RecordTooLarge(f"Topic {self._topic} refuses a record: {text}")
-        return LogError(f"Topic {self._topic} was not written to: {text}")
+            return RecordTooLarge(f"topic {self._topic} rejected a record: {text}")
+        return LogError(f"topic {self._topic}: nothing was written: {text}")
 
 
-def _keep(outcomes: list[_Outcome], i: int, error: KafkaError | None, message: Message) -> None:
+def _store_outcome(outcomes: list[_Outcome], i: int, error: KafkaError | None, message: Message) -> None:
     # Store the error only: calling one of its methods here, during a fatal error, confuses the client.
     outcomes[i] = (error, message)
 
 
 @contextmanager
-def _fatal_errors_as_they_are() -> Iterator[None]:
+def _raising_fatal_errors() -> Iterator[None]:
     """Raise fatal errors as KafkaException: the client raises SystemError when delivery callbacks are due as well."""
     try:
         yield

@@ -65,7 +65,7 @@ def prepare_topic(admin: AdminClient, topic: str, timeout_s: float, *, must_exis
     description = _describe(admin, topic, deadline)
     if description is None:
         if must_exist:
-            raise LogError(f"there is no topic {topic}")
+            raise LogError(f"no such topic: {topic}")
         _create(admin, topic, brokers, deadline)
         description = _await_topic(admin, topic, deadline)
     _check_partitions(topic, description, brokers)
@@ -100,11 +100,11 @@ def _describe(admin: AdminClient, topic: str, deadline: float) -> TopicDescripti
         return admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)[topic]
 
     try:
-        return _answer(admin, ask, deadline)
+        return _retried(admin, ask, deadline)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
-        raise LogError(f"Topic {topic} cannot be looked up: {_reason(error)}") from error
+        raise LogError(f"topic {topic}: cannot be looked up: {_reason(error)}") from error
 
 
 def _create(admin: AdminClient, topic: str, brokers: int, deadline: float) -> None:
@@ -119,11 +119,11 @@ def _create(admin: AdminClient, topic: str, brokers: int, deadline: float) -> No
         return admin.create_topics([new], request_timeout=timeout_s)[topic]
 
     try:
-        _answer(admin, ask, deadline)
+        _retried(admin, ask, deadline)
     except KafkaException as error:
         # Another node that starts at the same moment may have created it.
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise LogError(f"Topic {topic} is not there and cannot be created: {_reason(error)}") from error
+            raise LogError(f"topic {topic} does not exist and cannot be created: {_reason(error)}") from error
     else:
         _logger.info("created a new log: topic %s with %d replica(s)", topic, replicas)
 
@@ -134,7 +134,7 @@ def _await_topic(admin: AdminClient, topic: str, deadline: float) -> TopicDescri
         if description is not None and all(partition.leader for partition in description.partitions):
             return description
         if time.monotonic() > deadline:
-            raise LogError(f"Topic {topic} was created but has no leader yet")
+            raise LogError(f"topic {topic} was created, but has no leader yet")
         time.sleep(_PAUSE_S)
 
 
@@ -142,13 +142,13 @@ def _check_partitions(topic: str, description: TopicDescription, brokers: int) -
     count = len(description.partitions)
     if count != 1:
         raise LogError(
-            f"Topic {topic} has {count} partitions; the log needs a topic with exactly one, which keeps its order. "
-            "Partitions cannot be taken away: name another topic, and copy the records if there are any"
+            f"topic {topic} has {count} partitions; expected exactly one, which keeps the order of its records. "
+            "Partitions cannot be removed: name another topic, and copy existing records to it"
         )
     replicas = len(description.partitions[0].replicas)
     if replicas < _REPLICAS:
         _logger.warning(
-            "Topic %s has %d replica(s) on %d broker(s); at least %d keep it safe from the loss of a broker",
+            "topic %s has %d replica(s) on %d broker(s); use at least %d so that it survives the loss of a broker",
             topic,
             replicas,
             brokers,
@@ -164,11 +164,11 @@ def _config(admin: AdminClient, topic: str, deadline: float) -> dict[str, str]:
 
     while True:
         try:
-            return {name: entry.value for name, entry in _answer(admin, ask, deadline).items()}
+            return {name: entry.value for name, entry in _retried(admin, ask, deadline).items()}
         except KafkaException as error:
             # A broker may not know yet of a topic that was just created.
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
-                _logger.warning("The settings of topic %s cannot be checked: %s", topic, _reason(error))
+                _logger.warning("cannot check the settings of topic %s: %s", topic, _reason(error))
                 return {}
             time.sleep(_PAUSE_S)
 
@@ -177,8 +177,8 @@ def _check_policy(topic: str, config: dict[str, str]) -> None:
     policy = config.get("cleanup.policy", "compact")
     if policy != "compact":
         raise LogError(
-            f"Topic {topic} has cleanup.policy={policy}; the log needs compact, or Kafka deletes schemas when they "
-            f"get old. Set it: kafka-configs.sh --bootstrap-server … --entity-type topics --entity-name {topic} "
+            f"topic {topic} has cleanup.policy={policy}; expected compact, since Kafka would delete old schemas. "
+            f"To set it: kafka-configs.sh --bootstrap-server … --entity-type topics --entity-name {topic} "
             "--alter --add-config cleanup.policy=compact"
         )
 
@@ -189,16 +189,16 @@ def _retention(config: Mapping[str, str]) -> float:
 
 def _check_retention(topic: str, retention_s: float) -> None:
     advice = (
-        f"Topic {topic} has delete.retention.ms={retention_s * 1000:.0f}: a node that is away for half of that time "
-        "reads the whole log again, since it may have missed deletions. A day (86400000) is usual"
+        f"topic {topic} has delete.retention.ms={retention_s * 1000:.0f}: a node that does not read for half of that "
+        "time reads the whole log again, because it may have missed deletions. A day (86400000) is usual"
     )
     if retention_s < _LEAST_RETENTION_S:
-        raise LogError(f"{advice}; at least {_LEAST_RETENTION_S * 1000:.0f} is needed")
+        raise LogError(f"{advice}; expected at least {_LEAST_RETENTION_S * 1000:.0f}")
     if retention_s < _SHORT_RETENTION_S:
         _logger.warning("%s", advice)
 
 
-def _answer(admin: AdminClient, ask: Callable[[float], "Future[_T]"], deadline: float) -> _T:
+def _retried(admin: AdminClient, ask: Callable[[float], "Future[_T]"], deadline: float) -> _T:
     """Retry a request until Kafka answers, and look up the controller again between attempts.
 
     Without that look-up the client waits for the controller that it knows until the timeout, even if that one is dead.

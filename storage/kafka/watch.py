@@ -112,8 +112,8 @@ class Seen:
 
     def _too_old(self, after: int) -> str:
         return (
-            f"Topic {self._topic}: offset {after} was the end more than {self._limit_s:g} s ago, half of the topic's "
-            "delete.retention.ms. This node may have missed deletions since, and reads the log from the start"
+            f"topic {self._topic}: this node last reached the end, at offset {after}, more than {self._limit_s:g} s "
+            "ago, half of delete.retention.ms. It may have missed deletions since, and reads the log from the start"
         )
 
 
@@ -148,7 +148,7 @@ class TopicWatch:
                     self._asked, self._again_s = self._now(), _SILENT_S
                     return
                 if time.monotonic() > deadline:
-                    raise LogError(f"Topic {self._topic.name} cannot be looked up: Kafka did not answer, or it is gone")
+                    raise LogError(f"topic {self._topic.name}: Kafka did not answer, or the topic does not exist")
                 with suppress(KafkaException):
                     self._admin.list_topics(timeout=_ATTEMPT_S)
                 time.sleep(_PAUSE_S)
@@ -167,11 +167,11 @@ class TopicWatch:
                 return False
             except KafkaException as error:
                 if error.args[0].code() in _REFUSALS:
-                    raise LogError(f"Topic {name} cannot be looked up: {error.args[0].str()}") from error
+                    raise LogError(f"topic {name}: cannot be looked up: {error.args[0].str()}") from error
                 return False
             self._replaced = topic_id != self._topic.topic_id
         if self._replaced:
-            raise LogReplaced(f"Topic {name} was deleted and created again; this node reads it from the start")
+            raise LogReplaced(f"topic {name} was deleted and created again; this node reads it from the start")
         return True
 
     def _refresh_retention(self) -> None:

@@ -39,7 +39,7 @@ class Signatures:
         self._topic, self._url, self._node = topic, (url or "").encode(), uuid.uuid4().hex.encode()
         self._newest = _Signature(START, b"", b"")
         self._began: int | None = None
-        self._warning = _Warning()
+        self._warning = _RateLimitedError()
         self._lock = threading.Lock()
 
     @property
@@ -67,17 +67,17 @@ class Signatures:
                 return
             self._newest = _Signature(offset, url if _URL.fullmatch(url) else b"", node)
         if url and url == self._url and node != self._node and self._began is not None and offset >= self._began:
-            self._warn_of_namesake()
+            self._warn_of_duplicate_url()
 
     def holder(self) -> str | None:
         """Return the URL in the newest signature, or None if it is this node's own or not a URL."""
         url = self._newest.url
         return None if url in {b"", self._url} else url.decode()
 
-    def _warn_of_namesake(self) -> None:
-        self._warning.give(
-            "Another node writes to topic %s under this node's URL, %s. Writes cannot be forwarded to it, so the two "
-            "take the right to write from each other with every write, which is slow. Give each node a URL of its own "
+    def _warn_of_duplicate_url(self) -> None:
+        self._warning.log(
+            "another node writes to topic %s under this node's URL, %s. Writes cannot be forwarded to it, so the two "
+            "nodes take the right to write from each other at every write, which is slow. Give each node its own URL "
             "with --advertised-url",
             self._topic,
             self._url.decode(),
@@ -90,7 +90,7 @@ class ForeignRecords:
     def __init__(self, topic: str) -> None:
         self._topic, self.count = topic, 0
         self._newest = START
-        self._warning = _Warning()
+        self._warning = _RateLimitedError()
         self._lock = threading.Lock()
 
     def note(self, message: Message) -> None:
@@ -102,10 +102,10 @@ class ForeignRecords:
             if offset <= self._newest:
                 return
             self.count, self._newest = self.count + 1, offset
-        self._warning.give(
+        self._warning.log(
             "ANOTHER PRODUCT WRITES TO TOPIC %s (offset %d, key %.300r, %d records so far) while this node has the "
-            "right to write. It cannot be kept out, and may give the same schema id or version twice. Stop it, or make "
-            "it read-only",
+            "right to write. Strata cannot prevent this; a schema id or version may be assigned twice. Stop the other "
+            "product, or make it read-only",
             self._topic,
             offset,
             message.key(),
@@ -113,14 +113,14 @@ class ForeignRecords:
         )
 
 
-class _Warning:
+class _RateLimitedError:
     """A rate limit for one error in the log."""
 
     def __init__(self) -> None:
-        self._given = -_WARN_EVERY_S
+        self._logged = -_WARN_EVERY_S
 
-    def give(self, text: str, *arguments: object) -> None:
+    def log(self, text: str, *arguments: object) -> None:
         now = time.monotonic()
-        if now - self._given >= _WARN_EVERY_S:
-            self._given = now
+        if now - self._logged >= _WARN_EVERY_S:
+            self._logged = now
             _logger.error(text, *arguments)

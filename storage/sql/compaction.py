@@ -77,9 +77,9 @@ def plan_compaction(read: Read, progress: Callable[[str], None] = lambda _: None
             return CompactionPlan(whole.offset, whole.records, dropped)
         if not kept.add(*_differing(whole, left, read)):
             break
-        progress("some records stay after all, since the State depends on them")
+        progress("keeping some of them, because the State depends on them")
     raise CompactionRefused(
-        f"The records left would not add up to the same State up to offset {whole.offset}; nothing was dropped"
+        f"the remaining records would not give the same State up to offset {whole.offset}; nothing was dropped"
     )
 
 
@@ -101,13 +101,13 @@ def compact(
     plan = plan_compaction(lambda: takewhile(lambda entry: entry.offset <= end, log.read(START)), progress)
     if dry_run or not plan.dropped:
         return plan
-    progress("dropping them; the other nodes wait")
+    progress("dropping them; other nodes wait meanwhile")
     try:
         log.drop(sorted(plan.dropped), upto=plan.upto, generation=generation)
     except Conflict:
-        raise CompactionRefused("Another compaction came first; nothing was dropped by this one") from None
+        raise CompactionRefused("another compaction came first; this one dropped nothing") from None
     if len(plan.dropped) >= max(_WORTH_A_VACUUM, plan.records // 10):
-        progress("giving the space back")
+        progress("releasing their disk space")
         log.vacuum()
     return plan
 
@@ -185,10 +185,10 @@ def _differing(whole: State, left: State, read: Read) -> tuple[set[Subject], set
         name for name in {*whole.contexts, *left.contexts} if whole.contexts.get(name) != left.contexts.get(name)
     }
     contexts |= {context_of(subject) for subject in found}
-    return found | (_givers(marks, read) if marks else set()), contexts
+    return found | (_sources_of_highest_ids(marks, read) if marks else set()), contexts
 
 
-def _givers(marks: dict[str, int], read: Read) -> set[Subject]:
+def _sources_of_highest_ids(marks: dict[str, int], read: Read) -> set[Subject]:
     """Return the subjects whose records gave some contexts their highest id."""
     found: set[Subject] = set()
     state = State()

@@ -99,11 +99,13 @@ class SqlLog:
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
         if not records:
-            raise ValueError("An append needs at least one record")
+            raise ValueError("an append needs at least one record")
         deadline = time.monotonic() + self._timeout_s
         # Threads of one process take turns here: at the database they would sleep and poll.
         if not self._write_lock.acquire(timeout=self._timeout_s):
-            raise LogError(f"{self._name()}: other appends took {self._timeout_s:g} s; nothing was written")
+            raise LogError(
+                f"{self._name()}: other appends kept this one waiting for {self._timeout_s:g} s; nothing was written"
+            )
         try:
             return self._append(after, records, deadline)
         finally:
@@ -185,7 +187,7 @@ class SqlLog:
         now, upto = self._run(tables.compactions)
         if upto > begun if generation is None else now != generation:
             raise LogCompacted(
-                f"{self._name()}: the log was compacted up to offset {upto}, and was last read before that from {begun}"
+                f"{self._name()}: a compaction up to offset {upto} may have dropped unread records after {begun}"
             )
 
     def _append(self, after: int, records: Sequence[Record], deadline: float) -> Sequence[Entry]:
@@ -248,7 +250,7 @@ class SqlLog:
             raise LogError(f"{self._name()}: the log is closed")
         if self._file is not None and self._file_now() != self._file:
             # Open connections would go on with the old file, and what they write would be lost with it.
-            raise LogError(f"{self._name()}: the file was removed or replaced; put it back, or restart the node")
+            raise LogError(f"{self._name()}: the file was removed or replaced; restore it, or restart the node")
         return (self._writing_engine if write else self._engine).connect()
 
     def _create(self) -> None:
@@ -277,9 +279,9 @@ class SqlLog:
     def _check_exists(self) -> None:
         file = self._sqlite_file()
         if file is not None and not Path(file).is_file():
-            raise LogError(f"{self._name()}: there is no such file")
+            raise LogError(f"{self._name()}: no such file")
         if not self._run(tables.has_log):
-            raise LogError(f"{self._name()} holds no log: it has no table {tables.LOG_TABLE.name}")
+            raise LogError(f"{self._name()}: holds no log: it has no table {tables.LOG_TABLE.name}")
 
     def _failure(self, error: SQLAlchemyError) -> LogError:
         return kind_of(error)(self._explain(error))

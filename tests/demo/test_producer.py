@@ -39,7 +39,7 @@ def test_proper_refusal():
     refusal = producer.try_incompatible(Registry(RegistryError(409, 40901, REASONS)), "s")
 
     assert producer.Refusal(409, 40901, REASONS) == refusal
-    assert "{oldSchema: '...'}" in producer.told(refusal, "s")
+    assert "{oldSchema: '...'}" in producer.describe(refusal, "s")
 
 
 @pytest.mark.parametrize(

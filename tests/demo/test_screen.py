@@ -13,7 +13,7 @@ def test_table_marks_what_is_off():
     PlainScreen(file).table([Check("rows", 336_776, 336_775), Check("policy", "compact", "compact")])
 
     _, off, ok = file.getvalue().splitlines()
-    assert ["rows", "336,776", "336,775", "OFF"] == off.split()
+    assert ["rows", "336,776", "336,775", "FAILED"] == off.split()
     assert ["policy", "compact", "compact", "ok"] == ok.split()
 
 

@@ -264,7 +264,7 @@ LOGS = [
     pytest.param([_schema(1, "a", 1), _schema(2, "ab", 3)], "the next id would have been 2", id="gap-in-ids"),
     pytest.param([_schema(1, "a", 1), _schema(2, "ab", 1)], "the id named 'a' before", id="id-of-two-schemas"),
     pytest.param([_schema(1, "a", 1), _schema(1, "a", 2, "t")], "the same content has the id", id="schema-of-two-ids"),
-    pytest.param([_schema(1, "a", 1), _schema(1, "ab", 2)], "the version is not beyond 1", id="version-twice"),
+    pytest.param([_schema(1, "a", 1), _schema(1, "ab", 2)], "the version is not higher than 1", id="version-twice"),
     pytest.param([_schema(1, "a", 1), _schema(2, "aA", 2)], "not BACKWARD with", id="incompatible"),
     pytest.param([encode(ModeKey(S), "READONLY"), _schema(1, "a", 1)], "the subject is read-only", id="read-only"),
     pytest.param(

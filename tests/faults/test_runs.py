@@ -87,7 +87,11 @@ def test_every_mutant_is_found(own, mutant, log):
 @pytest.mark.parametrize(
     ("broken", "expected"),
     [
-        pytest.param(("told, and not in the log: x",), ["told, and not in the log: x"], id="a-broken-promise"),
+        pytest.param(
+            ("returned by a node, but not in the log: x",),
+            ["returned by a node, but not in the log: x"],
+            id="a-broken-promise",
+        ),
         pytest.param((f"{FAILED}: OSError: x",), [], id="the-run-itself-failed"),
         pytest.param(("subject s: undecided after 9 steps; the longest",), [], id="undecided"),
     ],

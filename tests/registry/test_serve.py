@@ -153,7 +153,7 @@ def test_log_that_cannot_be_opened_is_told_without_its_password(log):
 
 # name, the log, words of the message
 UNREACHABLE = [
-    ("Kafka, no such host", "kafka://no-host.invalid:9092/_schemas", ["no-host.invalid", "cannot be resolved"]),
+    ("Kafka, no such host", "kafka://no-host.invalid:9092/_schemas", ["no-host.invalid", "cannot resolve"]),
     ("Kafka, nothing there", "kafka://127.0.0.1:1/_schemas", ["127.0.0.1:1", "refused"]),
     ("Kafka, two brokers", "kafka://no-host.invalid,[::1]:1/_schemas", ["no-host.invalid", "::1:1"]),
     ("PostgreSQL, no such host", "postgresql+psycopg://u:hunter2@no-host.invalid/db", ["no-host.invalid", "resolve"]),

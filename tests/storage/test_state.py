@@ -295,9 +295,9 @@ SET_ASIDE = [
     ("no key", Entry(1, 0, None, b"{}"), "no key"),
     ("an id bound to another text", Entry(1, 0, *(lambda r: (r.key, r.value))(schema("t", 1, 1, '"long"'))), "id 1"),
     (
-        "metadata whose identity cannot be computed",
+        "metadata without a fingerprint",
         Entry(1, 0, *(lambda r: (r.key, r.value))(schema("t", 1, 2, metadata={"tags": {"t": 5}}))),
-        "identity",
+        "fingerprint of the schema",
     ),
     ("a KEK of no KMS", Entry(1, 0, b'{"keytype":"NOOP","kind":"KEK","name":"k"}', b'{"kmsKeyId":"a"}'), "kmsType"),
     (
@@ -305,7 +305,7 @@ SET_ASIDE = [
         Entry(
             1, 0, b'{"keytype":"NOOP","kind":"KEK","name":"k"}', b'{"kmsType":"a","kmsKeyId":"a","kmsProps":{"p":1}}'
         ),
-        "property of the KMS",
+        "kmsProps",
     ),
     (
         "a DEK of version 0",

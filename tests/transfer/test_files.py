@@ -30,9 +30,9 @@ def _relabelled(data):
     [
         pytest.param(_change(b"orders", b"orderz"), "is damaged", id="a byte of a record changed"),
         pytest.param(_change(b'"records"', b'"recordz"'), "is damaged", id="a byte of the header changed"),
-        pytest.param(lambda data: data[: len(data) // 2], "is cut off", id="the second half missing"),
-        pytest.param(lambda data: data[: data.rindex(b'{"sha256"')], "is cut off", id="the last line missing"),
-        pytest.param(lambda data: data + b"{}\n", "is cut off", id="something after the digest"),
+        pytest.param(lambda data: data[: len(data) // 2], "is truncated", id="the second half missing"),
+        pytest.param(lambda data: data[: data.rindex(b'{"sha256"')], "is truncated", id="the last line missing"),
+        pytest.param(lambda data: data + b"{}\n", "is truncated", id="something after the digest"),
         pytest.param(lambda data: b"", "is not an export", id="empty"),
         pytest.param(lambda data: b"[1, 2]\n", "is not an export", id="other JSON"),
         pytest.param(lambda data: b"\x00\xff" * 100, "is not an export", id="no text"),
@@ -86,15 +86,15 @@ def test_only_a_file_is_replaced(strata, source, tmp_path):
 
     code, _, errors = strata("export", source, pipe, "--force")
 
-    assert (2, True, True) == (code, pipe.is_fifo(), "is not a file" in errors), errors
+    assert (2, True, True) == (code, pipe.is_fifo(), "is not a regular file" in errors), errors
 
 
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        pytest.param("sqlite:///nowhere/none.db", "there is no such file", id="no such log"),
+        pytest.param("sqlite:///nowhere/none.db", "no such file", id="no such log"),
         pytest.param("http://127.0.0.1:1", "does not answer", id="registry down"),
-        pytest.param("no-such-file", "cannot be read", id="no such file"),
+        pytest.param("no-such-file", "cannot read no-such-file", id="no such file"),
         pytest.param("kafka://broker", "is not the URL of a log", id="half a URL"),
     ],
 )
@@ -130,4 +130,4 @@ def test_an_import_done_before_is_done(strata, export, tmp_path):
 
     code, output, _ = strata("import", export, log)
 
-    assert (0, True) == (code, output.endswith("; 0 records were written now\n")), output
+    assert (0, True) == (code, output.endswith("; this run wrote no records\n")), output

@@ -16,14 +16,14 @@ import os, sys
 from strata.registry.cli import main
 from strata.registry.transfer import progress
 
-tell, line = progress.tell, sys.argv.pop(1)
+print_line, line = progress.print_line, sys.argv.pop(1)
 
-def tell_and_die(text):
-    tell(text)
+def print_and_die(text):
+    print_line(text)
     if text.startswith(line):
         os.kill(os.getpid(), 9)
 
-progress.tell = tell_and_die
+progress.print_line = print_and_die
 main()
 """
 
@@ -55,7 +55,7 @@ def test_a_killed_import_goes_on(strata, raw_source, write_raw, tmp_path, kind, 
 
     assert 0 < _held(log) < total
     code, _, errors = strata("import", tmp_path / "file", log)
-    assert (0, True) == (code, "records of an earlier run" in errors), errors
+    assert (0, True) == (code, "records from an earlier run" in errors), errors
     assert total == _held(log)
     assert (0, "") == strata("verify", raw_source, log)[:2]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from strata.registry.transfer import rest_source
-from strata.registry.transfer.places import same_place
 from strata.registry.transfer.rest import segment
+from strata.registry.transfer.same_registry import is_same_registry
 from strata.storage.record_json import encode
 from strata.storage.records import KekKey, KekValue, Reference, SchemaId, SchemaKey, SchemaValue, Subject, Version
 
@@ -89,7 +89,7 @@ def test_another_key_is_not_overwritten(strata, source, serve, target_log):
 
     code, _, errors = strata("migrate", "--from", old.url, "--to", new.url)
 
-    assert (2, True) == (code, "otherwise than the source" in errors)
+    assert (2, True) == (code, "differs from that of the source" in errors)
     assert ("other", [], "READWRITE") == (
         new.call("GET", f"{KEKS}/k")["kmsKeyId"],
         new.call("GET", "/subjects?deleted=true"),
@@ -185,7 +185,7 @@ SAME = [
 @pytest.mark.parametrize(("a", "b", "same"), [row[1:] for row in SAME], ids=[row[0] for row in SAME])
 def test_places_that_are_the_same(a, b, same):
     """Different addresses of the same place are recognized."""
-    assert same == same_place(a, b)
+    assert same == is_same_registry(a, b)
 
 
 def test_a_registry_is_not_migrated_onto_itself(strata, source):

@@ -46,7 +46,7 @@ def test_what_a_part_needs_goes_with_it(export, source, serve):
     errors, log = export(*(f"--subject={name}" for name in ("basket", "orders-value", "paid", "address")))
     old, new = serve(source), serve(log)
 
-    assert "added what the chosen subjects refer to: acme/money.proto, item" in errors
+    assert "also includes the subjects that the chosen ones refer to: acme/money.proto, item" in errors
     for path in ("/config", "/config/item", "/mode/basket", "/dek-registry/v1/keks?deleted=true"):
         assert old.call("GET", path) == new.call("GET", path)
     basket = [registry.call("GET", "/subjects/basket/versions/1") for registry in (old, new)]
@@ -60,9 +60,9 @@ def test_what_a_part_needs_goes_with_it(export, source, serve):
 @pytest.mark.parametrize(
     ("flag", "words"),
     [
-        ("--subject=itme", "no subject is called 'itme'; the nearest is 'item'"),
+        ("--subject=itme", "no subject is called 'itme'; did you mean 'item'?"),
         ("--subject=zzz*", "no subject is called 'zzz*'"),
-        ("--context=.stagin", "no context is called '.stagin'; the nearest is '.staging'"),
+        ("--context=.stagin", "no context is called '.stagin'; did you mean '.staging'?"),
     ],
 )
 def test_a_name_that_stands_for_nothing(strata, source, tmp_path, flag, words):

@@ -6,13 +6,13 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from strata.storage.addresses import broker_addresses
 
-__all__ = ["same_place"]
+__all__ = ["is_same_registry"]
 
 _PORTS = {"http": 80, "https": 443, "postgresql": 5432, "kafka": 9092}
 _SCHEMES = {"postgres": "postgresql", "postgresql+psycopg": "postgresql", "sqlite+pysqlite": "sqlite"}
 
 
-def same_place(a: str, b: str) -> bool:
+def is_same_registry(a: str, b: str) -> bool:
     """Return whether two URLs of services or logs lead to the same file, database, topic or address.
 
     A malformed URL is never the same as another.
