@@ -5,10 +5,11 @@ Rules of this file: compiled code only. A value is never rounded: if it does not
 
 import numpy as np
 
+from strata.serdes.arrow import operations as op
+from strata.serdes.arrow import vm_state as vm
 from strata.serdes.arrow.memory import compiled, get, inlined, load_8, load_64, store_8, store_64, swapped
-from strata.serdes.arrow.numbers import OUT_OF_RANGE, TRUNCATED, extent, fail, shifted
+from strata.serdes.arrow.numbers import extent, fail, shifted
 from strata.serdes.arrow.output import VALUES, WIDTH
-from strata.serdes.arrow.vm_state import LIMB_COUNT, LIMBS, POOL, READABLE
 
 __all__ = ["decimal"]
 
@@ -27,11 +28,11 @@ def decimal(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     if i < 0:
         return i
     precision = get(pc, 3)
-    if size == 0 or size > 8 or i + 8 > get(state, READABLE) or precision > _QUICK or get(pc, 5) | get(pc, 6) != 0:
+    if size == 0 or size > 8 or i + 8 > get(state, vm.READABLE) or precision > _QUICK or get(pc, 5) | get(pc, 6) != 0:
         return _any(pc, c, n, i, size, state)
     number = swapped(load_64(i)) >> (64 - (size << 3))
     if not -_BOUNDS[precision] < number < _BOUNDS[precision]:
-        return fail(state, i + size, OUT_OF_RANGE)
+        return fail(state, i + size, op.OUT_OF_RANGE)
     address = get(c, VALUES) + n * 16
     store_64(address, number)
     store_64(address + 8, number >> 63)
@@ -45,7 +46,7 @@ def _extent(size: int, i: int, end: int, state: int) -> tuple[int, int]:
     if size == -2:
         return max(end - i, 0), i
     if size > end - i:
-        return 0, fail(state, i, TRUNCATED)
+        return 0, fail(state, i, op.TRUNCATED)
     return size, i
 
 
@@ -57,16 +58,16 @@ def _any(pc: int, c: int, n: int, i: int, size: int, state: int) -> int:
     while size > 1 and load_8(i) == sign and load_8(i + 1) >> 7 == sign & 1:
         i, size = i + 1, size - 1
     if size * 8 > get(pc, 4) + 8:
-        return fail(state, after, OUT_OF_RANGE)
+        return fail(state, after, op.OUT_OF_RANGE)
     width = get(c, WIDTH)
     address = get(c, VALUES) + n * width
     if size == 0 or (size <= 8 and get(pc, 5) == 0 and get(pc, 6) == 0):
         fits = _short(address, width, i, size, sign, get(pc, 3))
     else:
-        limbs = get(state, LIMBS)
+        limbs = get(state, vm.LIMBS)
         fits = shifted(limbs, i, size, get(pc, 5), get(pc, 6))
-        fits = fits and _long(address, width, limbs, sign, get(state, POOL) + get(pc, 7))
-    return after if fits else fail(state, after, OUT_OF_RANGE)
+        fits = fits and _long(address, width, limbs, sign, get(state, vm.POOL) + get(pc, 7))
+    return after if fits else fail(state, after, op.OUT_OF_RANGE)
 
 
 @compiled
@@ -87,7 +88,7 @@ def _short(address: int, width: int, i: int, size: int, sign: int, precision: in
 @compiled
 def _long(address: int, width: int, limbs: int, sign: int, bound: int) -> bool:
     """Store the amount in `limbs` with its sign; return whether it is below the bound."""
-    for limb in range(8, LIMB_COUNT):
+    for limb in range(8, vm.LIMB_COUNT):
         if get(limbs, limb) != 0:
             return False
     below = False

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from strata.serdes.arrow import numbers, operations
-from strata.serdes.arrow import vm_state as at
+from strata.serdes.arrow import operations as op
+from strata.serdes.arrow import vm_state as vm
 from strata.serdes.arrow.columns import Columns
 from strata.serdes.arrow.entry_points import run
 from strata.serdes.arrow.layout import ERROR_TYPE, Style, layout
@@ -35,14 +35,14 @@ Frames: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes | None]
 """Frames as an Arrow column of binary values, which is not copied, or one by one; None is a null frame."""
 
 _REASONS = {
-    numbers.TRUNCATED: DecodeReason.TRUNCATED,
-    numbers.TRAILING_BYTES: DecodeReason.TRAILING_BYTES,
-    numbers.INVALID_UTF8: DecodeReason.INVALID_UTF8,
-    numbers.NEGATIVE_LENGTH: DecodeReason.NEGATIVE_LENGTH,
-    numbers.INVALID_INDEX: DecodeReason.INVALID_INDEX,
-    numbers.INVALID_BOOLEAN: DecodeReason.INVALID_BOOLEAN,
-    numbers.OUT_OF_RANGE: DecodeReason.OUT_OF_RANGE,
-    numbers.LIMIT: DecodeReason.LIMIT,
+    op.TRUNCATED: DecodeReason.TRUNCATED,
+    op.TRAILING_BYTES: DecodeReason.TRAILING_BYTES,
+    op.INVALID_UTF8: DecodeReason.INVALID_UTF8,
+    op.NEGATIVE_LENGTH: DecodeReason.NEGATIVE_LENGTH,
+    op.INVALID_INDEX: DecodeReason.INVALID_INDEX,
+    op.INVALID_BOOLEAN: DecodeReason.INVALID_BOOLEAN,
+    op.OUT_OF_RANGE: DecodeReason.OUT_OF_RANGE,
+    op.LIMIT: DecodeReason.LIMIT,
 }
 
 
@@ -200,18 +200,18 @@ class _Job:
         self.columns = columns
         self._decoder = decoder
         self._programs = decoder._programs
-        self._reasons = np.empty((rows, at.NOTE), np.int64)
+        self._reasons = np.empty((rows, vm.NOTE), np.int64)
         self._others: dict[int, Refusal] = {}
-        self._limbs = np.zeros(at.LIMB_COUNT, np.int64)
-        self._state = np.zeros(at.ENTRIES, np.int64)
+        self._limbs = np.zeros(vm.LIMB_COUNT, np.int64)
+        self._state = np.zeros(vm.ENTRIES, np.int64)
         self._set(
             {
-                at.COLUMNS: columns.table.ctypes.data,
-                at.REASONS: self._reasons.ctypes.data,
-                at.LIMBS: self._limbs.ctypes.data,
-                at.SEED: secrets.randbits(62),
-                at.MAX_DEPTH: decoder._limits.max_depth,
-                at.MAX_IDLE: decoder._limits.max_weightless,
+                vm.COLUMNS: columns.table.ctypes.data,
+                vm.REASONS: self._reasons.ctypes.data,
+                vm.LIMBS: self._limbs.ctypes.data,
+                vm.SEED: secrets.randbits(62),
+                vm.MAX_DEPTH: decoder._limits.max_depth,
+                vm.MAX_IDLE: decoder._limits.max_weightless,
             }
         )
 
@@ -225,16 +225,16 @@ class _Job:
         snapshot = self._programs.begin() if own is None else own[0]
         row = first
         while True:
-            state[at.ROW] = row
+            state[vm.ROW] = row
             stop = self._run(snapshot, source, None if own is None else own[1])
-            row = int(state[at.ROW])
-            if stop == operations.DONE:
+            row = int(state[vm.ROW])
+            if stop == op.DONE:
                 return
-            if stop == operations.NEEDS_ROOM:
-                in_bytes = bool(state[at.NEEDS_BYTES])
-                self.columns.grow(int(state[at.WHO]), int(state[at.NEED]), in_bytes=in_bytes)
-            elif stop == operations.NEEDS_PROGRAM:
-                snapshot = self._programs.learn(int(state[at.WHO]))
+            if stop == op.NEEDS_ROOM:
+                in_bytes = bool(state[vm.NEEDS_BYTES])
+                self.columns.grow(int(state[vm.WHO]), int(state[vm.NEED]), in_bytes=in_bytes)
+            elif stop == op.NEEDS_PROGRAM:
+                snapshot = self._programs.learn(int(state[vm.WHO]))
             else:
                 self._rewrite(source, row)
                 row += 1
@@ -246,20 +246,20 @@ class _Job:
         stack = np.empty(snapshot.stack_size * (self._decoder._limits.max_depth + 2), np.int64)
         self._set(
             {
-                at.CODE: snapshot.code.ctypes.data,
-                at.TABLE: snapshot.table.ctypes.data,
-                at.POOL: snapshot.pool.ctypes.data,
-                at.IDS: ids.ctypes.data,
-                at.STARTS: starts.ctypes.data,
-                at.MASK: len(ids) - 1,
-                at.STACK: stack.ctypes.data,
-                at.STACK_SIZE: stack.nbytes,
-                at.FRAMES: source.address,
-                at.READABLE: source.address + source.size,
-                at.OFFSETS: source.offsets.ctypes.data,
-                at.PRESENT: 0 if source.present is None else source.present.ctypes.data,
-                at.BASE: source.base,
-                at.LAST: source.last,
+                vm.CODE: snapshot.code.ctypes.data,
+                vm.TABLE: snapshot.table.ctypes.data,
+                vm.POOL: snapshot.pool.ctypes.data,
+                vm.IDS: ids.ctypes.data,
+                vm.STARTS: starts.ctypes.data,
+                vm.MASK: len(ids) - 1,
+                vm.STACK: stack.ctypes.data,
+                vm.STACK_SIZE: stack.nbytes,
+                vm.FRAMES: source.address,
+                vm.READABLE: source.address + source.size,
+                vm.OFFSETS: source.offsets.ctypes.data,
+                vm.PRESENT: 0 if source.present is None else source.present.ctypes.data,
+                vm.BASE: source.base,
+                vm.LAST: source.last,
             }
         )
         answer: int = run(self._state.ctypes.data)
@@ -281,23 +281,23 @@ class _Job:
         offsets = np.array([0, len(raw)], np.int64)
         encoded = _Source(raw.ctypes.data, len(raw), offsets, None, row, row + 1, raw)
         self.decode(encoded, row, self._programs.learn_own())
-        refused = int(self._state[at.REFUSALS])
+        refused = int(self._state[vm.REFUSALS])
         if refused and self._reasons[refused - 1, 0] == row:
             self._reasons[refused - 1, 2] = schema_id
 
     def refusals(self, frames: pa.Array) -> dict[int, Refusal]:
         """Return the rows without a value, and why."""
-        notes = self._reasons[: self._state[at.REFUSALS]].tolist()
+        notes = self._reasons[: self._state[vm.REFUSALS]].tolist()
         found = {note[0]: self._refusal(frames, *note) for note in notes}
         return {**found, **self._others}
 
     def _refusal(self, frames: pa.Array, row: int, status: int, schema_id: int, position: int, detail: int) -> Refusal:
         match status:
-            case operations.FRAME_SHORT | operations.FRAME_MAGIC | operations.FRAME_ID:
+            case op.FRAME_SHORT | op.FRAME_MAGIC | op.FRAME_ID:
                 return Refusal(_frame_fault(frames[row].as_py()))
-            case operations.REFUSED:
+            case op.REFUSED:
                 return Refusal(self._programs.refusal(detail)[0], schema_id)
-            case numbers.RESOLUTION:
+            case op.RESOLUTION:
                 reason = f"{DecodeReason.RESOLUTION}: {self._programs.messages[detail]}"
                 return Refusal(reason, schema_id, position)
         return Refusal(str(_REASONS[status]), schema_id, position)

@@ -9,19 +9,11 @@ Rules of this file: no columns and no programs.
 
 import numpy as np
 
+from strata.serdes.arrow import operations as op
+from strata.serdes.arrow import vm_state as vm
 from strata.serdes.arrow.memory import compiled, get, inlined, load_8, load_64, put, trailing_zeros
-from strata.serdes.arrow.vm_state import LIMB_COUNT, PLACE, READABLE
 
 __all__ = [
-    "INVALID_BOOLEAN",
-    "INVALID_INDEX",
-    "INVALID_UTF8",
-    "LIMIT",
-    "NEGATIVE_LENGTH",
-    "OUT_OF_RANGE",
-    "RESOLUTION",
-    "TRAILING_BYTES",
-    "TRUNCATED",
     "extent",
     "fail",
     "int_at",
@@ -30,9 +22,6 @@ __all__ = [
     "shifted",
     "signed",
 ]
-
-TRUNCATED, TRAILING_BYTES, INVALID_UTF8, NEGATIVE_LENGTH, INVALID_INDEX = 1, 2, 3, 4, 5
-INVALID_BOOLEAN, OUT_OF_RANGE, LIMIT, RESOLUTION = 6, 7, 8, 9
 
 _POSITIVE = 0x7FFFFFFFFFFFFFFF
 
@@ -43,7 +32,7 @@ _HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
 @inlined
 def fail(state: int, i: int, status: int) -> int:
     """Store where reading failed; return the failure."""
-    put(state, PLACE, i)
+    put(state, vm.PLACE, i)
     return -status
 
 
@@ -54,10 +43,10 @@ def long_at(state: int, i: int, end: int) -> tuple[int, int]:
         first = load_8(i)
         if first < 128:
             return first, i + 1
-        size, number = quick(i, get(state, READABLE))
+        size, number = quick(i, get(state, vm.READABLE))
         if size <= end - i:
             return number, i + size
-    return slow_long_at(state, i, end)
+    return slow_varint(state, i, end, 64)
 
 
 @inlined
@@ -67,10 +56,10 @@ def int_at(state: int, i: int, end: int) -> tuple[int, int]:
         first = load_8(i)
         if first < 128:
             return first, i + 1
-        size, number = quick(i, get(state, READABLE))
+        size, number = quick(i, get(state, vm.READABLE))
         if size <= 4 and size <= end - i:
             return number, i + size
-    return slow_int_at(state, i, end)
+    return slow_varint(state, i, end, 32)
 
 
 _NEVER = 1 << 62
@@ -97,53 +86,28 @@ def quick(i: int, limit: int) -> tuple[int, int]:
 
 
 @compiled
-def slow_long_at(state: int, i: int, end: int) -> tuple[int, int]:
-    """Read a varint of at most 64 bits, byte by byte."""
+def slow_varint(state: int, i: int, end: int, bits: int) -> tuple[int, int]:
+    """Read a varint of at most so many bits, byte by byte."""
     if i >= end:
-        return 0, fail(state, i, TRUNCATED)
+        return 0, fail(state, i, op.TRUNCATED)
     number = load_8(i)
     i += 1
     if number < 128:
         return number, i
     number &= 127
     at, shift = i, 7
-    while shift < 70:
+    while shift < bits:
         if at >= end:
-            return 0, fail(state, i, TRUNCATED)
+            return 0, fail(state, i, op.TRUNCATED)
         byte = load_8(at)
         at += 1
-        if shift == 63 and byte > 1:
+        if bits - shift < 7 and byte >> (bits - shift) != 0:
             break
         number |= (byte & 127) << shift
         if byte < 128:
             return number, at
         shift += 7
-    return 0, fail(state, i, OUT_OF_RANGE)
-
-
-@compiled
-def slow_int_at(state: int, i: int, end: int) -> tuple[int, int]:
-    """Read a varint of at most 32 bits, byte by byte."""
-    if i >= end:
-        return 0, fail(state, i, TRUNCATED)
-    number = load_8(i)
-    i += 1
-    if number < 128:
-        return number, i
-    number &= 127
-    at, shift = i, 7
-    while shift < 35:
-        if at >= end:
-            return 0, fail(state, i, TRUNCATED)
-        byte = load_8(at)
-        at += 1
-        if shift == 28 and byte > 15:
-            break
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, at
-        shift += 7
-    return 0, fail(state, i, OUT_OF_RANGE)
+    return 0, fail(state, i, op.OUT_OF_RANGE)
 
 
 @inlined
@@ -159,10 +123,10 @@ def extent(state: int, i: int, end: int) -> tuple[int, int]:
     if i < 0:
         return 0, i
     if number & 1:
-        return 0, fail(state, i, NEGATIVE_LENGTH)
+        return 0, fail(state, i, op.NEGATIVE_LENGTH)
     number = (number >> 1) & _POSITIVE
     if number > end - i:
-        return 0, fail(state, i, TRUNCATED)
+        return 0, fail(state, i, op.TRUNCATED)
     return number, i
 
 
@@ -209,7 +173,7 @@ def shifted(limbs: int, i: int, size: int, up: int, down: int) -> bool:
 
     Limbs have 32 bits, the lowest first; there are enough for 64 bytes, and for Arrow's decimals.
     """
-    for limb in range(LIMB_COUNT):
+    for limb in range(vm.LIMB_COUNT):
         put(limbs, limb, 0)
     negative = load_8(i) > 127
     for at in range(size):
@@ -217,14 +181,14 @@ def shifted(limbs: int, i: int, size: int, up: int, down: int) -> bool:
         put(limbs, at >> 2, get(limbs, at >> 2) | (((byte ^ 255) if negative else byte) << ((at & 3) << 3)))
     if negative:
         add = 1
-        for limb in range(LIMB_COUNT):
+        for limb in range(vm.LIMB_COUNT):
             add += get(limbs, limb)
             put(limbs, limb, add & _BASE)
             add >>= 32
     while up > 0:
         step = min(up, _STEP)
         add = 0
-        for limb in range(LIMB_COUNT):
+        for limb in range(vm.LIMB_COUNT):
             add += get(limbs, limb) * _POWERS[step]
             put(limbs, limb, add & _BASE)
             add >>= 32
@@ -232,7 +196,7 @@ def shifted(limbs: int, i: int, size: int, up: int, down: int) -> bool:
     while down > 0:
         step = min(down, _STEP)
         rest = 0
-        for limb in range(LIMB_COUNT - 1, -1, -1):
+        for limb in range(vm.LIMB_COUNT - 1, -1, -1):
             rest = (rest << 32) | get(limbs, limb)
             put(limbs, limb, rest // _POWERS[step])
             rest %= _POWERS[step]

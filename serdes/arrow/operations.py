@@ -1,4 +1,4 @@
-"""The instruction set of the decoding VM: operations, stop codes, and failures that are not in the bytes."""
+"""The instruction set of the decoding VM: operations, failures and stop codes."""
 
 WORDS = 8
 """Numbers of one instruction: operation, column, operands."""
@@ -15,6 +15,9 @@ BINARY, CONST, TEXT, MEMBER, REAL, WIDEN, FAIL, SKIP_INDEX = range(22, 30)
 FLOW = 30
 OPEN, ITEM, CLOSE, CALL, RETURN, KEEP, REWIND, DROP = range(30, 38)
 
+TRUNCATED, TRAILING_BYTES, INVALID_UTF8, NEGATIVE_LENGTH, INVALID_INDEX = range(1, 6)
+INVALID_BOOLEAN, OUT_OF_RANGE, LIMIT, RESOLUTION = range(6, 10)
+"""Failures of a row that are in its bytes, or in the schemas."""
 FULL, REPEATED_KEY = 20, 21
 """Not failures of the row: a column is full; a map has a duplicate key."""
 FRAME_SHORT, FRAME_MAGIC, FRAME_ID, REFUSED = 30, 31, 32, 33

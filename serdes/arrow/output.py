@@ -12,6 +12,7 @@ Rules of this file: no Avro bytes.
 
 import numpy as np
 
+from strata.serdes.arrow import vm_state as vm
 from strata.serdes.arrow.memory import (
     compiled,
     copy,
@@ -25,7 +26,6 @@ from strata.serdes.arrow.memory import (
     store_64,
     store_i32,
 )
-from strata.serdes.arrow.vm_state import NEED, NEEDS_BYTES, WHO
 
 __all__ = [
     "CAP",
@@ -85,9 +85,9 @@ def append_bytes(state: int, c: int, n: int, source: int, size: int, limit: int)
 @compiled
 def full(state: int, c: int, need: int, in_bytes: int) -> int:
     """Store which column needs how much."""
-    put(state, WHO, c)
-    put(state, NEED, need)
-    put(state, NEEDS_BYTES, in_bytes)
+    put(state, vm.WHO, c)
+    put(state, vm.NEED, need)
+    put(state, vm.NEEDS_BYTES, in_bytes)
     return 0
 
 

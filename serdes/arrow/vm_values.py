@@ -5,6 +5,8 @@ Rules of this file: compiled code only. An operation returns the address after w
 
 import numpy as np
 
+from strata.serdes.arrow import operations as op
+from strata.serdes.arrow import vm_state as vm
 from strata.serdes.arrow.memory import (
     compiled,
     copy,
@@ -21,23 +23,8 @@ from strata.serdes.arrow.memory import (
     store_f64,
     store_i32,
 )
-from strata.serdes.arrow.numbers import (
-    INVALID_BOOLEAN,
-    INVALID_INDEX,
-    INVALID_UTF8,
-    OUT_OF_RANGE,
-    RESOLUTION,
-    TRUNCATED,
-    extent,
-    fail,
-    int_at,
-    is_text,
-    long_at,
-    signed,
-)
-from strata.serdes.arrow.operations import BINARY, CONST, FULL, MEMBER, REAL, SKIP_INDEX, TEXT, WIDEN
+from strata.serdes.arrow.numbers import extent, fail, int_at, is_text, long_at, signed
 from strata.serdes.arrow.output import COLUMN, STOP, VALUES, WIDTH, append_bytes, append_null
-from strata.serdes.arrow.vm_state import DETAIL, POOL, READABLE, TABLE
 
 __all__ = ["boolean", "copied", "int32", "int64", "int_as_long", "passed", "rare", "span", "string", "symbol"]
 
@@ -48,11 +35,11 @@ def string(c: int, n: int, i: int, end: int, state: int) -> int:
     size, i = extent(state, i, end)
     if i < 0:
         return i
-    written = append_bytes(state, c, n, i, size, get(state, READABLE))
+    written = append_bytes(state, c, n, i, size, get(state, vm.READABLE))
     if written == 0:
-        return -FULL
+        return -op.FULL
     if written == 2 and not is_text(i, i + size):
-        return fail(state, i, INVALID_UTF8)
+        return fail(state, i, op.INVALID_UTF8)
     return i + size
 
 
@@ -87,7 +74,7 @@ def int32(c: int, n: int, i: int, end: int, state: int) -> int:
 def copied(size: int, c: int, n: int, i: int, end: int, state: int) -> int:
     """Copy a float or double."""
     if size > end - i:
-        return fail(state, i, TRUNCATED)
+        return fail(state, i, op.TRUNCATED)
     if size == 8:
         store_64(get(c, VALUES) + 8 * n, load_64(i))
     else:
@@ -99,10 +86,10 @@ def copied(size: int, c: int, n: int, i: int, end: int, state: int) -> int:
 def boolean(c: int, n: int, i: int, end: int, state: int) -> int:
     """Read a byte that is 0 or 1."""
     if i >= end:
-        return fail(state, i, TRUNCATED)
+        return fail(state, i, op.TRUNCATED)
     byte = load_8(i)
     if byte > 1:
-        return fail(state, i + 1, INVALID_BOOLEAN)
+        return fail(state, i + 1, op.INVALID_BOOLEAN)
     store_8(get(c, VALUES) + n, byte)
     return i + 1
 
@@ -115,7 +102,7 @@ def span(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
         return i
     number = signed(number)
     if number < get(pc, 3) or number > get(pc, 4):
-        return fail(state, i, OUT_OF_RANGE)
+        return fail(state, i, op.OUT_OF_RANGE)
     if get(pc, 5) != 1:
         number //= get(pc, 5)
     number *= get(pc, 6)
@@ -133,13 +120,13 @@ def symbol(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     if i < 0:
         return i
     if index & 1 or index >= get(pc, 2):
-        return fail(state, i, INVALID_INDEX)
-    table = get(state, TABLE) + 8 * (get(pc, 3) + index)
+        return fail(state, i, op.INVALID_INDEX)
+    table = get(state, vm.TABLE) + 8 * (get(pc, 3) + index)
     at, size = get(table, 0), get(table, 1)
     if at < 0:
-        put(state, DETAIL, size)
-        return fail(state, i, RESOLUTION)
-    return i if pooled(state, c, n, at, size) else -FULL
+        put(state, vm.DETAIL, size)
+        return fail(state, i, op.RESOLUTION)
+    return i if pooled(state, c, n, at, size) else -op.FULL
 
 
 @inlined
@@ -152,35 +139,35 @@ def passed(i: int, end: int, state: int) -> int:
 @inlined
 def pooled(state: int, c: int, n: int, at: int, size: int) -> int:
     """Append bytes of the pool, which is padded so that short copies stay inside it."""
-    source = get(state, POOL) + at
+    source = get(state, vm.POOL) + at
     return append_bytes(state, c, n, source, size, source + size + 16)
 
 
 @compiled
-def rare(op: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
+def rare(code: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     """Run an operation that few schemas need."""
-    if op == SKIP_INDEX:
+    if code == op.SKIP_INDEX:
         index, i = int_at(state, i, end)
-        return fail(state, i, INVALID_INDEX) if i > 0 and (index & 1 or index >= get(pc, 2)) else i
-    if op == BINARY:
+        return fail(state, i, op.INVALID_INDEX) if i > 0 and (index & 1 or index >= get(pc, 2)) else i
+    if code == op.BINARY:
         return binary(pc, c, n, i, end, state)
-    if op == CONST:
+    if code == op.CONST:
         width = get(c, WIDTH)
-        copy(get(state, POOL) + get(pc, 2), get(c, VALUES) + n * width, width)
+        copy(get(state, vm.POOL) + get(pc, 2), get(c, VALUES) + n * width, width)
         return i
-    if op == TEXT:
-        return i if pooled(state, c, n, get(pc, 2), get(pc, 3)) else -FULL
-    if op == MEMBER:
+    if code == op.TEXT:
+        return i if pooled(state, c, n, get(pc, 2), get(pc, 3)) else -op.FULL
+    if code == op.MEMBER:
         j, stop = c + COLUMN, c + get(c, STOP)
         while j < stop:
             if j != c + COLUMN * get(pc, 2):
                 append_null(j, n)
             j += get(j, STOP)
         return i
-    if op in (REAL, WIDEN):
-        return real(op, pc, c, n, i, end, state)
-    put(state, DETAIL, get(pc, 2))
-    return fail(state, i, RESOLUTION)
+    if code in (op.REAL, op.WIDEN):
+        return real(code, pc, c, n, i, end, state)
+    put(state, vm.DETAIL, get(pc, 2))
+    return fail(state, i, op.RESOLUTION)
 
 
 @compiled
@@ -194,22 +181,22 @@ def binary(pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     elif size == -2:
         size = max(end - i, 0)
     elif size > end - i:
-        return fail(state, i, TRUNCATED)
-    written = append_bytes(state, c, n, i, size, get(state, READABLE))
+        return fail(state, i, op.TRUNCATED)
+    written = append_bytes(state, c, n, i, size, get(state, vm.READABLE))
     if written == 0:
-        return -FULL
+        return -op.FULL
     if get(pc, 3) == 1 and written == 2 and not is_text(i, i + size):
-        return fail(state, i + size, INVALID_UTF8)
+        return fail(state, i + size, op.INVALID_UTF8)
     return i + size
 
 
 @compiled
-def real(op: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
+def real(code: int, pc: int, c: int, n: int, i: int, end: int, state: int) -> int:
     """Read an int or long as a float (operand 1) or double, or a float as a double; the column may be wider."""
     number = 0.0
-    if op == WIDEN:
+    if code == op.WIDEN:
         if end - i < 4:
-            return fail(state, i, TRUNCATED)
+            return fail(state, i, op.TRUNCATED)
         number = load_f32(i)
         i += 4
     else:

@@ -8,7 +8,7 @@ Rules of this file: no schema, no plan; short functions, since the callers are h
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from strata.serdes.avro.source_lines import Part, place
@@ -16,41 +16,30 @@ from strata.serdes.errors import DecodeError, DecodeReason
 
 __all__ = ["NAMES", "locate"]
 
-_MAX_INT = 0xFFFFFFFF
-_MAX_LONG = 0xFFFFFFFFFFFFFFFF
 
+def _varint_rest(bits: int, what: str) -> Callable[[bytes, int, int], tuple[int, int]]:
+    """Return a function that reads the rest of a varint; two bytes are by far the most common."""
+    shifts = range(14, bits, 7)
 
-def _long_more(buf: bytes, i: int, number: int) -> tuple[int, int]:
-    """Read the rest of a varint; two bytes are by far the most common."""
-    byte = buf[i]
-    if byte < 128:
-        return number & 0x7F | byte << 7, i + 1
-    number = number & 0x7F | (byte & 0x7F) << 7
-    for shift in range(14, 70, 7):
-        i += 1
+    def more(buf: bytes, i: int, number: int) -> tuple[int, int]:
         byte = buf[i]
-        number |= (byte & 0x7F) << shift
         if byte < 128:
-            if number > _MAX_LONG:
-                break
-            return number, i + 1
-    raise DecodeError(DecodeReason.OUT_OF_RANGE, "a number of more than 64 bits")
+            return number & 0x7F | byte << 7, i + 1
+        number = number & 0x7F | (byte & 0x7F) << 7
+        for shift in shifts:
+            i += 1
+            byte = buf[i]
+            number |= (byte & 0x7F) << shift
+            if byte < 128:
+                if number >> bits:
+                    break
+                return number, i + 1
+        raise DecodeError(DecodeReason.OUT_OF_RANGE, f"{what} of more than {bits} bits")
+
+    return more
 
 
-def _int_more(buf: bytes, i: int, number: int) -> tuple[int, int]:
-    byte = buf[i]
-    if byte < 128:
-        return number & 0x7F | byte << 7, i + 1
-    number = number & 0x7F | (byte & 0x7F) << 7
-    for shift in range(14, 35, 7):
-        i += 1
-        byte = buf[i]
-        number |= (byte & 0x7F) << shift
-        if byte < 128:
-            if number > _MAX_INT:
-                break
-            return number, i + 1
-    raise DecodeError(DecodeReason.OUT_OF_RANGE, "an int of more than 32 bits")
+_long_more, _int_more = _varint_rest(64, "a number"), _varint_rest(32, "an int")
 
 
 def _sized_block(buf: bytes, i: int, count: int) -> tuple[int, int]:
