@@ -1,8 +1,9 @@
 """The computing time of one request, shared by all threads and attempts that work on it.
 
-A write is first decided in a work thread, before its turn, to fill the caches (`parsing.py`). The turn, during which
-all other writes wait, has only the remaining time, and so has every attempt after a lost race. So no request delays the
-others longer than one request may compute.
+A write is first decided in a work thread, before its turn, which fills the caches (`parsing.py`). If the State is still
+the same when the turn comes, that decision stands. Else the turn, during which all other writes wait, has only the
+remaining time, and so has every attempt after a lost race. So no request delays the others longer than one request may
+compute.
 """
 
 import time
@@ -11,8 +12,8 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from strata.compat.limits import Limits
-from strata.registry import errors
 from strata.registry.decide.decision import Decision
+from strata.registry.errors import RegistryError, TooExpensive
 from strata.storage.state import State
 
 __all__ = ["Clock", "TimedDecide"]
@@ -33,29 +34,38 @@ class Clock(Generic[_T]):
     def __init__(self, decide: TimedDecide[_T], limits: Limits) -> None:
         self._decide, self._limits = decide, limits
         self._left = limits.seconds
+        self._tried: tuple[State, Decision[_T] | RegistryError] | None = None
 
     def decide(self, state: State) -> Decision[_T]:
-        """Decide within the remaining time.
+        """Decide within the remaining time, or return the outcome of the dry run on the same State.
 
         Raises:
             RegistryError: any error of the decision; `TooExpensive` if the time is used up.
         """
+        if self._tried is None or self._tried[0] is not state:
+            return self._timed(state)
+        outcome = self._tried[1]
+        if isinstance(outcome, RegistryError):
+            raise outcome
+        return outcome
+
+    def try_out(self, state: State) -> None:
+        """Fill the caches by a dry run; a rejection does not count yet, since the State may change before the turn.
+
+        Raises:
+            TooExpensive: if the time is used up, so that the request must not get a turn.
+        """
+        try:
+            self._tried = state, self._timed(state)
+        except TooExpensive:
+            raise
+        except RegistryError as error:
+            self._tried = state, error
+
+    def _timed(self, state: State) -> Decision[_T]:
         # Thread time, so the remaining time follows the request from one thread to the next.
         limits = replace(self._limits, ends=time.thread_time() + max(self._left, 0.0))
         try:
             return self._decide(state, limits)
         finally:
             self._left = limits.ends - time.thread_time()
-
-    def try_out(self, state: State) -> None:
-        """Fill the caches by a dry run; ignore a rejection, since the State may change before the turn.
-
-        Raises:
-            TooExpensive: if the time is used up, so that the request must not get a turn.
-        """
-        try:
-            self.decide(state)
-        except errors.TooExpensive:
-            raise
-        except errors.RegistryError:
-            return

@@ -87,6 +87,15 @@ class _Command:
 _Outcome = tuple[_Command, Any, Exception | None]
 
 
+@dataclass(slots=True)
+class _Plan:
+    """The decisions on a group: the records to append, the outcomes, and whether every command has records."""
+
+    records: list[Record]
+    outcomes: list[_Outcome]
+    all_append: bool = True
+
+
 class _PenLost(Exception):
     """The loss of the pen to another node; nothing was written."""
 
@@ -323,20 +332,38 @@ class Writer:
         _refuse(group, errors.not_written("other writers came first each time"))
 
     def _attempt(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
-        """Decide a group and append its records; skip the sync while no other node writes."""
-        if self._alone:
-            records, outcomes, all_append = _decided(state, group)
-            # An answer that needs no append must come from the newest State.
-            if all_append and records:
-                return state.apply_all(self._append(state, records, group)), outcomes
-        fresh = self._synced(state)
+        """Decide a group and append its records; return the State after them and the outcomes."""
+        return self._write_without_sync(state, group) if self._alone else self._write_after_sync(state, group)
+
+    def _write_without_sync(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
+        """Decide on the State in memory: while this node writes alone, the append fails if that is not the newest."""
+        plan = _plan(state, group)
+        # Only an append proves it, so an answer without records needs the sync.
+        if not plan.all_append and self._newest(state) is not state:
+            self._alone = False
+            return self._write_after_sync(state, group)
+        return self._carry_out(plan, state, group)
+
+    def _write_after_sync(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
+        """Read the log to its end, then decide: another node may have written."""
+        newest = self._newest(state)
+        self._alone = newest is state
+        return self._carry_out(_plan(newest, group), newest, group)
+
+    def _newest(self, state: State) -> State:
+        """Return the State at the end of the log, which this node may write to.
+
+        Raises:
+            _PenLost: if another node holds the pen.
+        """
+        newest = self._synced(state)
         self._leave_to_holder()
-        if not self._alone or fresh is not state:
-            self._alone = fresh is state
-            records, outcomes, _ = _decided(fresh, group)
-        if records:
-            fresh = fresh.apply_all(self._append(fresh, records, group))
-        return fresh, outcomes
+        return newest
+
+    def _carry_out(self, plan: _Plan, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
+        if plan.records:
+            state = state.apply_all(self._append(state, plan.records, group))
+        return state, plan.outcomes
 
     def _append(self, state: State, records: Sequence[Record], group: Sequence[_Command]) -> Sequence[Entry]:
         """Hand a group to the log; from here on its commands cannot be withdrawn.
@@ -348,8 +375,7 @@ class Writer:
             try:
                 return self.log.append(state.offset, records)
             except Conflict:
-                self._synced(state)
-                self._leave_to_holder()
+                self._newest(state)
                 raise
 
     def _leave_to_holder(self) -> None:
@@ -390,30 +416,24 @@ def _give_back(taken: Sequence[_Command]) -> None:
         command.give_back()
 
 
-def _decided(state: State, group: Sequence[_Command]) -> tuple[list[Record], list[_Outcome], bool]:
-    """Decide each command of a group on the draft that the previous ones left.
-
-    Returns:
-        The records, the outcomes, and whether every command has records to append.
-    """
+def _plan(state: State, group: Sequence[_Command]) -> _Plan:
+    """Decide each command of a group on the draft that the previous ones left."""
     draft, now = state, time.time_ns() // 1_000_000
-    records: list[Record] = []
-    outcomes: list[_Outcome] = []
-    all_append = True
+    plan = _Plan([], [])
     for command in group:
         try:
             decision = command.decide(draft)
         except Exception as failure:  # noqa: BLE001 - a failure must not affect the other requests of the group
-            outcomes.append((command, None, failure))
-            all_append = False
+            plan.outcomes.append((command, None, failure))
+            plan.all_append = False
             continue
-        made = [*decision.records, *draft.tombstones_besides(decision.records)]
-        if command is not group[-1]:
-            draft = draft.drafted(made, now)
-        records.extend(made)
-        outcomes.append((command, decision.answer, None))
-        all_append = all_append and bool(decision.records)
-    return records, outcomes, all_append
+        records = [*decision.records, *draft.tombstones_besides(decision.records)]
+        plan.outcomes.append((command, decision.answer, None))
+        plan.records += records
+        plan.all_append &= bool(records)
+        if records and command is not group[-1]:
+            draft = draft.drafted(records, now)
+    return plan
 
 
 def _settle(command: _Command, answer: Any, failure: Exception | None) -> None:

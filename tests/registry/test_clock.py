@@ -1,6 +1,7 @@
 """One clock a request: all schemas, threads and lost races of a request share one time limit."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from strata.registry.decide.association_requests import AssociationRequest, Reso
 from strata.registry.decide.associations import change_associations, change_batch
 from strata.registry.decide.register import Rules, register
 from strata.registry.decide.tag import TagRequest, change_tags
-from strata.registry.errors import TooExpensive
+from strata.registry.errors import RegistryError, TooExpensive
 from strata.registry.parsing import SchemaRequest
 from strata.registry.settings import Settings
 from strata.storage.log import Entry
@@ -122,7 +123,7 @@ def test_lost_races_do_not_start_the_clock_again(slow):
     for _ in range(20):
         schemas._schemas.clear()
         try:
-            clock.decide(state)
+            clock.decide(replace(state))
         except TooExpensive:
             refused += 1
             break
@@ -138,7 +139,39 @@ def test_an_attempt_that_finds_all_in_the_caches_needs_no_time(slow):
     clock.try_out(state)
     slow.spent += 1
 
-    assert [2, 2] == [clock.decide(state).answer.version for _ in range(2)]
+    assert [2, 2] == [clock.decide(replace(state)).answer.version for _ in range(2)]
+
+
+def rejection(_state, _limits):
+    """Reject the request in each State."""
+    raise RegistryError(42205, "no")
+
+
+@pytest.mark.parametrize(
+    "decision", [pytest.param(registration, id="accepted"), pytest.param(rejection, id="rejected")]
+)
+def test_the_turn_decides_again_only_on_another_state(decision):
+    """The outcome of the dry run stands if the State is still the same, and counts for no other State."""
+    decided = []
+
+    def decide(state, limits):
+        decided.append(state)
+        return decision(state, limits)
+
+    def outcome(state):
+        try:
+            return clock.decide(state).answer.version
+        except RegistryError as error:
+            return error.code
+
+    first, clock = holding_one(), Clock(decide, Limits())
+    second = replace(first)
+    clock.try_out(first)
+
+    expected = 42205 if decision is rejection else 2
+    assert [expected, expected, expected] == [outcome(first), outcome(second), outcome(first)]
+    assert [True, True] == [decided[0] is first, decided[1] is second]
+    assert 2 == len(decided)
 
 
 def test_a_batch_that_takes_too_long_is_refused_as_a_whole(slow, configured):
