@@ -69,7 +69,7 @@ DAMAGED: list[tuple[str, bytes | None, bytes | None, str]] = [
     ("a version that is text", b'{"keytype":"SCHEMA","subject":"s","version":"1","magic":1}', b"{}", "'version'"),
     ("an id that is taken", *_schema("thief", 1, 1, '"long"'), "id 1"),
     ("a reference out of range", *_schema("far", 1, 10, '"int"',
-        references=[{"name": "n", "subject": "s", "version": 2**40}]), "identity"),
+        references=[{"name": "n", "subject": "s", "version": 2**40}]), "fingerprint"),
     ("a version out of range", *_schema("high", 2**40, 11, '"int"'), "version"),
 ]  # fmt: skip
 

@@ -95,7 +95,7 @@ def test_two_nodes_under_one_url(topic: "Topic", caplog: pytest.LogCaptureFixtur
         node = (one, two)[number % 2]
         node.append(_end(node), [_record(str(number))])
     assert (one.holder(), two.holder()) == (None, None)
-    assert caplog.text.count("Another node writes to topic") == 2
+    assert caplog.text.count("another node writes to topic") == 2
     assert "http://same:8081" in caplog.text
     assert "--advertised-url" in caplog.text
     assert _keys(one) == _keys(two) == [b"1", b"2", b"3", b"4", b"5", b"6"]

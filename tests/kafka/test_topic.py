@@ -126,7 +126,7 @@ def test_aborted_records_are_gaps(topic: "Topic", monkeypatch: pytest.MonkeyPatc
         assert isinstance(pen, Pen)
         pen.stage([Record(b"aborted", b"1")] * 3, b"token", time.monotonic() + _WAIT_S)
         assert pen.abort() is None
-        node._ending = None
+        node._known_end = None
 
     abort()
     assert list(other.read(end)) == []
