@@ -15,8 +15,8 @@ from strata.registry import errors
 from strata.registry.decide import delete, register
 from strata.registry.effective_settings import Mode
 from strata.registry.routes import schemas as schema_routes
+from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.forward import Forward
-from strata.registry.transport.front import Front
 from strata.registry.writer import Writer
 from strata.storage.associations import Associations
 from strata.storage.encryption_keys import EncryptionKeys
@@ -231,14 +231,11 @@ def _repeat_forwarded_write() -> None:
 
         return answered
 
-    _swap(Forward, "_answered", make)
+    _swap(Forward, "_ask_holder", make)
 
 
 def _keep_answers() -> None:
-    def make(original: Any) -> Any:
-        return lambda self, app, **options: original(self, app, **{**options, "removals": lambda: 0})
-
-    _swap(Front, "__init__", make)
+    _swap(AnswerCache, "__init__", lambda original: lambda self, _removals: original(self, lambda: 0))
 
 
 # --- decisions

@@ -16,25 +16,10 @@ from strata import __version__
 from strata.registry import errors
 from strata.registry.errors import RegistryError
 from strata.registry.health import Health
-from strata.registry.routes import (
-    associations,
-    compatibility,
-    config,
-    contexts,
-    deks,
-    guids,
-    keks,
-    listing,
-    mode,
-    pages,
-    probes,
-    root,
-    schemas,
-    subjects,
-)
-from strata.registry.routes import log as log_route
+from strata.registry.routes.all import ROUTERS, ROUTES
 from strata.registry.service import Service
 from strata.registry.settings import Settings
+from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.forward import Forward
 from strata.registry.transport.front import Front
@@ -43,24 +28,6 @@ from strata.registry.writer import Writer
 from strata.storage.log import Log
 
 __all__ = ["create_app"]
-
-_ROUTERS = (
-    schemas.router,
-    subjects.router,
-    compatibility.router,
-    config.router,
-    mode.router,
-    guids.router,
-    contexts.router,
-    associations.router,
-    keks.router,
-    deks.router,
-    listing.router,
-    root.router,
-    probes.router,
-    log_route.router,
-    pages.router,
-)
 
 
 def create_app(
@@ -98,25 +65,23 @@ def create_app(
         license_info={"name": "Apache-2.0"},
         lifespan=lifespan,
         redirect_slashes=False,
+        openapi_url=None,  # routes/pages.py
         docs_url=None,
         redoc_url=None,
     )
     app.state.service = Service(writer, settings, cluster_id, health)
-    for router in _ROUTERS:
+    for router in ROUTERS:
         # include_router would nest routers: each request is then matched twice, which costs a quarter of the
         # throughput.
         app.router.routes.extend(router.routes)
-    app.add_exception_handler(RegistryError, _refuse)
-    app.add_exception_handler(HTTPException, _refuse_http)
-    app.add_exception_handler(RequestValidationError, _refuse_parameters)
-    app.add_exception_handler(Exception, _fail)
-    return Front(
-        Forward(app, writer, max_waiting=settings.max_waiting, max_waiting_bytes=settings.max_waiting_bytes),
-        removals=lambda: -1 if writer.lags else writer.state.removals,
-        max_body=settings.max_body,
-        access_log=settings.access_log,
-        guard=BrowserGuard(settings.hosts, settings.origins),
-    )
+    app.add_exception_handler(RegistryError, _answer_error)
+    app.add_exception_handler(HTTPException, _answer_http_error)
+    app.add_exception_handler(RequestValidationError, _answer_invalid_parameter)
+    app.add_exception_handler(Exception, _answer_exception)
+    cache = AnswerCache(lambda: -1 if writer.lags else writer.state.removals)
+    forward = Forward(app, writer, max_waiting=settings.max_waiting, max_waiting_bytes=settings.max_waiting_bytes)
+    guard = BrowserGuard(settings.hosts, settings.origins)
+    return Front(forward, cache, ROUTES, guard, max_body=settings.max_body, access_log=settings.access_log)
 
 
 def _body(error: RegistryError) -> Response:
@@ -126,16 +91,16 @@ def _body(error: RegistryError) -> Response:
     return response
 
 
-async def _refuse(_request: Request, error: Any) -> Response:
+async def _answer_error(_request: Request, error: Any) -> Response:
     return _body(error)
 
 
-async def _fail(_request: Request, _error: Any) -> Response:
+async def _answer_exception(_request: Request, _error: Any) -> Response:
     """Answer an unexpected exception with a 500; the front logs the exception."""
     return _body(errors.internal())
 
 
-async def _refuse_http(request: Request, error: Any) -> Response:
+async def _answer_http_error(request: Request, error: Any) -> Response:
     refusal = _body(errors.http_error(error.status_code, HTTPStatus(error.status_code).phrase))
     if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return refusal
@@ -153,6 +118,6 @@ def _methods(request: Request) -> list[str]:
     return sorted(found | ({"HEAD"} if "GET" in found else set()))
 
 
-async def _refuse_parameters(_request: Request, error: Any) -> Response:
+async def _answer_invalid_parameter(_request: Request, error: Any) -> Response:
     first = error.errors()[0]
     return _body(errors.unreadable_body(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"))

@@ -1,6 +1,5 @@
 """The command line: `strata serve` and the other commands. Heavy imports wait until a command needs them."""
 
-import gc
 import os
 import sys
 from enum import StrEnum
@@ -12,6 +11,7 @@ from strata import __version__
 from strata.registry.commands.exit_codes import HELP, reporting
 from strata.registry.commands.transfer import COMMANDS
 from strata.registry.commands.variables import unknown_variables
+from strata.registry.process import begin_start
 
 __all__ = ["main"]
 
@@ -72,8 +72,7 @@ def serve(**flags: Any) -> None:
 
     Every flag can also be set by the environment variable in parentheses; a flag takes precedence over its variable.
     """
-    # Nothing becomes garbage before the server runs, and garbage collection takes a quarter of the import time.
-    gc.disable()
+    begin_start()
     from strata.registry.server import run
     from strata.registry.settings import load_settings
 

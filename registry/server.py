@@ -1,6 +1,5 @@
 """Runs one node: opens socket and log, replays the log, serves, and shuts down cleanly on SIGTERM and SIGINT."""
 
-import gc
 import logging
 import math
 import os
@@ -19,9 +18,10 @@ import uvicorn
 
 from strata.registry.app import create_app
 from strata.registry.commands.variables import unknown_variables
+from strata.registry.hosts import is_loopback
+from strata.registry.process import end_start
 from strata.registry.settings import LogFormat, SettingRefused, Settings
 from strata.registry.transport.acceptor import Acceptor, room_for
-from strata.registry.transport.cross_site import is_loopback
 from strata.registry.transport.protocol import ConnectionLimits, HttpProtocol
 from strata.storage.addresses import without_password
 from strata.storage.log import Log, LogError
@@ -30,7 +30,6 @@ from strata.storage.open_log import check_url, not_opened, open_log
 __all__ = ["StartError", "open_for", "run"]
 
 _SHUTDOWN_SECONDS = 10
-_SWITCH_SECONDS = 0.001  # a read waits this long for each computing thread; Python's default of 0.005 is too long
 _log = logging.getLogger("strata")
 
 
@@ -53,7 +52,6 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn shuts down gracefully on either signal, and then raises it again for the previous handler.
         signal.signal(number, _end)
-    sys.setswitchinterval(_SWITCH_SECONDS)
     listener = _bind(settings)
     port = listener.getsockname()[1]
     url = settings.url_for(port)
@@ -70,9 +68,7 @@ def run(settings: Settings) -> None:
     except LogError as error:
         log.close()
         raise StartError(f"the log {without_password(settings.log)} cannot be read: {error}") from None
-    # The replayed State is permanent, so garbage collection can skip it.
-    gc.freeze()
-    gc.enable()
+    end_start()
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
-from strata.registry.transport.cross_site import ANY, host_name, is_loopback
+from strata.registry.hosts import ANY, host_name, is_loopback
 from strata.storage.kafka.fencing import Fencing
 
 __all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "load_settings"]

@@ -17,7 +17,6 @@ same log, so every reader holds a consistent snapshot.
 """
 
 import asyncio
-import gc
 import logging
 import math
 import random
@@ -135,16 +134,7 @@ class Writer:
             LogError: if the log cannot be read.
         """
         started = time.monotonic()
-        # Replay creates no garbage cycles, and repeated garbage collection would double its duration.
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            self.state = self._synced(self.state)
-        finally:
-            # The replayed State is permanent; without this, the next collection would traverse all of it.
-            gc.freeze()
-            if collecting:
-                gc.enable()
+        self.state = self._synced(self.state)
         self.read_at = time.monotonic()
         _log.info(
             "replayed the log up to offset %d in %.2f s: %d subjects, %d records set aside",

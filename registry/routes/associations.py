@@ -8,7 +8,7 @@ import time
 from typing import Annotated
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
@@ -17,9 +17,11 @@ from strata.registry.aliases import aliased
 from strata.registry.decide.association_requests import TOPIC, check_lifecycle
 from strata.registry.decide.associations import change_associations, change_batch, delete_associations
 from strata.registry.decide.register import Rules
-from strata.registry.routes.parameters import Limit, Offset, SubjectPath, body_of, failures
+from strata.registry.routes.parameters import Limit, Offset, SubjectPath
+from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.transport.context_prefix import context_name
+from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.associations import (
     AssociationAnswer,
     BatchAnswer,
@@ -40,7 +42,7 @@ from strata.storage.records import DEFAULT_CONTEXT
 
 __all__ = ["AssociationType", "Lifecycle", "router"]
 
-router = APIRouter(tags=["associations"])
+router = Router(tag="associations")
 
 
 def _decoded(value: object) -> str:
@@ -53,12 +55,10 @@ Lifecycle = Annotated[str | None, Query(description="STRONG or WEAK")]
 ResourceId = Annotated[str, BeforeValidator(_decoded), Path(description="the resource's id, percent-encoded")]
 Context = Annotated[str, Query(description="where plain subjects of the request are meant to be")]
 DryRun = Annotated[Flag, Query(alias="dryRun", description="check only")]
-_CHANGES = failures(400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42203, 42205, 42206, 42208, 42209, 42212)
+_CHANGES = (400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42203, 42205, 42206, 42208, 42209, 42212)
 
 
-@router.get(
-    "/associations/subjects/{subject}", responses={200: {"model": list[AssociationAnswer]}, **failures(404, 42212)}
-)
+@router.reads("GET", "/associations/subjects/{subject}", list[AssociationAnswer], (404, 42212))
 async def of_subject(
     service: ServiceDep,
     subject: SubjectPath,
@@ -74,9 +74,8 @@ async def of_subject(
     return _listed(found, resource_type, association_type, lifecycle, offset, limit)
 
 
-@router.get(
-    "/associations/resources/{resource_namespace}/{resource_name}",
-    responses={200: {"model": list[AssociationAnswer]}, **failures(404, 42212)},
+@router.reads(
+    "GET", "/associations/resources/{resource_namespace}/{resource_name}", list[AssociationAnswer], (404, 42212)
 )
 async def of_name(
     service: ServiceDep,
@@ -93,10 +92,7 @@ async def of_name(
     return _listed(found, resource_type, association_type, lifecycle, offset, limit)
 
 
-@router.get(
-    "/associations/resources/{resource_id}",
-    responses={200: {"model": list[AssociationAnswer]}, **failures(404, 42212)},
-)
+@router.reads("GET", "/associations/resources/{resource_id}", list[AssociationAnswer], (404, 42212))
 async def of_resource_id(
     service: ServiceDep,
     resource_id: ResourceId,
@@ -111,23 +107,24 @@ async def of_resource_id(
     return _listed(found, resource_type, association_type, lifecycle, offset, limit)
 
 
-@router.post(
-    "/associations",
-    responses={200: {"model": ResourceAnswer}, **_CHANGES},
-    openapi_extra=body_of(ResourceBody),
+@router.writes(
+    "POST", "/associations", ResourceAnswer, _CHANGES, body=ResourceBody, context=ContextForm.CONTEXT_PARAMETER
 )
 async def create(
     request: Request, service: ServiceDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
 ) -> Response:
     """Associate a resource with subjects; a schema in the request is registered as the subject's first."""
-    body: ResourceBody = await read_body(request, ResourceBody)
+    body = await read_body(request, ResourceBody)
     return await _changed(service, body, "CREATE", context, dry_run=dry_run)
 
 
-@router.put(
+@router.writes(
+    "PUT",
     "/associations/resources/{resource_id}",
-    responses={200: {"model": ResourceAnswer}, **_CHANGES},
-    openapi_extra=body_of(ResourceBody),
+    ResourceAnswer,
+    _CHANGES,
+    body=ResourceBody,
+    context=ContextForm.CONTEXT_PARAMETER,
 )
 async def create_or_update(
     request: Request,
@@ -137,18 +134,14 @@ async def create_or_update(
     dry_run: DryRun = False,
 ) -> Response:
     """Associate a resource with subjects, or change the lifecycle of its associations."""
-    body: ResourceBody = await read_body(request, ResourceBody)
+    body = await read_body(request, ResourceBody)
     if body.resource_id not in (None, "", resource_id):
         raise errors.invalid_association("resourceId", "is not the one of the path")
     body.resource_id = resource_id
     return await _changed(service, body, "UPSERT", context, dry_run=dry_run)
 
 
-@router.delete(
-    "/associations/resources/{resource_id}",
-    status_code=204,
-    responses={204: {}, **failures(40908, 42205, 42206)},
-)
+@router.writes("DELETE", "/associations/resources/{resource_id}", None, (40908, 42205, 42206), status=204)
 async def delete(
     service: ServiceDep,
     resource_id: ResourceId,
@@ -169,19 +162,14 @@ async def delete(
     return Response(status_code=204)
 
 
-@router.post(
-    "/associations:batchGet",
-    status_code=207,
-    responses={207: {"model": BatchAnswer}, **failures(400, 422, 42212)},
-    openapi_extra=body_of(GetBatchBody),
-)
+@router.reads("POST", "/associations:batchGet", BatchAnswer, (400, 422, 42212), status=207, body=GetBatchBody)
 async def batch_get(
     request: Request,
     service: ServiceDep,
     include_schemas: Annotated[Flag, Query(alias="includeSchemas", description="with each subject's latest")] = False,
 ) -> Response:
     """List the associations of several resources."""
-    body: GetBatchBody = await read_body(request, GetBatchBody)
+    body = await read_body(request, GetBatchBody)
     for asked in body.requests or ():
         check_lifecycle(asked.lifecycle)
     state = await service.fresh()
@@ -189,17 +177,20 @@ async def batch_get(
     return answer({"results": results}, 207)
 
 
-@router.post(
+@router.writes(
+    "POST",
     "/associations:batchMutate",
-    status_code=207,
-    responses={207: {"model": BatchAnswer}, **failures(400, 422, 42201)},
-    openapi_extra=body_of(BatchBody),
+    BatchAnswer,
+    (400, 422, 42201),
+    status=207,
+    body=BatchBody,
+    context=ContextForm.CONTEXT_PARAMETER,
 )
 async def batch_mutate(
     request: Request, service: ServiceDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
 ) -> Response:
     """Change the associations of several resources; each resource's changes are made all together or not at all."""
-    body: BatchBody = await read_body(request, BatchBody)
+    body = await read_body(request, BatchBody)
     place = context_name(context)
     requests = [asked.request(None, place, service.limits, dry_run=dry_run) for asked in body.requests or ()]
     rules, now = Rules(service.settings.compatibility_level), _now()

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 
 from strata.compat.result import Finding
@@ -20,9 +19,8 @@ from strata.registry.routes.parameters import (
     SubjectPath,
     Verbose,
     VersionPath,
-    body_of,
-    failures,
 )
+from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.schemas import CompatibilityAnswer, SchemaBody, answer
 from strata.storage.records import Subject
@@ -30,14 +28,10 @@ from strata.storage.state import SchemaVersion, State
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/compatibility/subjects/{subject}/versions", tags=["compatibility"])
+router = Router("/compatibility/subjects/{subject}/versions", "compatibility")
 
 
-@router.post(
-    "",
-    responses={200: {"model": CompatibilityAnswer}, **failures(400, 422, 42201, 42203)},
-    openapi_extra=body_of(SchemaBody),
-)
+@router.reads("POST", "", CompatibilityAnswer, (400, 422, 42201, 42203), body=SchemaBody)
 async def check_all(
     service: ServiceDep,
     body: GivenSchema,
@@ -52,11 +46,7 @@ async def check_all(
     return await _checked(service, state, name, previous, body, normalize=normalize, verbose=verbose)
 
 
-@router.post(
-    "/{version}",
-    responses={200: {"model": CompatibilityAnswer}, **failures(400, 40402, 422, 42201, 42202, 42203)},
-    openapi_extra=body_of(SchemaBody),
-)
+@router.reads("POST", "/{version}", CompatibilityAnswer, (400, 40402, 422, 42201, 42202, 42203), body=SchemaBody)
 async def check_one(
     service: ServiceDep,
     body: GivenSchema,

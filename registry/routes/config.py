@@ -2,32 +2,34 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from strata.registry import errors
 from strata.registry.decide.config import delete_config, set_config
 from strata.registry.effective_settings import config_answer
-from strata.registry.routes.parameters import SubjectPath, body_of, failures
+from strata.registry.routes.parameters import SubjectPath
+from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
+from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.schemas import ChangedConfigAnswer, ConfigAnswer, ConfigChange, Flag, answer, read_body
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/config", tags=["config"])
+router = Router("/config", "config", context=ContextForm.SCOPE)
 DefaultToGlobal = Annotated[
     Flag, Query(alias="defaultToGlobal", description="what is in force, where the scope itself has none")
 ]
 
 
-@router.get("", responses={200: {"model": ConfigAnswer}, **failures()})
+@router.reads("GET", "", ConfigAnswer)
 async def registry_config(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
     """Return the registry-wide configuration."""
     return answer(config_answer(await service.fresh(), None, service.settings.compatibility_level))
 
 
-@router.get("/{subject}", responses={200: {"model": ConfigAnswer}, **failures(40408)})
+@router.reads("GET", "/{subject}", ConfigAnswer, (40408,))
 async def subject_config(
     service: ServiceDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
 ) -> Response:
@@ -42,34 +44,26 @@ async def subject_config(
     return answer({"compatibilityLevel": default.value, **own.fields})
 
 
-@router.put(
-    "",
-    responses={200: {"model": ChangedConfigAnswer}, **failures(400, 422, 42203, 42205, 42210)},
-    openapi_extra=body_of(ConfigChange),
-)
+@router.writes("PUT", "", ChangedConfigAnswer, (400, 422, 42203, 42205, 42210), body=ConfigChange)
 async def set_registry_config(request: Request, service: ServiceDep) -> Response:
     """Change the registry-wide configuration."""
     return await _set(request, service, "")
 
 
-@router.put(
-    "/{subject}",
-    responses={200: {"model": ChangedConfigAnswer}, **failures(400, 422, 42203, 42205, 42208, 42210)},
-    openapi_extra=body_of(ConfigChange),
-)
+@router.writes("PUT", "/{subject}", ChangedConfigAnswer, (400, 422, 42203, 42205, 42208, 42210), body=ConfigChange)
 async def set_subject_config(request: Request, service: ServiceDep, subject: SubjectPath) -> Response:
     """Change a subject's configuration."""
     return await _set(request, service, subject)
 
 
-@router.delete("", responses={200: {"model": ConfigAnswer}, **failures(42205)})
+@router.writes("DELETE", "", ConfigAnswer, (42205,))
 async def delete_registry_config(service: ServiceDep) -> Response:
     """Reset the registry-wide configuration to the service's default; return the one that was in force."""
     default = service.settings.compatibility_level
     return answer(await service.writer.write(lambda state: delete_config(state, None, default)))
 
 
-@router.delete("/{subject}", responses={200: {"model": ConfigAnswer}, **failures(40401, 42205)})
+@router.writes("DELETE", "/{subject}", ConfigAnswer, (40401, 42205))
 async def delete_subject_config(service: ServiceDep, subject: SubjectPath) -> Response:
     """Delete a subject's own configuration."""
     name, default = scope(subject), service.settings.compatibility_level
@@ -78,6 +72,6 @@ async def delete_subject_config(service: ServiceDep, subject: SubjectPath) -> Re
 
 
 async def _set(request: Request, service: Service, subject: str) -> Response:
-    body: ConfigChange = await read_body(request, ConfigChange)
+    body = await read_body(request, ConfigChange)
     name, change = writable_scope(subject), body.change()
     return answer(await service.writer.write(lambda state: set_config(state, name, change)))

@@ -2,22 +2,23 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import Response
 
 from strata.registry.decide.contexts import delete_context
 from strata.registry.lookup import page
-from strata.registry.routes.parameters import ContextPath, Limit, Offset, failures
+from strata.registry.routes.parameters import ContextPath, Limit, Offset
+from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
 from strata.registry.transport.context_prefix import context_name
 from strata.registry.wire.schemas import answer
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/contexts", tags=["contexts"])
+router = Router("/contexts", "contexts")
 
 
-@router.get("", responses={200: {"model": list[str]}, **failures(404)})
+@router.reads("GET", "", list[str], (404,))
 async def contexts(
     service: ServiceDep,
     context_prefix: Annotated[str, Query(alias="contextPrefix", description="how the names begin")] = "",
@@ -29,7 +30,7 @@ async def contexts(
     return answer(page(names, offset, limit))
 
 
-@router.delete("/{context}", status_code=204, responses={204: {}, **failures(400, 42205, 42211)})
+@router.writes("DELETE", "/{context}", None, (400, 42205, 42211), status=204)
 async def delete(
     service: ServiceDep,
     context: ContextPath,

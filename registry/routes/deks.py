@@ -3,7 +3,7 @@
 import time
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
@@ -28,9 +28,8 @@ from strata.registry.routes.parameters import (
     Permanent,
     SubjectPath,
     VersionPath,
-    body_of,
-    failures,
 )
+from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import subject_name
 from strata.registry.wire.encryption_keys import Algorithm, DekAnswer, DekBody, dek_answer
@@ -38,7 +37,7 @@ from strata.registry.wire.schemas import Flag, answer, read_body
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/dek-registry/v1/keks/{name}/deks", tags=["encryption keys"])
+router = Router("/dek-registry/v1/keks/{name}/deks", "encryption keys")
 
 
 def _algorithm(value: object) -> object:
@@ -50,10 +49,10 @@ def _algorithm(value: object) -> object:
 
 Cipher = Annotated[Algorithm, BeforeValidator(_algorithm), Query(alias="algorithm", description="what the key is for")]
 Rewrap = Annotated[Flag, Query(description="replace the stored material: the same key, encrypted again")]
-_CREATION = failures(400, 40370, 40470, 40971, 40972, 422, 42205, 42209, 42271)
+_CREATION = (400, 40370, 40470, 40971, 40972, 422, 42205, 42209, 42271)
 
 
-@router.get("", responses={200: {"model": list[str]}, **failures(40470, 42271)})
+@router.reads("GET", "", list[str], (40470, 42271))
 async def subjects(
     service: ServiceDep, name: KekPath, deleted: Deleted = False, offset: Offset = 0, limit: Limit = -1
 ) -> Response:
@@ -64,14 +63,14 @@ async def subjects(
     return answer(page(found, offset, limit))
 
 
-@router.post("", deprecated=True, responses={200: {"model": DekAnswer}, **_CREATION}, openapi_extra=body_of(DekBody))
+@router.writes("POST", "", DekAnswer, _CREATION, body=DekBody, deprecated=True)
 async def create_by_body(request: Request, service: ServiceDep, name: KekPath, rewrap: Rewrap = False) -> Response:
     """Store a data encryption key for the subject that the body names."""
-    body: DekBody = await read_body(request, DekBody)
+    body = await read_body(request, DekBody)
     return await _create(service, body, name, subject_name(body.subject or ""), rewrap=rewrap)
 
 
-@router.get("/{subject}", responses={200: {"model": DekAnswer}, **failures(40470, 42271)})
+@router.reads("GET", "/{subject}", DekAnswer, (40470, 42271))
 async def first(
     service: ServiceDep, name: KekPath, subject: SubjectPath, algorithm: Cipher = "AES256_GCM", deleted: Deleted = False
 ) -> Response:
@@ -79,16 +78,16 @@ async def first(
     return await _one(service, name, subject, algorithm, 1, deleted=deleted)
 
 
-@router.post("/{subject}", responses={200: {"model": DekAnswer}, **_CREATION}, openapi_extra=body_of(DekBody))
+@router.writes("POST", "/{subject}", DekAnswer, _CREATION, body=DekBody)
 async def create(
     request: Request, service: ServiceDep, name: KekPath, subject: SubjectPath, rewrap: Rewrap = False
 ) -> Response:
     """Store a version of a data encryption key that the client has generated and encrypted."""
-    body: DekBody = await read_body(request, DekBody)
+    body = await read_body(request, DekBody)
     return await _create(service, body, name, subject, rewrap=rewrap)
 
 
-@router.delete("/{subject}", status_code=204, responses={204: {}, **failures(40470, 40471, 42205, 42271)})
+@router.writes("DELETE", "/{subject}", None, (40470, 40471, 42205, 42271), status=204)
 async def delete(
     service: ServiceDep,
     name: KekPath,
@@ -100,7 +99,7 @@ async def delete(
     return await _delete(service, name, subject, algorithm, None, permanent=permanent)
 
 
-@router.post("/{subject}/undelete", status_code=204, responses={204: {}, **failures(40470, 40472, 42205, 42271)})
+@router.writes("POST", "/{subject}/undelete", None, (40470, 40472, 42205, 42271), status=204)
 async def undelete(
     service: ServiceDep, name: KekPath, subject: SubjectPath, algorithm: Cipher = "AES256_GCM"
 ) -> Response:
@@ -108,7 +107,7 @@ async def undelete(
     return await _undelete(service, name, subject, algorithm, None)
 
 
-@router.get("/{subject}/versions", responses={200: {"model": list[int]}, **failures(40470, 42271)})
+@router.reads("GET", "/{subject}/versions", list[int], (40470, 42271))
 async def versions(
     service: ServiceDep,
     name: KekPath,
@@ -127,7 +126,7 @@ async def versions(
     return answer(page(found, offset, limit))
 
 
-@router.get("/{subject}/versions/{version}", responses={200: {"model": DekAnswer}, **failures(40470, 42202, 42271)})
+@router.reads("GET", "/{subject}/versions/{version}", DekAnswer, (40470, 42202, 42271))
 async def version(
     service: ServiceDep,
     name: KekPath,
@@ -140,11 +139,7 @@ async def version(
     return await _one(service, name, subject, algorithm, version, deleted=deleted)
 
 
-@router.delete(
-    "/{subject}/versions/{version}",
-    status_code=204,
-    responses={204: {}, **failures(40470, 40471, 42202, 42205, 42271)},
-)
+@router.writes("DELETE", "/{subject}/versions/{version}", None, (40470, 40471, 42202, 42205, 42271), status=204)
 async def delete_version(
     service: ServiceDep,
     name: KekPath,
@@ -157,11 +152,7 @@ async def delete_version(
     return await _delete(service, name, subject, algorithm, version, permanent=permanent)
 
 
-@router.post(
-    "/{subject}/versions/{version}/undelete",
-    status_code=204,
-    responses={204: {}, **failures(40470, 40472, 42202, 42205, 42271)},
-)
+@router.writes("POST", "/{subject}/versions/{version}/undelete", None, (40470, 40472, 42202, 42205, 42271), status=204)
 async def undelete_version(
     service: ServiceDep, name: KekPath, subject: SubjectPath, version: VersionPath, algorithm: Cipher = "AES256_GCM"
 ) -> Response:

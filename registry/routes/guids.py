@@ -1,20 +1,20 @@
 """`/schemas/guids`: schemas by GUID, the identity that is the same in every context."""
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 
 from strata.registry import errors
 from strata.registry.lookup import ids_of_guid, schema_by_id
-from strata.registry.routes.parameters import Form, GuidPath, failures
+from strata.registry.routes.parameters import Form, GuidPath
+from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
 from strata.registry.wire.schemas import ContextIdAnswer, SchemaStringAnswer, answer, schema_string
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/schemas/guids/{guid}", tags=["schemas"])
+router = Router("/schemas/guids/{guid}", "schemas")
 
 
-@router.get("", responses={200: {"model": SchemaStringAnswer}, **failures(40403)})
+@router.reads("GET", "", SchemaStringAnswer, (40403,))
 async def schema(service: ServiceDep, guid: GuidPath, form: Form = "") -> Response:
     """Return the schema of a GUID, as stored in the first context (by name) that holds it."""
     # Do not cache the response: a registration in another context may change it.
@@ -29,7 +29,7 @@ async def schema(service: ServiceDep, guid: GuidPath, form: Form = "") -> Respon
     return answer(schema_string(found[1], named=False, max_id=None, text=text))
 
 
-@router.get("/ids", responses={200: {"model": list[ContextIdAnswer]}, **failures()})
+@router.reads("GET", "/ids", list[ContextIdAnswer])
 async def ids(service: ServiceDep, guid: GuidPath) -> Response:
     """List the contexts that hold a schema, with its id in each."""
     found = ids_of_guid(await service.fresh(), guid)

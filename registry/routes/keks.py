@@ -3,23 +3,25 @@
 import time
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from strata.registry import errors
 from strata.registry.decide.keks import Kek, create_kek, delete_kek, kek_of, undelete_kek, update_kek
 from strata.registry.lookup import page
-from strata.registry.routes.parameters import Deleted, KekPath, Limit, Offset, Permanent, body_of, failures
+from strata.registry.routes.parameters import Deleted, KekPath, Limit, Offset, Permanent
+from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
+from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.encryption_keys import KekAnswer, KekBody, KekChange, kek_answer
 from strata.registry.wire.schemas import answer, read_body
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/dek-registry/v1/keks", tags=["encryption keys"])
+router = Router("/dek-registry/v1/keks", "encryption keys")
 
 
-@router.get("", responses={200: {"model": list[str]}, **failures(404)})
+@router.reads("GET", "", list[str], (404,), context=ContextForm.SUBJECT_PREFIX)
 async def names(
     service: ServiceDep,
     subject_prefix: Annotated[
@@ -43,51 +45,50 @@ async def names(
     return answer(page(sorted(found), offset, limit))
 
 
-@router.post(
+@router.writes(
+    "POST",
     "",
-    responses={200: {"model": KekAnswer}, **failures(400, 40370, 40971, 40972, 422, 42205, 42209, 42271)},
-    openapi_extra=body_of(KekBody),
+    KekAnswer,
+    (400, 40370, 40971, 40972, 422, 42205, 42209, 42271),
+    body=KekBody,
+    context=ContextForm.SUBJECT_PREFIX,
 )
 async def create(request: Request, service: ServiceDep) -> Response:
     """Create a key encryption key, or restore a soft-deleted one."""
-    body: KekBody = await read_body(request, KekBody)
+    body = await read_body(request, KekBody)
     asked, now, most = body.request(), time.time_ns() // 1_000_000, service.settings.max_keys
     return answer(kek_answer(await service.writer.write(lambda state: create_kek(state, asked, now, most))))
 
 
-@router.get("/{name}", responses={200: {"model": KekAnswer}, **failures(40470, 42271)})
+@router.reads("GET", "/{name}", KekAnswer, (40470, 42271))
 async def one(service: ServiceDep, name: KekPath, deleted: Deleted = False) -> Response:
     """Return a key encryption key."""
     return answer(kek_answer(Kek(name, kek_of(await service.fresh(), name, include_deleted=deleted))))
 
 
-@router.put(
-    "/{name}",
-    responses={200: {"model": KekAnswer}, **failures(400, 40370, 40470, 422, 42205, 42209, 42271)},
-    openapi_extra=body_of(KekChange),
-)
+@router.writes("PUT", "/{name}", KekAnswer, (400, 40370, 40470, 422, 42205, 42209, 42271), body=KekChange)
 async def update(request: Request, service: ServiceDep, name: KekPath) -> Response:
     """Change the properties or the description of a key encryption key."""
-    body: KekChange = await read_body(request, KekChange)
+    body = await read_body(request, KekChange)
     change = body.change()
     return answer(kek_answer(await service.writer.write(lambda state: update_kek(state, name, change))))
 
 
-@router.delete("/{name}", status_code=204, responses={204: {}, **failures(40470, 40471, 42205, 42271, 42272)})
+@router.writes("DELETE", "/{name}", None, (40470, 40471, 42205, 42271, 42272), status=204)
 async def delete(service: ServiceDep, name: KekPath, permanent: Permanent = False) -> Response:
     """Delete a key encryption key that has no data encryption keys."""
     await service.writer.write(lambda state: delete_kek(state, name, permanent=permanent))
     return Response(status_code=204)
 
 
-@router.post("/{name}/undelete", status_code=204, responses={204: {}, **failures(40470, 42205, 42271)})
+@router.writes("POST", "/{name}/undelete", None, (40470, 42205, 42271), status=204)
 async def undelete(service: ServiceDep, name: KekPath) -> Response:
     """Undo the soft deletion of a key encryption key."""
     await service.writer.write(lambda state: undelete_kek(state, name))
     return Response(status_code=204)
 
 
-@router.post("/{name}/test", responses={200: {"model": KekAnswer}, **failures(40370, 40470, 42271)})
+@router.reads("POST", "/{name}/test", KekAnswer, (40370, 40470, 42271))
 async def test(service: ServiceDep, name: KekPath) -> Response:
     """Test a shared key encryption key, which always fails: this service has no access to a KMS."""
     if kek_of(await service.fresh(), name, include_deleted=False).shared:

@@ -2,23 +2,25 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from fastapi.responses import Response
 
 from strata.registry.aliases import aliases_of
 from strata.registry.decide.association_requests import check_lifecycle
 from strata.registry.lookup import page, schemas
 from strata.registry.routes.associations import AssociationType
-from strata.registry.routes.parameters import Deleted, Limit, Offset, failures
+from strata.registry.routes.parameters import Deleted, Limit, Offset
+from strata.registry.routes.router import Router
 from strata.registry.rule_sets import PHASES
 from strata.registry.service import ServiceDep
+from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.associations import AssociationAnswer, associated, select
 from strata.registry.wire.schemas import Flag, SchemaAnswer, answer, schema_version
 from strata.storage.state import SchemaVersion
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/schemas", tags=["schemas"])
+router = Router("/schemas", "schemas")
 _MOST = 1000
 _NONE = "NONE"
 
@@ -30,7 +32,7 @@ class ListedSchema(SchemaAnswer):
     associations: list[AssociationAnswer] | None = None
 
 
-@router.get("", responses={200: {"model": list[ListedSchema]}, **failures(404, 42212)})
+@router.reads("GET", "", list[ListedSchema], (404, 42212), context=ContextForm.SUBJECT_PREFIX)
 async def all_schemas(
     service: ServiceDep,
     subject_prefix: Annotated[

@@ -2,21 +2,21 @@
 
 from typing import Any
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 
 from strata.registry.lookup import page
-from strata.registry.routes.parameters import Limit, Offset, failures
+from strata.registry.routes.parameters import Limit, Offset
+from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.wire.schemas import LogAnswer, answer
 from strata.storage.state import State
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/v1/log", tags=["operations"])
+router = Router("/v1/log", "operations")
 
 
-@router.get("", responses={200: {"model": LogAnswer}, **failures(404)})
+@router.reads("GET", "", LogAnswer, (404,))
 async def log(service: ServiceDep, offset: Offset = 0, limit: Limit = 100) -> Response:
     """Describe the log; `offset` and `limit` page through the last 1000 records set aside, newest first."""
     state = service.state

@@ -2,33 +2,35 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from strata.registry import errors
 from strata.registry.decide.mode import delete_mode, set_mode
 from strata.registry.effective_settings import mode_in_force
-from strata.registry.routes.parameters import Force, SubjectPath, body_of, failures
+from strata.registry.routes.parameters import Force, SubjectPath
+from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
+from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.schemas import Flag, ModeAnswer, ModeChange, answer, read_body
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/mode", tags=["mode"])
+router = Router("/mode", "mode", context=ContextForm.SCOPE)
 DefaultToGlobal = Annotated[
     Flag, Query(alias="defaultToGlobal", description="what is in force, where the scope itself has none")
 ]
 Recursive = Annotated[Flag, Query(description="the modes of all subjects within, too")]
 
 
-@router.get("", responses={200: {"model": ModeAnswer}, **failures()})
+@router.reads("GET", "", ModeAnswer)
 async def registry_mode(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
     """Return the registry-wide mode."""
     return answer({"mode": mode_in_force(await service.fresh(), None).value})
 
 
-@router.get("/{subject}", responses={200: {"model": ModeAnswer}, **failures(40409)})
+@router.reads("GET", "/{subject}", ModeAnswer, (40409,))
 async def subject_mode(
     service: ServiceDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
 ) -> Response:
@@ -42,21 +44,13 @@ async def subject_mode(
     return answer({"mode": own})
 
 
-@router.put(
-    "",
-    responses={200: {"model": ModeAnswer}, **failures(400, 422, 42204, 42205)},
-    openapi_extra=body_of(ModeChange),
-)
+@router.writes("PUT", "", ModeAnswer, (400, 422, 42204, 42205), body=ModeChange)
 async def set_registry_mode(request: Request, service: ServiceDep, force: Force = False) -> Response:
     """Set the registry-wide mode."""
     return await _set(request, service, "", force=force)
 
 
-@router.put(
-    "/{subject}",
-    responses={200: {"model": ModeAnswer}, **failures(400, 422, 42204, 42205, 42208)},
-    openapi_extra=body_of(ModeChange),
-)
+@router.writes("PUT", "/{subject}", ModeAnswer, (400, 422, 42204, 42205, 42208), body=ModeChange)
 async def set_subject_mode(
     request: Request, service: ServiceDep, subject: SubjectPath, force: Force = False
 ) -> Response:
@@ -64,20 +58,20 @@ async def set_subject_mode(
     return await _set(request, service, subject, force=force)
 
 
-@router.delete("", responses={200: {"model": ModeAnswer}, **failures()})
+@router.writes("DELETE", "", ModeAnswer)
 async def delete_registry_mode(service: ServiceDep, recursive: Recursive = False) -> Response:
     """Delete the registry-wide mode and return it."""
     return await _delete(service, "", recursive=recursive)
 
 
-@router.delete("/{subject}", responses={200: {"model": ModeAnswer}, **failures(40401)})
+@router.writes("DELETE", "/{subject}", ModeAnswer, (40401,))
 async def delete_subject_mode(service: ServiceDep, subject: SubjectPath, recursive: Recursive = False) -> Response:
     """Delete a subject's own mode and return it."""
     return await _delete(service, subject, recursive=recursive)
 
 
 async def _set(request: Request, service: Service, subject: str, *, force: bool) -> Response:
-    body: ModeChange = await read_body(request, ModeChange)
+    body = await read_body(request, ModeChange)
     name = writable_scope(subject)
     await service.writer.write(lambda state: set_mode(state, name, body.mode, force=force))
     return answer(_mode(body.mode))

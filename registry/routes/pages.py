@@ -1,4 +1,4 @@
-"""`/docs`: the API to read and to try in a browser.
+"""`/docs` and `/openapi.json`: the API to read and to try in a browser.
 
 The page loads nothing from other hosts; its content security policy forbids it.
 """
@@ -6,14 +6,16 @@ The page loads nothing from other hosts; its content security policy forbids it.
 from functools import cache
 from pathlib import Path
 
-from fastapi import APIRouter
+from fastapi import Request
 from fastapi.responses import Response
 
 from strata.registry import errors
+from strata.registry.routes.router import Router
+from strata.registry.wire.schemas import answer
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/docs", include_in_schema=False)
+router = Router()
 
 _FOLDER = Path(__file__).parent.parent / "pages"
 _FILES = {
@@ -28,18 +30,24 @@ _POLICY = (
 _HEADERS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
-@router.get("")
+@router.reads("GET", "/docs", None, any_media_type=True, needs_log=False)
 async def docs() -> Response:
     """Return the page."""
     return _answer("docs.html", "text/html; charset=utf-8")
 
 
-@router.get("/{name}")
+@router.reads("GET", "/docs/{name}", None, any_media_type=True, needs_log=False)
 async def docs_file(name: str) -> Response:
     """Return a file that the page loads."""
     if name not in _FILES:
         raise errors.not_found()
     return _answer(name, _FILES[name])
+
+
+@router.reads("GET", "/openapi.json", None, any_media_type=True, needs_log=False)
+async def document(request: Request) -> Response:
+    """Return the OpenAPI document."""
+    return answer(request.app.openapi(), media_type="application/json")
 
 
 def _answer(name: str, media_type: str) -> Response:

@@ -13,7 +13,7 @@ from strata.registry.lookup import parse_version
 from strata.registry.subject_names import subject_name, writable_subject
 from strata.registry.transport.context_prefix import PATH_CONTEXT
 from strata.registry.wire.contracts import Body
-from strata.registry.wire.schemas import MEDIA_TYPES, ErrorAnswer, Flag, SchemaBody, read_body
+from strata.registry.wire.schemas import Flag, SchemaBody, read_body
 from strata.storage.records import DEFAULT_CONTEXT
 
 __all__ = [
@@ -38,8 +38,6 @@ __all__ = [
     "VersionPath",
     "WritableSubjectPath",
     "body_first",
-    "body_of",
-    "failures",
 ]
 
 
@@ -135,44 +133,9 @@ def body_first(model: type[Body]) -> Any:
     """Return a dependency that parses the body first, so that its errors come first as in the reference."""
 
     async def read(request: Request) -> Body:
-        body: Body = await read_body(request, model)
-        return body
+        return await read_body(request, model)
 
     return Depends(read)
 
 
 GivenSchema = Annotated[SchemaBody, body_first(SchemaBody)]
-
-
-def body_of(model: type[Any]) -> dict[str, Any]:
-    """Return the OpenAPI description of a body that the route parses itself."""
-    schema = _written_out(model.model_json_schema())
-    content = {media_type: {"schema": schema} for media_type in (*MEDIA_TYPES, "application/octet-stream")}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-def _written_out(schema: dict[str, Any]) -> dict[str, Any]:
-    """Replace the references to a model's definitions by the definitions, none of which is recursive."""
-    definitions = schema.pop("$defs", {})
-
-    def replaced(node: Any) -> Any:
-        if isinstance(node, list):
-            return [replaced(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        rest = {name: replaced(item) for name, item in node.items() if name != "$ref"}
-        return rest if "$ref" not in node else {**replaced(definitions[node["$ref"].rpartition("/")[2]]), **rest}
-
-    written: dict[str, Any] = replaced(schema)
-    return written
-
-
-def failures(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI description of the error codes that a route may answer, plus those of all routes."""
-    by_status: dict[int | str, list[int]] = {}
-    for code in (*codes, 500, 50001, 50002, 50003, 50004, 50301, 50302):
-        by_status.setdefault(code if code < 1000 else code // 100, []).append(code)
-    return {
-        status: {"model": ErrorAnswer, "description": "error_code " + ", ".join(map(str, sorted(found)))}
-        for status, found in by_status.items()
-    }

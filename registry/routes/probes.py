@@ -1,23 +1,23 @@
 """`/health`: probes of load balancers and orchestrators, answered from memory whatever the state of the log."""
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 
+from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
 from strata.registry.wire.schemas import LiveAnswer, ReadyAnswer, answer
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/health", tags=["operations"])
+router = Router("/health", "operations")
 
 
-@router.get("/live", responses={200: {"model": LiveAnswer}})
+@router.reads("GET", "/live", LiveAnswer, needs_log=False)
 async def live() -> Response:
     """Report that the process responds; restart a node that does not."""
     return answer({"live": True})
 
 
-@router.get("/ready", responses={200: {"model": ReadyAnswer}, 503: {"model": ReadyAnswer}})
+@router.reads("GET", "/ready", ReadyAnswer, needs_log=False, responses={503: {"model": ReadyAnswer}})
 async def ready(service: ServiceDep) -> Response:
     """Report whether to route requests here: 503 while the log does not respond or the node is shutting down."""
     reason = service.health.reason()

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from strata.registry import errors
@@ -17,11 +17,12 @@ from strata.registry.routes.parameters import (
     Offset,
     ReferenceFormat,
     SubjectQuery,
-    failures,
 )
+from strata.registry.routes.router import Router, TextAnswer
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import is_scope_name, subject_name
-from strata.registry.transport.front import keep_answer
+from strata.registry.transport.answer_cache import keep_answer
+from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.schemas import (
     Flag,
     SchemaStringAnswer,
@@ -35,10 +36,10 @@ from strata.storage.state import SchemaVersion, State
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/schemas/ids/{schema_id}", tags=["schemas"])
+router = Router("/schemas/ids/{schema_id}", "schemas", context=ContextForm.SUBJECT_PARAMETER)
 
 
-@router.get("", responses={200: {"model": SchemaStringAnswer}, **failures(40403)})
+@router.reads("GET", "", SchemaStringAnswer, (40403,), cacheable=True)
 async def schema(
     request: Request,
     service: ServiceDep,
@@ -62,7 +63,7 @@ async def schema(
     )
 
 
-@router.get("/schema", responses={200: {"content": {"text/plain": {}}}, **failures(40403)})
+@router.reads("GET", "/schema", TextAnswer, (40403,), cacheable=True)
 async def schema_text(
     request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, form: Form = ""
 ) -> Response:
@@ -72,7 +73,7 @@ async def schema_text(
     return text_answer(await service.text_of(shown, form))
 
 
-@router.get("/subjects", responses={200: {"model": list[str]}, **failures(40403)})
+@router.reads("GET", "/subjects", list[str], (40403,))
 async def subjects(
     service: ServiceDep,
     schema_id: IdPath,
@@ -87,7 +88,7 @@ async def subjects(
     return answer(page(sorted({entry.subject for entry in uses}), offset, limit))
 
 
-@router.get("/versions", responses={200: {"model": list[SubjectVersionAnswer]}, **failures(40403)})
+@router.reads("GET", "/versions", list[SubjectVersionAnswer], (40403,))
 async def versions(
     service: ServiceDep,
     schema_id: IdPath,

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from strata.registry import lookup
@@ -28,12 +28,12 @@ from strata.registry.routes.parameters import (
     VersionPath,
     WritableSubjectPath,
     body_first,
-    body_of,
-    failures,
 )
+from strata.registry.routes.router import Router, TextAnswer
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import writable_subject
-from strata.registry.transport.front import keep_answer
+from strata.registry.transport.answer_cache import keep_answer
+from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.schemas import (
     Flag,
     RegisteredAnswer,
@@ -50,10 +50,10 @@ from strata.storage.state import SchemaVersion, State
 
 __all__ = ["router"]
 
-router = APIRouter(prefix="/subjects", tags=["subjects"])
+router = Router("/subjects", "subjects")
 
 
-@router.get("", responses={200: {"model": list[str]}, **failures(404)})
+@router.reads("GET", "", list[str], (404,), context=ContextForm.SUBJECT_PREFIX)
 async def subjects(
     service: ServiceDep,
     subject_prefix: Annotated[
@@ -70,11 +70,7 @@ async def subjects(
     return answer(lookup.page(names, offset, limit))
 
 
-@router.post(
-    "/{subject}",
-    responses={200: {"model": SchemaAnswer}, **failures(400, 40401, 40403, 422, 42201)},
-    openapi_extra=body_of(SchemaBody),
-)
+@router.reads("POST", "/{subject}", SchemaAnswer, (400, 40401, 40403, 422, 42201), body=SchemaBody)
 async def look_up(
     service: ServiceDep,
     body: GivenSchema,
@@ -93,7 +89,7 @@ async def look_up(
     return answer(schema_version(found.entry, stored=not found.identical, text=text))
 
 
-@router.get("/{subject}/metadata", responses={200: {"model": SchemaAnswer}, **failures(40401, 40403)})
+@router.reads("GET", "/{subject}/metadata", SchemaAnswer, (40401, 40403))
 async def with_metadata(
     service: ServiceDep,
     subject: SubjectPath,
@@ -108,9 +104,7 @@ async def with_metadata(
     return answer(schema_version(entry, text=await service.text_of(entry, form)))
 
 
-@router.delete(
-    "/{subject}", responses={200: {"model": list[int]}, **failures(40401, 40404, 40405, 40904, 42205, 42206)}
-)
+@router.writes("DELETE", "/{subject}", list[int], (40401, 40404, 40405, 40904, 42205, 42206))
 async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
     """Soft-delete a subject or, with `permanent`, hard-delete a soft-deleted one."""
     return answer(
@@ -118,7 +112,7 @@ async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent
     )
 
 
-@router.get("/{subject}/versions", responses={200: {"model": list[int]}, **failures(40401)})
+@router.reads("GET", "/{subject}/versions", list[int], (40401,))
 async def versions(
     service: ServiceDep,
     subject: SubjectPath,
@@ -140,13 +134,12 @@ async def versions(
     return answer(lookup.page(numbers, offset, limit))
 
 
-@router.post(
+@router.writes(
+    "POST",
     "/{subject}/versions",
-    responses={
-        200: {"model": RegisteredAnswer},
-        **failures(400, 40901, 422, 42201, 42203, 42205, 42208, 42209, 42210),
-    },
-    openapi_extra=body_of(SchemaBody),
+    RegisteredAnswer,
+    (400, 40901, 422, 42201, 42203, 42205, 42208, 42209, 42210),
+    body=SchemaBody,
 )
 async def register_schema(
     service: ServiceDep,
@@ -166,7 +159,7 @@ async def register_schema(
     return answer(registered(placed, text))
 
 
-@router.get("/{subject}/versions/{version}", responses={200: {"model": SchemaAnswer}, **failures(40401, 40402, 42202)})
+@router.reads("GET", "/{subject}/versions/{version}", SchemaAnswer, (40401, 40402, 42202), cacheable=True)
 async def version(
     request: Request,
     service: ServiceDep,
@@ -183,13 +176,12 @@ async def version(
     return answer(schema_version(entry, text=text, tags=tags, reference_format=reference_format))
 
 
-@router.post(
+@router.writes(
+    "POST",
     "/{subject}/versions/{version}/tags",
-    responses={
-        200: {"model": RegisteredAnswer},
-        **failures(400, 40401, 40402, 40901, 422, 42201, 42202, 42203, 42205, 42208, 42209, 42210),
-    },
-    openapi_extra=body_of(TagsChange),
+    RegisteredAnswer,
+    (400, 40401, 40402, 40901, 422, 42201, 42202, 42203, 42205, 42208, 42209, 42210),
+    body=TagsChange,
 )
 async def tags(
     service: ServiceDep,
@@ -205,10 +197,7 @@ async def tags(
     return answer(registered(placed))
 
 
-@router.get(
-    "/{subject}/versions/{version}/schema",
-    responses={200: {"content": {"text/plain": {}}}, **failures(40401, 40402, 42202)},
-)
+@router.reads("GET", "/{subject}/versions/{version}/schema", TextAnswer, (40401, 40402, 42202), cacheable=True)
 async def version_text(
     request: Request,
     service: ServiceDep,
@@ -222,10 +211,7 @@ async def version_text(
     return text_answer(await service.text_of(entry, form))
 
 
-@router.get(
-    "/{subject}/versions/{version}/referencedby",
-    responses={200: {"model": list[int]}, **failures(40401, 40402, 42202)},
-)
+@router.reads("GET", "/{subject}/versions/{version}/referencedby", list[int], (40401, 40402, 42202))
 async def referenced_by(
     service: ServiceDep,
     subject: SubjectPath,
@@ -242,10 +228,7 @@ async def referenced_by(
     return answer(lookup.page(ids, offset, limit))
 
 
-@router.delete(
-    "/{subject}/versions/{version}",
-    responses={200: {"model": int}, **failures(40401, 40402, 40406, 40407, 40904, 42202, 42205, 42206)},
-)
+@router.writes("DELETE", "/{subject}/versions/{version}", int, (40401, 40402, 40406, 40407, 40904, 42202, 42205, 42206))
 async def delete_one(
     service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
 ) -> Response:

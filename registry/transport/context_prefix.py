@@ -9,18 +9,26 @@ path and query string out.
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from strata.registry import errors
+from strata.registry.transport.route_facts import SUBJECT, ContextForm, DeclaredRoute, RouteTable
 from strata.storage.records import DEFAULT_CONTEXT
 
 __all__ = ["PATH_CONTEXT", "context_name", "within_context"]
 
 PATH_CONTEXT = "pathContext"
 _PREFIX = "/contexts/"
+_QUALIFIED = (":.", ":*:")
 
 
-def within_context(path: str, query: str) -> tuple[str, str]:
+def within_context(path: str, query: str, routes: RouteTable, method: str) -> tuple[str, str]:
     """Return the path and query string that a request under `/contexts/{ctx}/` stands for.
 
     Any other path is returned unchanged.
+
+    Args:
+        path: the raw path.
+        query: the raw query string.
+        routes: the routes, which declare their context form.
+        method: the HTTP method.
 
     Raises:
         RegistryError: 400 if the context's name holds a colon.
@@ -28,30 +36,23 @@ def within_context(path: str, query: str) -> tuple[str, str]:
     name, slash, rest = path.removeprefix(_PREFIX).partition("/")
     if not path.startswith(_PREFIX) or not slash:
         return path, query
-    prefix = _qualifier(unquote(name))
-    segments = rest.split("/")
-    match segments:
-        case ["config" | "mode"] if prefix:
-            segments.append(quote(prefix, safe=""))
-        case ["config" | "mode", subject, *_]:
-            segments[1] = _qualified(prefix, subject)
-        case ["schemas" | "subjects"]:
-            query = _with_parameter(query, "subjectPrefix", prefix)
-        case ["subjects", subject, *_]:
-            segments[1] = _qualified(prefix, subject)
-        case ["compatibility", "subjects", subject, *_]:
-            segments[2] = _qualified(prefix, subject)
-        case ["associations", "subjects", subject]:
-            segments[2] = _qualified(prefix, subject)
-        case ["associations" | "associations:batchMutate"] | ["associations", "resources", _] if prefix:
-            query = _with_parameter(query, "context", prefix[1:-1])
-        case ["dek-registry", "v1", "keks"]:
-            query = _with_parameter(query, "subjectPrefix", prefix)
-        case ["dek-registry", "v1", "keks", _, "deks", subject, *_]:
-            segments[5] = _qualified(prefix, subject)
-        case ["schemas", "ids", *_]:
-            query = _with_parameter(query, "subject", prefix)
-    return "/" + "/".join(segments), _with_path_context(segments, query, prefix)
+    prefix, path = _qualifier(unquote(name)), f"/{rest}"
+    route = routes.find(method, path)
+    form = route.facts.context if route else ContextForm.UNCHANGED
+    if form is ContextForm.SUBJECT_PREFIX:
+        return path, _with_parameter(query, "subjectPrefix", prefix)
+    if route is None or not prefix:
+        return path, query
+    match form:
+        case ContextForm.SUBJECT:
+            return _with_subject(path, route, prefix), _with_parameter(query, PATH_CONTEXT, prefix[1:-1])
+        case ContextForm.SCOPE:
+            return _with_subject(path, route, prefix), query
+        case ContextForm.SUBJECT_PARAMETER:
+            return path, _with_parameter(_with_parameter(query, "subject", prefix), PATH_CONTEXT, prefix[1:-1])
+        case ContextForm.CONTEXT_PARAMETER:
+            return path, _with_parameter(query, "context", prefix[1:-1])
+    return path, query
 
 
 def context_name(text: str) -> str:
@@ -71,19 +72,21 @@ def _qualifier(text: str) -> str:
     return "" if name == DEFAULT_CONTEXT else f":{name}:"
 
 
-def _qualified(prefix: str, segment: str) -> str:
-    subject = unquote(segment)
-    return segment if subject.startswith((":.", ":*:")) else quote(prefix + subject, safe="")
-
-
-def _with_path_context(segments: list[str], query: str, prefix: str) -> str:
-    names_a_subject = len(segments) > 1 and not {"subjects", "ids", "deks"}.isdisjoint(segments[:5])
-    return _with_parameter(query, PATH_CONTEXT, prefix[1:-1]) if prefix and names_a_subject else query
+def _with_subject(path: str, route: DeclaredRoute, prefix: str) -> str:
+    """Qualify the subject in a path; add the qualifier as subject if the route has none."""
+    segments = path.split("/")
+    if SUBJECT not in route.segments:
+        return f"{path}/{quote(prefix, safe='')}"
+    at = route.segments.index(SUBJECT)
+    subject = unquote(segments[at])
+    if not subject.startswith(_QUALIFIED):
+        segments[at] = quote(prefix + subject, safe="")
+    return "/".join(segments)
 
 
 def _with_parameter(query: str, name: str, prefix: str) -> str:
     """Prefix a parameter's values with the context, or add the parameter."""
     pairs = parse_qsl(query, keep_blank_values=True)
     given = [value for key, value in pairs if key == name] or [""]
-    values = [value if value.startswith((":.", ":*:")) else prefix + value for value in given]
+    values = [value if value.startswith(_QUALIFIED) else prefix + value for value in given]
     return urlencode([*(pair for pair in pairs if pair[0] != name), *((name, value) for value in values)])

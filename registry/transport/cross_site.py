@@ -7,13 +7,12 @@ valid `Host`.
 """
 
 from collections.abc import Iterable, Mapping
-from ipaddress import ip_address
 
 from strata.registry import errors
+from strata.registry.hosts import ANY, host_name, is_loopback
 
-__all__ = ["ANY", "BrowserGuard", "host_name", "is_loopback"]
+__all__ = ["BrowserGuard"]
 
-ANY = "*"
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _MOST_KNOWN = 256
 _LONGEST_SHOWN = 200
@@ -68,21 +67,3 @@ class BrowserGuard:
         crosses = headers.get(b"sec-fetch-site", b"").strip().lower() == b"cross-site"
         if crosses or (origin and origin.partition("://")[2] != host.decode("latin-1").lower()):
             raise errors.foreign_origin(origin[:_LONGEST_SHOWN])
-
-
-def host_name(host: str) -> str:
-    """Return the name or address in a `Host` header or a URL's authority, without its port."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name if name.count(":") > 1 else name.partition(":")[0].rstrip(".")
-
-
-def is_loopback(name: str) -> bool:
-    """Return whether a host name or address is a loopback one."""
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False

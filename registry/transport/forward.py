@@ -17,40 +17,37 @@ has it.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import orjson
 import urllib3
 
 from strata.registry import errors
 from strata.registry.errors import RegistryError
+from strata.registry.transport.asgi import App, Headers, Message, Receive, Scope, Send
+from strata.registry.transport.bodies import read_whole, replayed
 from strata.registry.transport.node_calls import Call, pool_manager
+from strata.registry.transport.request_checks import facts_of
 from strata.registry.writer import DEADLINE, Writer
 
 __all__ = ["Forward"]
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-_Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
+_Answer = tuple[int, Headers, bytes]
 
 _FORWARDED = b"x-forward"
 _TIME_LEFT = b"x-strata-time-left"
 _SHARE = 0.9  # of the remaining time, for the holder: its answer then comes before this node's own deadline
 _COPIED = (b"content-type", b"accept", b"authorization", b"x-request-id", b"confluent-accept-unknown-properties")
-_COPIED_BACK = ("content-type", "retry-after")
-_BUSY = "the node is busy passing other writes on"
-_WRITES = ("/associations", "/associations:batchMutate")
-_KEYS = "/dek-registry/"
-_AT_ONCE = 32
+_COPIED_FROM_ANSWER = ("content-type", "retry-after")
+_BUSY = "the node is busy forwarding other writes"
+_MAX_CALLS = 32
 _CONNECT_S = 1.0
-_PATIENCE_S = 1.0
-_SIGN_OF_LIFE = urllib3.Timeout(connect=_CONNECT_S, read=1.0)
+_PROBE_AFTER_S = 1.0
+_PROBE_TIMEOUT = urllib3.Timeout(connect=_CONNECT_S, read=1.0)
 _PASSED_OVER_S = 10.0
-_MOST_MOVES = 20
+_MAX_MOVES = 20
 _log = logging.getLogger("strata.forward")
 
 
@@ -64,28 +61,26 @@ class Forward:
         max_waiting_bytes: the most bytes that the bodies of waiting writes may have together.
     """
 
-    def __init__(self, app: Any, writer: Writer, *, max_waiting: int, max_waiting_bytes: int) -> None:
+    def __init__(self, app: App, writer: Writer, *, max_waiting: int, max_waiting_bytes: int) -> None:
         self._app = app
         self._writer = writer
         self._max_waiting, self._max_bytes = max_waiting, max_waiting_bytes
         self._waiting = self._waiting_bytes = 0
-        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="strata-forward")
-        self._pool = pool_manager(_AT_ONCE)
+        self._threads = ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="strata-forward")
+        self._pool = pool_manager(_MAX_CALLS)
         self._probe_thread = ThreadPoolExecutor(1, thread_name_prefix="strata-probe")
         self._probe: asyncio.Task[bool] | None = None
         self._passed_over_until = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a write with the response of the node that holds the pen."""
-        if scope["type"] != "http" or not _is_write(scope):
+        if not facts_of(scope).writes:
             await self._app(scope, receive, send)
             return
-        body = await _whole(receive)
-        if body is None:
-            return
+        body = await read_whole(receive)
         with self._admitted(len(body)):
             DEADLINE.set(self._deadline(scope))
-            answer = await _unless_gone(asyncio.create_task(self._answer(scope, body, receive)), receive)
+            answer = await _unless_disconnected(asyncio.create_task(self._answer(scope, body, receive)), receive)
         if answer is not None:
             status, headers, content = answer
             await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -113,24 +108,24 @@ class Forward:
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive) -> _Answer:
         if not any(name == _FORWARDED for name, _ in scope["headers"]):
-            return await self._written(scope, body, receive)
+            return await self._follow_pen(scope, body, receive)
         if self._holder() is not None:
             raise errors.not_the_writer()
-        return await self._here(scope, body, receive)
+        return await self._answer_locally(scope, body, receive)
 
-    async def _written(self, scope: Scope, body: bytes, receive: Receive) -> _Answer:
+    async def _follow_pen(self, scope: Scope, body: bytes, receive: Receive) -> _Answer:
         """Follow the pen from node to node; if its holder is unknown, write here, which takes the pen."""
         deadline = DEADLINE.get()
-        for _ in range(_MOST_MOVES):
+        for _ in range(_MAX_MOVES):
             if time.monotonic() > deadline:
-                raise errors.not_written("no node was found in time that writes")
+                raise errors.not_written("no node that may write was found in time")
             holder = self._holder()
             if holder is None:
-                answer = await self._here(scope, body, receive)
+                answer = await self._answer_locally(scope, body, receive)
                 if not _is_refused(answer[0], answer[2]):
                     return answer
             else:
-                found = await self._answered(holder, scope, body, deadline)
+                found = await self._ask_holder(holder, scope, body, deadline)
                 await self._catch_up(deadline, answered=found is not None)
                 if found is not None:
                     return found
@@ -156,36 +151,36 @@ class Forward:
         holder = self._writer.log.holder()
         return None if holder == self._writer.passed_over else holder
 
-    async def _here(self, scope: Scope, body: bytes, receive: Receive) -> _Answer:
+    async def _answer_locally(self, scope: Scope, body: bytes, receive: Receive) -> _Answer:
         """Return this node's own response."""
         status, headers, content = 500, [], bytearray()
 
-        async def keep(message: MutableMapping[str, Any]) -> None:
+        async def keep(message: Message) -> None:
             nonlocal status, headers
             if message["type"] == "http.response.start":
                 status, headers = message["status"], list(message["headers"])
             else:
                 content.extend(message.get("body", b""))
 
-        await self._app(scope, _replayed(body, receive), keep)
+        await self._app(scope, replayed(body, receive), keep)
         return status, headers, bytes(content)
 
-    async def _answered(self, holder: str, scope: Scope, body: bytes, deadline: float) -> _Answer | None:
+    async def _ask_holder(self, holder: str, scope: Scope, body: bytes, deadline: float) -> _Answer | None:
         """Return the holder's response; None if the holder did nothing or was not asked.
 
         Raises:
             RegistryError: 50003 if it is unknown whether the holder has written; 50302 if it was not asked in time.
         """
         call = Call()
-        turn = self._threads.submit(self._ask, call, holder, scope, body, deadline)
+        turn = self._threads.submit(self._call, call, holder, scope, body, deadline)
         asked = asyncio.wrap_future(turn)
         try:
-            while not (await asyncio.wait([asked], timeout=min(_PATIENCE_S, deadline - time.monotonic())))[0]:
+            while not (await asyncio.wait([asked], timeout=min(_PROBE_AFTER_S, deadline - time.monotonic())))[0]:
                 if time.monotonic() >= deadline:
                     not_asked = turn.cancel()
                     raise errors.not_written(_BUSY) if not_asked else errors.write_forwarding_failed()
                 if not await self._is_alive(holder) and not asked.done():
-                    failure = self._pass_over(holder, "it gives no sign of life")
+                    failure = self._pass_over(holder, "it does not respond")
                     if turn.cancel():
                         return None
                     raise failure
@@ -193,18 +188,18 @@ class Forward:
         finally:
             # The response is no longer needed: the client has it or has disconnected.
             asked.cancel()
-            call.break_off()
+            call.abort()
 
     async def _is_alive(self, holder: str) -> bool:
         """Return whether the holder responds at all; concurrent callers share one probe."""
         if self._probe is None or self._probe.done():
-            self._probe = asyncio.create_task(self._probed(holder))
+            self._probe = asyncio.create_task(self._probe_holder(holder))
         return await asyncio.shield(self._probe)
 
-    async def _probed(self, holder: str) -> bool:
+    async def _probe_holder(self, holder: str) -> bool:
         def ask() -> bool:
             try:
-                self._pool.request("GET", f"{holder}/", timeout=_SIGN_OF_LIFE, redirect=False)
+                self._pool.request("GET", f"{holder}/", timeout=_PROBE_TIMEOUT, redirect=False)
             except urllib3.exceptions.HTTPError:
                 return False
             return True
@@ -214,10 +209,10 @@ class Forward:
     def _pass_over(self, holder: str, reason: str) -> errors.RegistryError:
         """Bypass an unresponsive holder for a while; return the error for a write that may have reached it."""
         self._writer.passed_over, self._passed_over_until = holder, time.monotonic() + _PASSED_OVER_S
-        _log.warning("the node that writes (%s) does not answer, taking over: %s", holder, reason)
+        _log.warning("the node that holds the pen (%s) does not respond, taking over: %s", holder, reason)
         return errors.write_forwarding_failed()
 
-    def _ask(self, call: Call, holder: str, scope: Scope, body: bytes, deadline: float) -> _Answer | None:
+    def _call(self, call: Call, holder: str, scope: Scope, body: bytes, deadline: float) -> _Answer | None:
         """Return the holder's response; None if it did nothing and the pen's holder must be looked up again.
 
         Raises:
@@ -233,7 +228,7 @@ class Forward:
         headers |= {_FORWARDED.decode(): "true", _TIME_LEFT.decode(): f"{left * _SHARE:.3f}"}
         timeout = urllib3.Timeout(connect=min(_CONNECT_S, left), read=left)
         try:
-            answer = call.answer(
+            answer = call.request(
                 self._pool, scope["method"], url, body=body, headers=headers, timeout=timeout, redirect=False
             )
         except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
@@ -242,28 +237,19 @@ class Forward:
         except urllib3.exceptions.ReadTimeoutError:
             raise errors.write_forwarding_failed() from None
         except urllib3.exceptions.HTTPError as error:
-            if call.broken_off:
+            if call.aborted:
                 raise errors.write_forwarding_failed() from None
             raise self._pass_over(holder, str(error)) from None
         if answer.status >= 500 and _error_code(answer.data) is None:
-            raise self._pass_over(holder, f"something in between answered {answer.status}")
+            raise self._pass_over(holder, f"a proxy answered {answer.status}")
         if _is_refused(answer.status, answer.data):
-            _log.info("%s does not hold the pen any more", holder)
+            _log.info("%s no longer holds the pen", holder)
             return None
         back = {"content-type": "application/json"} | {
-            name: answer.headers[name] for name in _COPIED_BACK if name in answer.headers
+            name: answer.headers[name] for name in _COPIED_FROM_ANSWER if name in answer.headers
         }
         headers_back = [(name.encode(), value.encode("latin-1")) for name, value in back.items()]
         return answer.status, [*headers_back, (b"content-length", b"%d" % len(answer.data))], answer.data
-
-
-def _is_write(scope: Scope) -> bool:
-    if scope["method"] in ("PUT", "DELETE"):
-        return True
-    path: str = scope["path"]
-    writes = path in _WRITES or path.startswith(_KEYS)
-    writes = writes or (path.startswith("/subjects/") and path.endswith(("/versions", "/tags")))
-    return scope["method"] == "POST" and writes
 
 
 def _is_refused(status: int, body: bytes) -> bool:
@@ -280,42 +266,17 @@ def _error_code(body: bytes) -> int | None:
     return code if isinstance(code, int) else None
 
 
-async def _unless_gone(work: "asyncio.Task[_Answer]", receive: Receive) -> _Answer | None:
+async def _unless_disconnected(work: "asyncio.Task[_Answer]", receive: Receive) -> _Answer | None:
     """Return the result of a request's work; cancel it and return None if the client disconnects first."""
-    gone = asyncio.create_task(_disconnected(receive))
+    disconnected = asyncio.create_task(_disconnected(receive))
     try:
-        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({work, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         return work.result() if work.done() else None
     finally:
-        gone.cancel()
+        disconnected.cancel()
         work.cancel()
 
 
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _whole(receive: Receive) -> bytes | None:
-    """Return the body of a request; None if the client disconnects before it is complete."""
-    body, more = b"", True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    return body
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    given = False
-
-    async def receive_again() -> MutableMapping[str, Any]:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive_again

@@ -1,18 +1,29 @@
 """Content negotiation: choose the media type of an answer from an `Accept` header. Pure."""
 
-from strata.registry.wire.schemas import MEDIA_TYPES
+from functools import lru_cache
 
-__all__ = ["TYPES", "media_type_for"]
+__all__ = ["BODY_TYPES", "TYPES", "media_type_for"]
 
-TYPES = tuple(media_type.encode() for media_type in MEDIA_TYPES)
+TYPES = (
+    b"application/vnd.schemaregistry.v1+json",
+    b"application/vnd.schemaregistry+json",
+    b"application/json",
+)
+"""The media types of answers, most preferred first."""
+
+BODY_TYPES = (*TYPES, b"application/octet-stream")
+"""The media types of request bodies, all of which hold JSON."""
 
 
+@lru_cache(maxsize=256)
 def media_type_for(accept: bytes) -> bytes | None:
     """Return our media type with the highest quality, the most preferred among equals; None if none is accepted.
 
     The most specific matching range gives a type its quality. As in the reference, `*` and ranges such as `*/json`
-    match every type.
+    match every type; so does an empty header.
     """
+    if not accept:
+        return TYPES[0]
     ranges = [_range(part) for part in accept.lower().split(b",")]
     quality, chosen = max(((_quality(known, ranges), known) for known in TYPES), key=lambda pair: pair[0])
     return chosen if quality > 0 else None

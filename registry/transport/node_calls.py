@@ -1,7 +1,9 @@
 """HTTP calls to another node that another thread can abort.
 
 A blocking client waits for its answer, even if the request behind it is gone. Closing the connection tells the other
-node that no client waits any more.
+node that no client waits any more. urllib3 makes the calls, but cannot abort one that another thread makes, so its
+connections are registered here. An asynchronous client could be cancelled, but the clients install urllib3 anyway, and
+a forwarded write waits for the log, not for a thread.
 """
 
 import socket
@@ -18,14 +20,14 @@ _thread = threading.local()
 
 
 class Call:
-    """One request and its response, which `break_off` aborts."""
+    """One request and its response, which `abort` aborts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self.broken_off = False
+        self.aborted = False
 
-    def answer(self, pool: urllib3.PoolManager, method: str, url: str, **options: Any) -> urllib3.BaseHTTPResponse:
+    def request(self, pool: urllib3.PoolManager, method: str, url: str, **options: Any) -> urllib3.BaseHTTPResponse:
         """Send the request over a pool of `pool_manager`, and return the response.
 
         Args:
@@ -35,7 +37,7 @@ class Call:
             options: passed to `pool.request`.
 
         Raises:
-            urllib3.exceptions.HTTPError: if there is no response; `broken_off` tells whether the call was aborted.
+            urllib3.exceptions.HTTPError: if there is no response; `aborted` says whether the call was aborted.
         """
         _thread.call = self
         try:
@@ -45,23 +47,23 @@ class Call:
             with self._lock:
                 self._socket = None  # other calls may use the connection now
 
-    def break_off(self) -> None:
+    def abort(self) -> None:
         """Close the connection, or keep it from being opened; a response that has arrived remains valid."""
         with self._lock:
-            self.broken_off = True
+            self.aborted = True
             if self._socket is not None:
                 with suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)
 
     def begin(self, connection: socket.socket) -> None:
-        """Register the connection, so that `break_off` can close it.
+        """Register the connection, so that `abort` can close it.
 
         Raises:
             urllib3.exceptions.HTTPError: if the call was already aborted.
         """
         with self._lock:
-            if self.broken_off:
-                raise urllib3.exceptions.HTTPError("broken off")
+            if self.aborted:
+                raise urllib3.exceptions.HTTPError("the call was aborted")
             self._socket = connection
 
 
@@ -72,7 +74,7 @@ def pool_manager(size: int) -> urllib3.PoolManager:
     return pools
 
 
-class _Breakable(HTTPConnection):
+class _Abortable(HTTPConnection):
     def request(self, *args: Any, **options: Any) -> None:
         """Connect, and register the connection with the thread's call before anything is sent."""
         call: Call | None = getattr(_thread, "call", None)
@@ -83,13 +85,13 @@ class _Breakable(HTTPConnection):
         super().request(*args, **options)
 
 
-class _BreakableTls(_Breakable, HTTPSConnection):
+class _AbortableTls(_Abortable, HTTPSConnection):
     pass
 
 
 class _Pool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Breakable
+    ConnectionCls = _Abortable
 
 
 class _TlsPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _BreakableTls
+    ConnectionCls = _AbortableTls

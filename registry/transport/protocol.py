@@ -16,10 +16,10 @@ from termios import TIOCOUTQ
 from typing import Any
 
 import httptools
-import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from strata.registry.wire.schemas import MEDIA_TYPES
+from strata.registry.transport.media_types import TYPES
+from strata.registry.transport.reply import error_body
 
 __all__ = ["ConnectionLimits", "HttpProtocol"]
 
@@ -291,12 +291,12 @@ def _reason(error: httptools.HttpParserError, data: bytes) -> tuple[int, str]:
 
 
 def _answer(status: int, reason: str, headers: list[tuple[bytes, bytes]]) -> bytes:
-    body = orjson.dumps({"error_code": status, "message": f"HTTP {status} {HTTPStatus(status).phrase}: {reason}"})
+    body = error_body(status, f"HTTP {status} {HTTPStatus(status).phrase}: {reason}")
     more = [(b"retry-after", b"1")] if status == HTTPStatus.SERVICE_UNAVAILABLE else []
     lines = [
         *headers,
         *more,
-        (b"content-type", MEDIA_TYPES[0].encode()),
+        (b"content-type", TYPES[0]),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
     ]

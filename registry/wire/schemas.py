@@ -6,9 +6,10 @@ The functions build plain dictionaries: the answer models serve the OpenAPI docu
 against its model.
 """
 
+import codecs
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from fastapi import Request
@@ -22,7 +23,6 @@ from strata.registry.decide.register import Registered
 from strata.registry.decide.tag import TagRequest
 from strata.registry.findings import FindingAnswer
 from strata.registry.parsing import SchemaRequest
-from strata.registry.transport.bodies import as_utf8
 from strata.registry.wire.contracts import (
     Answer,
     Body,
@@ -42,7 +42,6 @@ from strata.storage.records import Reference, context_of, qualified
 from strata.storage.state import SchemaVersion, StoredSchema
 
 __all__ = [
-    "MEDIA_TYPES",
     "ChangedConfigAnswer",
     "CompatibilityAnswer",
     "ConfigAnswer",
@@ -68,13 +67,6 @@ __all__ = [
     "schema_version",
     "text_answer",
 ]
-
-# Accepted and returned media types, most preferred first.
-MEDIA_TYPES = (
-    "application/vnd.schemaregistry.v1+json",
-    "application/vnd.schemaregistry+json",
-    "application/json",
-)
 
 
 def _lenient_flag(value: object) -> bool:
@@ -340,25 +332,20 @@ class ModeAnswer(Answer):
     mode: str | None = None
 
 
+_BodyT = TypeVar("_BodyT", bound=Body)
+_BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _QUALIFIED = "qualified"
 _RULE_SETS = ("ruleSet", "defaultRuleSet", "overrideRuleSet", "rulesToMerge")  # properties whose errors are 42210
 
 
-async def read_body(request: Request, model: type[Body]) -> Any:
-    """Parse the body of a request.
-
-    Args:
-        request: the request.
-        model: the model that the route takes.
-
-    Returns:
-        An instance of `model`.
+async def read_body(request: Request, model: type[_BodyT]) -> _BodyT:
+    """Return the body of a request as an instance of `model`.
 
     Raises:
         RegistryError: 422 if the body is missing; 400 if it is not JSON or does not fit the model; 42210 if a rule set
             does not fit.
     """
-    data = as_utf8(await request.body())
+    data = _as_utf8(await request.body())
     if not data.strip() or data.strip() == b"null":
         raise errors.missing_body()
     try:
@@ -373,15 +360,31 @@ async def read_body(request: Request, model: type[Body]) -> Any:
         raise errors.unreadable_body(f"The request body cannot be used: {where}: {first['msg']}") from None
 
 
-def answer(content: Any, status: int = 200) -> Response:
-    """Return a JSON response; the front sets its media type from the `Accept` header.
+def _as_utf8(body: bytes) -> bytes:
+    """Return a JSON body in UTF-8 without a byte order mark, from UTF-16 or UTF-32 if its first bytes show that.
+
+    Raises:
+        RegistryError: 400 if it is not valid in the encoding that its first bytes show.
+    """
+    if b"\0" not in body[:4] and not body.startswith(_BYTE_ORDER_MARKS):
+        return body
+    encoding = json.detect_encoding(body)
+    try:
+        return body.decode(encoding).encode()
+    except UnicodeError:
+        raise errors.unreadable_body(f"The request body is not JSON in {encoding.upper()}, as it begins") from None
+
+
+def answer(content: Any, status: int = 200, media_type: str | None = None) -> Response:
+    """Return a JSON response, by default in the media type that the client prefers.
 
     A lone surrogate, which a name in a schema may hold, becomes a question mark.
     """
     try:
-        return Response(orjson.dumps(content), status)
+        body = orjson.dumps(content)
     except TypeError:
-        return Response(json.dumps(content, ensure_ascii=False).encode(errors="replace"), status)
+        body = json.dumps(content, ensure_ascii=False).encode(errors="replace")
+    return Response(body, status, media_type=media_type)
 
 
 def text_answer(text: str) -> Response:

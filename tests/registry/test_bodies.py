@@ -5,12 +5,15 @@ import http.client
 import json
 import logging
 import re
+import threading
 
 import pytest
 
-from strata.registry.transport.bodies import packed, takes_gzip
+from strata.registry.transport.answer_cache import AnswerCache
+from strata.registry.transport.compression import accepts_gzip, compressed, decompressed
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.front import Front
+from strata.registry.transport.route_facts import RouteTable
 
 JSON = "application/json"
 SCHEMA = json.dumps({"schema": '"int"'}).encode()
@@ -82,7 +85,24 @@ def test_large_answer_is_packed_when_the_client_takes_it(filled, path):
 def test_small_answer_stays_plain(filled):
     """The registry does not compress an answer that fits into a packet."""
     assert "content-encoding" not in exchange(filled, "GET", "/schemas/ids/1", Accept_Encoding="gzip")[1]
-    assert packed(b"x" * 100) is None
+
+
+@pytest.mark.parametrize("size", [1399, 1400, 8191, 8192, 1 << 16])
+async def test_compression_of_any_size(size, monkeypatch):
+    """A body that fits a packet stays plain, and a large one is compressed in a thread, not on the event loop."""
+    threads = []
+    original = gzip.compress
+
+    def compress(*args, **options):
+        threads.append(threading.current_thread())
+        return original(*args, **options)
+
+    monkeypatch.setattr(gzip, "compress", compress)
+    body = b"x" * size
+    smaller = await compressed(body)
+
+    assert (None if size < 1400 else body) == (smaller and await decompressed(smaller, size))
+    assert [size >= 8192] * (size >= 1400) == [thread is not threading.main_thread() for thread in threads]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +110,9 @@ def test_small_answer_stays_plain(filled):
     [(b"", False), (b"gzip", True), (b"GZIP, br", True), (b"br", False), (b"*", True), (b"gzip;q=0", False),
      (b"gzip;q=0.0, *", False), (b"gzip; q=0.5", True), (b"*;q=0", False), (b"identity", False)],
 )  # fmt: skip
-def test_who_takes_gzip(accepted, expected):
+def test_who_accepts_gzip(accepted, expected):
     """A client accepts gzip by name or by `*`; quality 0 refuses it."""
-    assert expected == takes_gzip(accepted)
+    assert expected == accepts_gzip(accepted)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +144,7 @@ async def test_request_id_is_logged_and_passed_on(caplog):
     async def send(_message):
         pass
 
-    front = Front(app, removals=lambda: 0, max_body=10, access_log=True, guard=BrowserGuard(None, ()))
+    front = Front(app, AnswerCache(lambda: 0), RouteTable(()), BrowserGuard(None, ()), max_body=10, access_log=True)
     for headers in ([(b"x-request-id", b"mine")], []):
         scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": headers}
         await front(scope, None, send)

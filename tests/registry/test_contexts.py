@@ -5,57 +5,60 @@ import time
 import pytest
 
 from strata.registry.errors import RegistryError
+from strata.registry.routes.all import ROUTES
 from strata.registry.transport.context_prefix import within_context
 
 INT, LONG = '"int"', '"long"'
 
-# path and query, path and query within the context
+# method, path and query, path and query within the context
 REWRITES = [
-    ("/contexts/.c/subjects/s/versions", "", "/subjects/%3A.c%3As/versions", "pathContext=.c"),
-    ("/contexts/c/subjects/s", "normalize=true", "/subjects/%3A.c%3As", "normalize=true&pathContext=.c"),
-    ("/contexts/.c/subjects/a%2Fb/versions/1", "", "/subjects/%3A.c%3Aa%2Fb/versions/1", "pathContext=.c"),
-    ("/contexts/.c/subjects/%3A.d%3As", "", "/subjects/%3A.d%3As", "pathContext=.c"),
-    ("/contexts/.c/compatibility/subjects/s/versions", "",
+    ("GET", "/contexts/.c/subjects/s/versions", "", "/subjects/%3A.c%3As/versions", "pathContext=.c"),
+    ("POST", "/contexts/c/subjects/s", "normalize=true", "/subjects/%3A.c%3As", "normalize=true&pathContext=.c"),
+    ("GET", "/contexts/.c/subjects/a%2Fb/versions/1", "", "/subjects/%3A.c%3Aa%2Fb/versions/1", "pathContext=.c"),
+    ("DELETE", "/contexts/.c/subjects/%3A.d%3As", "", "/subjects/%3A.d%3As", "pathContext=.c"),
+    ("POST", "/contexts/.c/compatibility/subjects/s/versions", "",
      "/compatibility/subjects/%3A.c%3As/versions", "pathContext=.c"),
-    ("/contexts/.c/config", "", "/config/%3A.c%3A", ""),
-    ("/contexts/.c/config/s", "", "/config/%3A.c%3As", ""),
-    ("/contexts/.c/mode", "", "/mode/%3A.c%3A", ""),
-    ("/contexts/.c/mode/s", "force=true", "/mode/%3A.c%3As", "force=true"),
-    ("/contexts/.c/schemas/ids/1", "", "/schemas/ids/1", "subject=%3A.c%3A&pathContext=.c"),
-    ("/contexts/.c/schemas/ids/1", "subject=s", "/schemas/ids/1", "subject=%3A.c%3As&pathContext=.c"),
-    ("/contexts/.c/schemas/ids/1/versions", "subject=%3A.d%3As",
+    ("GET", "/contexts/.c/config", "", "/config/%3A.c%3A", ""),
+    ("GET", "/contexts/.c/config/s", "", "/config/%3A.c%3As", ""),
+    ("GET", "/contexts/.c/mode", "", "/mode/%3A.c%3A", ""),
+    ("GET", "/contexts/.c/mode/s", "force=true", "/mode/%3A.c%3As", "force=true"),
+    ("GET", "/contexts/.c/schemas/ids/1", "", "/schemas/ids/1", "subject=%3A.c%3A&pathContext=.c"),
+    ("GET", "/contexts/.c/schemas/ids/1", "subject=s", "/schemas/ids/1", "subject=%3A.c%3As&pathContext=.c"),
+    ("GET", "/contexts/.c/schemas/ids/1/versions", "subject=%3A.d%3As",
      "/schemas/ids/1/versions", "subject=%3A.d%3As&pathContext=.c"),
-    ("/contexts/.c/subjects", "", "/subjects", "subjectPrefix=%3A.c%3A"),
-    ("/contexts/.c/subjects", "subjectPrefix=a&deleted=true", "/subjects", "deleted=true&subjectPrefix=%3A.c%3Aa"),
-    ("/contexts/.c/schemas", "", "/schemas", "subjectPrefix=%3A.c%3A"),
-    ("/contexts/.c/schemas/types", "", "/schemas/types", ""),
-    ("/contexts/./subjects/s", "", "/subjects/s", ""),
-    ("/contexts/./config", "", "/config", ""),
-    ("/contexts/:.c:/config", "", "/config/%3A.c%3A", ""),
-    ("/contexts/%3A.c%3A/mode/s", "", "/mode/%3A.c%3As", ""),
-    ("/contexts/:.c/subjects", "", "/subjects", "subjectPrefix=%3A.c%3A"),
-    ("/contexts/:.:/subjects/s", "", "/subjects/s", ""),
-    ("/contexts/.c/associations", "", "/associations", "context=.c"),
-    ("/contexts/c/associations/resources/r", "dryRun=true", "/associations/resources/r", "dryRun=true&context=.c"),
-    ("/contexts/c/associations:batchMutate", "", "/associations:batchMutate", "context=.c"),
-    ("/contexts/c/associations/subjects/s", "", "/associations/subjects/%3A.c%3As", "pathContext=.c"),
-    ("/contexts/c/associations/resources/-/t", "", "/associations/resources/-/t", ""),
-    ("/contexts", "", "/contexts", ""),
-    ("/contexts/.c", "", "/contexts/.c", ""),
-    ("/subjects/s", "deleted=true", "/subjects/s", "deleted=true"),
+    ("GET", "/contexts/.c/subjects", "", "/subjects", "subjectPrefix=%3A.c%3A"),
+    ("GET", "/contexts/.c/subjects", "subjectPrefix=a&deleted=true",
+     "/subjects", "deleted=true&subjectPrefix=%3A.c%3Aa"),
+    ("GET", "/contexts/.c/schemas", "", "/schemas", "subjectPrefix=%3A.c%3A"),
+    ("GET", "/contexts/.c/schemas/types", "", "/schemas/types", ""),
+    ("GET", "/contexts/./subjects/s", "", "/subjects/s", ""),
+    ("GET", "/contexts/./config", "", "/config", ""),
+    ("GET", "/contexts/:.c:/config", "", "/config/%3A.c%3A", ""),
+    ("GET", "/contexts/%3A.c%3A/mode/s", "", "/mode/%3A.c%3As", ""),
+    ("GET", "/contexts/:.c/subjects", "", "/subjects", "subjectPrefix=%3A.c%3A"),
+    ("GET", "/contexts/:.:/subjects/s", "", "/subjects/s", ""),
+    ("POST", "/contexts/.c/associations", "", "/associations", "context=.c"),
+    ("PUT", "/contexts/c/associations/resources/r", "dryRun=true",
+     "/associations/resources/r", "dryRun=true&context=.c"),
+    ("POST", "/contexts/c/associations:batchMutate", "", "/associations:batchMutate", "context=.c"),
+    ("GET", "/contexts/c/associations/subjects/s", "", "/associations/subjects/%3A.c%3As", "pathContext=.c"),
+    ("GET", "/contexts/c/associations/resources/-/t", "", "/associations/resources/-/t", ""),
+    ("GET", "/contexts", "", "/contexts", ""),
+    ("GET", "/contexts/.c", "", "/contexts/.c", ""),
+    ("GET", "/subjects/s", "deleted=true", "/subjects/s", "deleted=true"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "query", "path_within", "query_within"), REWRITES)
-def test_path_within_a_context(path, query, path_within, query_within):
+@pytest.mark.parametrize(("method", "path", "query", "path_within", "query_within"), REWRITES)
+def test_path_within_a_context(method, path, query, path_within, query_within):
     """A path under `/contexts/{ctx}/` is equivalent to a plain path with qualified names."""
-    assert (path_within, query_within) == within_context(path, query)
+    assert (path_within, query_within) == within_context(path, query, ROUTES, method)
 
 
 def test_context_with_a_colon_is_refused():
     """A context name has no colon, which would end the context inside a qualified subject."""
     with pytest.raises(RegistryError, match="colon"):
-        within_context("/contexts/a%3Ab/subjects", "")
+        within_context("/contexts/a%3Ab/subjects", "", ROUTES, "GET")
 
 
 def test_prefix_form_and_qualified_subject_are_one(api):

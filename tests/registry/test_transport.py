@@ -5,8 +5,10 @@ import json
 
 import pytest
 
+from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.front import Front
+from strata.registry.transport.route_facts import RouteTable
 
 V1 = "application/vnd.schemaregistry.v1+json"
 V0 = "application/vnd.schemaregistry+json"
@@ -187,7 +189,7 @@ async def test_failure_in_the_app_becomes_a_500(caplog):
     async def receive():
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    front = Front(broken, removals=lambda: 0, max_body=10, access_log=False, guard=BrowserGuard(None, ()))
+    front = Front(broken, AnswerCache(lambda: 0), RouteTable(()), BrowserGuard(None, ()), max_body=10, access_log=False)
     scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": []}
     await front(scope, receive, send)
 

@@ -1,0 +1,128 @@
+"""Declares routes, each with its answer, its errors, and what the layers before the routes need to know about it."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fastapi import APIRouter
+
+from strata.registry.routes.documentation import body_of, failures
+from strata.registry.transport.route_facts import SUBJECT, ContextForm, DeclaredRoute, RouteFacts
+from strata.registry.wire.contracts import Body
+
+__all__ = ["Router", "TextAnswer"]
+
+_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
+
+
+class TextAnswer:
+    """The answer of a route that returns plain text."""
+
+
+class Router(APIRouter):
+    """A group of routes.
+
+    Args:
+        prefix: the start of all paths.
+        tag: the group's name in the OpenAPI document; None if the document leaves the group out.
+        context: the form of all routes under `/contexts/{ctx}/`; None: it depends on whether the path has a subject.
+    """
+
+    def __init__(self, prefix: str = "", tag: str | None = None, *, context: ContextForm | None = None) -> None:
+        super().__init__(prefix=prefix, tags=[tag] if tag else None, include_in_schema=tag is not None)
+        self.declared: list[DeclaredRoute] = []
+        self._form = context
+
+    def _context(self, path: str) -> ContextForm:
+        has_subject = SUBJECT in self.prefix + path
+        return self._form or (ContextForm.SUBJECT if has_subject else ContextForm.UNCHANGED)
+
+    def reads(
+        self,
+        method: str,
+        path: str,
+        answer: Any,
+        errors: tuple[int, ...] = (),
+        *,
+        context: ContextForm | None = None,
+        cacheable: bool = False,
+        any_media_type: bool = False,
+        **options: Any,
+    ) -> Callable[[_Endpoint], _Endpoint]:
+        """Return a decorator for a route that only reads.
+
+        Args:
+            method: the HTTP method.
+            path: the path after the group's prefix.
+            answer: the type of the answer, `TextAnswer`, or None if it has no body.
+            errors: the error codes of the route, besides those of every route.
+            context: the form of the route under `/contexts/{ctx}/`; None: that of the group.
+            cacheable: whether the route may mark its answers by `keep_answer`.
+            any_media_type: whether the route ignores `Accept`.
+            options: the options of `_declare`.
+        """
+        facts = RouteFacts(False, context or self._context(path), cacheable, any_media_type)
+        return self._declare(method, path, facts, answer, errors, **options)
+
+    def writes(
+        self,
+        method: str,
+        path: str,
+        answer: Any,
+        errors: tuple[int, ...] = (),
+        *,
+        context: ContextForm | None = None,
+        **options: Any,
+    ) -> Callable[[_Endpoint], _Endpoint]:
+        """Return a decorator for a route that writes, which the node that holds the pen handles; see `reads`."""
+        return self._declare(method, path, RouteFacts(True, context or self._context(path)), answer, errors, **options)
+
+    def _declare(
+        self,
+        method: str,
+        path: str,
+        facts: RouteFacts,
+        answer: Any,
+        errors: tuple[int, ...],
+        *,
+        status: int = 200,
+        body: type[Body] | None = None,
+        needs_log: bool = True,
+        responses: dict[int | str, dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> Callable[[_Endpoint], _Endpoint]:
+        """Return a decorator that adds a route.
+
+        Args:
+            method: the HTTP method.
+            path: the path after the group's prefix.
+            facts: the facts about the route.
+            answer: the type of the answer.
+            errors: the error codes of the route.
+            status: the HTTP status of the answer.
+            body: the model of the request body, which the route parses itself.
+            needs_log: whether the route may answer the errors of the log.
+            responses: further responses for the OpenAPI document.
+            options: options of FastAPI.
+        """
+        documented = {status: _documented(answer), **failures(*errors, needs_log=needs_log), **(responses or {})}
+        self.declared.append(DeclaredRoute(method, self.prefix + path, facts))
+
+        def add(endpoint: _Endpoint) -> _Endpoint:
+            self.add_api_route(
+                path,
+                endpoint,
+                methods=[method],
+                status_code=status,
+                responses=documented,
+                openapi_extra=body_of(body) if body else None,
+                **options,
+            )
+            return endpoint
+
+        return add
+
+
+def _documented(answer: Any) -> dict[str, Any]:
+    if answer is None:
+        return {}
+    return {"content": {"text/plain": {}}} if answer is TextAnswer else {"model": answer}

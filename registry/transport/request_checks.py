@@ -1,0 +1,101 @@
+"""The rules for a request before it reaches a route: its path, its host and origin, its body's type and size.
+
+Routing uses the raw path, since subjects may hold %2F. Slashes at the end of the path or of the client's base URL are
+ignored, and the prefix form of contexts becomes the plain form.
+"""
+
+import re
+
+from strata.registry import errors
+from strata.registry.transport.asgi import App, Receive, Scope, Send
+from strata.registry.transport.bodies import decompressing, limited
+from strata.registry.transport.context_prefix import within_context
+from strata.registry.transport.cross_site import BrowserGuard
+from strata.registry.transport.media_types import BODY_TYPES, media_type_for
+from strata.registry.transport.route_facts import RouteFacts, RouteTable
+
+__all__ = ["RequestChecks", "facts_of", "plain_path"]
+
+_FACTS = "strata.facts"
+_GZIP_NAMES = (b"gzip", b"x-gzip")
+_ENCODINGS = (b"", b"identity", *_GZIP_NAMES)
+# What these headers say is dealt with here; a node that gets the forwarded write must not judge it again.
+_HANDLED = (b"content-encoding", b"content-length", b"origin", b"sec-fetch-site")
+_MAX_PATH = 8192
+_BASE_URL = re.compile(r"/*(?:(contexts/[^/]+)/+(?=[^/]))?")
+_UNKNOWN = RouteFacts()
+
+
+def facts_of(scope: Scope) -> RouteFacts:
+    """Return the facts about the route of a request that has passed the checks."""
+    return scope.get(_FACTS, _UNKNOWN)  # type: ignore[no-any-return]
+
+
+class RequestChecks:
+    """An ASGI app that rejects requests that no route accepts and brings all others into one form.
+
+    Args:
+        app: the inner ASGI app.
+        routes: the routes of the service.
+        guard: the check of hosts and origins.
+        max_body: the largest request body in bytes.
+    """
+
+    def __init__(self, app: App, routes: RouteTable, guard: BrowserGuard, max_body: int) -> None:
+        self._app, self._routes, self._guard, self._max_body = app, routes, guard, max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request and pass it on.
+
+        Raises:
+            RegistryError: if no route accepts it.
+        """
+        self._settle_route(scope)
+        headers = dict(scope["headers"])
+        self._guard.check(scope["method"], headers)
+        self._check(scope, headers)
+        receive = limited(receive, self._max_body)
+        if _encoding(headers) in _GZIP_NAMES:
+            receive = decompressing(receive, self._max_body)
+        scope["headers"] = [header for header in scope["headers"] if header[0] not in _HANDLED]
+        await self._app(scope, receive, send)
+
+    def _settle_route(self, scope: Scope) -> None:
+        """Set the path that is routed, and the facts about its route."""
+        method, path = scope["method"], plain_path(scope["raw_path"])
+        if "//" in path:
+            raise errors.http_error(400, "Bad Request")
+        within, query = within_context(path, scope["query_string"].decode("latin-1"), self._routes, method)
+        if within != path:
+            # Change the raw path too, since it is what a forwarded write is sent to.
+            scope["raw_path"], scope["query_string"] = within.encode(), query.encode()
+        scope["path"], scope["root_path"] = within, ""
+        route = self._routes.find(method, within)
+        if route is not None:
+            scope[_FACTS] = route.facts
+
+    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        if len(scope["path"]) > _MAX_PATH:
+            raise errors.http_error(414, "URI Too Long")
+        if media_type_for(headers.get(b"accept", b"")) is None and not facts_of(scope).any_media_type:
+            raise errors.not_acceptable()
+        content_type = headers.get(b"content-type", b"")
+        if content_type and content_type.split(b";", 1)[0].strip().lower() not in BODY_TYPES:
+            raise errors.media_type()
+        if _encoding(headers) not in _ENCODINGS:
+            raise errors.media_type()
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self._max_body:
+            raise errors.too_large(self._max_body)
+
+
+def _encoding(headers: dict[bytes, bytes]) -> bytes:
+    return headers.get(b"content-encoding", b"").strip().lower()
+
+
+def plain_path(raw_path: bytes) -> str:
+    """Return a raw path without the slashes at its end and those at the end of a base URL, which may be a context."""
+    path = raw_path.decode("latin-1").split("?", 1)[0]
+    base = _BASE_URL.match(path)
+    start, context = (base.end(), base[1]) if base else (0, None)
+    return f"/{context + '/' if context else ''}{path[start:]}".rstrip("/") or "/"
