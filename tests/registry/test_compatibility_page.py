@@ -8,7 +8,7 @@ from strata.registry import errors
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 ROUTE = re.compile(r"^\| `([A-Z]+) (/\S*)` \|(.*?)\|", re.MULTILINE)
-CODE = re.compile(r"\b(?:RegistryError|http_error)\(\s*(\d+)")
+CODE = re.compile(r"\b(?:RegistryError|_Case)\(\s*(\d+)")
 
 
 def nameless(path):
@@ -26,19 +26,19 @@ def test_every_operation_and_parameter_is_on_the_page(api):
         for path, operations in paths.items()
         for method, operation in operations.items()
     }
-    told = {
+    listed = {
         (method, nameless(path)): sorted(re.findall(r"`(\w+)`", parameters))
         for method, path, parameters in ROUTE.findall(PAGE.read_text())
     }
 
-    assert served == told
+    assert served == listed
 
 
 def test_every_error_code_is_on_the_page():
     """The table of codes lists each code that the service can return."""
     answered = set(CODE.findall(inspect.getsource(errors)))
     section = PAGE.read_text().partition("## Error codes")[2].partition("\n## ")[0]
-    told = {code for row in re.findall(r"^\| ([\d, ]+) \|", section, re.MULTILINE) for code in row.split(", ")}
+    listed = {code for row in re.findall(r"^\| ([\d, ]+) \|", section, re.MULTILINE) for code in row.split(", ")}
 
-    assert set() == answered - told
+    assert set() == answered - listed
     assert len(answered) > 30
