@@ -9,32 +9,14 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from pydantic import Field
-
 from strata.compat.result import Finding, Value
-from strata.registry.wire.contracts import Answer
 
-__all__ = ["FindingAnswer", "finding_json", "findings_json"]
+__all__ = ["finding_json", "findings_json"]
 
 _LONGEST_TEXT: Final = 1000
 _MOST_ITEMS: Final = 100
 _MORE: Final = "…"
 _LARGEST: Final = 2**63 - 1
-
-
-class FindingAnswer(Answer):
-    """A reason for a verdict."""
-
-    rule: str = Field(
-        description="the errorType of the messages; or one of this registry's own, see docs/compatibility.md"
-    )
-    path: str = Field(description="where, as the messages have it; may be empty")
-    field: str = Field(description="the same place by the names of fields; may be empty")
-    direction: str | None = Field(description="BACKWARD: the new schema reads; FORWARD: the previous version reads")
-    version: int | None = Field(description="the version that the schema was compared with")
-    previous: Any = Field(None, description="what that version has there; null: nothing")
-    new: Any = Field(None, description="what the new schema has there; null: nothing")
-    advice: str = Field(description="what is wrong, and what would be accepted")
 
 
 def findings_json(findings: Iterable[Finding], most: int) -> list[dict[str, Any]]:

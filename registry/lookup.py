@@ -1,13 +1,13 @@
 """Pure reads over State that answer the queries of the routes."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID
 
 from strata.registry import errors
 from strata.registry.subject_names import is_scope_name, subject_name
-from strata.storage.records import DEFAULT_CONTEXT, MAX_VERSION, Subject, context_of
+from strata.storage.records import DEFAULT_CONTEXT, MAX_VERSION, Subject, Version, context_of
 from strata.storage.state import IdEntry, SchemaVersion, State
 
 __all__ = [
@@ -174,8 +174,8 @@ def subjects(state: State, prefix: str, *, include_deleted: bool, deleted_only: 
     """
     return sorted(
         name
-        for name in state.subject_names()
-        if has_prefix(name, prefix) and _is_seen(state, name, include_deleted, deleted_only)
+        for name, versions in state.subjects.items()
+        if has_prefix(name, prefix) and _is_listed(versions, include_deleted, deleted_only)
     )
 
 
@@ -274,13 +274,6 @@ def has_prefix(name: str, prefix: str) -> bool:
     return context_of(name) == context_of(plain) and name.startswith(plain)
 
 
-def _is_seen(state: State, name: Subject, include_deleted: bool, deleted_only: bool) -> bool:
-    flags = {entry.deleted for entry in _entries(state, name)}
-    if deleted_only:
-        return flags == {True}
-    return include_deleted or False in flags
-
-
-def _entries(state: State, name: Subject) -> Iterator[SchemaVersion]:
-    versions = state.subjects.get(name)
-    return iter(versions.values() if versions else ())
+def _is_listed(versions: Mapping[Version, SchemaVersion], include_deleted: bool, deleted_only: bool) -> bool:
+    flags = {entry.deleted for entry in versions.values()}
+    return flags == {True} if deleted_only else include_deleted or False in flags

@@ -166,12 +166,12 @@ def parse_request(
     try:
         request.text.encode()
         known = resolved(state, subject, references, limits, one_place_a_name=new)
-        parsed = _parse(request.schema_type, request.text, strict, known, limits)
+        parsed = _parse_cached(request.schema_type, request.text, strict, known, limits)
         text = _normalized(parsed, limits) if normalize else parsed.canonical
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be read: {error}") from None
     except (SchemaParseError, UnicodeEncodeError) as error:
-        raise errors.invalid_schema(_invalid(subject, request, str(error))) from None
+        raise errors.invalid_schema(_invalid_message(subject, request, str(error))) from None
     digest = _identity(text, references, request.contract)
     return Candidate(parsed, text, digest, references, request.contract, limits)
 
@@ -257,7 +257,7 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
         ours = candidate.parsed
         if candidate.text != ours.canonical:  # normalized: parse what would be stored
             known = resolved(state, entry.subject, candidate.references, candidate.limits)
-            ours = _parse(candidate.schema_type, candidate.text, False, known, candidate.limits)
+            ours = _parse_cached(candidate.schema_type, candidate.text, False, known, candidate.limits)
         stored = _parse_stored(state, entry, candidate.limits)
         return FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
     except OutOfTime as error:
@@ -285,14 +285,14 @@ def compare(
     looked_at = previous if LEVELS[level].transitive else previous[-1:]
     try:
         versions = [Previous(entry.version, _parse_stored(state, entry, candidate.limits)) for entry in looked_at]
-        return _checked(candidate, versions, level, policy)
+        return _check_cached(candidate, versions, level, policy)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be compared with the previous versions: {error}") from None
     except SchemaParseError as error:
         raise errors.invalid_schema(f"A previous version cannot be read: {error}") from None
 
 
-def _checked(candidate: Candidate, versions: list[Previous], level: Level, policy: Policy) -> CheckResult:
+def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, policy: Policy) -> CheckResult:
     """Return the verdict, from the cache if a dry run before the request's turn has computed it."""
     parsed = candidate.parsed
     key = (id(parsed), tuple((one.version, id(one.schema)) for one in versions), level, policy)
@@ -310,16 +310,16 @@ def _schemas_of(versions: Sequence[Previous]) -> list[ParsedSchema]:
 
 def _parse_stored(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:
     references = resolved(state, entry.subject, entry.schema.value.references, limits)
-    return _parse(entry.schema.schema_type, entry.schema.text, False, references, limits)
+    return _parse_cached(entry.schema.schema_type, entry.schema.text, False, references, limits)
 
 
-def _parse(
+def _parse_cached(
     schema_type: str, text: str, strict: bool, references: tuple[ResolvedReference, ...], limits: Limits
 ) -> ParsedSchema:
     key = (schema_type, text, strict, references)
     parsed = _schemas.get(key)
     if parsed is None:
-        parsed = _parsed(schema_type, text, strict, references, limits)
+        parsed = _parse_uncached(schema_type, text, strict, references, limits)
         _schemas.put(key, parsed, sum(map(_size, (text, *(reference.text for reference in references)))))
     return parsed
 
@@ -336,7 +336,7 @@ def _size(text: str) -> int:
     return _BYTES_AT_LEAST + _BYTES_PER_CHARACTER * len(text)
 
 
-def _parsed(
+def _parse_uncached(
     schema_type: str, text: str, strict: bool, references: tuple[ResolvedReference, ...], limits: Limits
 ) -> ParsedSchema:
     try:
@@ -351,7 +351,7 @@ def _identity(text: str, references: Sequence[Reference], contract: Contract) ->
     return fingerprint(text, triples, contract.metadata, contract.rule_set)
 
 
-def _invalid(subject: str, request: SchemaRequest, details: str) -> str:
+def _invalid_message(subject: str, request: SchemaRequest, details: str) -> str:
     text = request.text.encode(errors="replace").decode()
     guid = guid_of(fingerprint(text, [(r.name, r.subject, r.version) for r in request.references]))
     references = ", ".join(

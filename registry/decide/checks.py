@@ -85,38 +85,24 @@ def check_history(
 def _reserved_findings(candidate: Candidate, latest: Sequence[SchemaVersion]) -> Iterator[tuple[str, Finding]]:
     """Yield message and finding for each reserved name that is dropped or used."""
     ours = _reserved(candidate.contract.metadata)
-    used = top_fields(candidate.parsed)
     for entry in latest:
         before = _reserved(entry.schema.value.metadata)
-        for name in before:
-            if name not in ours:
-                message = (
-                    f"The new schema has reserved field {name} removed from its metadata "
-                    "which is present in the old schema's metadata."
-                )
-                yield (
-                    message,
-                    Finding(
-                        "RESERVED_FIELD_REMOVED",
-                        f"The name {name!r} is reserved in version {entry.version} and not in the new schema. "
-                        f"Keep it in the metadata's property {_RESERVED}.",
-                        field=name,
-                        version=entry.version,
-                        previous=before,
-                        new=ours,
-                    ),
-                )
-    for name in ours:
-        if name in used:
-            yield (
-                f"The new schema has field that conflicts with the reserved field {name}.",
-                Finding(
-                    "RESERVED_FIELD_CONFLICT",
-                    f"The new schema has a field {name!r}, a name that its metadata reserves. Use another name.",
-                    field=name,
-                    new=name,
-                ),
+        for name in (name for name in before if name not in ours):
+            message = (
+                f"The new schema has reserved field {name} removed from its metadata "
+                "which is present in the old schema's metadata."
             )
+            advice = (
+                f"The name {name!r} is reserved in version {entry.version} and not in the new schema. "
+                f"Keep it in the metadata's property {_RESERVED}."
+            )
+            rule, version = "RESERVED_FIELD_REMOVED", entry.version
+            yield message, Finding(rule, advice, field=name, version=version, previous=before, new=ours)
+    used = top_fields(candidate.parsed)
+    for name in (name for name in ours if name in used):
+        message = f"The new schema has field that conflicts with the reserved field {name}."
+        advice = f"The new schema has a field {name!r}, a name that its metadata reserves. Use another name."
+        yield message, Finding("RESERVED_FIELD_CONFLICT", advice, field=name, new=name)
 
 
 def _reserved(metadata: Mapping[str, Any] | None) -> list[str]:

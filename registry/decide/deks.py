@@ -119,7 +119,7 @@ def delete_deks(
     """
     found = _affected(state, kek, subject, algorithm, version)
     if not permanent:
-        return _marked(found, deleted=True)
+        return _mark(found, deleted=True)
     if any(not dek.value.deleted for dek in found):
         raise errors.key_not_soft_deleted(subject)
     return Decision(None, [encode(dek.key) for dek in found])
@@ -142,7 +142,7 @@ def undelete_deks(state: State, kek: str, subject: Subject, algorithm: str, vers
     found = _affected(state, kek, subject, algorithm, version)
     if kek_of(state, kek, include_deleted=True).deleted:
         raise errors.key_soft_deleted(kek)
-    return _marked(found, deleted=False)
+    return _mark(found, deleted=False)
 
 
 def dek_of(state: State, kek: str, subject: Subject, algorithm: str, version: int, *, include_deleted: bool) -> Dek:
@@ -187,7 +187,7 @@ def _held(state: State, key: DekKey) -> Dek | None:
     return Dek(key, value) if value else None
 
 
-def _marked(found: list[Dek], *, deleted: bool) -> Decision[None]:
+def _mark(found: list[Dek], *, deleted: bool) -> Decision[None]:
     changed = [dek for dek in found if dek.value.deleted != deleted]
     return Decision(None, [encode(dek.key, replace(dek.value, deleted=deleted)) for dek in changed])
 

@@ -90,7 +90,7 @@ def create_kek(state: State, request: KekRequest, now: int, most: int) -> Decisi
             raise errors.key_exists(request.name)
     elif len(state.encryption_keys.keks) >= most:
         raise errors.too_many_keys(most)
-    return _written(request.name, value)
+    return _put(request.name, value)
 
 
 def update_kek(state: State, name: str, change: Mapping[str, Any]) -> Decision[Kek]:
@@ -112,7 +112,7 @@ def update_kek(state: State, name: str, change: Mapping[str, Any]) -> Decision[K
     check_writable(state, None)
     props = without_credentials(change["kmsProps"] or {}) if "kmsProps" in change else held.kms_props
     value = replace(held, kms_props=props, doc=change.get("doc", held.doc), shared=shared)
-    return Decision(Kek(name, held)) if value == held else _written(name, value)
+    return Decision(Kek(name, held)) if value == held else _put(name, value)
 
 
 def delete_kek(state: State, name: str, *, permanent: bool) -> Decision[None]:
@@ -135,7 +135,7 @@ def delete_kek(state: State, name: str, *, permanent: bool) -> Decision[None]:
         if not held.deleted:
             raise errors.key_not_soft_deleted(name)
         return Decision(None, [encode(KekKey(name))])
-    return _marked(name, held, deleted=True)
+    return _mark(name, held, deleted=True)
 
 
 def undelete_kek(state: State, name: str) -> Decision[None]:
@@ -146,7 +146,7 @@ def undelete_kek(state: State, name: str) -> Decision[None]:
     """
     held = kek_of(state, name, include_deleted=True)
     check_writable(state, None)
-    return _marked(name, held, deleted=False)
+    return _mark(name, held, deleted=False)
 
 
 def kek_of(state: State, name: str, *, include_deleted: bool) -> KekValue:
@@ -190,9 +190,9 @@ def _family(kms_type: str) -> str:
     return f"{family}-kms" if family else kms_type
 
 
-def _written(name: str, value: KekValue) -> Decision[Kek]:
+def _put(name: str, value: KekValue) -> Decision[Kek]:
     return Decision(Kek(name, value), [encode(KekKey(name), value)])
 
 
-def _marked(name: str, held: KekValue, *, deleted: bool) -> Decision[None]:
-    return Decision(None, [] if held.deleted == deleted else _written(name, replace(held, deleted=deleted)).records)
+def _mark(name: str, held: KekValue, *, deleted: bool) -> Decision[None]:
+    return Decision(None, [] if held.deleted == deleted else _put(name, replace(held, deleted=deleted)).records)

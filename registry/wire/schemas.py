@@ -21,7 +21,6 @@ from strata.compat.tags import Tags
 from strata.registry import errors
 from strata.registry.decide.register import Registered
 from strata.registry.decide.tag import TagRequest
-from strata.registry.findings import FindingAnswer
 from strata.registry.parsing import SchemaRequest
 from strata.registry.wire.contracts import (
     Answer,
@@ -38,6 +37,7 @@ from strata.registry.wire.contracts import (
     Word,
     tags_by_entity,
 )
+from strata.registry.wire.findings import FindingAnswer
 from strata.storage.records import Reference, context_of, qualified
 from strata.storage.state import SchemaVersion, StoredSchema
 

@@ -31,9 +31,9 @@ class SlowParser:
 
     def __init__(self, monkeypatch):
         self.spent = 0.0
-        self._parsed = schemas._parsed
+        self._parsed = schemas._parse_uncached
         monkeypatch.setattr("time.thread_time", lambda: self.spent)
-        monkeypatch.setattr("strata.registry.parsing._parsed", self.parsed)
+        monkeypatch.setattr("strata.registry.parsing._parse_uncached", self.parsed)
         schemas._schemas.clear()
 
     def parsed(self, schema_type, text, strict, references, limits):
