@@ -68,13 +68,13 @@ def test_line_that_does_not_fit(column, text):
     line = list(KNOWN)
     line[COLUMNS.index(column)] = text
 
-    with pytest.raises(ValueError, match="in the line '2013,1,1,"):
+    with pytest.raises(ValueError, match="in line '2013,1,1,"):
         list(FIRST.parse([line]))
 
 
 def test_line_that_is_too_short():
     """A line with too few values is an error."""
-    with pytest.raises(ValueError, match="in the line"):
+    with pytest.raises(ValueError, match="in line"):
         list(FIRST.parse([KNOWN[:-1]]))
 
 

@@ -45,10 +45,10 @@ def test_proper_refusal():
 @pytest.mark.parametrize(
     ("registry", "problem"),
     [
-        (Registry(None), "took the incompatible change as schema id 3"),
+        (Registry(None), "accepted the incompatible change as schema id 3"),
         (Registry(RegistryError(422, 42201, REASONS)), "another reason"),
-        (Registry(RegistryError(409, 40901, REASONS), registers=True), "yet the versions are"),
-        (Registry(RegistryError(409, 40901, "incompatible")), "does not say"),
+        (Registry(RegistryError(409, 40901, REASONS), registers=True), "but the versions changed"),
+        (Registry(RegistryError(409, 40901, "incompatible")), "does not mention"),
     ],
     ids=["taken", "other error", "registered anyway", "no reasons"],
 )

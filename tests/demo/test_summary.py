@@ -131,7 +131,7 @@ def test_number_of_dead_letters(dead):
 @pytest.mark.parametrize("lines", [LINES[:-1], [*LINES, LINES[0]]], ids=["shorter", "longer"])
 def test_table_of_another_length(lines):
     """A table that does not match the versions is refused."""
-    with pytest.raises(RuntimeError, match="has not the 6 rows"):
+    with pytest.raises(RuntimeError, match="expected 6 rows"):
         expect(lines, SHARED, IDS)
 
 
