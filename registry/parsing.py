@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from strata.compat.check import CheckResult, Previous, check
-from strata.compat.formats import FORMATS
+from strata.compat.formats import FORMATS, Format
 from strata.compat.levels import LEVELS, Level, Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat, SchemaParseError
@@ -227,10 +227,8 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
     Raises:
         RegistryError: 42201 if the stored schema cannot be printed.
     """
-    try:
-        print_as = FORMATS[SchemaFormat(entry.schema.schema_type)].printed_as.get(form)
-    except (KeyError, ValueError):
-        return entry.schema.text
+    schema_format = _format(entry.schema.schema_type)
+    print_as = schema_format.printed_as.get(form) if schema_format else None
     if print_as is None:
         return entry.schema.text
     try:
@@ -339,11 +337,14 @@ def _size(text: str) -> int:
 def _parse_uncached(
     schema_type: str, text: str, strict: bool, references: tuple[ResolvedReference, ...], limits: Limits
 ) -> ParsedSchema:
-    try:
-        schema_format = FORMATS[SchemaFormat(schema_type)]
-    except (KeyError, ValueError):
-        raise SchemaParseError(f"schemas of type {schema_type} are not supported") from None
+    schema_format = _format(schema_type)
+    if schema_format is None:
+        raise SchemaParseError(f"schemas of type {schema_type} are not supported")
     return schema_format.parse(text, strict=strict, references=references, limits=limits)
+
+
+def _format(schema_type: str) -> Format | None:
+    return next((row for name, row in FORMATS.items() if name.value == schema_type), None)
 
 
 def _identity(text: str, references: Sequence[Reference], contract: Contract) -> bytes:

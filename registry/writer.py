@@ -20,17 +20,15 @@ import asyncio
 import logging
 import math
 import random
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from strata.registry import errors
 from strata.registry.decide.decision import Decide
+from strata.registry.write_group import Command, Outcome, PenLost, Plan, claimed, plan, refuse
 from strata.storage.log import (
     START,
     Conflict,
@@ -60,45 +58,6 @@ DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 _log = logging.getLogger("strata.writer")
 
 
-@dataclass(slots=True, eq=False)
-class _Command:
-    """A waiting write; either the log takes it or the request withdraws it, and `take` succeeds only once."""
-
-    decide: Decide[Any]
-    done: "asyncio.Future[Any]"
-    deadline: float
-    _taken: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def waits(self) -> bool:
-        """Whether a client still waits for the answer."""
-        return not self.done.done() and time.monotonic() < self.deadline
-
-    def take(self) -> bool:
-        """Claim the command, for the log or to withdraw it; return False if the other side came first."""
-        return self._taken.acquire(blocking=False)
-
-    def give_back(self) -> None:
-        """Release the claim: the log has not written the command."""
-        self._taken.release()
-
-
-_Outcome = tuple[_Command, Any, Exception | None]
-
-
-@dataclass(slots=True)
-class _Plan:
-    """The decisions on a group: the records to append, the outcomes, and whether every command has records."""
-
-    records: list[Record]
-    outcomes: list[_Outcome]
-    all_append: bool = True
-
-
-class _PenLost(Exception):
-    """The loss of the pen to another node; nothing was written."""
-
-
 class Writer:
     """The State of one node, changed only through the log.
 
@@ -122,7 +81,7 @@ class Writer:
         self._log_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="strata-log")
         self._work_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="strata-work")
         self._alone = False
-        self._waiting: list[_Command] = []
+        self._waiting: list[Command] = []
         self._writing: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._next_reading: asyncio.Task[None] | None = None
@@ -251,7 +210,7 @@ class Writer:
                 because another node has taken the pen; another 5xx if the log fails.
         """
         done: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
-        command = _Command(decide, done, self.deadline())
+        command = Command(decide, done, self.deadline())
         self._waiting.append(command)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_groups())
@@ -292,7 +251,7 @@ class Writer:
         finally:
             self._writing = None
 
-    async def _write_group(self, group: list[_Command]) -> None:
+    async def _write_group(self, group: list[Command]) -> None:
         for attempt in range(_MAX_TRIES):
             group = [command for command in group if command.waits]
             if not group:
@@ -303,9 +262,9 @@ class Writer:
             except Conflict:
                 self._alone = False
                 await asyncio.sleep(random.uniform(0, min(_MAX_PAUSE, 0.001 * attempt)))  # noqa: S311
-            except _PenLost:
+            except PenLost:
                 self._alone = False
-                _refuse(group, errors.not_the_writer())
+                refuse(group, errors.not_the_writer())
                 return
             except RecordTooLarge:
                 await self._refuse_the_large(group)
@@ -316,52 +275,52 @@ class Writer:
             else:
                 self._advance(base, state)
                 for command, answer, failure in outcomes:
-                    _settle(command, answer, failure)
+                    command.settle(answer, failure)
                 return
         _log.error("%d races with other writers lost in a row", _MAX_TRIES)
-        _refuse(group, errors.not_written("other writers came first each time"))
+        refuse(group, errors.not_written("other writers came first each time"))
 
-    def _attempt(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
+    def _attempt(self, state: State, group: Sequence[Command]) -> tuple[State, list[Outcome]]:
         """Decide a group and append its records; return the State after them and the outcomes."""
         return self._write_without_sync(state, group) if self._alone else self._write_after_sync(state, group)
 
-    def _write_without_sync(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
+    def _write_without_sync(self, state: State, group: Sequence[Command]) -> tuple[State, list[Outcome]]:
         """Decide on the State in memory: while this node writes alone, the append fails if that is not the newest."""
-        plan = _plan(state, group)
+        planned = plan(state, group)
         # Only an append proves it, so an answer without records needs the sync.
-        if not plan.all_append and self._newest(state) is not state:
+        if not planned.all_append and self._newest(state) is not state:
             self._alone = False
             return self._write_after_sync(state, group)
-        return self._carry_out(plan, state, group)
+        return self._carry_out(planned, state, group)
 
-    def _write_after_sync(self, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
+    def _write_after_sync(self, state: State, group: Sequence[Command]) -> tuple[State, list[Outcome]]:
         """Read the log to its end, then decide: another node may have written."""
         newest = self._newest(state)
         self._alone = newest is state
-        return self._carry_out(_plan(newest, group), newest, group)
+        return self._carry_out(plan(newest, group), newest, group)
 
     def _newest(self, state: State) -> State:
         """Return the State at the end of the log, which this node may write to.
 
         Raises:
-            _PenLost: if another node holds the pen.
+            PenLost: if another node holds the pen.
         """
         newest = self._synced(state)
         self._leave_to_holder()
         return newest
 
-    def _carry_out(self, plan: _Plan, state: State, group: Sequence[_Command]) -> tuple[State, list[_Outcome]]:
-        if plan.records:
-            state = state.apply_all(self._append(state, plan.records, group))
-        return state, plan.outcomes
+    def _carry_out(self, planned: Plan, state: State, group: Sequence[Command]) -> tuple[State, list[Outcome]]:
+        if planned.records:
+            state = state.apply_all(self._append(state, planned.records, group))
+        return state, planned.outcomes
 
-    def _append(self, state: State, records: Sequence[Record], group: Sequence[_Command]) -> Sequence[Entry]:
+    def _append(self, state: State, records: Sequence[Record], group: Sequence[Command]) -> Sequence[Entry]:
         """Hand a group to the log; from here on its commands cannot be withdrawn.
 
         Raises:
             Conflict: if another writer came first, or a command was withdrawn after its decision; nothing was written.
         """
-        with _taken(group):
+        with claimed(group):
             try:
                 return self.log.append(state.offset, records)
             except Conflict:
@@ -369,75 +328,22 @@ class Writer:
                 raise
 
     def _leave_to_holder(self) -> None:
-        """Raise `_PenLost` if another node holds the pen: nodes that take it from each other make no progress."""
+        """Raise `PenLost` if another node holds the pen: nodes that take it from each other make no progress."""
         if self.log.holder() not in (None, self.passed_over):
-            raise _PenLost
+            raise PenLost
 
-    async def _refuse_the_large(self, group: list[_Command]) -> None:
+    async def _refuse_the_large(self, group: list[Command]) -> None:
         """Write a group's commands one by one to find the record that is too large for the log."""
         if len(group) == 1:
-            _settle(group[0], None, errors.schema_too_large())
+            group[0].settle(None, errors.schema_too_large())
             return
         for command in group:
             await self._write_group([command])
 
-    def _fail(self, group: Sequence[_Command], error: Exception) -> None:
+    def _fail(self, group: Sequence[Command], error: Exception) -> None:
         unexpected = None if isinstance(error, LogError) else error
         _log.error("a write of %d requests failed: %s", len(group), error, exc_info=unexpected)
-        _refuse(group, _as_answer(error))
-
-
-@contextmanager
-def _taken(group: Sequence[_Command]) -> Iterator[None]:
-    """Claim all commands of a group, and release them if the log reports that it wrote nothing."""
-    taken = [command for command in group if command.take()]
-    if len(taken) < len(group) or not all(command.waits for command in group):
-        _give_back(taken)
-        raise Conflict
-    try:
-        yield
-    except (Conflict, RecordTooLarge, _PenLost):
-        _give_back(taken)
-        raise
-
-
-def _give_back(taken: Sequence[_Command]) -> None:
-    for command in taken:
-        command.give_back()
-
-
-def _plan(state: State, group: Sequence[_Command]) -> _Plan:
-    """Decide each command of a group on the draft that the previous ones left."""
-    draft, now = state, time.time_ns() // 1_000_000
-    plan = _Plan([], [])
-    for command in group:
-        try:
-            decision = command.decide(draft)
-        except Exception as failure:  # noqa: BLE001 - a failure must not affect the other requests of the group
-            plan.outcomes.append((command, None, failure))
-            plan.all_append = False
-            continue
-        records = [*decision.records, *draft.tombstones_besides(decision.records)]
-        plan.outcomes.append((command, decision.answer, None))
-        plan.records += records
-        plan.all_append &= bool(records)
-        if records and command is not group[-1]:
-            draft = draft.drafted(records, now)
-    return plan
-
-
-def _settle(command: _Command, answer: Any, failure: Exception | None) -> None:
-    if command.done.done():
-        return
-    if failure is None:
-        command.done.set_result(answer)
-    else:
-        command.done.set_exception(failure)
-
-
-def _refuse(group: Sequence[_Command], answer: errors.RegistryError) -> None:
-    for command in group:
-        _settle(command, None, answer)
+        refuse(group, _as_answer(error))
 
 
 def _as_answer(error: Exception) -> errors.RegistryError:
