@@ -19,8 +19,9 @@ from harness.registry import RegistryNode
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.framing import join
 from strata.serdes.protobuf.files import find_message, link
-from strata.spark_udfs.decoding.payload_worker import payload_decoder
-from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan
+from strata.spark_udfs.arguments import Mode
+from strata.spark_udfs.decoding.payload_decoder import payload_decoder
+from strata.spark_udfs.decoding.plan import ReaderSource, plan_decode
 
 __all__ = ["run"]
 
@@ -86,7 +87,7 @@ def _row(
     payloads = [payload] * RECORDS
 
     def decoded(**options: Any) -> str:
-        decided = plan(client.settings, ReaderSource(schema), mode=Mode.DEADLETTER, **options)
+        decided = plan_decode(client.settings, ReaderSource(schema), mode=Mode.DEADLETTER, **options)
         decoder = payload_decoder(decided)
         if decoder.decode(frames).field("error").null_count != RECORDS:
             raise AssertionError(decided)

@@ -27,9 +27,10 @@ from harness.registry import RegistryNode
 from strata.serdes.client import RegistryClient
 from strata.serdes.model import Schema
 from strata.spark_udfs import decode, install
-from strata.spark_udfs.decoding.avro_worker import batch_decoder
+from strata.spark_udfs.arguments import Mode, settings_of
+from strata.spark_udfs.decoding.avro_decoder import avro_decoder
 from strata.spark_udfs.decoding.paths import output_type
-from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan, settings_of
+from strata.spark_udfs.decoding.plan import ReaderSource, plan_decode
 
 __all__ = ["run"]
 
@@ -108,12 +109,12 @@ def _jobs(url: str, ids: dict[int, int], spark: SparkSession, folder: str) -> di
 
 def _costless(url: str, schema_id: int, columns: Sequence[str] | None = None) -> Column:
     """Return what `decode` returns in Python workers, with the columns of a task's first batch for every batch."""
-    decided = plan(settings_of(url), ReaderSource(schema_id=schema_id), mode=Mode.DEADLETTER, columns=columns)
+    decided = plan_decode(settings_of(url), ReaderSource(schema_id=schema_id), mode=Mode.DEADLETTER, columns=columns)
     kept: list[pa.Array] = []
 
     def hand_back(frames: pa.Array) -> pa.Array:
         if not kept or len(kept[0]) < len(frames):
-            kept[:] = [batch_decoder(decided).decode(frames)]
+            kept[:] = [avro_decoder(decided).decode(frames)]
         return kept[0] if len(kept[0]) == len(frames) else kept[0].slice(0, len(frames))
 
     made = cast("Any", functions).arrow_udf(hand_back, output_type(decided))

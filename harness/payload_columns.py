@@ -9,9 +9,10 @@ from google.protobuf.message_factory import GetMessageClass
 from strata.serdes.client import Reference, RegistryClient, Schema
 from strata.serdes.framing import join, write_indexes
 from strata.serdes.protobuf.files import find_message, link
-from strata.spark_udfs.decoding.outcomes import FrameRefused
-from strata.spark_udfs.decoding.payload_worker import payload_decoder
-from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan, reader_type
+from strata.spark_udfs.arguments import Mode
+from strata.spark_udfs.decoding.payload_decoder import payload_decoder
+from strata.spark_udfs.decoding.plan import ReaderSource, plan_decode, reader_type
+from strata.spark_udfs.decoding.refusals import FrameRefused
 
 __all__ = ["FrameRefused", "PayloadColumn", "kind_of", "proto", "proto_frame"]
 
@@ -20,7 +21,7 @@ class PayloadColumn:
     """A column of frames, decoded with one reader schema."""
 
     def __init__(self, client: RegistryClient, reader: Schema, *, mode: Mode = Mode.DEADLETTER, **options: Any) -> None:
-        self.plan = plan(client.settings, ReaderSource(reader), mode=mode, **options)
+        self.plan = plan_decode(client.settings, ReaderSource(reader), mode=mode, **options)
 
     @property
     def type(self) -> Any:

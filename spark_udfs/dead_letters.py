@@ -44,14 +44,14 @@ def split_dead_letters(df: DataFrame, column: str = "decoded") -> tuple[DataFram
 def _checked(df: DataFrame, column: str) -> tuple[str, list[str]]:
     """Return the name of the field next to the error, and the names of the error's fields."""
     if column not in df.columns:
-        raise ValueError(f"there is no column {column}; there are {', '.join(df.columns)}")
+        raise ValueError(f"no column {column}; the data frame has {', '.join(df.columns)}")
     good_part = _good_part(df.schema[column].dataType)
     if good_part is None:
-        raise ValueError(f"the column {column} is not the result of decode(…, mode='DEADLETTER'), nor of encode")
+        raise ValueError(f"expected the result of decode or encode in mode DEADLETTER in the column {column}")
     names = _ERRORS[good_part].names
     taken = [name for name in df.columns if name != column and name.lower() in names]
     if taken:
-        raise ValueError(f"rename {', '.join(taken)} first: dead letters have columns of that name")
+        raise ValueError(f"rename the columns {', '.join(taken)} first: dead letters have columns with these names")
     return good_part, names
 
 

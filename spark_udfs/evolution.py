@@ -24,7 +24,7 @@ from strata.serdes.client import RegistryClient
 from strata.serdes.compatibility import check_reads
 from strata.serdes.errors import RegistryUnavailable, SchemaError, SerdeError
 from strata.serdes.model import RegisteredSchema
-from strata.spark_udfs.decoding.plan import Registry, settings_of
+from strata.spark_udfs.arguments import Registry, settings_of
 
 __all__ = ["run_stream"]
 
@@ -34,7 +34,7 @@ Build = Callable[[RegisteredSchema], StreamingQuery]
 Evolve = Literal["keep", "restart"]
 """What to do when the subject has a newer version."""
 
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 _log = logging.getLogger("strata.spark_udfs")
 
@@ -100,21 +100,21 @@ class _Stream:
         self._client = client
         self._subject = subject
         self._reader = client.get_version(subject)
-        self._passed_over = 0
-        self.query = self._built(self._reader)
+        self._skipped = 0
+        self.query = self._started(self._reader)
 
     def newer(self) -> RegisteredSchema | None:
         """Return the latest version if it is newer and can read the data of the current one, else None."""
         try:
             latest = self._client.get_version(self._subject)
-            if _number(latest) <= max(_number(self._reader), self._passed_over):
+            if _number(latest) <= max(_number(self._reader), self._skipped):
                 return None
             check_reads(self._client, latest.schema, self._reader.schema, self._subject)
         except SchemaError as error:
-            self._pass_over(latest, error)
+            self._skip(latest, error)
             return None
         except SerdeError as error:
-            _log.warning("no look at newer versions of %s: %s", self._subject, error)
+            _log.warning("could not look for a newer version of %s: %s", self._subject, error)
             return None
         return latest
 
@@ -130,30 +130,30 @@ class _Stream:
         """Build with a version, or else with the current one; wait while the registry does not answer."""
         while True:
             try:
-                self.query = self._built(wanted)
+                self.query = self._started(wanted)
             except RegistryUnavailable as error:
-                _log.warning("the query on %s waits for the registry: %s", self._subject, error)
+                _log.warning("the restart of the query on %s waits for the registry: %s", self._subject, error)
                 time.sleep(pause)
             except Exception as error:
                 if wanted is self._reader:
                     raise
-                self._pass_over(wanted, error)
+                self._skip(wanted, error)
                 wanted = self._reader
             else:
                 break
         if wanted is not self._reader:
-            _log.info("%s is read with version %s from now on", self._subject, wanted.version)
+            _log.info("now reading %s with version %s", self._subject, wanted.version)
             self._reader = wanted
 
-    def _built(self, reader: RegisteredSchema) -> StreamingQuery:
+    def _started(self, reader: RegisteredSchema) -> StreamingQuery:
         query = self._build(reader)
         if not hasattr(query, "awaitTermination"):  # Spark Connect has its own class
-            raise TypeError(f"build returned {type(query).__name__}, and not the query that it started")
+            raise TypeError(f"expected build to return the query that it started, got {type(query).__name__}")
         return query
 
-    def _pass_over(self, version: RegisteredSchema, why: Exception) -> None:
-        _log.warning("version %s of %s is not taken up: %s", version.version, self._subject, why)
-        self._passed_over = _number(version)
+    def _skip(self, version: RegisteredSchema, why: Exception) -> None:
+        _log.warning("skipping version %s of %s: %s", version.version, self._subject, why)
+        self._skipped = _number(version)
 
 
 def _number(version: RegisteredSchema) -> int:
@@ -166,7 +166,7 @@ def _finish_batch(query: StreamingQuery, patience: float) -> None:
     while query.isActive and query.status["isTriggerActive"] and _last_batch(query) == batch:
         if time.monotonic() > deadline:
             return
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def _last_batch(query: StreamingQuery) -> int | None:

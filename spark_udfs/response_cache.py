@@ -23,15 +23,15 @@ from strata.serdes.errors import RegistryUnavailable
 from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
 
-__all__ = ["SharedAnswers", "application_folder"]
+__all__ = ["SharedResponses", "application_folder"]
 
 
 def application_folder() -> Path | None:
     """Return the folder where this executor keeps files of the application, or None outside a task."""
-    return None if TaskContext.get() is None else Path(SparkFiles.getRootDirectory(), "strata-answers")
+    return None if TaskContext.get() is None else Path(SparkFiles.getRootDirectory(), "strata-responses")
 
 
-class SharedAnswers(Transport):
+class SharedResponses(Transport):
     """A transport with a fallback: if the first attempt fails, it reads another worker's response, or else retries."""
 
     def __init__(self, settings: ClientSettings, folder: Path) -> None:
@@ -66,22 +66,22 @@ class SharedAnswers(Transport):
             RegistryUnavailable: If the registry does not answer after all retries, and no worker has cached a response.
             RegistryError: If the registry answers with an error.
         """
-        asked = json.dumps([self._registry, method, path, query or {}, body])
-        file = self._folder / hashlib.sha256(asked.encode()).hexdigest()
+        key = json.dumps([self._registry, method, path, query or {}, body])
+        file = self._folder / hashlib.sha256(key.encode()).hexdigest()
         try:
-            answer = self._once.request(method, path, query=query, body=body)
+            response = self._once.request(method, path, query=query, body=body)
         except RegistryUnavailable:
             with suppress(OSError, ValueError):
                 return json.loads(file.read_bytes())
-            answer = super().request(method, path, query=query, body=body)
+            response = super().request(method, path, query=query, body=body)
         with suppress(OSError):  # a full disk only costs the other workers a request
-            self._keep(file, answer)
-        return answer
+            self._keep(file, response)
+        return response
 
-    def _keep(self, file: Path, answer: Any) -> None:
+    def _keep(self, file: Path, response: Any) -> None:
         """Write a response atomically."""
         self._folder.mkdir(exist_ok=True)
         handle, name = tempfile.mkstemp(dir=self._folder)
         with os.fdopen(handle, "w") as made:
-            json.dump(answer, made)
+            json.dump(response, made)
         Path(name).replace(file)

@@ -7,8 +7,7 @@ Rules of this file: Python values in, Arrow out; no schema language. A value tha
 call raise `DecodeError` with the path of the column.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -17,20 +16,12 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from strata.serdes.errors import DecodeError, DecodeReason
-from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
 
-__all__ = ["Build", "Nest", "Shape", "as_nullable", "built", "chosen", "list_array", "list_type", "map_array"]
+__all__ = ["Build", "Shape", "as_nullable", "built", "chosen", "list_array", "list_type", "map_array"]
 __all__ += ["map_type", "scalar", "struct_array", "struct_type", "under"]
 
 Build = Callable[[Sequence[Any]], pa.Array]
 """Builds an array of values; None is null, or the place of a value under a null parent."""
-
-MAX_TYPES = 10_000
-"""Types nested in types multiply; no table has this many columns."""
-MAX_DEPTH = 100
-"""The nesting that protobuf parses; no table is this deep."""
-
-_WAY_OUT = "leave the field out by `columns`, or give a reader schema without it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,49 +32,6 @@ class Shape:
     arrow: pa.DataType
     build: Build
     nullable: bool = False
-
-
-class Nest:
-    """The state of a walk over a reader schema: what it is inside of, how deep, and how many types it has met.
-
-    Args:
-        what: the schema language's word for a thing that cannot contain itself.
-    """
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._inside: set[Hashable] = set()
-        self._left = MAX_TYPES
-
-    def count(self, path: str) -> None:
-        """Count one more type.
-
-        Raises:
-            UnsupportedSchema: If the schema has too many types.
-        """
-        self._left -= 1
-        if self._left < 0:
-            raise UnsupportedSchema(path, f"it has more than {MAX_TYPES} types", "choose `columns`")
-
-    @contextmanager
-    def inside(self, key: Hashable, path: str, name: str = "") -> Iterator[None]:
-        """Enter something that has parts, for the length of a `with` block.
-
-        Args:
-            key: identifies the thing.
-            path: its path in the schema, for the error.
-            name: its name with a space before it, for the error.
-
-        Raises:
-            UnsupportedSchema: If it contains itself, or is nested too deeply.
-        """
-        if key in self._inside:
-            raise UnsupportedSchema(path, f"the {self._what}{name} contains itself", _WAY_OUT)
-        if len(self._inside) >= MAX_DEPTH:
-            raise UnsupportedSchema(path, f"it is more than {MAX_DEPTH} levels deep", _WAY_OUT)
-        self._inside.add(key)
-        yield
-        self._inside.discard(key)
 
 
 def scalar(spark: DataType, arrow: pa.DataType) -> Shape:
@@ -120,13 +68,13 @@ def chosen(names: Iterable[str], columns: Sequence[str] | None, owner: str) -> l
     Raises:
         ValueError: If a name is unknown, or no column is chosen.
     """
-    there = list(names)
+    known = list(names)
     if columns is None:
-        return there
-    unknown = [name for name in columns if name not in there]
+        return known
+    unknown = [name for name in columns if name not in known]
     if unknown or not columns:
         problem = f"no column {', '.join(unknown)}" if unknown else "no column is chosen"
-        raise ValueError(f"{problem}; {owner} has {', '.join(there)}")
+        raise ValueError(f"{problem}; {owner} has {', '.join(known)}")
     return list(dict.fromkeys(columns))
 
 

@@ -17,55 +17,34 @@ Rules of this file: schema nodes in, types out; no registry and no bytes.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    NullType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
+from pyspark.sql import types
+
+from strata.serdes.avro.schema import (
+    MAX_NESTING,
+    Array,
+    Enum,
+    Fixed,
+    Kind,
+    Logical,
+    Map,
+    Node,
+    Primitive,
+    Record,
+    Union,
 )
+from strata.spark_udfs.decoding.type_limits import Nesting, UnsupportedSchema
 
-from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
-
-__all__ = ["RecursiveSchema", "Type", "UnsupportedSchema", "type_of"]
+__all__ = ["Type", "type_of"]
 
 MAX_PRECISION = 38
 """The maximum precision of Spark's decimals."""
-MAX_TYPES = 10_000
-"""Records nested in records multiply; no table has this many columns."""
-
-
-class UnsupportedSchema(ValueError):
-    """A reader schema without a Spark type; the message names the field, the reason and the remedy."""
-
-    def __init__(self, path: str, why: str, way_out: str) -> None:
-        super().__init__(
-            f"no Spark type for the reader schema {f'at {path}' if path else 'as a whole'}: {why}; {way_out}"
-        )
-        self.path = path
-
-
-class RecursiveSchema(UnsupportedSchema):
-    """A reader schema with a record that contains itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
     """A Spark type, and whether the schema allows null."""
 
-    spark: DataType
+    spark: types.DataType
     nullable: bool = False
 
 
@@ -76,25 +55,25 @@ def type_of(schema: Node) -> Type:
         UnsupportedSchema: If a part of the schema has no Spark type.
         RecursiveSchema: If a record contains itself.
     """
-    return _Walk().type_of(schema, "")
+    return _TypeBuilder().type_of(schema, "")
 
 
 _KINDS: dict[Kind, Type] = {
-    Kind.NULL: Type(NullType(), nullable=True),
-    Kind.BOOLEAN: Type(BooleanType()),
-    Kind.INT: Type(IntegerType()),
-    Kind.LONG: Type(LongType()),
-    Kind.FLOAT: Type(FloatType()),
-    Kind.DOUBLE: Type(DoubleType()),
-    Kind.BYTES: Type(BinaryType()),
-    Kind.STRING: Type(StringType()),
+    Kind.NULL: Type(types.NullType(), nullable=True),
+    Kind.BOOLEAN: Type(types.BooleanType()),
+    Kind.INT: Type(types.IntegerType()),
+    Kind.LONG: Type(types.LongType()),
+    Kind.FLOAT: Type(types.FloatType()),
+    Kind.DOUBLE: Type(types.DoubleType()),
+    Kind.BYTES: Type(types.BinaryType()),
+    Kind.STRING: Type(types.StringType()),
 }
 _LOGICALS: dict[str, Type] = {
-    "date": Type(DateType()),
-    "timestamp-millis": Type(TimestampType()),
-    "timestamp-micros": Type(TimestampType()),
-    "local-timestamp-millis": Type(TimestampNTZType()),
-    "local-timestamp-micros": Type(TimestampNTZType()),
+    "date": Type(types.DateType()),
+    "timestamp-millis": Type(types.TimestampType()),
+    "timestamp-micros": Type(types.TimestampType()),
+    "local-timestamp-millis": Type(types.TimestampNTZType()),
+    "local-timestamp-micros": Type(types.TimestampNTZType()),
 }
 """A logical type that is not here is read as its underlying type."""
 _WIDER: dict[frozenset[Kind], Kind] = {
@@ -104,17 +83,14 @@ _WIDER: dict[frozenset[Kind], Kind] = {
 """Unions of two number types that become one column."""
 
 
-class _Walk:
-    """A walk over a schema; it knows which records it is inside of and how many types it has met."""
+class _TypeBuilder:
+    """Builds the types of one schema."""
 
     def __init__(self) -> None:
-        self._inside: set[int] = set()
-        self._left = MAX_TYPES
+        self._nesting = Nesting("record", MAX_NESTING)
 
     def type_of(self, node: Node, path: str) -> Type:
-        self._left -= 1
-        if self._left < 0:
-            raise UnsupportedSchema(path, f"it has more than {MAX_TYPES} types", "choose `columns`")
+        self._nesting.count(path)
         match node:
             case Primitive():
                 return _of_logical(node.logical, _KINDS[node.kind], path)
@@ -133,22 +109,15 @@ class _Walk:
 
     def _array(self, node: Array, path: str) -> Type:
         item = self.type_of(node.items, f"{path}[]")
-        return Type(ArrayType(item.spark, item.nullable))
+        return Type(types.ArrayType(item.spark, item.nullable))
 
     def _map(self, node: Map, path: str) -> Type:
         value = self.type_of(node.values, f"{path}{{}}")
-        return Type(MapType(StringType(), value.spark, value.nullable))
+        return Type(types.MapType(types.StringType(), value.spark, value.nullable))
 
     def _record(self, node: Record, path: str) -> Type:
-        if id(node) in self._inside:
-            raise RecursiveSchema(
-                path,
-                f"the record {node.name} contains itself",
-                "leave the field out by `columns`, or give a reader schema without it",
-            )
-        self._inside.add(id(node))
-        named = [(one.name, self.type_of(one.type, f"{path}.{one.name}".lstrip("."))) for one in node.fields]
-        self._inside.discard(id(node))
+        with self._nesting.inside(id(node), path, f" {node.name}"):
+            named = [(one.name, self.type_of(one.type, f"{path}.{one.name}".lstrip("."))) for one in node.fields]
         return _struct(named)
 
     def _union(self, node: Union, path: str) -> Type:
@@ -162,13 +131,13 @@ class _Walk:
         kinds = frozenset(one.kind for one in others if isinstance(one, Primitive))
         if len(others) == 2 and kinds in _WIDER:
             return Type(_KINDS[_WIDER[kinds]].spark, nullable)
-        types = [self.type_of(one, f"{path}|{number}") for number, one in enumerate(others)]
-        named = [(f"member{number}", _as_nullable(one, True)) for number, one in enumerate(types)]
+        members = [self.type_of(one, f"{path}|{number}") for number, one in enumerate(others)]
+        named = [(f"member{number}", _as_nullable(one, True)) for number, one in enumerate(members)]
         return _as_nullable(_struct(named), nullable)
 
 
 def _struct(named: Sequence[tuple[str, Type]]) -> Type:
-    return Type(StructType([StructField(name, one.spark, one.nullable) for name, one in named]))
+    return Type(types.StructType([types.StructField(name, one.spark, one.nullable) for name, one in named]))
 
 
 def _of_logical(logical: Logical | None, underlying: Type, path: str) -> Type:
@@ -183,10 +152,10 @@ def _decimal(logical: Logical, path: str) -> Type:
     if logical.precision > MAX_PRECISION:
         raise UnsupportedSchema(
             path,
-            f"a decimal of precision {logical.precision}, Spark ends at {MAX_PRECISION}",
+            f"a decimal of precision {logical.precision}, and Spark allows {MAX_PRECISION}",
             "give a reader schema with a smaller precision, or without the logical type to get the bytes",
         )
-    return Type(DecimalType(logical.precision, logical.scale))
+    return Type(types.DecimalType(logical.precision, logical.scale))
 
 
 def _as_nullable(one: Type, nullable: bool) -> Type:

@@ -1,36 +1,69 @@
 """The call `decode`: a column of registry frames becomes a column of values."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Required, TypedDict, Unpack
 
 from pyspark.sql import Column, functions
 
 from strata.serdes.client import Schema
-from strata.spark_udfs.decoding.headers import column_of, with_header
-from strata.spark_udfs.decoding.paths import Way, chosen_path
-from strata.spark_udfs.decoding.plan import Mode, ReaderSource, Registry, one_of, plan, reader_type, settings_of
+from strata.spark_udfs.arguments import Mode, Registry, check_options, column_of, names_of, one_of, settings_of
+from strata.spark_udfs.decoding.headers import with_header
+from strata.spark_udfs.decoding.paths import PathOption, choose_path
+from strata.spark_udfs.decoding.plan import DecodePlan, ReaderSource, plan_decode, reader_type
 
-__all__ = ["decode"]
+__all__ = ["DecodeOptions", "decode"]
 
 
-def decode(
-    column: Column | str,
-    *,
-    registry: Registry,
-    reader_schema: str | Schema | None = None,
-    subject: str | None = None,
-    version: int | Literal["latest"] = "latest",
-    schema_id: int | None = None,
-    format: Literal["AVRO", "PROTOBUF", "JSON"] | None = None,  # noqa: A002 - the registry's word, and Spark's
-    message: str | None = None,
-    validate: bool = False,
-    mode: Literal["DEADLETTER", "PERMISSIVE", "FAILFAST"] = "DEADLETTER",
-    columns: Sequence[str] | None = None,
-    origin: Sequence[str] = (),
-    headers: Column | str | None = None,
-    key: bool = False,
-    path: Literal["auto", "jvm", "python"] = "auto",
-) -> Column:
+class DecodeOptions(TypedDict, total=False):
+    """The options of `decode`.
+
+    Attributes:
+        registry: the registry's URL, several URLs of the same registry, or a `strata.serdes.client.ClientSettings` with
+            credentials, timeouts and retries.
+        reader_schema: the reader schema as text, or as a `strata.serdes.Schema` if it has references. Pass exactly one
+            of `reader_schema`, `subject` and `schema_id`.
+        subject: the subject to take the reader schema from.
+        version: the version within `subject`, a number or `latest` (the default).
+        schema_id: the schema id of the reader schema.
+        format: the format of a schema text, by default AVRO. For a schema in the registry, the format that it must
+            have.
+        message: for Protobuf, the full name of the message to read, by default the first of the reader schema. A frame
+            with another message is a dead letter.
+        validate: for JSON, validate each payload against its writer schema, instead of checking the column types only.
+            By default False.
+        mode: what a frame that cannot be decoded becomes.
+            `DEADLETTER`: the result is `struct<value, error: struct<reason, schema_id, frame>>`, in which at most one
+            field is set; `split_dead_letters` splits it into two data frames. The default.
+            `PERMISSIVE`: null.
+            `FAILFAST`: the task fails.
+        columns: the fields of the reader schema to decode, in this order; skipping the others is faster.
+        origin: names of columns whose values a FAILFAST error shows, such as `["topic", "partition", "offset"]`.
+        headers: the column of record headers of Kafka's source (option `includeHeaders`). A record whose header
+            `__value_schema_id` names its schema is read by that header and has no frame prefix; other records are
+            frames.
+        key: the column holds record keys, whose header is `__key_schema_id`. By default False.
+        path: `jvm` decodes inside Spark's executors; it needs Avro, and `install` called with the same registry
+            settings. `python` decodes in Python workers, over Arrow. `auto`, the default, uses `jvm` if it can. The
+            logger `strata.spark_udfs` says which path was chosen and why.
+    """
+
+    registry: Required[Registry]
+    reader_schema: str | Schema | None
+    subject: str | None
+    version: int | Literal["latest"]
+    schema_id: int | None
+    format: Literal["AVRO", "PROTOBUF", "JSON"] | None
+    message: str | None
+    validate: bool
+    mode: Literal["DEADLETTER", "PERMISSIVE", "FAILFAST"]
+    columns: Sequence[str] | None
+    origin: Sequence[str]
+    headers: Column | str | None
+    key: bool
+    path: Literal["auto", "jvm", "python"]
+
+
+def decode(column: Column | str, **options: Unpack[DecodeOptions]) -> Column:
     """Decode frames of the Confluent wire format (magic byte, schema id or GUID, payload) into one reader schema.
 
     Executors look writer schemas up when they meet their ids, including those registered while the query runs. The
@@ -39,35 +72,12 @@ def decode(
 
     Args:
         column: the binary column of frames, such as `value` of Spark's Kafka source. A null frame gives a null value.
-        registry: the registry's URL, several URLs of the same registry, or a `strata.serdes.client.ClientSettings` with
-            credentials, timeouts and retries.
-        reader_schema: the reader schema as text, or as a `strata.serdes.Schema` if it has references. Pass exactly one
-            of `reader_schema`, `subject` and `schema_id`.
-        subject: the subject to take the reader schema from.
-        version: the version within `subject`, a number or `latest`.
-        schema_id: the schema id of the reader schema.
-        format: the format of a schema text, by default AVRO. For a schema in the registry, the format that it must
-            have.
-        message: for Protobuf, the full name of the message to read, by default the first of the reader schema. A frame
-            with another message is a dead letter.
-        validate: for JSON, validate each payload against its writer schema, instead of checking the column types only.
-        mode: what a frame that cannot be decoded becomes.
-            `DEADLETTER`: the result is `struct<value, error: struct<reason, schema_id, frame>>`, in which at most one
-            field is set; `split_dead_letters` splits it into two data frames.
-            `PERMISSIVE`: null.
-            `FAILFAST`: the task fails.
-        columns: the fields of the reader schema to decode, in this order; skipping the others is faster.
-        origin: names of columns whose values a FAILFAST error shows, such as `["topic", "partition", "offset"]`.
-        headers: the column of record headers of Kafka's source (option `includeHeaders`). A record whose header
-            `__value_schema_id` names its schema is read by that header and has no frame prefix; other records are
-            frames.
-        key: the column holds record keys, whose header is `__key_schema_id`.
-        path: `jvm` decodes inside Spark's executors; it needs Avro, and `install` called with the same registry
-            settings. `python` decodes in Python workers, over Arrow. `auto` uses `jvm` if it can. The logger
-            `spark_udfs` says which path was chosen and why.
+        **options: see `DecodeOptions`; `registry` and exactly one of `reader_schema`, `subject` and `schema_id` are
+            required.
 
     Returns:
-        A column of the reader schema's Spark type, or of the struct above in mode `DEADLETTER`.
+        A column of the reader schema's Spark type, or the struct that `DecodeOptions.mode` describes in mode
+        `DEADLETTER`.
 
     Raises:
         UnsupportedSchema: If the reader schema has no Spark type; the error names the field.
@@ -75,29 +85,36 @@ def decode(
         RegistryError: If the registry does not have the reader schema.
         RegistryUnavailable: If the registry does not answer.
         NotInstalled: If `path` is `jvm`, and `install` was not called for these settings.
-        ImportError: If the Python path is chosen, and numba is not installed.
-        ModuleNotFoundError: If the extra of the reader schema's format is not installed.
+        MissingExtra: If the extra of the reader schema's format is not installed.
         RuntimeError: If a column is given by name, and there is no Spark session.
-        TypeError: If an argument has the wrong type.
-        ValueError: If the arguments contradict each other, a value is not allowed, or `columns` names an unknown field.
+        TypeError: If an option is unknown or has the wrong type.
+        ValueError: If the options contradict each other, a value is not allowed, or `columns` names an unknown field.
     """
-    chosen = one_of(Mode, "mode", mode)
-    decided = plan(
-        settings_of(registry),
-        ReaderSource(reader_schema, subject, version, schema_id, format),
-        mode=chosen,
-        columns=columns,
-        origin=_names(origin) if chosen is Mode.FAILFAST else (),
-        message=message,
-        validate=validate,
+    check_options(options, DecodeOptions)
+    plan = _plan(options)
+    reader_type(plan)  # reject what Spark cannot express here, not in a task
+    frames, headers = column_of(column), options.get("headers")
+    if headers is not None:
+        frames = with_header(frames, column_of(headers), key=options.get("key", False))
+    path = choose_path(one_of(PathOption, "path", options.get("path", "auto")), plan)
+    return path(plan, [frames, *map(functions.col, plan.origin)])
+
+
+def _plan(options: DecodeOptions) -> DecodePlan:
+    mode = one_of(Mode, "mode", options.get("mode", "DEADLETTER"))
+    source = ReaderSource(
+        options.get("reader_schema"),
+        options.get("subject"),
+        options.get("version", "latest"),
+        options.get("schema_id"),
+        options.get("format"),
     )
-    reader_type(decided)  # reject what Spark cannot express here, not in a task
-    frames = column_of(column) if headers is None else with_header(column_of(column), column_of(headers), key=key)
-    call = chosen_path(one_of(Way, "path", path), decided)
-    return call(decided, [frames, *map(functions.col, decided.origin)])
-
-
-def _names(origin: Sequence[str]) -> Sequence[str]:
-    if isinstance(origin, str):
-        raise TypeError(f"origin is a list of column names, not the text {origin!r}")
-    return origin
+    return plan_decode(
+        settings_of(options["registry"]),
+        source,
+        mode=mode,
+        columns=options.get("columns"),
+        origin=names_of("origin", options.get("origin", ()), of="column") if mode is Mode.FAILFAST else (),
+        message=options.get("message"),
+        validate=options.get("validate", False),
+    )

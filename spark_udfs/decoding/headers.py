@@ -3,36 +3,14 @@
 Rules of this file: columns only; the decoders read the bytes of a header.
 """
 
-from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import Column, SparkSession, functions
+from pyspark.sql import Column, functions
 
 from strata.serdes.framing import header_name
 
-__all__ = ["HEADER", "VALUE", "active_session", "column_of", "with_header"]
+__all__ = ["HEADER", "VALUE", "with_header"]
 
 VALUE = "value"
 HEADER = "header"
-
-
-def active_session() -> SparkSession | None:
-    """Return the active session of this thread, or else of the process, or else None."""
-    try:
-        return SparkSession.active()
-    except PySparkRuntimeError:
-        return None
-
-
-def column_of(column: Column | str) -> Column:
-    """Return a column, given itself or its name.
-
-    Raises:
-        RuntimeError: If a name is given, and there is no Spark session yet.
-    """
-    if not isinstance(column, str):
-        return column
-    if active_session() is None:
-        raise RuntimeError("there is no Spark session yet: start one before columns are made")
-    return functions.col(column)
 
 
 def with_header(value: Column, headers: Column, *, key: bool) -> Column:

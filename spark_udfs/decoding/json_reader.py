@@ -15,9 +15,9 @@ from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.errors import SchemaError
 from strata.serdes.json_schema.serializer import load, validator_of
 from strata.serdes.model import JSON
-from strata.spark_udfs.decoding.formats import PayloadSchema
 from strata.spark_udfs.decoding.json_types import shape_of
-from strata.spark_udfs.decoding.payload_worker import Parse, Writer
+from strata.spark_udfs.decoding.payload_reader import Parse, Writer
+from strata.spark_udfs.decoding.payload_schema import PayloadSchema
 
 __all__ = ["JsonReader"]
 
@@ -33,7 +33,7 @@ class JsonReader:
         try:
             root = parse(schema.schema.text, strict=False, references=references).root
         except SchemaParseError as error:
-            raise SchemaError(f"the reader schema is no JSON Schema: {error}") from None
+            raise SchemaError(f"the reader schema is not a valid JSON Schema: {error}") from None
         self.shape = shape_of(root, schema.columns)
         self._validates = schema.validate
 

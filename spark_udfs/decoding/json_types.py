@@ -46,21 +46,9 @@ from strata.compat.json_schema.model import (
     follow,
 )
 from strata.serdes.errors import DecodeError, DecodeReason
-from strata.spark_udfs.decoding.arrow_columns import (
-    Build,
-    Nest,
-    Shape,
-    as_nullable,
-    built,
-    chosen,
-    list_array,
-    list_type,
-    map_array,
-    map_type,
-    struct_array,
-    struct_type,
-    under,
-)
+from strata.spark_udfs.decoding import arrow_columns
+from strata.spark_udfs.decoding.arrow_columns import Build, Shape
+from strata.spark_udfs.decoding.type_limits import Nesting
 
 __all__ = ["shape_of"]
 
@@ -92,28 +80,28 @@ def shape_of(root: Node, columns: Sequence[str] | None = None) -> Shape:
         UnsupportedSchema: If a part of the schema has no Spark type.
         ValueError: If `columns` are not properties of the schema.
     """
-    walk = _Walk(columns)
-    tree = walk.tree(root, "")
+    builder = _TreeBuilder(columns)
+    tree = builder.tree(root, "")
     if columns is None:
         return _shape(tree)
-    if tree.kind != "object" or not walk.names:
-        raise ValueError("columns can be chosen of an object with properties only, and the reader schema is none")
-    names = chosen(walk.names, columns, "the reader schema")
+    if tree.kind != "object" or not builder.names:
+        raise ValueError("`columns` needs an object with properties as the reader schema")
+    names = arrow_columns.chosen(builder.names, columns, "the reader schema")
     return _shape(_Tree("object", {name: tree.fields[name] for name in names}))
 
 
-class _Walk:
-    """A walk over a schema; `names` are the properties at the top level."""
+class _TreeBuilder:
+    """Builds the tree of one schema; `names` are the properties at the top level."""
 
     def __init__(self, columns: Sequence[str] | None) -> None:
-        self._nest = Nest("schema")
+        self._nesting = Nesting("schema")
         self._columns = columns
         self.names: dict[str, None] = {}
 
     def tree(self, node: Node, path: str) -> _Tree:
         found = follow(node)
-        self._nest.count(path)
-        with self._nest.inside(id(found), path):
+        self._nesting.count(path)
+        with self._nesting.inside(id(found), path):
             return self._of(found, path)
 
     def _of(self, node: Node, path: str) -> _Tree:
@@ -219,33 +207,33 @@ def _check(values: Sequence[Any], expected: str, *allowed: type) -> set[type]:
     found = set(map(type, values))
     wrong = found - {*allowed, type(None)}
     if wrong:
-        raise DecodeError(DecodeReason.INVALID_VALUE, f"{expected} expected, found {_KINDS[wrong.pop()]}")
+        raise DecodeError(DecodeReason.INVALID_VALUE, f"expected {expected}, got {_KINDS[wrong.pop()]}")
     return found
 
 
 def _strings(values: Sequence[Any]) -> pa.Array:
     _check(values, "string", str)
-    return built(values, pa.string())
+    return arrow_columns.built(values, pa.string())
 
 
 def _booleans(values: Sequence[Any]) -> pa.Array:
     _check(values, "boolean", bool)
-    return built(values, pa.bool_())
+    return arrow_columns.built(values, pa.bool_())
 
 
 def _integers(values: Sequence[Any]) -> pa.Array:
     """Build a bigint column; `1.0` is an integer in JSON Schema."""
     if float in _check(values, "integer", int, float):
         if not all(one.is_integer() for one in values if type(one) is float):
-            raise DecodeError(DecodeReason.INVALID_VALUE, "integer expected, found number")
+            raise DecodeError(DecodeReason.INVALID_VALUE, "expected integer, got number")
         values = [int(one) if type(one) is float else one for one in values]
-    return built(values, pa.int64())
+    return arrow_columns.built(values, pa.int64())
 
 
 def _numbers(values: Sequence[Any]) -> pa.Array:
     if int in _check(values, "number", int, float):
         values = [None if one is None else float(one) for one in values]  # Arrow rejects integers that a double rounds
-    return built(values, pa.float64())
+    return arrow_columns.built(values, pa.float64())
 
 
 def _nulls(values: Sequence[Any]) -> pa.Array:
@@ -254,7 +242,7 @@ def _nulls(values: Sequence[Any]) -> pa.Array:
 
 
 def _texts(values: Sequence[Any]) -> pa.Array:
-    return built([None if one is None else _text(one) for one in values], pa.string())
+    return arrow_columns.built([None if one is None else _text(one) for one in values], pa.string())
 
 
 def _text(value: Any) -> str:
@@ -279,40 +267,40 @@ _SCALARS: Final[dict[str, Shape]] = {
 
 
 def _struct(fields: dict[str, Shape]) -> Shape:
-    spark, arrow = struct_type([(name, as_nullable(one)) for name, one in fields.items()])
+    spark, arrow = arrow_columns.struct_type([(name, arrow_columns.as_nullable(one)) for name, one in fields.items()])
     columns: list[tuple[str, Build]] = [(name, one.build) for name, one in fields.items()]
 
     def build(values: Sequence[Any]) -> pa.Array:
         _check(values, "object", dict)
         missing = [one is None for one in values]
         rows: Sequence[Any] = [one or {} for one in values] if True in missing else values
-        arrays = [under(name, column, [row.get(name) for row in rows]) for name, column in columns]
-        return struct_array(arrays, arrow, missing)
+        arrays = [arrow_columns.under(name, column, [row.get(name) for row in rows]) for name, column in columns]
+        return arrow_columns.struct_array(arrays, arrow, missing)
 
     return Shape(spark, arrow, build, nullable=True)
 
 
 def _array(item: Shape) -> Shape:
-    spark, arrow = list_type(item)
+    spark, arrow = arrow_columns.list_type(item)
 
     def build(values: Sequence[Any]) -> pa.Array:
         _check(values, "array", list)
-        items = under("[]", item.build, list(chain.from_iterable(filter(None, values))))
-        return list_array(items, arrow, _lengths(values), [one is None for one in values])
+        items = arrow_columns.under("[]", item.build, list(chain.from_iterable(filter(None, values))))
+        return arrow_columns.list_array(items, arrow, _lengths(values), [one is None for one in values])
 
     return Shape(spark, arrow, build, nullable=True)
 
 
 def _map(value: Shape) -> Shape:
     key = Shape(StringType(), pa.string(), _strings)
-    spark, arrow = map_type(key, value)
+    spark, arrow = arrow_columns.map_type(key, value)
 
     def build(values: Sequence[Any]) -> pa.Array:
         _check(values, "object", dict)
         filled = list(filter(None, values))
-        keys = built(list(chain.from_iterable(filled)), pa.string())
-        items = under("{}", value.build, list(chain.from_iterable(one.values() for one in filled)))
-        return map_array(keys, items, arrow, _lengths(values), [one is None for one in values])
+        keys = arrow_columns.built(list(chain.from_iterable(filled)), pa.string())
+        items = arrow_columns.under("{}", value.build, list(chain.from_iterable(one.values() for one in filled)))
+        return arrow_columns.map_array(keys, items, arrow, _lengths(values), [one is None for one in values])
 
     return Shape(spark, arrow, build, nullable=True)
 

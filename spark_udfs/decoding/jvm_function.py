@@ -25,7 +25,8 @@ from typing import Any
 from pyspark.sql import Column, SparkSession, functions
 
 from strata.serdes.settings import ClientSettings
-from strata.spark_udfs.decoding.plan import Plan, Registry, reader_type, settings_of
+from strata.spark_udfs.arguments import Registry, settings_of
+from strata.spark_udfs.decoding.plan import DecodePlan, reader_type
 from strata.spark_udfs.decoding.reader_schema import write_with_defaults
 
 __all__ = ["JAR", "NotInstalled", "catalog_of", "function_name", "install", "is_installed", "is_installed_otherwise"]
@@ -34,10 +35,11 @@ __all__ += ["jvm_path"]
 JAR = Path(__file__).parents[1] / "strata-spark.jar"
 """The jar in the wheel; `make setup` builds it in a checkout."""
 
-_WAY_OUT = f"Start it with spark.jars={JAR}, or call decode with path='python'"
+_REMEDY = f"Start the session with spark.jars={JAR}, or call decode with path='python'"
 _CLASS = "strata.spark.StrataCatalog"
 _PREFIX = "spark.sql.catalog."
-_UNSHOWN = "strata."
+_OUTSIDE_JOBS = "strata."
+"""The prefix of settings that Spark does not copy into the properties of jobs."""
 _SECRETS = ("password", "token")
 _KEY = secrets.token_bytes(16)
 """Key of the digests of this process, which keeps passwords from being guessed from a catalog name in a query plan."""
@@ -77,13 +79,13 @@ def install(spark: SparkSession, *, registry: Registry, jar: str | Path | None =
     _check(settings)
     name = catalog_of(settings)
     configuration = {
-        f"{_UNSHOWN if option in _SECRETS else _PREFIX}{name}.{option}": value
+        f"{_OUTSIDE_JOBS if option in _SECRETS else _PREFIX}{name}.{option}": value
         for option, value in _options(settings).items()
     } | {f"{_PREFIX}{name}": _CLASS}
     for key, value in configuration.items():
         spark.conf.set(key, value)
     try:
-        _bring(spark, name, JAR if jar is None else Path(jar))
+        _ensure_jar(spark, name, JAR if jar is None else Path(jar))
     except NotInstalled:
         for key in configuration:  # otherwise decodes would choose a path that does not work
             spark.conf.unset(key)
@@ -106,7 +108,7 @@ def catalog_of(settings: ClientSettings) -> str:
     return f"strata_{digest.hexdigest()}"
 
 
-def jvm_path(plan: Plan, columns: Sequence[Column]) -> Column:
+def jvm_path(plan: DecodePlan, columns: Sequence[Column]) -> Column:
     """Return a call of the catalog's function.
 
     Args:
@@ -118,7 +120,7 @@ def jvm_path(plan: Plan, columns: Sequence[Column]) -> Column:
     return functions.call_function(f"{catalog_of(plan.registry)}.`{function_name(plan)}`", *arguments)
 
 
-def function_name(plan: Plan) -> str:
+def function_name(plan: DecodePlan) -> str:
     """Return the name of a plan's function, which holds all that executors need except the registry.
 
     It is compressed, because Spark shows it in parsed plans and in errors of the analyzer.
@@ -136,8 +138,8 @@ def _check(settings: ClientSettings) -> None:
     given = [name for name in _PYTHON_ONLY if getattr(settings, name) is not None]
     if given:
         raise NotInstalled(
-            f"the JVM path does not know {', '.join(given)} (a proxy, OAuth and what belongs to it); "
-            "leave install out and call decode with path='python'"
+            f"the JVM path does not support the settings {', '.join(given)} (proxy and OAuth): "
+            "do not call install, and call decode with path='python'"
         )
 
 
@@ -151,14 +153,14 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _bring(spark: SparkSession, name: str, jar: Path) -> None:
+def _ensure_jar(spark: SparkSession, name: str, jar: Path) -> None:
     """Add the jar unless the catalog already works."""
     if _problem(spark, name) is None:
         return
     _add(spark, jar)
     problem = _problem(spark, name)
     if problem is not None:
-        raise NotInstalled(f"the session has the jar and cannot use it: {problem}. {_WAY_OUT}")
+        raise NotInstalled(f"the session has the jar but cannot use it: {problem}. {_REMEDY}")
 
 
 def _problem(spark: SparkSession, name: str) -> str | None:
@@ -176,14 +178,14 @@ def _first_line(error: Exception) -> str:
 
 def _add(spark: SparkSession, jar: Path) -> None:
     if not jar.is_file():
-        raise NotInstalled(f"there is no jar at {jar}; in a checkout `make setup` builds it")
+        raise NotInstalled(f"no jar at {jar}; in a checkout, `make setup` builds it")
     try:
-        _send(spark, jar)
+        _upload(spark, jar)
     except Exception as error:
-        raise NotInstalled(f"the session does not take the jar: {_first_line(error)}. {_WAY_OUT}") from error
+        raise NotInstalled(f"the session rejected the jar: {_first_line(error)}. {_REMEDY}") from error
 
 
-def _send(spark: SparkSession, jar: Path) -> None:
+def _upload(spark: SparkSession, jar: Path) -> None:
     if type(spark).__module__.startswith("pyspark.sql.connect."):  # the client uploads the jar to the server
         spark.addArtifacts(str(jar))
     else:

@@ -9,43 +9,30 @@ Rules of this file: it asks the registry only for the reader schema and its refe
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Literal, TypeVar
+from typing import Literal
 
 from strata.serdes.avro.schema import Node, parse
 from strata.serdes.client import RegistryClient, Schema
-from strata.serdes.model import AVRO, Rule
+from strata.serdes.model import AVRO
 from strata.serdes.references import resolve
 from strata.serdes.settings import ClientSettings
+from strata.spark_udfs.arguments import Mode, check_id
+from strata.spark_udfs.contract_rules import client_rules
 from strata.spark_udfs.decoding.arrow_columns import Shape
 from strata.spark_udfs.decoding.avro_types import Type, type_of
-from strata.spark_udfs.decoding.formats import PayloadSchema, payload_schema, reader_of
+from strata.spark_udfs.decoding.payload_formats import reader_of
+from strata.spark_udfs.decoding.payload_schema import PayloadSchema, payload_schema
 from strata.spark_udfs.decoding.reader_schema import project, write
 
-__all__ = ["Mode", "Plan", "ReaderSource", "Registry", "check_id", "one_of", "plan", "reader_type", "rules_of_clients"]
-__all__ += ["settings_of"]
+__all__ = ["DecodePlan", "ReaderSource", "plan_decode", "reader_type"]
 
-Registry = str | Sequence[str] | ClientSettings
-"""The ways of naming the registry."""
-
-_AT_CLIENTS = (None, "ALL", "CLIENT")
 _WRITE = "WRITE"
-
-_E = TypeVar("_E", bound=StrEnum)
 
 _log = logging.getLogger("strata.spark_udfs")
 
 
-class Mode(StrEnum):
-    """The modes, which say what a frame that cannot be decoded becomes."""
-
-    DEADLETTER = "DEADLETTER"
-    PERMISSIVE = "PERMISSIVE"
-    FAILFAST = "FAILFAST"
-
-
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DecodePlan:
     """Everything that an executor needs; equal plans share decoders.
 
     Attributes:
@@ -81,10 +68,11 @@ class ReaderSource:
         given = [one for one in (self.text, self.subject, self.schema_id) if one is not None]
         if len(given) != 1:
             raise ValueError(
-                "name the reader schema by exactly one of reader_schema (a text), subject (with a version), schema_id"
+                "expected exactly one of reader_schema (a text), subject (with a version) and schema_id, "
+                f"got {len(given)} of them"
             )
         if self.version != "latest" and self.subject is None:
-            raise ValueError("version counts within a subject: give the subject too")
+            raise ValueError("version needs subject")
         if not isinstance(self.text, str | Schema | None):
             raise TypeError(f"reader_schema is a text or a strata.serdes.client.Schema, not {type(self.text).__name__}")
         check_id(self.schema_id)
@@ -100,7 +88,7 @@ class ReaderSource:
             return Schema(self.text, self.format or AVRO)
         found = self.text or self._ask(registry)
         if self.format not in (None, found.format):
-            raise ValueError(f"the reader schema is {found.format}, and not {self.format}")
+            raise ValueError(f"expected a reader schema of format {self.format}, got {found.format}")
         return found
 
     def _ask(self, registry: ClientSettings) -> Schema:
@@ -112,7 +100,7 @@ class ReaderSource:
         raise AssertionError(self)
 
 
-def plan(
+def plan_decode(
     registry: ClientSettings,
     source: ReaderSource,
     *,
@@ -121,7 +109,7 @@ def plan(
     origin: Sequence[str] = (),
     message: str | None = None,
     validate: bool = False,
-) -> Plan:
+) -> DecodePlan:
     """Return the plan of a decode, with its reader schema fixed.
 
     Args:
@@ -139,18 +127,18 @@ def plan(
         ValueError: If the options contradict each other, or `columns` names an unknown field.
     """
     schema = source.read(registry)
-    _tell_rules(schema)
+    _warn_of_rules(schema)
     if schema.format == AVRO and message is None and not validate:
         parsed = _avro(registry, schema, source.subject)
         wanted = parsed if columns is None else project(parsed, columns)
-        return Plan(registry, write(wanted), mode, tuple(origin))
+        return DecodePlan(registry, write(wanted), mode, tuple(origin))
     payload = payload_schema(
         registry, schema, subject=source.subject, columns=columns, message=message, validate=validate
     )
-    return Plan(registry, schema.text, mode, tuple(origin), payload)
+    return DecodePlan(registry, schema.text, mode, tuple(origin), payload)
 
 
-def reader_type(plan: Plan) -> Type | Shape:
+def reader_type(plan: DecodePlan) -> Type | Shape:
     """Return the type of the decoded values, which is the same on driver and executors.
 
     Raises:
@@ -161,61 +149,13 @@ def reader_type(plan: Plan) -> Type | Shape:
     return type_of(parse(plan.reader_schema))
 
 
-def one_of(allowed: type[_E], name: str, given: str) -> _E:
-    """Return the member of an enum with this text.
-
-    Args:
-        allowed: the enum.
-        name: the name of the argument, for the error.
-        given: the text.
-
-    Raises:
-        ValueError: If there is no such member; the error lists those allowed.
-    """
-    try:
-        return allowed(given)
-    except ValueError:
-        raise ValueError(f"{name} is {given!r}; allowed are {', '.join(allowed)}") from None
-
-
-def settings_of(registry: Registry) -> ClientSettings:
-    """Return the settings of a registry, named in any way.
-
-    Raises:
-        TypeError: If the value is neither a URL nor several URLs nor `ClientSettings`.
-        ValueError: If the value is not a valid URL.
-    """
-    if isinstance(registry, ClientSettings):
-        return registry
-    urls = [registry] if isinstance(registry, str) else registry
-    if not isinstance(urls, Sequence) or not all(isinstance(one, str) for one in urls):
-        raise TypeError(
-            f"registry is a URL, several of them, or a strata.serdes.ClientSettings, not {type(registry).__name__}"
-        )
-    return ClientSettings.of(registry)
-
-
-def check_id(schema_id: object) -> None:
-    """Raise TypeError unless a schema id is an int or None: a text would mean something else in a request path."""
-    if schema_id is not None and type(schema_id) is not int:
-        raise TypeError(f"schema_id is a number, not {schema_id!r}")
-
-
-def rules_of_clients(schema: Schema) -> list[Rule]:
-    """Return the rules of a data contract that clients run, such as CSFLE encryption."""
-    rules = schema.rule_set
-    if rules is None or rules.enable_at not in _AT_CLIENTS:
-        return []
-    return [one for one in (*rules.migration_rules, *rules.domain_rules, *rules.encoding_rules) if not one.disabled]
-
-
-def _tell_rules(schema: Schema) -> None:
+def _warn_of_rules(schema: Schema) -> None:
     """Warn that `decode` does not run the rules for reading, such as CSFLE decryption."""
-    passed = [one.name for one in rules_of_clients(schema) if one.mode != _WRITE]
-    if passed:
+    names = [one.name for one in client_rules(schema) if one.mode != _WRITE]
+    if names:
         _log.warning(
-            "the reader schema has rules for reading (%s), and decode runs none: what was encrypted stays so",
-            ", ".join(passed),
+            "decode does not run the reader schema's rules for reading (%s): encrypted fields stay encrypted",
+            ", ".join(names),
         )
 
 

@@ -17,10 +17,10 @@ from strata.serdes.errors import DecodeError, DecodeReason
 from strata.serdes.model import PROTOBUF
 from strata.serdes.protobuf.files import find_message, link
 from strata.serdes.references import resolve
-from strata.spark_udfs.decoding.formats import PayloadSchema
-from strata.spark_udfs.decoding.payload_worker import Parse, Refused, Writer
+from strata.spark_udfs.decoding.payload_reader import Parse, Undecodable, Writer
+from strata.spark_udfs.decoding.payload_schema import PayloadSchema
+from strata.spark_udfs.decoding.protobuf_evolution import FieldMismatch, class_to_read
 from strata.spark_udfs.decoding.protobuf_types import shape_of
-from strata.spark_udfs.decoding.protobuf_writers import Disagreement, class_to_read
 
 __all__ = ["ProtobufReader"]
 
@@ -52,11 +52,13 @@ class ProtobufReader:
 
     def _parse(self, written: Descriptor) -> Parse:
         if written.full_name != self._message.full_name:
-            raise Refused(f"message is {written.full_name}", f"a {self._message.full_name} is read")
+            raise Undecodable(
+                f"message is {written.full_name}", f"expected a {self._message.full_name}, got a {written.full_name}"
+            )
         try:
             return _parser(class_to_read(self._message, written, self._columns))
-        except Disagreement as error:
-            raise Refused(str(error)) from None
+        except FieldMismatch as error:
+            raise Undecodable(str(error)) from None
 
 
 def _message(file: FileDescriptor, name: str | None) -> Descriptor:
@@ -66,8 +68,8 @@ def _message(file: FileDescriptor, name: str | None) -> Descriptor:
     try:
         found: Descriptor = file.pool.FindMessageTypeByName(name)
     except KeyError:
-        there = ", ".join(one.full_name for one in file.message_types_by_name.values())
-        raise ValueError(f"no message {name}; the reader schema has {there}") from None
+        known = ", ".join(one.full_name for one in file.message_types_by_name.values())
+        raise ValueError(f"no message {name}; the reader schema has {known}") from None
     return found
 
 
@@ -79,6 +81,6 @@ def _parser(kind: type[Message]) -> Parse:
             return parse(payload)
         except ParseError as error:
             reason = DecodeReason.INVALID_UTF8 if "UTF-8" in str(error) else DecodeReason.MALFORMED
-            raise DecodeError(reason, f"no {kind.DESCRIPTOR.full_name}") from None
+            raise DecodeError(reason, f"not a {kind.DESCRIPTOR.full_name}") from None
 
     return parsed

@@ -34,36 +34,12 @@ import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from google.protobuf.message_factory import GetMessageClass
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-)
+from pyspark.sql import types
 
 from strata.serdes.errors import DecodeError, DecodeReason
-from strata.spark_udfs.decoding.arrow_columns import (
-    Build,
-    Nest,
-    Shape,
-    as_nullable,
-    built,
-    chosen,
-    list_array,
-    list_type,
-    map_array,
-    map_type,
-    scalar,
-    struct_array,
-    struct_type,
-    under,
-)
+from strata.spark_udfs.decoding import arrow_columns
+from strata.spark_udfs.decoding.arrow_columns import Build, Shape
+from strata.spark_udfs.decoding.type_limits import Nesting
 
 __all__ = ["entry_of", "shape_of"]
 
@@ -76,13 +52,13 @@ _SPAN = pa.duration("us")
 
 
 def _unsigned(values: Sequence[int | None]) -> pa.Array:
-    return built(values, pa.uint64()).cast(_UINT64)  # converting through integers is faster
+    return arrow_columns.built(values, pa.uint64()).cast(_UINT64)  # converting through integers is faster
 
 
-_INT = scalar(IntegerType(), pa.int32())
-_LONG = scalar(LongType(), pa.int64())
-_ULONG = Shape(DecimalType(20, 0), _UINT64, _unsigned)
-_STRING = scalar(StringType(), pa.string())
+_INT = arrow_columns.scalar(types.IntegerType(), pa.int32())
+_LONG = arrow_columns.scalar(types.LongType(), pa.int64())
+_ULONG = Shape(types.DecimalType(20, 0), _UINT64, _unsigned)
+_STRING = arrow_columns.scalar(types.StringType(), pa.string())
 
 _SCALARS: Final[dict[int, Shape]] = {
     FieldDescriptor.TYPE_INT32: _INT,
@@ -95,11 +71,11 @@ _SCALARS: Final[dict[int, Shape]] = {
     FieldDescriptor.TYPE_FIXED32: _LONG,
     FieldDescriptor.TYPE_UINT64: _ULONG,
     FieldDescriptor.TYPE_FIXED64: _ULONG,
-    FieldDescriptor.TYPE_FLOAT: scalar(FloatType(), pa.float32()),
-    FieldDescriptor.TYPE_DOUBLE: scalar(DoubleType(), pa.float64()),
-    FieldDescriptor.TYPE_BOOL: scalar(BooleanType(), pa.bool_()),
+    FieldDescriptor.TYPE_FLOAT: arrow_columns.scalar(types.FloatType(), pa.float32()),
+    FieldDescriptor.TYPE_DOUBLE: arrow_columns.scalar(types.DoubleType(), pa.float64()),
+    FieldDescriptor.TYPE_BOOL: arrow_columns.scalar(types.BooleanType(), pa.bool_()),
     FieldDescriptor.TYPE_STRING: _STRING,
-    FieldDescriptor.TYPE_BYTES: scalar(BinaryType(), pa.binary()),
+    FieldDescriptor.TYPE_BYTES: arrow_columns.scalar(types.BinaryType(), pa.binary()),
 }
 _WRAPPERS: Final = frozenset(
     f"google.protobuf.{name}Value"
@@ -109,17 +85,17 @@ _WRAPPERS: Final = frozenset(
 
 def _instants(messages: Sequence[Any]) -> pa.Array:
     micros = [None if one is None else one.seconds * 1_000_000 + one.nanos // 1000 for one in messages]
-    return built(micros, pa.int64()).cast(_INSTANT)
+    return arrow_columns.built(micros, pa.int64()).cast(_INSTANT)
 
 
 def _spans(messages: Sequence[Any]) -> pa.Array:
     # Nanoseconds have the sign of the seconds; the part below a microsecond is cut off, towards zero.
     micros = [None if one is None else one.seconds * 1_000_000 + int(one.nanos / 1000) for one in messages]
-    return built(micros, pa.int64()).cast(_SPAN)
+    return arrow_columns.built(micros, pa.int64()).cast(_SPAN)
 
 
 def _json_texts(messages: Sequence[Any]) -> pa.Array:
-    return built([None if one is None else _json_text(one) for one in messages], pa.string())
+    return arrow_columns.built([None if one is None else _json_text(one) for one in messages], pa.string())
 
 
 def _json_text(message: Any) -> str:
@@ -132,10 +108,10 @@ def _json_text(message: Any) -> str:
 _WELL_KNOWN: Final[dict[str, Shape]] = {
     **dict.fromkeys(
         (f"google.protobuf.{name}" for name in ("Struct", "Value", "ListValue")),
-        Shape(StringType(), pa.string(), _json_texts),
+        Shape(types.StringType(), pa.string(), _json_texts),
     ),
-    "google.protobuf.Timestamp": Shape(TimestampType(), _INSTANT, _instants),
-    "google.protobuf.Duration": Shape(DayTimeIntervalType(), _SPAN, _spans),
+    "google.protobuf.Timestamp": Shape(types.TimestampType(), _INSTANT, _instants),
+    "google.protobuf.Duration": Shape(types.DayTimeIntervalType(), _SPAN, _spans),
 }
 
 
@@ -150,7 +126,9 @@ def shape_of(message: Descriptor, columns: Sequence[str] | None = None) -> Shape
         UnsupportedSchema: If a part of the message has no Spark type.
         ValueError: If `columns` are not fields of the message.
     """
-    return _Walk().struct(message, "", chosen(_field_names(message), columns, f"the reader schema {message.full_name}"))
+    return _ShapeBuilder().struct(
+        message, "", arrow_columns.chosen(_field_names(message), columns, f"the reader schema {message.full_name}")
+    )
 
 
 def entry_of(field: FieldDescriptor) -> Descriptor | None:
@@ -159,24 +137,24 @@ def entry_of(field: FieldDescriptor) -> Descriptor | None:
     return inner if inner is not None and inner.GetOptions().map_entry else None
 
 
-class _Walk:
-    """A walk over messages."""
+class _ShapeBuilder:
+    """Builds the shape of one message."""
 
     def __init__(self) -> None:
-        self._nest = Nest("message")
+        self._nesting = Nesting("message")
 
     def struct(self, message: Descriptor, path: str, names: Sequence[str]) -> Shape:
         fields = [message.fields_by_name[name] for name in names]
-        with self._nest.inside(message.full_name, path, f" {message.full_name}"):
+        with self._nesting.inside(message.full_name, path, f" {message.full_name}"):
             shapes = [self._field(one, f"{path}.{one.name}".lstrip(".")) for one in fields]
-        spark, arrow = struct_type(list(zip(names, shapes, strict=True)))
+        spark, arrow = arrow_columns.struct_type(list(zip(names, shapes, strict=True)))
         getters = [_getter(one) for one in fields]
         absent = GetMessageClass(message)()
         build = _structs(list(zip(names, getters, [one.build for one in shapes], strict=True)), arrow, absent)
         return Shape(spark, arrow, build)
 
     def _field(self, field: FieldDescriptor, path: str) -> Shape:
-        self._nest.count(path)
+        self._nesting.count(path)
         entry = entry_of(field)
         if entry is not None:
             key, value = entry.fields_by_name["key"], entry.fields_by_name["value"]
@@ -184,7 +162,7 @@ class _Walk:
         if field.is_repeated:
             return _lists(self._single(field, f"{path}[]"))
         one = self._single(field, path)
-        return as_nullable(one) if _has_presence(field) else one
+        return arrow_columns.as_nullable(one) if _has_presence(field) else one
 
     def _single(self, field: FieldDescriptor, path: str) -> Shape:
         """Return the shape of one value of a field."""
@@ -223,28 +201,30 @@ def _structs(columns: Sequence[tuple[str, Get, Build]], kind: pa.StructType, abs
     def build(messages: Sequence[Any]) -> pa.Array:
         missing = [one is None for one in messages]
         present = [absent if one is None else one for one in messages] if True in missing else messages
-        return struct_array([under(name, column, get(present)) for name, get, column in columns], kind, missing)
+        return arrow_columns.struct_array(
+            [arrow_columns.under(name, column, get(present)) for name, get, column in columns], kind, missing
+        )
 
     return build
 
 
 def _lists(item: Shape) -> Shape:
-    spark, arrow = list_type(item)
+    spark, arrow = arrow_columns.list_type(item)
 
     def build(values: Sequence[Any]) -> pa.Array:
-        items = under("[]", item.build, list(chain.from_iterable(values)))
-        return list_array(items, arrow, list(map(len, values)))
+        items = arrow_columns.under("[]", item.build, list(chain.from_iterable(values)))
+        return arrow_columns.list_array(items, arrow, list(map(len, values)))
 
     return Shape(spark, arrow, build)
 
 
 def _maps(key: Shape, value: Shape) -> Shape:
-    spark, arrow = map_type(key, value)
+    spark, arrow = arrow_columns.map_type(key, value)
 
     def build(values: Sequence[Any]) -> pa.Array:
-        keys = under("{}", key.build, list(chain.from_iterable(values)))
-        items = under("{}", value.build, [one[name] for one in values for name in one])
-        return map_array(keys, items, arrow, list(map(len, values)))
+        keys = arrow_columns.under("{}", key.build, list(chain.from_iterable(values)))
+        items = arrow_columns.under("{}", value.build, [one[name] for one in values for name in one])
+        return arrow_columns.map_array(keys, items, arrow, list(map(len, values)))
 
     return Shape(spark, arrow, build)
 
@@ -260,7 +240,7 @@ def _names(enum: EnumDescriptor) -> Build:
     names = _Names({None: None})
     for one in enum.values:
         names.setdefault(one.number, one.name)
-    return lambda numbers: built(list(map(names.__getitem__, numbers)), pa.string())
+    return lambda numbers: arrow_columns.built(list(map(names.__getitem__, numbers)), pa.string())
 
 
 def _unwrapped(inner: Build) -> Build:

@@ -11,11 +11,10 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Str
 
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.framing import header_name
-from strata.spark_udfs.decoding.headers import column_of
-from strata.spark_udfs.decoding.plan import Mode, Registry, one_of, settings_of
-from strata.spark_udfs.encoding.plan import Target, WritePlan, WriterSource, target_of
+from strata.spark_udfs.arguments import Mode, Registry, check_options, column_of, names_of, one_of, settings_of
+from strata.spark_udfs.encoding.plan import EncodePlan, Target, WriterSource, target_of
 
-__all__ = ["ENCODE_ERROR_TYPE", "Encoder", "Options", "encode", "encoder"]
+__all__ = ["ENCODE_ERROR_TYPE", "EncodeOptions", "Encoder", "encode", "encoder"]
 
 ENCODE_ERROR_TYPE = StructType([StructField("reason", StringType()), StructField("path", StringType())])
 
@@ -28,7 +27,7 @@ class Framing(StrEnum):
     HEADER = "header"
 
 
-class Options(TypedDict, total=False):
+class EncodeOptions(TypedDict, total=False):
     """The options of `encode` and `encoder`.
 
     Attributes:
@@ -71,7 +70,7 @@ class Options(TypedDict, total=False):
     mode: Literal["DEADLETTER", "PERMISSIVE", "FAILFAST"]
 
 
-def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpack[Options]) -> Column:
+def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpack[EncodeOptions]) -> Column:
     """Encode a column as frames of the Confluent wire format, in batch queries and streams.
 
     A null value is a null frame. A field that the schema lacks, or a value that does not fit it, is an error that names
@@ -80,10 +79,10 @@ def encode(column: Column | str, *, origin: Sequence[str] = (), **options: Unpac
     Args:
         column: the column of values; for a record schema, a struct with its fields.
         origin: names of columns whose values a FAILFAST error shows, such as `["topic", "partition", "offset"]`.
-        **options: see `Options`; `registry` and exactly one of `schema`, `version` and `schema_id` are required.
+        **options: see `EncodeOptions`; `registry` and exactly one of `schema`, `version` and `schema_id` are required.
 
     Returns:
-        A binary column, or the struct that `Options.mode` describes in mode `DEADLETTER`.
+        A binary column, or the struct that `EncodeOptions.mode` describes in mode `DEADLETTER`.
 
     Raises:
         UnsupportedType: If the Spark type given as `schema` has no schema; the error names the field.
@@ -108,7 +107,7 @@ class Encoder:
         header: the name and bytes of the record header that names the schema; None unless the framing is `header`.
     """
 
-    plan: WritePlan
+    plan: EncodePlan
     header: tuple[str, bytes] | None
 
     @property
@@ -124,12 +123,11 @@ class Encoder:
     @property
     def headers(self) -> Column:
         """Return the headers for every record, for Kafka's sink: `array<struct<key: string, value: binary>>`."""
-        pairs = [] if self.header is None else [self.header]
-        made = [
-            functions.struct(functions.lit(name).alias("key"), functions.lit(value).alias("value"))
-            for name, value in pairs
-        ]
-        return functions.array(*made).cast("array<struct<key:string,value:binary>>")
+        kind = "array<struct<key:string,value:binary>>"
+        if self.header is None:
+            return functions.array().cast(kind)
+        name, value = map(functions.lit, self.header)
+        return functions.array(functions.struct(name, value)).cast(kind)
 
     def __call__(self, column: Column | str, *, origin: Sequence[str] = ()) -> Column:
         """Return the column of frames.
@@ -143,7 +141,7 @@ class Encoder:
             RuntimeError: If the column is given by name, and there is no Spark session.
             TypeError: If `origin` is a text instead of a list of names.
         """
-        plan = self._telling(origin)
+        plan = self._with_origin(origin)
         return _call(plan, [column_of(column), *map(functions.col, plan.origin)])
 
     def with_column(self, df: DataFrame, name: str, column: Column | str, *, origin: Sequence[str] = ()) -> DataFrame:
@@ -163,23 +161,22 @@ class Encoder:
         """
         if _has_arrow_udf():
             return df.withColumn(name, self(column, origin=origin))
-        plan = self._telling(origin)
-        told = [functions.col(one).alias(f"origin{number}") for number, one in enumerate(plan.origin)]
-        given = df.withColumn(name, functions.struct(column_of(column).alias("value"), *told))
+        plan = self._with_origin(origin)
+        shown = [functions.col(one).alias(f"origin{number}") for number, one in enumerate(plan.origin)]
+        given = df.withColumn(name, functions.struct(column_of(column).alias("value"), *shown))
         return _mapped(plan, given, name)
 
-    def _telling(self, origin: Sequence[str]) -> WritePlan:
+    def _with_origin(self, origin: Sequence[str]) -> EncodePlan:
         """Return the plan with the columns that its errors show."""
-        if isinstance(origin, str):
-            raise TypeError(f"origin is a list of column names, not the text {origin!r}")
-        return replace(self.plan, origin=tuple(origin) if self.plan.mode is Mode.FAILFAST else ())
+        names = names_of("origin", origin, of="column")
+        return replace(self.plan, origin=names if self.plan.mode is Mode.FAILFAST else ())
 
 
-def encoder(**options: Unpack[Options]) -> Encoder:
+def encoder(**options: Unpack[EncodeOptions]) -> Encoder:
     """Return an `Encoder`, to encode several columns with one schema or to get the record headers.
 
     Args:
-        **options: see `Options`; `registry` and exactly one of `schema`, `version` and `schema_id` are required.
+        **options: see `EncodeOptions`; `registry` and exactly one of `schema`, `version` and `schema_id` are required.
 
     Raises:
         UnsupportedType: If the Spark type given as `schema` has no schema; the error names the field.
@@ -189,25 +186,23 @@ def encoder(**options: Unpack[Options]) -> Encoder:
         TypeError: If an option is unknown or has the wrong type.
         ValueError: If the options contradict each other, or a value is not allowed.
     """
-    unknown = sorted(options.keys() - Options.__annotations__.keys())
-    if unknown:
-        raise TypeError(f"no option is called {', '.join(unknown)}; allowed are {', '.join(Options.__annotations__)}")
-    given: Any = {
-        "registry": None,
-        "mode": "FAILFAST",
-        "framing": "prefix",
-        "key": False,
-        "message": None,
-        "validate": True,
-    } | options
-    mode, framing = one_of(Mode, "mode", given.pop("mode")), one_of(Framing, "framing", given.pop("framing"))
-    key, message, validate = (given.pop(name) for name in ("key", "message", "validate"))
-    settings = settings_of(given.pop("registry"))
-    source = WriterSource(**given)
+    check_options(options, EncodeOptions)
+    mode = one_of(Mode, "mode", options.get("mode", "FAILFAST"))
+    framing = one_of(Framing, "framing", options.get("framing", "prefix"))
+    settings = settings_of(options["registry"])
+    source = WriterSource(
+        format=options.get("format"),
+        subject=options.get("subject"),
+        schema=options.get("schema"),
+        version=options.get("version"),
+        schema_id=options.get("schema_id"),
+        register=options.get("register", True),
+        normalize=options.get("normalize", False),
+    )
     with RegistryClient.from_settings(settings) as client:
-        target = target_of(client, source, message=message, with_guid=framing is not Framing.PREFIX)
-    prefix, header = _framed(target, framing, key=key)
-    return Encoder(WritePlan(settings, target, source.subject, prefix, mode, validate), header)
+        target = target_of(client, source, message=options.get("message"), with_guid=framing is not Framing.PREFIX)
+    prefix, header = _framed(target, framing, key=options.get("key", False))
+    return Encoder(EncodePlan(settings, target, source.subject, prefix, mode, options.get("validate", True)), header)
 
 
 def _framed(target: Target, framing: Framing, *, key: bool) -> tuple[bytes, tuple[str, bytes] | None]:
@@ -224,32 +219,32 @@ def _has_arrow_udf() -> bool:
     return hasattr(functions, "arrow_udf")
 
 
-def _call(plan: WritePlan, columns: Sequence[Column]) -> Column:
-    """Return a call that Spark does not repeat, as in `decoding/paths.py`."""
+def _call(plan: EncodePlan, columns: Sequence[Column]) -> Column:
+    """Return a call that Spark does not duplicate, as in `decoding/paths.py`."""
     if not _has_arrow_udf():
         raise NotImplementedError(
-            "a column of encode needs Spark 4.1 or later, for its arrow_udf; on this one "
-            "encoder(…).with_column(df, name, column) adds the column to a data frame"
+            "encode needs Spark 4.1 or later, for arrow_udf; on this version, "
+            "use encoder(…).with_column(df, name, column)"
         )
 
     def encode_arrow(values: pa.Array, *origin: pa.Array) -> pa.Array:
-        from strata.spark_udfs.encoding.worker import batch_encoder
+        from strata.spark_udfs.encoding.row_encoder import row_encoder
 
-        return batch_encoder(plan).encode(values, origin)
+        return row_encoder(plan).encode(values, origin)
 
     function = cast("Any", functions).arrow_udf(encode_arrow, _type(plan))
     return cast("Column", function.asNondeterministic()(*columns))
 
 
-def _mapped(plan: WritePlan, df: DataFrame, name: str) -> DataFrame:
+def _mapped(plan: EncodePlan, df: DataFrame, name: str) -> DataFrame:
     """Replace a struct of a value and its origin by the frame, using `mapInArrow`."""
     places = [place for place, one in enumerate(df.columns) if one == name]
     kind = StructType([StructField(name, _type(plan)) if one.name == name else one for one in df.schema])
 
     def encode_batches(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        from strata.spark_udfs.encoding.worker import batch_encoder
+        from strata.spark_udfs.encoding.row_encoder import row_encoder
 
-        write = batch_encoder(plan).encode
+        write = row_encoder(plan).encode
         for batch in batches:
             columns = batch.columns
             for place in places:
@@ -261,7 +256,7 @@ def _mapped(plan: WritePlan, df: DataFrame, name: str) -> DataFrame:
     return numbered.mapInArrow(encode_batches, kind)
 
 
-def _type(plan: WritePlan) -> DataType:
+def _type(plan: EncodePlan) -> DataType:
     """Return the type of the result."""
     if plan.mode is not Mode.DEADLETTER:
         return BinaryType()

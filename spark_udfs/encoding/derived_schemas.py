@@ -24,58 +24,39 @@ import json
 import re
 from typing import Any
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    NullType,
-    ShortType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-    VarcharType,
-)
+from pyspark.sql import types
+
+from strata.spark_udfs.encoding.arrow_values import field_path
 
 __all__ = ["UnsupportedType", "avro_schema", "json_schema"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TEXTS = (StringType, CharType, VarcharType)
-_INTEGERS = (ByteType, ShortType, IntegerType)
+_TEXTS = (types.StringType, types.CharType, types.VarcharType)
+_INTEGERS = (types.ByteType, types.ShortType, types.IntegerType)
 
-_AVRO: dict[type[DataType], Any] = {
-    NullType: "null",
-    BooleanType: "boolean",
+_AVRO: dict[type[types.DataType], Any] = {
+    types.NullType: "null",
+    types.BooleanType: "boolean",
     **dict.fromkeys(_INTEGERS, "int"),
-    LongType: "long",
-    FloatType: "float",
-    DoubleType: "double",
+    types.LongType: "long",
+    types.FloatType: "float",
+    types.DoubleType: "double",
     **dict.fromkeys(_TEXTS, "string"),
-    BinaryType: "bytes",
-    DateType: {"type": "int", "logicalType": "date"},
-    TimestampType: {"type": "long", "logicalType": "timestamp-micros"},
-    TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"},
+    types.BinaryType: "bytes",
+    types.DateType: {"type": "int", "logicalType": "date"},
+    types.TimestampType: {"type": "long", "logicalType": "timestamp-micros"},
+    types.TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"},
 }
-_JSON: dict[type[DataType], dict[str, Any]] = {
-    NullType: {"type": "null"},
-    BooleanType: {"type": "boolean"},
-    **{one: {"type": "integer"} for one in (*_INTEGERS, LongType)},
-    **{one: {"type": "number"} for one in (FloatType, DoubleType, DecimalType)},
+_JSON: dict[type[types.DataType], dict[str, Any]] = {
+    types.NullType: {"type": "null"},
+    types.BooleanType: {"type": "boolean"},
+    **{one: {"type": "integer"} for one in (*_INTEGERS, types.LongType)},
+    **{one: {"type": "number"} for one in (types.FloatType, types.DoubleType, types.DecimalType)},
     **{one: {"type": "string"} for one in _TEXTS},
-    BinaryType: {"type": "string", "contentEncoding": "base64"},
-    DateType: {"type": "string", "format": "date"},
-    TimestampType: {"type": "string", "format": "date-time"},
-    TimestampNTZType: {"type": "string"},
+    types.BinaryType: {"type": "string", "contentEncoding": "base64"},
+    types.DateType: {"type": "string", "format": "date"},
+    types.TimestampType: {"type": "string", "format": "date-time"},
+    types.TimestampNTZType: {"type": "string"},
 }
 
 
@@ -83,11 +64,11 @@ class UnsupportedType(ValueError):
     """A Spark type that the schema language cannot express; `path` names the field."""
 
     def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"no schema for the column{f' at {path}' if path else ''}: {why}; cast it, or give a schema")
+        super().__init__(f"no schema for the column{f' at {path}' if path else ''}: {why}; cast it, or pass a schema")
         self.path = path
 
 
-def avro_schema(kind: DataType, name: str) -> str:
+def avro_schema(kind: types.DataType, name: str) -> str:
     """Return the Avro schema of a column.
 
     Args:
@@ -97,10 +78,10 @@ def avro_schema(kind: DataType, name: str) -> str:
     Raises:
         UnsupportedType: If a part of the type, or the name of a field, cannot be expressed.
     """
-    return json.dumps(_Avro().schema(kind, name, ""))
+    return json.dumps(_AvroBuilder().schema(kind, name, ""))
 
 
-def json_schema(kind: DataType, title: str) -> str:
+def json_schema(kind: types.DataType, title: str) -> str:
     """Return the JSON Schema of a column, draft 7.
 
     Args:
@@ -114,39 +95,39 @@ def json_schema(kind: DataType, title: str) -> str:
     return json.dumps({"$schema": "http://json-schema.org/draft-07/schema#", "title": title} | schema)
 
 
-class _Avro:
-    """A schema under construction; it knows which names are taken."""
+class _AvroBuilder:
+    """Builds one schema; keeps track of the record names that are taken."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def schema(self, kind: DataType, name: str, path: str) -> Any:
+    def schema(self, kind: types.DataType, name: str, path: str) -> Any:
         match kind:
-            case StructType():
+            case types.StructType():
                 return self._record(kind, name, path)
-            case ArrayType():
+            case types.ArrayType():
                 return {
                     "type": "array",
                     "items": self._nullable(kind.elementType, kind.containsNull, name, f"{path}[]"),
                 }
-            case MapType():
+            case types.MapType():
                 _check_key(kind, path)
                 values = self._nullable(kind.valueType, kind.valueContainsNull, name, f"{path}{{}}")
                 return {"type": "map", "values": values}
-            case DecimalType():
+            case types.DecimalType():
                 return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
         return _scalar(_AVRO, kind, path)
 
-    def _record(self, kind: StructType, name: str, path: str) -> dict[str, Any]:
+    def _record(self, kind: types.StructType, name: str, path: str) -> dict[str, Any]:
         while name in self._taken:
             name += "_"
         self._taken.add(name)
         _check_names(kind, path)
         fields = []
         for one in kind.fields:
-            place = _inside(path, one.name)
+            place = field_path(path, one.name)
             if not _NAME.fullmatch(one.name):
-                raise UnsupportedType(place, "Avro's names are letters, digits and underscores")
+                raise UnsupportedType(place, "a name in Avro has only letters, digits and underscores")
             written = {
                 "name": one.name,
                 "type": self._nullable(one.dataType, one.nullable, f"{name}_{one.name}", place),
@@ -154,25 +135,25 @@ class _Avro:
             fields.append(written | ({"default": None} if one.nullable else {}))
         return {"type": "record", "name": name, "fields": fields}
 
-    def _nullable(self, kind: DataType, nullable: bool, name: str, path: str) -> Any:
+    def _nullable(self, kind: types.DataType, nullable: bool, name: str, path: str) -> Any:
         schema = self.schema(kind, name, path)
         return ["null", schema] if nullable and schema != "null" else schema
 
 
-def _json(kind: DataType, path: str) -> dict[str, Any]:
+def _json(kind: types.DataType, path: str) -> dict[str, Any]:
     match kind:
-        case StructType():
+        case types.StructType():
             _check_names(kind, path)
             properties = {
-                one.name: _or_null(_json(one.dataType, _inside(path, one.name)), one.nullable) for one in kind.fields
+                one.name: _or_null(_json(one.dataType, field_path(path, one.name)), one.nullable) for one in kind.fields
             }
             required = [one.name for one in kind.fields if not one.nullable]
             # A closed object makes adding a nullable column a compatible change.
             schema = {"type": "object", "properties": properties, "additionalProperties": False}
             return schema | ({"required": required} if required else {})
-        case ArrayType():
+        case types.ArrayType():
             return {"type": "array", "items": _or_null(_json(kind.elementType, f"{path}[]"), kind.containsNull)}
-        case MapType():
+        case types.MapType():
             _check_key(kind, path)
             values = _or_null(_json(kind.valueType, f"{path}{{}}"), kind.valueContainsNull)
             return {"type": "object", "additionalProperties": values}
@@ -183,22 +164,18 @@ def _or_null(schema: dict[str, Any], nullable: bool) -> dict[str, Any]:
     return {"oneOf": [{"type": "null"}, schema]} if nullable and schema != {"type": "null"} else schema
 
 
-def _scalar(table: dict[type[DataType], Any], kind: DataType, path: str) -> Any:
+def _scalar(table: dict[type[types.DataType], Any], kind: types.DataType, path: str) -> Any:
     if type(kind) not in table:
-        raise UnsupportedType(path, f"there is nothing for {kind.simpleString()}")
+        raise UnsupportedType(path, f"the schema language has no type for {kind.simpleString()}")
     return table[type(kind)]
 
 
-def _check_key(kind: MapType, path: str) -> None:
-    if not isinstance(kind.keyType, StringType):
-        raise UnsupportedType(path, f"the keys of a map are strings, and not {kind.keyType.simpleString()}")
+def _check_key(kind: types.MapType, path: str) -> None:
+    if not isinstance(kind.keyType, types.StringType):
+        raise UnsupportedType(path, f"expected map keys of type string, got {kind.keyType.simpleString()}")
 
 
-def _check_names(kind: StructType, path: str) -> None:
-    twice = next((name for name in kind.names if kind.names.count(name) > 1), None)
-    if twice is not None:
-        raise UnsupportedType(_inside(path, twice), "there are two fields of that name")
-
-
-def _inside(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+def _check_names(kind: types.StructType, path: str) -> None:
+    duplicate = next((name for name in kind.names if kind.names.count(name) > 1), None)
+    if duplicate is not None:
+        raise UnsupportedType(field_path(path, duplicate), "two fields have this name")

@@ -23,17 +23,20 @@ import pyarrow as pa
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import DecodeError, EncodeError
 from strata.serdes.json_schema.serializer import load, validator_of
-from strata.spark_udfs.encoding.plan import WritePlan
-from strata.spark_udfs.encoding.values import day_of, inside, instant_of
+from strata.spark_udfs.encoding.arrow_values import field_path, instant_of
+from strata.spark_udfs.encoding.plan import EncodePlan
 
 __all__ = ["json_writer"]
 
 Convert = Callable[[Any], Any]
 
 _LONGEST_CHAIN = 50
+"""How many references are followed from one part of a schema."""
+_DAY = 86_400_000_000
+"""In microseconds."""
 
 
-def json_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
+def json_writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
     """Return a function that writes values of an Arrow type as JSON.
 
     Args:
@@ -41,7 +44,7 @@ def json_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
         kind: the type of the column.
 
     Raises:
-        EncodeError: If JSON has nothing for a part of the type.
+        EncodeError: If JSON has no type for a part of the column.
         SchemaError: If the schema or a reference cannot be used.
         RegistryError: If the registry does not know a reference.
         RegistryUnavailable: If the registry does not answer.
@@ -86,7 +89,11 @@ class _Converters:
     def _struct(self, kind: pa.StructType, schema: Any, path: str) -> Convert:
         properties, required = _part(schema, "properties"), _part(schema, "required")
         fields = [
-            (one.name, self.of(one.type, _part(properties, one.name), inside(path, one.name)), _in(one.name, required))
+            (
+                one.name,
+                self.of(one.type, _part(properties, one.name), field_path(path, one.name)),
+                _in(one.name, required),
+            )
             for one in kind
         ]
 
@@ -104,7 +111,7 @@ class _Converters:
 
     def _map(self, kind: pa.MapType, schema: Any, path: str) -> Convert:
         if not pa.types.is_string(kind.key_type):
-            raise EncodeError(f"the keys of an object are strings, and not {kind.key_type}", path=path)
+            raise EncodeError(f"expected map keys of type string, got {kind.key_type}", path=path)
         item = _or_none(self.of(kind.item_type, _part(schema, "additionalProperties"), f"{path}{{}}"))
         return lambda pairs: {key: item(one) for key, one in pairs}
 
@@ -152,13 +159,13 @@ def _scalar(kind: pa.DataType, path: str) -> Convert:
     if pa.types.is_decimal(kind):
         return _digits
     if pa.types.is_date(kind):
-        return lambda days: day_of(days, path).isoformat()
+        return lambda days: instant_of(days * _DAY, path).date().isoformat()
     if pa.types.is_timestamp(kind):
         zone = "" if kind.tz is None else "Z"
         return lambda micros: _text(instant_of(micros, path)) + zone
     if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
         return lambda value: value
-    raise EncodeError(f"JSON has nothing for {kind}", path=path)
+    raise EncodeError(f"JSON has no type for {kind}", path=path)
 
 
 def _text(instant: datetime) -> str:
@@ -171,5 +178,5 @@ def _digits(value: Decimal) -> orjson.Fragment:
 
 def _finite(value: float, path: str) -> float:
     if not math.isfinite(value):
-        raise EncodeError("expected a finite number, got NaN or an infinity", path=path)
+        raise EncodeError("expected a finite number, got NaN or infinity", path=path)
     return value

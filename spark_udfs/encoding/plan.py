@@ -19,11 +19,13 @@ from strata.serdes.framing import SchemaId
 from strata.serdes.model import AVRO, JSON, PROTOBUF
 from strata.serdes.references import resolve
 from strata.serdes.settings import ClientSettings
-from strata.spark_udfs.decoding.avro_types import RecursiveSchema, UnsupportedSchema, type_of
-from strata.spark_udfs.decoding.plan import Mode, check_id, rules_of_clients
+from strata.spark_udfs.arguments import Mode, check_id
+from strata.spark_udfs.contract_rules import client_rules
+from strata.spark_udfs.decoding.avro_types import type_of
+from strata.spark_udfs.decoding.type_limits import RecursiveSchema, UnsupportedSchema
 from strata.spark_udfs.encoding.derived_schemas import avro_schema, json_schema
 
-__all__ = ["Target", "WritePlan", "WriterSource", "target_of"]
+__all__ = ["EncodePlan", "Target", "WriterSource", "target_of"]
 
 FORMATS = (AVRO, JSON, PROTOBUF)
 
@@ -48,13 +50,10 @@ class WriterSource:
         given = [one for one in (self.schema, self.version, self.schema_id) if one is not None]
         if len(given) != 1:
             raise ValueError(
-                "say what to write with by exactly one of schema (a text, or the Spark type of the column), "
-                "version (of the subject), schema_id"
+                f"expected exactly one of schema, version (of the subject) and schema_id, got {len(given)} of them"
             )
         if self.schema_id is None and self.subject is None:
-            raise ValueError(
-                f"{'a schema is registered' if self.schema else 'version counts'} under a subject: give it"
-            )
+            raise ValueError(f"{'schema' if self.schema else 'version'} needs subject")
         check_id(self.schema_id)
         if self.format is not None and self.format not in FORMATS:
             raise ValueError(f"format is {self.format!r}; allowed are {', '.join(FORMATS)}")
@@ -68,17 +67,15 @@ class Target:
         schema: the schema.
         references: the schemas it refers to, by name; each comes after those it refers to itself.
         identity: its id, its GUID if the registry sent one, and for Protobuf the indexes of the message.
-        message: the full name of the Protobuf message.
     """
 
     schema: Schema
     references: tuple[tuple[str, Schema], ...]
     identity: SchemaId
-    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class WritePlan:
+class EncodePlan:
     """Everything that an executor needs; equal plans share an encoder.
 
     Attributes:
@@ -120,9 +117,9 @@ def target_of(
     schema_id, guid = _found(client, source, with_guid=with_guid)
     schema = client.get_schema(schema_id, subject=source.subject)
     if source.format not in (None, schema.format):
-        raise ValueError(f"the schema with the id {schema_id} is {schema.format}, not {source.format}")
+        raise ValueError(f"expected a schema of format {source.format}, got {schema.format} (schema id {schema_id})")
     if message is not None and schema.format != PROTOBUF:
-        raise ValueError(f"message names a Protobuf message, and the schema is {schema.format}")
+        raise ValueError(f"message needs a Protobuf schema, and the schema is {schema.format}")
     _check_rules(schema, schema_id)
     references = {name: one.bare for name, one in resolve(client, schema, source.subject).items()}
     identity = SchemaId(schema_id, None if guid is None else UUID(guid))
@@ -142,8 +139,8 @@ def _check_end(schema: Node, schema_id: int) -> None:
         type_of(schema)
     except RecursiveSchema as error:
         raise SchemaError(
-            f"no column can be written with the schema with the id {schema_id}: at {error.path} a record contains "
-            "itself; write with a schema without that field"
+            f"no column can hold values of schema id {schema_id}: at {error.path} a record contains itself; "
+            "write with a schema without that field"
         ) from None
     except UnsupportedSchema:  # a schema that cannot be read into columns may still be written
         return
@@ -151,11 +148,11 @@ def _check_end(schema: Node, schema_id: int) -> None:
 
 def _check_rules(schema: Schema, schema_id: int) -> None:
     """Raise SchemaError if the data contract has rules for writing: fields for CSFLE would be written in plain text."""
-    asked = [one.name for one in rules_of_clients(schema) if one.mode in _WRITING]
-    if asked:
+    names = [one.name for one in client_rules(schema) if one.mode in _WRITING]
+    if names:
         raise SchemaError(
-            f"the schema with the id {schema_id} has rules for writing ({', '.join(asked)}), and encode runs none: "
-            "write with the serializers of serdes"
+            f"encode does not run the rules for writing of schema id {schema_id} ({', '.join(names)}): "
+            "write with the serializers of strata.serdes"
         )
 
 
@@ -179,16 +176,14 @@ def _given(source: WriterSource) -> Schema:
     kind, given = source.format or AVRO, source.schema
     if isinstance(given, Schema):
         if source.format not in (None, given.format):
-            raise ValueError(f"the schema is {given.format}, not {source.format}")
+            raise ValueError(f"expected a schema of format {source.format}, got {given.format}")
         return given
     if isinstance(given, str):
         return Schema(given, kind)
     if not isinstance(given, DataType):
         raise TypeError(f"schema is a text, a strata.serdes.client.Schema or a Spark type, not {type(given).__name__}")
     if kind not in _DERIVED:
-        raise ValueError(
-            f"no {kind} schema is made of a Spark type, which has no tags: give a text, or version='latest'"
-        )
+        raise ValueError(f"cannot derive a {kind} schema from a Spark type, which has no field numbers: pass a text")
     return Schema(_DERIVED[kind](given, _record_name(source.subject or "")), kind)
 
 
@@ -200,11 +195,15 @@ def _record_name(subject: str) -> str:
 
 
 def _with_message(target: Target, name: str | None) -> Target:
+    """Return the target with the indexes of the Protobuf message with a full name, or else of the first."""
     from strata.serdes.protobuf.files import find_message, indexes_of, link
-    from strata.spark_udfs.encoding.protobuf_payloads import message_of
 
     file = link(target.schema, dict(target.references))
-    message = find_message(file, [0]) if name is None else message_of(file, name)
-    return replace(
-        target, identity=replace(target.identity, message_indexes=indexes_of(message)), message=message.full_name
-    )
+    first = find_message(file, [0])
+    try:
+        message = first if name is None else file.pool.FindMessageTypeByName(name)
+    except KeyError:
+        message = None
+    if message is None or message.file.name != file.name:
+        raise SchemaError(f"the schema has no message {name}; the first is {first.full_name}")
+    return replace(target, identity=replace(target.identity, message_indexes=indexes_of(message)))

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import EncodeError as WriteError
 from google.protobuf.message_factory import GetMessageClass
 
-from strata.serdes.errors import EncodeError, SchemaError
-from strata.serdes.protobuf.files import link
-from strata.spark_udfs.encoding.plan import WritePlan
-from strata.spark_udfs.encoding.values import inside, instant_of, nothing_beside
+from strata.serdes.errors import EncodeError
+from strata.serdes.protobuf.files import find_message, link
+from strata.spark_udfs.encoding.arrow_values import check_fields, field_path, instant_of
+from strata.spark_udfs.encoding.plan import EncodePlan
 
-__all__ = ["message_of", "protobuf_writer"]
+__all__ = ["protobuf_writer"]
 
 Set = Callable[[Any, Any], None]
 """Puts a non-null value into a message."""
@@ -46,24 +46,7 @@ _WRAPPERS: Final = frozenset(
 )
 
 
-def message_of(file: FileDescriptor, name: str) -> Descriptor:
-    """Return the message with a full name that the file itself defines.
-
-    Raises:
-        SchemaError: If the file does not define it.
-    """
-    try:
-        found = file.pool.FindMessageTypeByName(name)
-    except KeyError:
-        found = None
-    if found is None or found.file.name != file.name:
-        raise SchemaError(
-            f"the schema has no message {name}; the first is {next(iter(file.message_types_by_name), None)}"
-        )
-    return found
-
-
-def protobuf_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
+def protobuf_writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
     """Return a function that writes values of an Arrow type as the plan's message.
 
     Args:
@@ -75,9 +58,9 @@ def protobuf_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes
     """
     make: Any
     if not pa.types.is_struct(kind):
-        raise EncodeError(f"a message is written from a struct, and not from {kind}")
+        raise EncodeError(f"expected a struct, got {kind}")
     file = link(plan.target.schema, dict(plan.target.references))
-    descriptor = message_of(file, plan.target.message or "")
+    descriptor = find_message(file, plan.target.identity.message_indexes)
     fill, make = _filler(descriptor, kind, ""), GetMessageClass(descriptor)
 
     def write(value: Any) -> bytes:
@@ -94,10 +77,10 @@ def protobuf_writer(plan: WritePlan, kind: pa.DataType) -> Callable[[Any], bytes
 
 
 def _filler(message: Descriptor, kind: pa.StructType, path: str) -> Set:
-    nothing_beside(kind, message.fields_by_name, path)
+    check_fields(kind, message.fields_by_name, path)
     fields = [message.fields_by_name[one.name] for one in kind]
     setters = [
-        (one.name, _setter(one, part.type, inside(path, one.name)), _can_be_absent(one), inside(path, one.name))
+        (one.name, _setter(one, part.type, field_path(path, one.name)), _can_be_absent(one), field_path(path, one.name))
         for one, part in zip(fields, kind, strict=True)
     ]
     names = {one.name for one in fields}
@@ -110,11 +93,11 @@ def _filler(message: Descriptor, kind: pa.StructType, path: str) -> Set:
             if one is not None:
                 put(target, one)
             elif not can_be_absent:
-                raise EncodeError("null, which the field cannot tell from its zero", path=place)
+                raise EncodeError("expected a value, got null: the field has no presence", path=place)
         for choice in choices:
             given = [name for name in choice if value[name] is not None]
             if len(given) > 1:
-                raise EncodeError("expected one member of the oneof, got several", path=inside(path, given[1]))
+                raise EncodeError("expected one member of the oneof, got several", path=field_path(path, given[1]))
 
     return fill
 
@@ -144,7 +127,7 @@ def _setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
         try:
             setattr(target, name, convert(value))
         except (ValueError, TypeError):
-            raise EncodeError("a value is out of range", path=path) from None
+            raise EncodeError("out of range", path=path) from None
 
     return put
 
@@ -159,16 +142,16 @@ def _list_setter(field: FieldDescriptor, kind: pa.DataType, path: str) -> Set:
         def put_messages(target: Any, values: list[Any]) -> None:
             parts = getattr(target, name)
             for one in values:
-                fill(parts.add(), _there(one, place))
+                fill(parts.add(), _not_null(one, place))
 
         return put_messages
     convert = _scalar(field, kind.value_type, place)
 
     def put(target: Any, values: list[Any]) -> None:
         try:
-            getattr(target, name).extend([convert(_there(one, place)) for one in values])
+            getattr(target, name).extend([convert(_not_null(one, place)) for one in values])
         except (ValueError, TypeError):
-            raise EncodeError("a value is out of range", path=place) from None
+            raise EncodeError("out of range", path=place) from None
 
     return put
 
@@ -186,14 +169,14 @@ def _map_setter(name: str, message: Descriptor, kind: pa.DataType, path: str) ->
     def put(target: Any, pairs: list[tuple[Any, Any]]) -> None:
         parts = getattr(target, name)
         for one, value in pairs:
-            there = _there(value, place)
+            part = _not_null(value, place)
             try:
                 if convert is not None:
-                    parts[key(one)] = convert(there)
+                    parts[key(one)] = convert(part)
                 elif fill is not None:
-                    fill(parts[key(one)], there)
+                    fill(parts[key(one)], part)
             except (ValueError, TypeError):
-                raise EncodeError("a value is out of range", path=place) from None
+                raise EncodeError("out of range", path=place) from None
 
     return put
 
@@ -225,15 +208,15 @@ def _set_span(target: Any, micros: int) -> None:
 
 def _scalar(field: FieldDescriptor, kind: pa.DataType, path: str) -> Convert:
     if not _FITS[field.type](kind):
-        raise EncodeError(f"the field is {_type_name(field)}, the column {kind}", path=path)
+        raise EncodeError(f"expected a column of {_type_name(field)}, got {kind}", path=path)
     if field.enum_type is not None and pa.types.is_string(kind):
         return _enum(field.enum_type, path)
     return int if pa.types.is_decimal(kind) else lambda value: value
 
 
 def _type_name(field: FieldDescriptor) -> str:
-    names = {getattr(FieldDescriptor, name): name for name in dir(FieldDescriptor) if name.startswith("TYPE_")}
-    return names[field.type].removeprefix("TYPE_").lower()
+    names = (name for name in dir(FieldDescriptor) if name.startswith("TYPE_"))
+    return next(name for name in names if getattr(FieldDescriptor, name) == field.type).removeprefix("TYPE_").lower()
 
 
 def _enum(enum: EnumDescriptor, path: str) -> Convert:
@@ -250,7 +233,7 @@ def _enum(enum: EnumDescriptor, path: str) -> Convert:
     return number
 
 
-def _there(value: Any, path: str) -> Any:
+def _not_null(value: Any, path: str) -> Any:
     if value is None:
         raise EncodeError("expected a value, got null", path=path)
     return value

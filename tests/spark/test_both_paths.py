@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession, functions
 from harness.avro_cases import Case, Maker
 from strata.serdes.client import ClientSettings
 from strata.spark_udfs import decode, install
-from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
+from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 pytestmark = [
     pytest.mark.spark,

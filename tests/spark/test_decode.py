@@ -15,10 +15,10 @@ from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.errors import RegistryError, SchemaError
 from strata.serdes.model import Rule, RuleSet
 from strata.spark_udfs import decode, install
-from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
 from strata.spark_udfs.decoding.jvm_function import jvm_path
 from strata.spark_udfs.decoding.paths import arrow_path, pandas_path
-from strata.spark_udfs.decoding.plan import Plan
+from strata.spark_udfs.decoding.plan import DecodePlan
+from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 pytestmark = [
     pytest.mark.spark,
@@ -50,7 +50,7 @@ FLIGHT_2 = _record(
 FLIGHT_3 = _record("Flight", ("carrier", "string"), ("delay", "long"), ("gate", ["null", "string"], None))
 
 
-def _installed(plan: Plan, columns: Sequence[Column]) -> Column:
+def _installed(plan: DecodePlan, columns: Sequence[Column]) -> Column:
     """Return the JVM path, installed into the session on first use."""
     session = SparkSession.getActiveSession()
     assert session
@@ -65,7 +65,7 @@ def each_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("this Spark has no arrow_udf")
     if request.param is pandas_path:
         request.getfixturevalue("pandas_of_old")
-    monkeypatch.setattr("strata.spark_udfs.decoding.columns.chosen_path", lambda *_: request.param)
+    monkeypatch.setattr("strata.spark_udfs.decoding.columns.choose_path", lambda *_: request.param)
 
 
 def _frames(spark: SparkSession, frames: list[bytes | None]) -> DataFrame:
@@ -332,7 +332,7 @@ def test_recursive_schema_by_columns(spark: SparkSession, registry: RegistryClie
 
 # name, arguments, the error, its message
 REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
-    ("no reader schema", {}, ValueError, "name the reader schema by exactly one of"),
+    ("no reader schema", {}, ValueError, "expected exactly one of reader_schema"),
     (
         "unknown mode",
         {"reader_schema": '"int"', "mode": "DROPMALFORMED"},
@@ -358,7 +358,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("id that is no number", {"schema_id": "1"}, TypeError, "schema_id is a number, not '1'"),
     ("no registry", {"registry": None}, TypeError, r"registry is a URL, .*ClientSettings, not NoneType"),
     ("registry of numbers", {"registry": [8081]}, TypeError, r"registry is a URL, .*ClientSettings, not list"),
-    ("another format", {"reader_schema": '"int"', "format": "avro"}, ValueError, "'avro' cannot be read; AVRO,"),
+    ("another format", {"reader_schema": '"int"', "format": "avro"}, ValueError, "AVRO, PROTOBUF or JSON, got 'avro'"),
 ]
 
 
@@ -377,7 +377,7 @@ def test_another_format_than_the_schema_has(registry: RegistryClient) -> None:
     """The requested format must be that of the schema in the registry."""
     schema_id = registry.register("format", '"int"').schema_id
 
-    with pytest.raises(ValueError, match="the reader schema is AVRO, and not JSON"):
+    with pytest.raises(ValueError, match="expected a reader schema of format JSON, got AVRO"):
         decode("value", registry=registry.settings, schema_id=schema_id, format="JSON")
 
 
@@ -386,9 +386,9 @@ RULES = [("READ", False, True), ("WRITEREAD", False, True), ("WRITE", False, Fal
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize(("mode", "disabled", "is_told"), RULES)
-def test_rules_are_told(
-    registry: RegistryClient, caplog: pytest.LogCaptureFixture, mode: str, disabled: bool, is_told: bool
+@pytest.mark.parametrize(("mode", "disabled", "warns"), RULES)
+def test_rules_give_a_warning(
+    registry: RegistryClient, caplog: pytest.LogCaptureFixture, mode: str, disabled: bool, warns: bool
 ) -> None:
     """A reader schema whose contract has rules for readers is used without them, and a warning says so."""
     rule = Rule(name="hide", type="CEL", kind="CONDITION", mode=mode, expr="true", disabled=disabled)
@@ -400,7 +400,7 @@ def test_rules_are_told(
         decode("value", registry=registry.settings, subject=subject, path="python")
         decode("value", registry=registry.settings, schema_id=schema_id, path="python")
 
-    assert 2 * [is_told] * is_told == ["rules for reading (hide)" in one for one in caplog.messages]
+    assert 2 * [warns] * warns == ["rules for reading (hide)" in one for one in caplog.messages]
 
 
 def test_explain_tells_the_path_and_no_secret(
@@ -420,14 +420,14 @@ def test_explain_tells_the_path_and_no_secret(
 
 def test_path_is_logged_once(registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
     """A process logs once which path its decodes take."""
-    from strata.spark_udfs.decoding.paths import _say
+    from strata.spark_udfs.decoding.paths import _log_once
 
-    _say.cache_clear()
+    _log_once.cache_clear()
     with caplog.at_level(logging.INFO, logger="strata.spark_udfs"):
         for _ in range(2):
             decode("value", registry=registry.settings, reader_schema='"int"', path="python")
 
-    assert [f"decoding in Python workers, by the {PATH} path: it was asked for"] == caplog.messages
+    assert [f"decoding in Python workers by {PATH}_udf: path='python'"] == caplog.messages
 
 
 def test_registry_that_is_down(spark: SparkSession, scripted_registry: Any, frame: MakeFrame) -> None:

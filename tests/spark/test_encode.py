@@ -22,7 +22,7 @@ from strata.serdes.json_schema import JsonDeserializer
 from strata.serdes.model import JSON, PROTOBUF, Reference
 from strata.serdes.protobuf import ProtobufDeserializer
 from strata.spark_udfs import decode, encode, encoder, split_dead_letters
-from strata.spark_udfs.encoding.worker import BatchEncoder, RowRefused
+from strata.spark_udfs.encoding.row_encoder import RowEncoder, RowRefused
 
 pytestmark = [
     pytest.mark.spark,
@@ -35,7 +35,7 @@ in_spark = pytest.mark.skipif(not hasattr(functions, "arrow_udf"), reason="this 
 def _frames(registry: RegistryClient, values: pa.Array, **options: Any) -> list[Any]:
     """Return a worker's frames of an array."""
     plan = encoder(registry=registry.settings, **options).plan
-    made: list[Any] = BatchEncoder(plan).encode(values).to_pylist()
+    made: list[Any] = RowEncoder(plan).encode(values).to_pylist()
     return made
 
 
@@ -115,7 +115,7 @@ MISFITS: list[tuple[str, str, pa.DataType, list[Any], list[tuple[int, str, str]]
             (2, "expected an integer, got null (rule properties/n/type)", "n"),
         ],
     ),
-    ("PROTOBUF", PROTO_NUMBER, pa.int64(), [1, 2**31, 3, 2], [(1, "a value is out of range", "n")]),
+    ("PROTOBUF", PROTO_NUMBER, pa.int64(), [1, 2**31, 3, 2], [(1, "out of range", "n")]),
 ]
 """Format, schema, type of n, its values, and row, reason and path of those that do not fit."""
 
@@ -139,7 +139,7 @@ def test_modes(
     ]
     plan = replace(encoder(registry=registry.settings, **options).plan, origin=("offset",))
     with pytest.raises(RowRefused, match=r"a row cannot be encoded \(offset 11\): .*\(at field n\)"):
-        BatchEncoder(plan).encode(rows, [pa.array([10, 11, 12, 13])])
+        RowEncoder(plan).encode(rows, [pa.array([10, 11, 12, 13])])
 
 
 def test_rows_that_do_not_fit_among_many(registry: RegistryClient) -> None:
@@ -297,16 +297,16 @@ def test_values_of_protobuf(registry: RegistryClient, orders: Schema) -> None:
 
 # the difference, reason, path
 BAD_ORDERS: list[tuple[dict[str, tuple[pa.DataType, Any]], str, str]] = [
-    ({"small": (pa.int64(), -1)}, "a value is out of range", "small"),
-    ({"large": (pa.decimal128(20, 0), Decimal(2**64))}, "a value is out of range", "large"),
-    ({"id": (pa.int64(), None)}, "null, which the field cannot tell from its zero", "id"),
+    ({"small": (pa.int64(), -1)}, "out of range", "small"),
+    ({"large": (pa.decimal128(20, 0), Decimal(2**64))}, "out of range", "large"),
+    ({"id": (pa.int64(), None)}, "expected a value, got null: the field has no presence", "id"),
     ({"tags": (pa.list_(pa.string()), ["a", None])}, "expected a value, got null", "tags[]"),
     ({"kind": (pa.string(), "HUGE")}, "expected a name of the enum Kind", "kind"),
     ({"right": (pa.int32(), 1)}, "expected one member of the oneof, got several", "right"),
-    ({"at": (pa.timestamp("us", "UTC"), 2**62)}, "an instant outside the years 1 to 9999", "at"),
+    ({"at": (pa.timestamp("us", "UTC"), 2**62)}, "expected a year from 1 to 9999", "at"),
     (
         {"by": (pa.map_(pa.string(), pa.struct([("x", pa.int64())])), [("k", {"x": 2**40})])},
-        "a value is out of range",
+        "out of range",
         "by{}.x",
     ),
 ]
@@ -330,10 +330,10 @@ MISFIT_COLUMNS: list[tuple[str, str, pa.Array, str]] = [
     ("AVRO", NUMBER, pa.array([{"n": 1, "m": 1}]), r"the schema has no such field \(at field m\)"),
     ("AVRO", NUMBER, pa.array([1]), "expected a struct, got int64"),
     ("AVRO", NUMBER, pa.array([{"n": b"1"}]), r"expected a column of int32, got binary \(at field n\)"),
-    ("JSON", JSON_NUMBER, pa.array([{"n": [timedelta(1)]}]), r"JSON has nothing for duration\[us\] \(at field n\[\]\)"),
+    ("JSON", JSON_NUMBER, pa.array([{"n": [timedelta(1)]}]), r"JSON has no type for duration\[us\] \(at field n\[\]\)"),
     ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": 1, "m": 1}]), r"the schema has no such field \(at field m\)"),
-    ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": "1"}]), r"the field is int32, the column string \(at field n\)"),
-    ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": [1]}]), r"the field is int32, the column list.* \(at field n\)"),
+    ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": "1"}]), r"expected a column of int32, got string \(at field n\)"),
+    ("PROTOBUF", PROTO_NUMBER, pa.array([{"n": [1]}]), r"expected a column of int32, got list.* \(at field n\)"),
 ]
 
 
@@ -356,7 +356,7 @@ def test_json_without_validation(registry: RegistryClient) -> None:
     [frame] = _frames(registry, pa.array([{"n": 101}]), **options)
 
     assert b'{"n":101}' == frame[5:]
-    with pytest.raises(RowRefused, match=r"expected a finite number, got NaN or an infinity \(at field label\)"):
+    with pytest.raises(RowRefused, match=r"expected a finite number, got NaN or infinity \(at field label\)"):
         _frames(registry, NAN, **options)
 
 

@@ -109,12 +109,24 @@ def test_names_of_records() -> None:
 
 # Spark type, schema of it, message
 NOT_DERIVED: list[tuple[str | DataType, Any, str]] = [
-    ("map<int,string>", avro_schema, "the column: the keys of a map are strings, and not int"),
-    ("array<map<int,string>>", json_schema, r"the column at \[\]: the keys of a map"),
-    ("struct<a: struct<b: interval day to second>>", avro_schema, "at a.b: there is nothing for interval day"),
-    ("struct<a: array<struct<b: interval month>>>", json_schema, r"at a\[\].b: there is nothing for interval"),
-    ("struct<`a b`: int>", avro_schema, "at a b: Avro's names are letters, digits and underscores"),
-    (StructType([StructField("a", IntegerType()), StructField("a", StringType())]), json_schema, "at a: there are two"),
+    ("map<int,string>", avro_schema, "the column: expected map keys of type string, got int"),
+    ("array<map<int,string>>", json_schema, r"the column at \[\]: expected map keys"),
+    (
+        "struct<a: struct<b: interval day to second>>",
+        avro_schema,
+        "at a.b: the schema language has no type for interval day",
+    ),
+    (
+        "struct<a: array<struct<b: interval month>>>",
+        json_schema,
+        r"at a\[\].b: the schema language has no type for interval",
+    ),
+    ("struct<`a b`: int>", avro_schema, "at a b: a name in Avro has only letters, digits and underscores"),
+    (
+        StructType([StructField("a", IntegerType()), StructField("a", StringType())]),
+        json_schema,
+        "at a: two fields have this name",
+    ),
 ]
 
 

@@ -12,9 +12,12 @@ import pytest
 
 from strata.serdes.client import ClientSettings, RegistryClient
 from strata.serdes.errors import RegistryUnavailable
-from strata.spark_udfs.decoding.avro_worker import BatchDecoder, FrameRefused, RegistryNotUsable, batch_decoder
-from strata.spark_udfs.decoding.plan import Mode, Plan, ReaderSource, plan, settings_of
-from strata.spark_udfs.response_cache import SharedAnswers
+from strata.spark_udfs.arguments import Mode, settings_of
+from strata.spark_udfs.decoding.avro_decoder import AvroDecoder, avro_decoder
+from strata.spark_udfs.decoding.plan import DecodePlan, ReaderSource, plan_decode
+from strata.spark_udfs.decoding.refusals import FrameRefused
+from strata.spark_udfs.decoding.writer_schemas import RegistryNotUsable
+from strata.spark_udfs.response_cache import SharedResponses
 
 MakeFrame = Callable[[int, Any, Any], bytes]
 
@@ -27,9 +30,9 @@ INSTANT = {
 }
 
 
-def _decoder(registry: Any, reader: Any, *, mode: Mode = Mode.DEADLETTER, **options: Any) -> BatchDecoder:
+def _decoder(registry: Any, reader: Any, *, mode: Mode = Mode.DEADLETTER, **options: Any) -> AvroDecoder:
     settings = settings_of(registry) if isinstance(registry, ClientSettings) else _impatient(registry.url)
-    return batch_decoder(plan(settings, ReaderSource(json.dumps(reader)), mode=mode, **options))
+    return avro_decoder(plan_decode(settings, ReaderSource(json.dumps(reader)), mode=mode, **options))
 
 
 def _impatient(url: str, **options: Any) -> ClientSettings:
@@ -54,9 +57,9 @@ def test_one_request_for_each_id(scripted_registry: Any, frame: MakeFrame) -> No
 
 def test_equal_plans_share_decoders(scripted_registry: Any) -> None:
     """An unpickled copy of a plan shares the decoder, with its cached schemas, of the process."""
-    decided = plan(_impatient(scripted_registry.url), ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
+    decided = plan_decode(_impatient(scripted_registry.url), ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
 
-    assert batch_decoder(decided) is batch_decoder(pickle.loads(pickle.dumps(decided)))
+    assert avro_decoder(decided) is avro_decoder(pickle.loads(pickle.dumps(decided)))
 
 
 def test_places_over_many_parts(scripted_registry: Any, frame: MakeFrame) -> None:
@@ -192,11 +195,11 @@ def test_workers_share_what_they_know(scripted_registry: Any, frame: MakeFrame, 
     """Without the registry a worker can use the ids that another worker of its executor has cached, and no others."""
     known, unknown = scripted_registry.add(NUMBER), scripted_registry.add(NUMBER)
     settings = _impatient(scripted_registry.url)
-    decided = plan(settings, ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
+    decided = plan_decode(settings, ReaderSource(json.dumps(NUMBER)), mode=Mode.PERMISSIVE)
 
-    def worker() -> BatchDecoder:
-        transport = SharedAnswers(settings, tmp_path / "answers")
-        return BatchDecoder(decided, RegistryClient.from_settings(settings, transport=transport))
+    def worker() -> AvroDecoder:
+        transport = SharedResponses(settings, tmp_path / "answers")
+        return AvroDecoder(decided, RegistryClient.from_settings(settings, transport=transport))
 
     worker().decode(_binary([frame(known, NUMBER, {"n": 1})]))
     scripted_registry.close()
@@ -249,13 +252,13 @@ def test_credentials_are_sent_and_hidden(scripted_registry: Any, frame: MakeFram
     """The password in a URL goes to the registry, and the plan that carries it does not show it."""
     schema_id = scripted_registry.add(NUMBER)
     settings = settings_of(scripted_registry.url.replace("http://", "http://ann:s3cret@"))
-    decided = plan(settings, ReaderSource(schema_id=schema_id), mode=Mode.PERMISSIVE)
+    decided = plan_decode(settings, ReaderSource(schema_id=schema_id), mode=Mode.PERMISSIVE)
 
-    batch_decoder(decided).decode(_binary([frame(schema_id, NUMBER, {"n": 1})]))
+    avro_decoder(decided).decode(_binary([frame(schema_id, NUMBER, {"n": 1})]))
 
     assert {"Basic YW5uOnMzY3JldA=="} == scripted_registry.authorizations
     assert "s3cret" not in repr(decided)
-    assert isinstance(decided, Plan)
+    assert isinstance(decided, DecodePlan)
 
 
 def test_reader_schema_when_registry_is_down(scripted_registry: Any) -> None:
@@ -263,7 +266,7 @@ def test_reader_schema_when_registry_is_down(scripted_registry: Any) -> None:
     scripted_registry.close()
 
     with pytest.raises(RegistryUnavailable):
-        plan(_impatient(scripted_registry.url), ReaderSource(schema_id=1), mode=Mode.PERMISSIVE)
+        plan_decode(_impatient(scripted_registry.url), ReaderSource(schema_id=1), mode=Mode.PERMISSIVE)
 
 
 # name, arguments
@@ -278,5 +281,5 @@ CONTRADICTIONS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("arguments", [row[1] for row in CONTRADICTIONS], ids=[row[0] for row in CONTRADICTIONS])
 def test_reader_source_refuses(arguments: dict[str, Any]) -> None:
     """A reader schema must be named in exactly one way."""
-    with pytest.raises(ValueError, match=r"reader schema|version counts"):
+    with pytest.raises(ValueError, match=r"expected exactly one of|version needs subject"):
         ReaderSource(**arguments)

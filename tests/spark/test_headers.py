@@ -43,7 +43,7 @@ def every_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Run the test on both paths, and on the pandas path as on Spark 4.0."""
     if request.param == "pandas":
         request.getfixturevalue("pandas_of_old")
-        monkeypatch.setattr("strata.spark_udfs.decoding.columns.chosen_path", lambda *_: pandas_path)
+        monkeypatch.setattr("strata.spark_udfs.decoding.columns.choose_path", lambda *_: pandas_path)
         return "python"
     return request.param
 

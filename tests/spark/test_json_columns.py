@@ -14,8 +14,9 @@ from strata.serdes.client import Reference, RegistryClient, Schema
 from strata.serdes.errors import SchemaError
 from strata.serdes.framing import join, split
 from strata.serdes.json_schema import JsonSerializer
-from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
-from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan
+from strata.spark_udfs.arguments import Mode
+from strata.spark_udfs.decoding.plan import ReaderSource, plan_decode
+from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -182,11 +183,11 @@ REFUSED: list[Any] = [
     pytest.param(MULTIPLYING, None, UnsupportedSchema, "more than 10000 types", id="types that multiply"),
     pytest.param(POINT, ["x", "z"], ValueError, "no column z; the reader schema has x, y", id="no such column"),
     pytest.param(POINT, [], ValueError, "no column is chosen", id="no columns"),
-    pytest.param(STR, ["x"], ValueError, "object with properties only", id="columns of a string"),
-    pytest.param({"type": "what"}, None, SchemaError, "no JSON Schema", id="no schema"),
+    pytest.param(STR, ["x"], ValueError, "needs an object with properties", id="columns of a string"),
+    pytest.param({"type": "what"}, None, SchemaError, "not a valid JSON Schema", id="no schema"),
     pytest.param(
         {"$ref": "http://elsewhere/x.json"},
-        None, SchemaError, "leads to no schema|no JSON Schema", id="nothing is fetched",
+        None, SchemaError, "leads to no schema|not a valid JSON Schema", id="nothing is fetched",
     ),
 ]  # fmt: skip
 
@@ -218,29 +219,29 @@ ORDER = {
 ORDER_1 = {"id": 1, "ok": True, "lines": [{"price": 1.5, "sku": "a"}], "by": {"k": 1}}
 # payload, reason
 DAMAGED: list[Any] = [
-    pytest.param({"id": "1"}, "invalid value: integer expected, found string at id", id="string for an integer"),
-    pytest.param({"id": 1.5}, "invalid value: integer expected, found number at id", id="fraction for an integer"),
-    pytest.param({"id": True}, "invalid value: integer expected, found boolean at id", id="boolean for an integer"),
+    pytest.param({"id": "1"}, "invalid value: expected integer, got string at id", id="string for an integer"),
+    pytest.param({"id": 1.5}, "invalid value: expected integer, got number at id", id="fraction for an integer"),
+    pytest.param({"id": True}, "invalid value: expected integer, got boolean at id", id="boolean for an integer"),
     pytest.param({"id": 2**63}, "out of range", id="integer beyond 64 bits"),
     pytest.param({"id": 10**40}, "out of range", id="integer far beyond"),
-    pytest.param({"ok": 1}, "invalid value: boolean expected, found integer at ok", id="integer for a boolean"),
-    pytest.param({"lines": {}}, "invalid value: array expected, found object at lines", id="object for an array"),
-    pytest.param({"lines": [1]}, "invalid value: object expected, found integer at lines[]", id="integer in an array"),
+    pytest.param({"ok": 1}, "invalid value: expected boolean, got integer at ok", id="integer for a boolean"),
+    pytest.param({"lines": {}}, "invalid value: expected array, got object at lines", id="object for an array"),
+    pytest.param({"lines": [1]}, "invalid value: expected object, got integer at lines[]", id="integer in an array"),
     pytest.param(
         {"lines": [{}, {"price": True}]},
-        "invalid value: number expected, found boolean at lines[].price", id="boolean for a number",
+        "invalid value: expected number, got boolean at lines[].price", id="boolean for a number",
     ),
     pytest.param({"lines": [{"price": 10**400}]}, "malformed", id="number beyond doubles"),
     pytest.param(
         {"lines": [{"sku": []}]},
-        "invalid value: string expected, found array at lines[].sku", id="array for a string",
+        "invalid value: expected string, got array at lines[].sku", id="array for a string",
     ),
     pytest.param(
         {"by": {"secret": "x"}},
-        "invalid value: integer expected, found string at by{}", id="in a map, its key not told",
+        "invalid value: expected integer, got string at by{}", id="in a map, its key not told",
     ),
-    pytest.param({"by": []}, "invalid value: object expected, found array at by", id="array for a map"),
-    pytest.param([], "invalid value: object expected, found array", id="array for the whole"),
+    pytest.param({"by": []}, "invalid value: expected object, got array at by", id="array for a map"),
+    pytest.param([], "invalid value: expected object, got array", id="array for the whole"),
     pytest.param(b"", "malformed", id="nothing"),
     pytest.param(b'{"id": 1', "malformed", id="cut"),
     pytest.param(b'{"id": 1}}', "malformed", id="trailing bytes"),
@@ -285,7 +286,7 @@ def test_three_versions_in_one_column(client: RegistryClient) -> None:
         {"id": 1, "by": None},
         None,
         {"id": 2, "by": "me"},
-        ("invalid value: integer expected, found number at id", split(frames[2] or b"")[0]),
+        ("invalid value: expected integer, got number at id", split(frames[2] or b"")[0]),
     ] == column.read(frames[0], None, frames[1], frames[2])
 
 
@@ -354,7 +355,7 @@ def test_failfast(client: RegistryClient) -> None:
     with pytest.raises(FrameRefused) as caught:
         column.decode(pa.array([None, bad], pa.binary()), pa.array(["t", "t"]), pa.array([1, 2]))
 
-    expected = "invalid value: integer expected, found string (at field by{})"
+    expected = "invalid value: expected integer, got string (at field by{})"
     assert f"a frame cannot be decoded (schema id {split(bad)[0]}, topic t, offset 2): {expected}" == str(caught.value)
     assert [None] == column_of(client, ORDER, mode=Mode.PERMISSIVE).read(bad)
 
@@ -363,11 +364,11 @@ def test_failfast(client: RegistryClient) -> None:
 WRONG: list[Any] = [
     pytest.param(
         {"text": '"int"'},
-        {"message": "a.B"}, "message names a Protobuf message, and the reader schema is AVRO", id="message of Avro",
+        {"message": "a.B"}, "message needs a Protobuf schema, and the reader schema is AVRO", id="message of Avro",
     ),
     pytest.param(
         {"text": '"int"'},
-        {"validate": True}, "validate is for JSON, and the reader schema is AVRO", id="validate Avro",
+        {"validate": True}, "validate needs a JSON Schema, and the reader schema is AVRO", id="validate Avro",
     ),
     pytest.param(
         {"text": "{}", "format": "JSON"},
@@ -375,11 +376,11 @@ WRONG: list[Any] = [
     ),
     pytest.param(
         {"text": "{}", "format": "XML"},
-        {}, "a schema of the format 'XML' cannot be read", id="no such format",
+        {}, "got 'XML'", id="no such format",
     ),
     pytest.param(
         {"text": Schema("{}", "JSON"), "format": "AVRO"},
-        {}, "is JSON, and not AVRO", id="other format than said",
+        {}, "expected a reader schema of format AVRO, got JSON", id="other format than said",
     ),
 ]  # fmt: skip
 
@@ -388,7 +389,7 @@ WRONG: list[Any] = [
 def test_options_of_other_formats(registry: RegistryClient, source: Any, options: Any, says: str) -> None:
     """An option without a meaning for the reader schema's format is refused, not ignored."""
     with pytest.raises(ValueError, match=says):
-        plan(registry.settings, ReaderSource(**source), mode=Mode.PERMISSIVE, **options)
+        plan_decode(registry.settings, ReaderSource(**source), mode=Mode.PERMISSIVE, **options)
 
 
 VALUES = st.recursive(

@@ -21,10 +21,11 @@ import pytest
 from harness import spark_jar
 from harness.avro_cases import Case, Maker
 from strata.serdes.client import Schema
-from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
-from strata.spark_udfs.decoding.avro_worker import BatchDecoder
+from strata.spark_udfs.arguments import Mode, settings_of
+from strata.spark_udfs.decoding.avro_decoder import AvroDecoder
 from strata.spark_udfs.decoding.jvm_function import function_name
-from strata.spark_udfs.decoding.plan import Mode, Plan, ReaderSource, plan, settings_of
+from strata.spark_udfs.decoding.plan import DecodePlan, ReaderSource, plan_decode
+from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 pytestmark = pytest.mark.spark
 
@@ -43,9 +44,9 @@ class Task(NamedTuple):
     payloads: Sequence[bytes]
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> DecodePlan:
         """Return the plan as `decode` makes it."""
-        return plan(settings_of("http://nowhere"), ReaderSource(self.reader), mode=Mode.DEADLETTER)
+        return plan_decode(settings_of("http://nowhere"), ReaderSource(self.reader), mode=Mode.DEADLETTER)
 
 
 Probe = Callable[[Sequence[Task], bool], list[tuple[Answers, Answers]]]
@@ -93,7 +94,7 @@ class _OneSchema:
 
 
 def _in_python(task: Task) -> Answers:
-    decoder = BatchDecoder(task.plan, _OneSchema(task.writer))  # type: ignore[arg-type]
+    decoder = AvroDecoder(task.plan, _OneSchema(task.writer))  # type: ignore[arg-type]
     decoded = decoder.decode(pa.array([_HEADER + payload for payload in task.payloads], pa.binary()))
     errors = decoded.field("error").to_pylist()
     values = _plain(decoded.field("value"))

@@ -203,7 +203,7 @@ def test_unusable_writer_schemas(spark: SparkSession, scripted_registry: Any) ->
 
 def test_without_installation(scripted_registry: Any, spark: SparkSession) -> None:
     """A path requested by name is an error if it is not installed, never silently replaced."""
-    with pytest.raises(NotInstalled, match=r"call spark_udfs.install\(spark, registry=…\)"):
+    with pytest.raises(NotInstalled, match=r"call strata.spark_udfs.install\(spark, registry=…\)"):
         decode("value", registry=_settings(scripted_registry), reader_schema='"int"', path="jvm")
 
 
@@ -234,17 +234,17 @@ def _refusing(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("jar", "replaced", "told"),
     [
-        pytest.param("none.jar", {}, "there is no jar at .*none.jar; in a checkout `make setup`", id="no jar"),
+        pytest.param("none.jar", {}, "no jar at .*none.jar; in a checkout, `make setup`", id="no jar"),
         pytest.param(
             None,
             {"_add": lambda *_: None},
-            "the session has the jar and cannot use it: no class. Start it with spark.jars=.*path='python'",
+            "the session has the jar but cannot use it: no class. Start the session with spark.jars=.*path='python'",
             id="the jar is of no use",
         ),
         pytest.param(
             None,
-            {"_send": _refusing},
-            "the session does not take the jar: no jars here. Start it with spark.jars=.*path='python'",
+            {"_upload": _refusing},
+            "the session rejected the jar: no jars here. Start the session with spark.jars=.*path='python'",
             id="the session refuses",
         ),
     ],
@@ -275,7 +275,7 @@ def test_proxy_that_the_jvm_does_not_know(spark: SparkSession) -> None:
     """Requests never bypass the proxy, and its password is not put into the session's configuration."""
     settings = ClientSettings.of("http://localhost:1", proxy="http://ann:s3cret@localhost:2")
 
-    with pytest.raises(NotInstalled, match=r"does not know proxy .*path='python'"):
+    with pytest.raises(NotInstalled, match=r"does not support the settings proxy .*path='python'"):
         install(spark, registry=settings)
 
     assert "s3cret" not in str(spark.sql("SET").collect())

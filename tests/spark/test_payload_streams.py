@@ -23,7 +23,7 @@ from strata.serdes.client import RegisteredSchema, RegistryClient, Schema
 from strata.serdes.framing import join
 from strata.serdes.protobuf.files import find_message, link
 from strata.spark_udfs import decode, install, run_stream, split_dead_letters
-from strata.spark_udfs.decoding.paths import _say, arrow_path, pandas_path
+from strata.spark_udfs.decoding.paths import _log_once, arrow_path, pandas_path
 
 pytestmark = [
     pytest.mark.spark,
@@ -297,12 +297,10 @@ def test_the_jvm_decodes_avro(spark: SparkSession, registry: RegistryClient, cap
     install(spark, registry=registry.settings)
     options: dict[str, Any] = {"registry": registry.settings, "reader_schema": '{"type": "string"}', "format": "JSON"}
 
-    with pytest.raises(
-        ValueError, match="path='jvm' cannot be had: the JVM decodes Avro, and the reader schema is JSON"
-    ):
+    with pytest.raises(ValueError, match="path='jvm' needs an Avro reader schema, and this one is JSON"):
         decode("value", **options, path="jvm")
-    _say.cache_clear()
+    _log_once.cache_clear()
     with caplog.at_level(logging.INFO, "strata.spark_udfs"):
         decode("value", **options)
 
-    assert "the JVM decodes Avro, and the reader schema is JSON" in caplog.text
+    assert "the reader schema is JSON, and the JVM path decodes only Avro" in caplog.text

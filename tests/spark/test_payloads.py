@@ -13,11 +13,12 @@ from harness.payload_columns import kind_of
 from strata.serdes.client import ClientSettings, Reference, RegistryClient, Schema
 from strata.serdes.errors import RegistryError
 from strata.serdes.framing import join
-from strata.spark_udfs.decoding.formats import reader_of
-from strata.spark_udfs.decoding.outcomes import RegistryNotUsable
-from strata.spark_udfs.decoding.payload_worker import PayloadDecoder, payload_decoder
-from strata.spark_udfs.decoding.plan import Mode, Plan, ReaderSource, plan
-from strata.spark_udfs.response_cache import SharedAnswers
+from strata.spark_udfs.arguments import Mode
+from strata.spark_udfs.decoding.payload_decoder import PayloadDecoder, payload_decoder
+from strata.spark_udfs.decoding.payload_formats import reader_of
+from strata.spark_udfs.decoding.plan import DecodePlan, ReaderSource, plan_decode
+from strata.spark_udfs.decoding.writer_schemas import RegistryNotUsable
+from strata.spark_udfs.response_cache import SharedResponses
 
 PROTO = 'syntax = "proto3"; message M { int32 n = 1; }'
 JSON = '{"properties": {"n": {"type": "integer"}}}'
@@ -27,9 +28,9 @@ FORMATS = [
 ]
 
 
-def _plan(url: str, kind: str, text: str, **options: Any) -> Plan:
+def _plan(url: str, kind: str, text: str, **options: Any) -> DecodePlan:
     settings = ClientSettings.of(url, **{"retries": 1, "backoff": 0.01, "timeout": 5.0, **options})
-    return plan(settings, ReaderSource(text, format=kind), mode=Mode.DEADLETTER)
+    return plan_decode(settings, ReaderSource(text, format=kind), mode=Mode.DEADLETTER)
 
 
 def _binary(*frames: bytes | None) -> pa.Array:
@@ -73,7 +74,7 @@ def test_registry_that_is_away(scripted_registry: Any, tmp_path: Path, kind: str
     reader = reader_of(decided.payload)
 
     def worker() -> PayloadDecoder:
-        transport = SharedAnswers(decided.registry, tmp_path / "answers")
+        transport = SharedResponses(decided.registry, tmp_path / "answers")
         return PayloadDecoder(decided, reader, RegistryClient.from_settings(decided.registry, transport=transport))
 
     worker().decode(_binary(join(known, payload)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.payload_columns import PayloadColumn, kind_of, proto, proto_frame
 from strata.serdes.client import RegistryClient
 from strata.serdes.framing import split
-from strata.spark_udfs.decoding.avro_types import UnsupportedSchema
+from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 PROTO3 = 'syntax = "proto3"; package shop; '
 IMPORTS = "".join(

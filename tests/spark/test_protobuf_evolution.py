@@ -11,7 +11,7 @@ from strata.serdes.client import Reference, RegistryClient, Schema
 from strata.serdes.framing import join, split
 from strata.serdes.protobuf import ProtobufSerializer
 from strata.serdes.subject_name_strategies import Context
-from strata.spark_udfs.decoding.plan import Mode
+from strata.spark_udfs.arguments import Mode
 
 PROTO3 = 'syntax = "proto3"; package shop; '
 
@@ -24,7 +24,7 @@ def client(registry: RegistryClient) -> Iterator[RegistryClient]:
     registry.set_config("BACKWARD")
 
 
-def _told(reader: str, writer: str, field: str) -> str:
+def _mismatch(reader: str, writer: str, field: str) -> str:
     return f"resolution: the reader schema has {reader} where the writer schema has {writer} (at field {field})"
 
 
@@ -53,26 +53,26 @@ EVOLVED: list[Any] = [
     ),
     pytest.param(
         "int32 a = 1;", "string a = 1;", "0805",
-        _told("string", "int32", "a"), id="number to string",
+        _mismatch("string", "int32", "a"), id="number to string",
     ),
     pytest.param(
         "int32 a = 1;", "sint32 a = 1;", "0805",
-        _told("sint32", "int32", "a"), id="other encoding",
+        _mismatch("sint32", "int32", "a"), id="other encoding",
     ),
     pytest.param(
         "repeated int32 a = 1;", "int32 a = 1;", "0a0105",
-        _told("int32", "repeated int32", "a"), id="many numbers to one",
+        _mismatch("int32", "repeated int32", "a"), id="many numbers to one",
     ),
     pytest.param(
         "I a = 1;", "J a = 1;", "0a020805",
-        _told("string", "int32", "a.n"), id="inside a message",
+        _mismatch("string", "int32", "a.n"), id="inside a message",
     ),
     pytest.param(
         "I a = 1; int32 b = 2;", "W a = 1; int64 b = 2;", "0a0208051005", {"a": {"n": 5}, "b": 5}, id="wider inside"
     ),
     pytest.param(
         "W a = 1; V b = 2;", "I a = 1; I b = 2;", "0a020805",
-        _told("int32", "two types, in two messages that it stands for", "b.n"),
+        _mismatch("int32", "several types", "b.n"),
         id="one message for two",
     ),
 ]  # fmt: skip

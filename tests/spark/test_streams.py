@@ -150,13 +150,13 @@ def test_split_under_another_name(spark: SparkSession, registry: RegistryClient)
 
 # name, columns of the data frame as SQL, column to split, message
 REFUSED: list[tuple[str, list[str], str, str]] = [
-    ("no such column", ["1 AS a"], "decoded", "there is no column decoded; there are a"),
-    ("no dead letters", ["1 AS decoded"], "decoded", "not the result of decode"),
+    ("no such column", ["1 AS a"], "decoded", "no column decoded; the data frame has a"),
+    ("no dead letters", ["1 AS decoded"], "decoded", "expected the result of decode or encode in mode DEADLETTER"),
     (
         "a struct of something else",
         ["struct(1 AS value, 2 AS error) AS decoded"],
         "decoded",
-        "not the result of decode",
+        "expected the result of decode or encode in mode DEADLETTER",
     ),
 ]
 
@@ -175,7 +175,7 @@ def test_split_refuses_taken_names(spark: SparkSession, registry: RegistryClient
     frames = spark.range(1).selectExpr("X'00' AS value", "1 AS Reason")
     decoded = frames.withColumn("decoded", decode("value", registry=registry.settings, reader_schema='"int"'))
 
-    with pytest.raises(ValueError, match="rename Reason first"):
+    with pytest.raises(ValueError, match="rename the columns Reason first"):
         split_dead_letters(decoded)
 
 
@@ -416,12 +416,12 @@ def test_versions_that_are_passed_over(
         build.refuses = 3
         with _following(build, client.settings, "passed"):
             client.register("passed", json.dumps({**NUMBER, "fields": [{"name": "n", "type": "string"}]}))
-            _wait_until(lambda: "version 2 of passed is not taken up" in caplog.text)
+            _wait_until(lambda: "skipping version 2 of passed" in caplog.text)
             client.register("passed", json.dumps({**NAMED, "doc": "refused"}))
-            _wait_until(lambda: "version 3 of passed is not taken up: not this one" in caplog.text)
+            _wait_until(lambda: "skipping version 3 of passed: not this one" in caplog.text)
             _wait_until(lambda: build.versions == [1, 1])
             node.kill()
-            _wait_until(lambda: "no look at newer versions of passed" in caplog.text)
+            _wait_until(lambda: "could not look for a newer version of passed" in caplog.text)
             node.restart()
             client.register("passed", json.dumps(NAMED))
             _wait_until(lambda: build.versions == [1, 1, 4])
@@ -457,7 +457,9 @@ def _unused(_: RegisteredSchema) -> StreamingQuery:
         pytest.param(_unused, {"evolve": "never"}, "allowed are keep, restart", id="evolve"),
         pytest.param(_unused, {"evolve": "restart", "poll": 0}, "poll is 0; allowed is more than 0", id="poll"),
         pytest.param(_unused, {"patience": -1}, "patience is -1; allowed is 0 or more", id="patience"),
-        pytest.param(lambda _: None, {}, "build returned NoneType, and not the query that it started", id="build"),
+        pytest.param(
+            lambda _: None, {}, "expected build to return the query that it started, got NoneType", id="build"
+        ),
     ],
 )
 def test_run_stream_refuses(registry: RegistryClient, build: Any, options: dict[str, Any], message: str) -> None:

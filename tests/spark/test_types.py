@@ -12,8 +12,9 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from strata.serdes.arrow import BatchDecoder, Style
 from strata.serdes.avro.schema import parse
-from strata.spark_udfs.decoding.avro_types import UnsupportedSchema, type_of
+from strata.spark_udfs.decoding.avro_types import type_of
 from strata.spark_udfs.decoding.reader_schema import write
+from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 
 def _logical(kind: Any, name: str, **more: Any) -> dict[str, Any]:
@@ -201,7 +202,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("record in an array of maps of itself", TREE, "children[]{}", "the record Tree contains itself"),
     ("records in each other", MUTUAL, "b.a", "the record A contains itself"),
     ("record in a member of a union", _record(_field("u", ["int", NODE]), name="U"), "u|1.next", "contains itself"),
-    ("precision over 38", _record(_field("d", WIDE)), "d", "a decimal of precision 39, Spark ends at 38"),
+    ("precision over 38", _record(_field("d", WIDE)), "d", "a decimal of precision 39, and Spark allows 38"),
     ("precision over 38 as a whole", WIDE, "", "as a whole: a decimal of precision 39"),
 ]
 

@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from strata.serdes.client import ClientSettings, RegistryClient
 from strata.serdes.errors import SerdeError
 from strata.spark_udfs import decode, encode, encoder, install
-from strata.spark_udfs.decoding.avro_worker import BatchDecoder, batch_decoder
+from strata.spark_udfs.arguments import Mode
+from strata.spark_udfs.decoding.avro_decoder import AvroDecoder, avro_decoder
 from strata.spark_udfs.decoding.jvm_function import function_name
-from strata.spark_udfs.decoding.outcomes import RegistryNotUsable
-from strata.spark_udfs.decoding.plan import Mode, ReaderSource, plan
+from strata.spark_udfs.decoding.plan import ReaderSource, plan_decode
+from strata.spark_udfs.decoding.writer_schemas import RegistryNotUsable
 
 pytestmark = [
     pytest.mark.spark,
@@ -41,9 +42,9 @@ def _rows(spark: SparkSession, *frames: bytes) -> DataFrame:
     return spark.createDataFrame(pa.table({"value": pa.array(frames, pa.binary())})).coalesce(1)
 
 
-def _in_a_worker(settings: ClientSettings, mode: Mode = Mode.PERMISSIVE) -> BatchDecoder:
+def _in_a_worker(settings: ClientSettings, mode: Mode = Mode.PERMISSIVE) -> AvroDecoder:
     """Return the decoder of a Python worker."""
-    return batch_decoder(plan(settings, ReaderSource(NUMBER), mode=mode))
+    return avro_decoder(plan_decode(settings, ReaderSource(NUMBER), mode=mode))
 
 
 # status, body, the message
@@ -150,7 +151,7 @@ def test_columns_that_are_no_names(registry: RegistryClient, kind: Any) -> None:
 
 def test_before_there_is_a_session(registry: RegistryClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column needs a session, and the error says so; nothing is registered for a column that cannot be made."""
-    monkeypatch.setattr("strata.spark_udfs.decoding.headers.active_session", lambda: None)
+    monkeypatch.setattr("strata.spark_udfs.arguments.active_session", lambda: None)
 
     with pytest.raises(RuntimeError, match="there is no Spark session yet: start one"):
         decode("value", registry=registry.settings, reader_schema=NUMBER, path="python")
@@ -163,10 +164,9 @@ def test_before_there_is_a_session(registry: RegistryClient, monkeypatch: pytest
 
 def test_settings_that_differ(spark: SparkSession, registry: RegistryClient, caplog: pytest.LogCaptureFixture) -> None:
     """The path and its reason are logged once; a job that has installed the JVM for other settings gets a warning."""
-    from strata.spark_udfs.decoding.paths import _say, _warn
+    from strata.spark_udfs.decoding.paths import _log_once
 
-    _warn.cache_clear()
-    _say.cache_clear()
+    _log_once.cache_clear()
     install(spark, registry=registry.settings)
     other = ClientSettings.of(registry.settings.urls[0], retries=77)
 
@@ -176,12 +176,12 @@ def test_settings_that_differ(spark: SparkSession, registry: RegistryClient, cap
         for _ in range(2):
             decode("value", registry=other, reader_schema=NUMBER)
 
-    why = "install was not called for this registry in this session"
+    reason = "install was not called with these registry settings in this session"
     assert [
-        (logging.INFO, "decoding inside Spark's executors: install was called for this registry"),
-        (logging.INFO, f"decoding in Python workers, by the {WAY} path: it was asked for"),
-        (logging.WARNING, f"{why}, but for others: give install and decode the same settings, or the job is slow"),
-        (logging.INFO, f"decoding in Python workers, by the {WAY} path: {why}"),
+        (logging.INFO, "decoding in Spark's executors: install was called for this registry"),
+        (logging.INFO, f"decoding in Python workers by {WAY}_udf: path='python'"),
+        (logging.WARNING, f"{reason}, but with others: pass the same settings to install and decode"),
+        (logging.INFO, f"decoding in Python workers by {WAY}_udf: {reason}"),
     ] == [(one.levelno, one.getMessage()) for one in caplog.records]
 
 
@@ -197,7 +197,7 @@ def test_errors_stay_readable(
         spark.range(1).select(column)
     spark.range(1).selectExpr("X'00' AS value").select(column).explain()
 
-    name = function_name(plan(registry.settings, ReaderSource(schema), mode=Mode.DEADLETTER))
+    name = function_name(plan_decode(registry.settings, ReaderSource(schema), mode=Mode.DEADLETTER))
     assert len(name) < len(schema)
     assert len(str(caught.value)) < len(name) + 1000
     assert name not in capsys.readouterr().out

@@ -9,42 +9,31 @@ answer, the task fails and runs again from its checkpoint.
 Rules of this file: no session and no pandas; it knows no format.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from strata.serdes.client import RegistryClient, Schema
-from strata.serdes.errors import DecodeError, DecodeReason, FrameError, SchemaError, SerdeError
+from strata.serdes.client import RegistryClient
+from strata.serdes.errors import DecodeError, DecodeReason, FrameError, RegistryError, SchemaError
 from strata.serdes.framing import open_frame
-from strata.spark_udfs.decoding.arrow_columns import Shape
-from strata.spark_udfs.decoding.formats import reader_of
-from strata.spark_udfs.decoding.frame_names import Name, records
-from strata.spark_udfs.decoding.outcomes import (
+from strata.spark_udfs.decoding.payload_formats import reader_of
+from strata.spark_udfs.decoding.payload_reader import Parse, PayloadReader, Undecodable, Writer
+from strata.spark_udfs.decoding.plan import DecodePlan
+from strata.spark_udfs.decoding.refusals import Refusal, finish
+from strata.spark_udfs.decoding.schema_names import Name, records
+from strata.spark_udfs.decoding.writer_schemas import (
     UNKNOWN_GUID,
-    Refusal,
+    UNKNOWN_ID,
     client_of,
-    finished,
-    is_unknown,
-    not_usable,
+    find_schema,
     reading_references,
-    schema_named,
 )
-from strata.spark_udfs.decoding.plan import Plan
 
-__all__ = ["Parse", "PayloadDecoder", "Reader", "Refused", "Writer", "payload_decoder"]
-
-Parse = Callable[[bytes], Any]
-"""Parses a payload into an object; raises DecodeError if the payload is damaged."""
-Writer = Callable[[tuple[int, ...]], Parse]
-"""Returns the parser of the message at some indexes.
-
-Raises SchemaError for invalid indexes, and `Refused` for a message that is not read.
-"""
+__all__ = ["PayloadDecoder", "payload_decoder"]
 
 _compute: Any = pc  # pyarrow creates these functions at run time, so they have no types
 _MAX_KNOWN = 1000
@@ -54,53 +43,21 @@ _PART_BYTES = 1024 * 1024
 """How many payload bytes they may have: one byte of a hostile payload may become a hundred in memory."""
 
 
-class Reader(Protocol):
-    """A format's reader of payloads into the columns of one reader schema."""
-
-    format: str
-    indexed: bool
-    shape: Shape
-
-    def writer(self, client: RegistryClient, schema: Schema) -> Writer:
-        """Return the parsers for payloads of a writer schema.
-
-        Args:
-            client: the client to read references with.
-            schema: the writer schema.
-
-        Raises:
-            SchemaError: If the schema or a reference cannot be used.
-            SerdeError: If the registry did not return the references of the schema.
-        """
-
-
-class Refused(Exception):
-    """A writer schema, or one message of it, of which no frame can be decoded; `reason` is the short reason."""
-
-    def __init__(self, reason: str, message: str = "") -> None:
-        super().__init__(message or reason)
-        self.reason = reason
-
-
 @lru_cache(maxsize=32)
-def payload_decoder(plan: Plan) -> "PayloadDecoder":
+def payload_decoder(plan: DecodePlan) -> "PayloadDecoder":
     """Return this process's decoder for a plan."""
-    return PayloadDecoder(plan, _reader(plan), client_of(plan.registry))
-
-
-def _reader(plan: Plan) -> Reader:
     if plan.payload is None:
         raise TypeError("the plan is for Avro")
-    return reader_of(plan.payload)
+    return PayloadDecoder(plan, reader_of(plan.payload), client_of(plan.registry))
 
 
 class PayloadDecoder:
     """A decoder of batches of Protobuf or JSON frames, by one plan."""
 
-    def __init__(self, plan: Plan, reader: Reader, client: RegistryClient) -> None:
+    def __init__(self, plan: DecodePlan, reader: PayloadReader, client: RegistryClient) -> None:
         self._plan = plan
         self._shape = reader.shape
-        self._heads = _Heads(reader, client)
+        self._parsers = _Parsers(reader, client)
 
     def decode(self, frames: pa.Array, origin: Sequence[pa.Array] = ()) -> pa.Array:
         """Return one value for each frame.
@@ -113,37 +70,32 @@ class PayloadDecoder:
             The values; in mode DEADLETTER, structs of value and error.
 
         Raises:
-            FrameRefused: If a frame cannot be decoded, in mode FAILFAST.
+            FrameUndecodable: If a frame cannot be decoded, in mode FAILFAST.
             RegistryNotUsable: If a schema could not be looked up.
             TypeError: If the column holds no frames.
         """
         sent, header = records(frames)
         parts: list[pa.Array] = []
         refusals: dict[int, Refusal] = {}
-        messages: dict[int, str] = {}
         for start, size in _extents(sent):
-            headers = None if header is None else header.slice(start, size).to_pylist()
-            values, faults = self._part(sent.slice(start, size).to_pylist(), headers)
+            headers = [None] * size if header is None else header.slice(start, size).to_pylist()
+            values, refused = self._part(sent.slice(start, size).to_pylist(), headers)
             parts.append(values)
-            for index, fault in faults.items():
-                refusals[start + index] = Refusal(fault.reason, fault.schema)
-                messages[start + index] = fault.message
+            refusals |= {start + index: refusal for index, refusal in refused.items()}
 
         def joined() -> pa.Array:
             return pa.concat_arrays(parts or [self._shape.build([])])
 
-        return finished(self._plan, joined, sent, refusals, origin, messages.__getitem__)
+        return finish(self._plan, joined, sent, refusals, origin, lambda row: refusals[row].message)
 
-    def _part(
-        self, frames: list[bytes | None], headers: list[bytes | None] | None
-    ) -> tuple[pa.Array, dict[int, "_Fault"]]:
-        objects, faults = self._objects(frames, headers or [None] * len(frames))
+    def _part(self, frames: list[bytes | None], headers: Sequence[bytes | None]) -> tuple[pa.Array, dict[int, Refusal]]:
+        objects, refusals = self._objects(frames, headers)
         unfit: dict[int, DecodeError] = {}
         values = pa.concat_arrays(list(self._built(objects, 0, len(objects), unfit)))
         for index, error in unfit.items():
-            header = headers[index] if headers else None
-            faults[index] = _fault(frames[index] or b"", header, error, f" at {error.path}" if error.path else "")
-        return values, faults
+            place = f" at {error.path}" if error.path else ""
+            refusals[index] = _refusal(frames[index] or b"", headers[index], error, place)
+        return values, refusals
 
     def _built(self, objects: list[Any], start: int, end: int, unfit: dict[int, DecodeError]) -> Iterator[pa.Array]:
         """Yield arrays of some objects; bisect to find those that do not fit."""
@@ -159,11 +111,11 @@ class PayloadDecoder:
             yield from self._built(objects, middle, end, unfit)
 
     def _objects(
-        self, frames: list[bytes | None], headers: list[bytes | None]
-    ) -> tuple[list[Any], dict[int, "_Fault"]]:
+        self, frames: list[bytes | None], headers: Sequence[bytes | None]
+    ) -> tuple[list[Any], dict[int, Refusal]]:
         objects: list[Any] = []
-        faults: dict[int, _Fault] = {}
-        append, in_frame, in_header = objects.append, self._heads.in_frame, self._heads.in_header
+        refusals: dict[int, Refusal] = {}
+        append, in_frame, in_header = objects.append, self._parsers.in_frame, self._parsers.in_header
         for frame, header in zip(frames, headers, strict=True):
             if frame is None:
                 append(None)
@@ -174,19 +126,10 @@ class PayloadDecoder:
                     append(parse(frame[size:]))
                 else:
                     append(in_header(header)(frame))
-            except (DecodeError, FrameError, Refused) as error:
-                faults[len(objects)] = _fault(frame, header, error)
+            except (DecodeError, FrameError, Undecodable) as error:
+                refusals[len(objects)] = _refusal(frame, header, error)
                 append(None)
-        return objects, faults
-
-
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """The reason why one frame has no value: short for counting, and the full message."""
-
-    reason: str
-    schema: Name | None
-    message: str
+        return objects, refusals
 
 
 def _extents(frames: pa.Array) -> Iterator[tuple[int, int]]:
@@ -201,19 +144,19 @@ def _extents(frames: pa.Array) -> Iterator[tuple[int, int]]:
         yield start, len(frames) - start
 
 
-class _Heads:
+class _Parsers:
     """The payload parsers by head of a frame: the bytes that name the schema and the message.
 
     No head is a prefix of another, so a frame is looked up by trying the sizes of the known heads.
     """
 
-    def __init__(self, reader: Reader, client: RegistryClient) -> None:
+    def __init__(self, reader: PayloadReader, client: RegistryClient) -> None:
         self._reader = reader
         self._client = client
         self._known: dict[bytes, Parse] = {}
         self._headers: dict[bytes, Parse] = {}
         self._sizes: tuple[int, ...] = ()
-        self._writers: dict[Name, Writer | Refused] = {}
+        self._writers: dict[Name, Writer | Undecodable] = {}
 
     def in_frame(self, frame: bytes) -> tuple[Parse, int]:
         """Return the parser of a frame's payload, and the offset of the payload."""
@@ -232,7 +175,7 @@ class _Heads:
         parse = self._headers.get(header)
         if parse is None:
             parse, size = self._learn(header)
-            if size != len(header) and not isinstance(self._writers.get(open_frame(header).schema), Refused):
+            if size != len(header) and not isinstance(self._writers.get(open_frame(header).schema), Undecodable):
                 raise FrameError("trailing bytes in the header of the schema")
             _make_room(self._headers)
             self._headers[header] = parse
@@ -247,27 +190,22 @@ class _Heads:
             _make_room(self._writers)
             self._writers[named] = writer
         # Only formats with indexes have them between the schema's name and the payload.
-        opened = open_frame(head, indexed=self._reader.indexed and not isinstance(writer, Refused))
+        opened = open_frame(head, indexed=self._reader.indexed and not isinstance(writer, Undecodable))
         return _parse_of(writer, opened.indexes), len(head) - len(opened.payload)
 
-    def _writer(self, named: Name) -> Writer | Refused:
+    def _writer(self, named: Name) -> Writer | Undecodable:
         """Return the parsers for a schema, or why its payloads cannot be parsed."""
-        schema = self._schema(named)
+        try:
+            schema = find_schema(self._client, named)
+        except RegistryError:
+            raise Undecodable(UNKNOWN_GUID if isinstance(named, UUID) else UNKNOWN_ID) from None
         if schema.format != self._reader.format:
-            return Refused(f"writer schema is {schema.format}")
+            return Undecodable(f"writer schema is {schema.format}")
         try:
             with reading_references(named):
                 return self._reader.writer(self._client, schema)
         except SchemaError as error:
-            return Refused("unusable writer schema", str(error))
-
-    def _schema(self, named: Name) -> Schema:
-        try:
-            return schema_named(self._client, named)
-        except SerdeError as error:
-            if is_unknown(error):
-                raise Refused(UNKNOWN_GUID if isinstance(named, UUID) else "unknown schema id") from None
-            raise not_usable(named, error) from None
+            return Undecodable("unusable writer schema", str(error))
 
 
 def _make_room(kept: dict[Any, Any]) -> None:
@@ -275,27 +213,29 @@ def _make_room(kept: dict[Any, Any]) -> None:
         kept.clear()
 
 
-def _parse_of(writer: Writer | Refused, indexes: tuple[int, ...]) -> Parse:
-    if isinstance(writer, Refused):
+def _parse_of(writer: Writer | Undecodable, indexes: tuple[int, ...]) -> Parse:
+    if isinstance(writer, Undecodable):
         return _refusing(writer)
     try:
         return writer(indexes)
-    except Refused as error:
+    except Undecodable as error:
         return _refusing(error)
     except SchemaError as error:  # not cached: a damaged frame may have any indexes
-        raise Refused(DecodeReason.INVALID_INDEX, str(error)) from None
+        raise Undecodable(DecodeReason.INVALID_INDEX, str(error)) from None
 
 
-def _refusing(why: Refused) -> Parse:
+def _refusing(why: Undecodable) -> Parse:
     """Return a parser that always raises the refusal."""
 
     def refuse(_: bytes) -> NoReturn:
-        raise Refused(why.reason, str(why))
+        raise Undecodable(why.reason, str(why))
 
     return refuse
 
 
-def _fault(frame: bytes, header: bytes | None, error: DecodeError | FrameError | Refused, place: str = "") -> _Fault:
+def _refusal(
+    frame: bytes, header: bytes | None, error: DecodeError | FrameError | Undecodable, place: str = ""
+) -> Refusal:
     """Return why a frame has no value; `place` is a column, because places in payloads are too many to count by."""
     reason = str(error.reason)
     if isinstance(error, DecodeError) and error.reason == DecodeReason.INVALID_VALUE:
@@ -303,5 +243,5 @@ def _fault(frame: bytes, header: bytes | None, error: DecodeError | FrameError |
     try:
         schema = open_frame(frame if header is None else header).schema
     except FrameError:
-        return _Fault(reason, None, str(error))
-    return _Fault(reason, schema, str(error))
+        schema = None
+    return Refusal(reason, schema, str(error))

@@ -21,31 +21,20 @@ from strata.serdes.arrow import ColumnTooLarge, Style, read_schema
 from strata.serdes.arrow.program_cache import UNKNOWN
 from strata.serdes.avro.schema import Node
 from strata.serdes.client import RegistryClient, Schema
-from strata.serdes.errors import SerdeError
-from strata.spark_udfs.decoding.frame_names import Name, Names, has_guids, records
-from strata.spark_udfs.decoding.outcomes import (
-    UNKNOWN_GUID,
-    FrameRefused,
-    Refusal,
-    RegistryNotUsable,
-    client_of,
-    finished,
-    is_unknown,
-    not_usable,
-    reading_references,
-    schema_named,
-)
-from strata.spark_udfs.decoding.plan import Plan
+from strata.spark_udfs.decoding.plan import DecodePlan
+from strata.spark_udfs.decoding.refusals import Refusal, finish
+from strata.spark_udfs.decoding.schema_names import Name, Names, has_guids, records
+from strata.spark_udfs.decoding.writer_schemas import UNKNOWN_GUID, client_of, find_schema, reading_references
 
-__all__ = ["BatchDecoder", "FrameRefused", "RegistryNotUsable", "batch_decoder"]
+__all__ = ["AvroDecoder", "avro_decoder"]
 
 _MAX_NAMES = 100_000
 
 
 @lru_cache(maxsize=32)
-def batch_decoder(plan: Plan) -> "BatchDecoder":
+def avro_decoder(plan: DecodePlan) -> "AvroDecoder":
     """Return this process's decoder for a plan."""
-    return BatchDecoder(plan, client_of(plan.registry))
+    return AvroDecoder(plan, client_of(plan.registry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +73,10 @@ class _Batch:
         return str((self.decoder.explain(frame) if known else None) or refusal.reason)
 
 
-class BatchDecoder:
+class AvroDecoder:
     """A decoder of batches of Avro frames, by one plan."""
 
-    def __init__(self, plan: Plan, client: RegistryClient) -> None:
+    def __init__(self, plan: DecodePlan, client: RegistryClient) -> None:
         self._plan = plan
         self._client = client
         self._decoder = self._decoder_by(lambda schema_id: schema_id)
@@ -123,7 +112,7 @@ class BatchDecoder:
         def explain(row: int) -> str:
             return batch.explain(row, refusals[row])
 
-        return finished(self._plan, values, batch.sent, refusals, origin, explain)
+        return finish(self._plan, values, batch.sent, refusals, origin, explain)
 
     def _batch(self, frames: pa.Array) -> _Batch:
         value, header = records(frames)
@@ -145,12 +134,7 @@ def _writers(client: RegistryClient) -> Callable[[Name], Schema | Node]:
     """Return a look-up of writer schemas with references; it raises RegistryNotUsable if no record is at fault."""
 
     def find(name: Name) -> Schema | Node:
-        try:
-            schema = schema_named(client, name)
-        except SerdeError as error:
-            if is_unknown(error):
-                raise
-            raise not_usable(name, error) from None
+        schema = find_schema(client, name)
         with reading_references(name):
             return read_schema(client, schema)
 

@@ -19,7 +19,7 @@ from google.protobuf.message_factory import GetMessageClass
 from strata.serdes.errors import DecodeReason
 from strata.spark_udfs.decoding.protobuf_types import entry_of
 
-__all__ = ["Disagreement", "class_to_read"]
+__all__ = ["FieldMismatch", "class_to_read"]
 
 _T = FieldDescriptor
 _ENCODINGS: Final[dict[int, str]] = {
@@ -42,7 +42,7 @@ _NAMES: Final = {
 }
 
 
-class Disagreement(Exception):
+class FieldMismatch(Exception):
     """A field that the writer encodes differently from the reader schema; no frame of the writer can be read."""
 
     def __init__(self, path: str, reader: str, writer: str) -> None:
@@ -59,16 +59,16 @@ def class_to_read(reader: Descriptor, writer: Descriptor, names: Iterable[str]) 
         names: the fields of the reader that are columns; other fields need not agree.
 
     Raises:
-        Disagreement: If a field cannot be read.
+        FieldMismatch: If a field cannot be read.
     """
-    walk = _Walk()
+    comparison = _Comparison()
     for name in names:
-        walk.field(reader.fields_by_name[name], writer, name)
-    return GetMessageClass(_with_types(reader, walk.types) if walk.is_changed else reader)
+        comparison.field(reader.fields_by_name[name], writer, name)
+    return GetMessageClass(_with_types(reader, comparison.types) if comparison.is_changed else reader)
 
 
-class _Walk:
-    """A walk over two messages; it ends because columns are never recursive."""
+class _Comparison:
+    """Compares two messages field by field; it ends because columns are never recursive."""
 
     def __init__(self) -> None:
         self.types: dict[str, int] = {}
@@ -81,10 +81,10 @@ class _Walk:
             return
         encoding = _ENCODINGS[reader.type]
         if encoding != _ENCODINGS[writer.type] or _cardinality(reader) != _cardinality(writer):
-            raise Disagreement(path, _told(reader), _told(writer))
+            raise FieldMismatch(path, _describe(reader), _describe(writer))
         is_number = encoding in _NUMBERS and not _NOT_NUMBERS & {reader.type, writer.type}
         if is_number and self.types.setdefault(reader.full_name, writer.type) != writer.type:
-            raise Disagreement(path, _told(reader), "two types, in two messages that it stands for")
+            raise FieldMismatch(path, _describe(reader), "several types")
         if is_number and reader.type != writer.type:
             self.is_changed = True
         if reader.message_type is not None and writer.message_type is not None:
@@ -111,7 +111,7 @@ def _cardinality(field: FieldDescriptor) -> str:
     return "" if is_single else "repeated "
 
 
-def _told(field: FieldDescriptor) -> str:
+def _describe(field: FieldDescriptor) -> str:
     kind = field.message_type.full_name if field.message_type is not None else _NAMES[field.type]
     return "a map" if entry_of(field) is not None else f"{'repeated ' if field.is_repeated else ''}{kind}"
 

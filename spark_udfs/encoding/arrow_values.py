@@ -7,17 +7,16 @@ Rules of this file: Arrow in, Python out; no format.
 """
 
 from collections.abc import Mapping
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
 
 from strata.serdes.errors import EncodeError, unknown_field
 
-__all__ = ["day_of", "inside", "instant_of", "nothing_beside", "values_of"]
+__all__ = ["check_fields", "field_path", "instant_of", "values_of"]
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - the writers add the zone
-_FIRST_DAY: Final = date(1970, 1, 1)
 
 
 def values_of(array: pa.Array) -> list[Any]:
@@ -44,41 +43,21 @@ def _numbered(kind: pa.DataType) -> pa.DataType:
 def instant_of(micros: int, path: str) -> datetime:
     """Return microseconds since 1970 as a datetime without a zone.
 
-    Args:
-        micros: microseconds since 1970-01-01.
-        path: the path of the field, for the error.
-
     Raises:
         EncodeError: If the year is outside 1 to 9999.
     """
     try:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
-        raise EncodeError("an instant outside the years 1 to 9999", path=path) from None
+        raise EncodeError("expected a year from 1 to 9999", path=path) from None
 
 
-def day_of(days: int, path: str) -> date:
-    """Return days since 1970 as a date.
-
-    Args:
-        days: days since 1970-01-01.
-        path: the path of the field, for the error.
-
-    Raises:
-        EncodeError: If the year is outside 1 to 9999.
-    """
-    try:
-        return _FIRST_DAY + timedelta(days=days)
-    except OverflowError:
-        raise EncodeError("a date outside the years 1 to 9999", path=path) from None
-
-
-def inside(path: str, name: str) -> str:
-    """Return the path of a field in a path."""
+def field_path(path: str, name: str) -> str:
+    """Return the path of a field of the value at a path."""
     return f"{path}.{name}" if path else name
 
 
-def nothing_beside(kind: pa.StructType, known: Mapping[str, Any], path: str) -> None:
+def check_fields(kind: pa.StructType, known: Mapping[str, Any], path: str) -> None:
     """Check that a struct has no field that the schema lacks.
 
     Args:

@@ -19,15 +19,21 @@ from strata.serdes.errors import FrameError
 from strata.serdes.framing import HEADER_SIZE, join, open_frame
 from strata.spark_udfs.decoding.headers import HEADER, VALUE
 
-__all__ = ["Name", "Names", "Renamed", "has_guids", "records"]
+__all__ = ["Name", "Names", "Renamed", "has_guids", "label", "records"]
 
 Name: TypeAlias = int | UUID
+"""What a frame names its schema by: the id or the GUID."""
 
 _compute: Any = pc  # pyarrow creates these functions at run time, so they have no types
 _GUID_SIZE = 17
 _END = 2**31 - 1
 """Stands for the end of a value: pyarrow 26 fails on slices of arrays if the stop is left out."""
 _IN_HEADER = b"h"
+
+
+def label(name: Name | None) -> str:
+    """Return the words by which errors mention a schema."""
+    return f"schema guid {name}" if isinstance(name, UUID) else f"schema id {name}"
 
 
 @dataclass(frozen=True, slots=True)

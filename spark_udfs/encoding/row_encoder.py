@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from strata.serdes import arrow
 from strata.serdes.errors import EncodeError
 from strata.serdes.model import AVRO, JSON
-from strata.spark_udfs.decoding.plan import Mode
-from strata.spark_udfs.encoding.plan import WritePlan
-from strata.spark_udfs.encoding.values import values_of
+from strata.spark_udfs.arguments import Mode
+from strata.spark_udfs.encoding.arrow_values import values_of
+from strata.spark_udfs.encoding.plan import EncodePlan
 
-__all__ = ["BatchEncoder", "RowRefused", "batch_encoder"]
+__all__ = ["RowEncoder", "RowRefused", "row_encoder"]
 
 _compute: Any = pc  # pyarrow creates these functions at run time, so they have no types
 _ERROR_TYPE = pa.struct([("reason", pa.string()), ("path", pa.string())])
@@ -36,15 +36,15 @@ class RowRefused(ValueError):
 
 
 @lru_cache(maxsize=32)
-def batch_encoder(plan: WritePlan) -> "BatchEncoder":
+def row_encoder(plan: EncodePlan) -> "RowEncoder":
     """Return this process's encoder for a plan."""
-    return BatchEncoder(plan)
+    return RowEncoder(plan)
 
 
-class BatchEncoder:
+class RowEncoder:
     """An encoder of batches, by one plan."""
 
-    def __init__(self, plan: WritePlan) -> None:
+    def __init__(self, plan: EncodePlan) -> None:
         self._plan = plan
         self._writers: dict[pa.DataType, Callable[[pa.Array], Written]] = {}
 
@@ -85,7 +85,7 @@ class BatchEncoder:
         raise RowRefused(f"a row cannot be encoded{f' ({place})' if place else ''}: {error}")
 
 
-def _writer(plan: WritePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
+def _writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]:
     """Return the function that writes frames from columns of a type."""
     if plan.target.schema.format == AVRO:
         return _avro(plan)
@@ -98,7 +98,7 @@ def _writer(plan: WritePlan, kind: pa.DataType) -> Callable[[pa.Array], Written]
     return _row_by_row(plan, protobuf_writer(plan, kind))
 
 
-def _avro(plan: WritePlan) -> Callable[[pa.Array], Written]:
+def _avro(plan: EncodePlan) -> Callable[[pa.Array], Written]:
     encoder = arrow.BatchEncoder(plan.target.schema.text, prefix=plan.prefix)
 
     def write(rows: pa.Array) -> Written:
@@ -132,7 +132,7 @@ def _write_some(
         _write_some(encoder, rows.slice(after), start + after, frames, refused)
 
 
-def _row_by_row(plan: WritePlan, payload: Callable[[Any], bytes]) -> Callable[[pa.Array], Written]:
+def _row_by_row(plan: EncodePlan, payload: Callable[[Any], bytes]) -> Callable[[pa.Array], Written]:
     prefix = plan.prefix
 
     def write(rows: pa.Array) -> Written:

@@ -1,0 +1,125 @@
+"""The arguments that `decode` and `encode` share: the registry, columns, modes, and checks of values.
+
+Rules of this file: it checks and converts arguments of the public calls; nothing here asks the registry.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import Column, SparkSession, functions
+
+from strata.serdes.settings import ClientSettings
+
+__all__ = ["Mode", "Registry", "active_session", "check_id", "check_options", "column_of", "names_of", "one_of"]
+__all__ += ["settings_of"]
+
+Registry = str | Sequence[str] | ClientSettings
+"""The ways of naming the registry."""
+
+_E = TypeVar("_E", bound=StrEnum)
+
+
+class Mode(StrEnum):
+    """The modes, which say what a frame that cannot be decoded, or a row that cannot be encoded, becomes."""
+
+    DEADLETTER = "DEADLETTER"
+    PERMISSIVE = "PERMISSIVE"
+    FAILFAST = "FAILFAST"
+
+
+def check_options(given: Mapping[str, object], options: type) -> None:
+    """Check the names of options.
+
+    Args:
+        given: the options of the call.
+        options: the TypedDict that has them all.
+
+    Raises:
+        TypeError: If an option is unknown, or a required one is missing.
+    """
+    known = options.__annotations__
+    unknown = sorted(given.keys() - known.keys())
+    if unknown:
+        raise TypeError(f"unknown option {', '.join(unknown)}; expected {', '.join(known)}")
+    missing = sorted(options.__required_keys__ - given.keys())  # type: ignore[attr-defined]
+    if missing:
+        raise TypeError(f"missing option {', '.join(missing)}")
+
+
+def one_of(allowed: type[_E], name: str, given: str) -> _E:
+    """Return the member of an enum with this text.
+
+    Args:
+        allowed: the enum.
+        name: the name of the argument, for the error.
+        given: the text.
+
+    Raises:
+        ValueError: If there is no such member; the error lists those allowed.
+    """
+    try:
+        return allowed(given)
+    except ValueError:
+        raise ValueError(f"{name} is {given!r}; allowed are {', '.join(allowed)}") from None
+
+
+def settings_of(registry: Registry) -> ClientSettings:
+    """Return the settings of a registry, named in any way.
+
+    Raises:
+        TypeError: If the value is neither a URL nor several URLs nor `ClientSettings`.
+        ValueError: If the value is not a valid URL.
+    """
+    if isinstance(registry, ClientSettings):
+        return registry
+    urls = [registry] if isinstance(registry, str) else registry
+    if not isinstance(urls, Sequence) or not all(isinstance(one, str) for one in urls):
+        raise TypeError(
+            f"registry is a URL, several of them, or a strata.serdes.ClientSettings, not {type(registry).__name__}"
+        )
+    return ClientSettings.of(registry)
+
+
+def check_id(schema_id: object) -> None:
+    """Raise TypeError unless a schema id is an int or None: a text would mean something else in a request path."""
+    if schema_id is not None and type(schema_id) is not int:
+        raise TypeError(f"schema_id is a number, not {schema_id!r}")
+
+
+def names_of(name: str, given: Sequence[str], *, of: str) -> tuple[str, ...]:
+    """Return names of columns or fields as a tuple.
+
+    Args:
+        name: the name of the argument, for the error.
+        given: the list of names.
+        of: what the names are of, for the error: `column` or `field`.
+
+    Raises:
+        TypeError: If it is a text, or holds something that is not a text.
+    """
+    if isinstance(given, str) or not all(isinstance(one, str) for one in given):
+        raise TypeError(f"{name} is a list of {of} names, not {given!r}")
+    return tuple(given)
+
+
+def active_session() -> SparkSession | None:
+    """Return the active session of this thread, or else of the process, or else None."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def column_of(column: Column | str) -> Column:
+    """Return a column, given itself or its name.
+
+    Raises:
+        RuntimeError: If a name is given, and there is no Spark session yet.
+    """
+    if not isinstance(column, str):
+        return column
+    if active_session() is None:
+        raise RuntimeError("there is no Spark session yet: start one before columns are made")
+    return functions.col(column)

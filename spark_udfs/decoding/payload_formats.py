@@ -1,0 +1,35 @@
+"""The formats that are decoded through Python objects, and the extra of the package that each needs.
+
+Rules of this file: the module of a format is imported when it is needed, because its extra may be missing.
+"""
+
+from functools import lru_cache
+
+from strata.imports import MissingExtra
+from strata.serdes.model import PROTOBUF
+from strata.spark_udfs.decoding.payload_reader import PayloadReader
+from strata.spark_udfs.decoding.payload_schema import PayloadSchema
+
+__all__ = ["reader_of"]
+
+
+@lru_cache(maxsize=32)
+def reader_of(schema: PayloadSchema) -> PayloadReader:
+    """Return the reader that reads payloads into a reader schema.
+
+    Raises:
+        UnsupportedSchema: If the reader schema has no Spark type.
+        SchemaError: If the reader schema is invalid.
+        ValueError: If it has no such message or columns.
+        MissingExtra: If the extra of the format is not installed.
+    """
+    extra = "protobuf" if schema.schema.format == PROTOBUF else "json"
+    try:
+        if extra == "protobuf":
+            from strata.spark_udfs.decoding.protobuf_reader import ProtobufReader
+
+            return ProtobufReader(schema)
+        from strata.spark_udfs.decoding.json_reader import JsonReader
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"{error}: pip install 'strata-registry[spark,{extra}]'", name=error.name) from error
+    return JsonReader(schema)

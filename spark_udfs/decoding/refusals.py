@@ -1,0 +1,82 @@
+"""What frames without a value become: dead letters, an error that names the record, or a failed task.
+
+Rules of this file: the same for every format; nothing is decoded here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from strata.spark_udfs.arguments import Mode
+from strata.spark_udfs.decoding.plan import DecodePlan
+from strata.spark_udfs.decoding.schema_names import Name, label
+
+__all__ = ["FrameRefused", "Refusal", "finish"]
+
+_ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("frame", pa.binary())])
+
+
+class FrameRefused(ValueError):
+    """A frame that cannot be decoded, in mode FAILFAST."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a frame has no value.
+
+    Attributes:
+        reason: short; there are few, so they can be counted.
+        schema: the schema that the frame names, None if it cannot be read.
+        message: the full reason, if it is known already.
+    """
+
+    reason: str
+    schema: Name | None
+    message: str = ""
+
+    @property
+    def schema_id(self) -> int | None:
+        """Return the schema id, or None if the frame names its schema by GUID or not at all."""
+        return self.schema if isinstance(self.schema, int) else None
+
+
+def finish(
+    plan: DecodePlan,
+    values: Callable[[], pa.Array],
+    sent: pa.Array,
+    refusals: Mapping[int, Refusal],
+    origin: Sequence[pa.Array],
+    explain: Callable[[int], str],
+) -> pa.Array:
+    """Return the result of a batch, by the plan's mode.
+
+    Args:
+        plan: the plan.
+        values: returns the array of values, in which refused rows are null.
+        sent: the bytes as they came.
+        refusals: by row, why it has no value.
+        origin: the columns that an error shows.
+        explain: returns the full reason of a row's refusal.
+
+    Raises:
+        FrameRefused: If a row was refused, in mode FAILFAST.
+    """
+    if refusals and plan.mode is Mode.FAILFAST:
+        row = min(refusals)
+        named = zip(plan.origin, (one[row].as_py() for one in origin), strict=True)
+        place = ", ".join([label(refusals[row].schema), *(f"{name} {value}" for name, value in named)])
+        raise FrameRefused(f"a frame cannot be decoded ({place}): {explain(row)}")
+    if plan.mode is not Mode.DEADLETTER:
+        return values()
+    return pa.StructArray.from_arrays([values(), _errors(sent, refusals)], names=["value", "error"])
+
+
+def _errors(sent: pa.Array, refusals: Mapping[int, Refusal]) -> pa.Array:
+    if not refusals:
+        return pa.nulls(len(sent), _ERROR_TYPE)
+    errors: list[dict[str, Any] | None] = [None] * len(sent)
+    for row, refusal in refusals.items():
+        errors[row] = {"reason": refusal.reason, "schema_id": refusal.schema_id, "frame": sent[row].as_py()}
+    return pa.array(errors, _ERROR_TYPE)
