@@ -74,7 +74,7 @@ def _bad_length(number: int) -> NoReturn:
 
 
 def _bad_index(number: int) -> NoReturn:
-    raise DecodeError(DecodeReason.INVALID_INDEX, f"there is no {_signed(number)}")
+    raise DecodeError(DecodeReason.INVALID_INDEX, f"no index {_signed(number)}")
 
 
 def _bad_boolean(byte: int) -> NoReturn:
@@ -82,7 +82,7 @@ def _bad_boolean(byte: int) -> NoReturn:
 
 
 def _too_deep() -> NoReturn:
-    raise DecodeError(DecodeReason.LIMIT, "records stand too deep inside each other")
+    raise DecodeError(DecodeReason.LIMIT, "records are nested too deeply")
 
 
 def _spend(idle: list[int], count: int) -> None:

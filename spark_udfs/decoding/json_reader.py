@@ -38,16 +38,7 @@ class JsonReader:
         self._validates = schema.validate
 
     def writer(self, client: RegistryClient, schema: Schema) -> Writer:
-        """Return a function that parses payloads written with a schema.
-
-        Args:
-            client: the client to read references with.
-            schema: the writer schema.
-
-        Raises:
-            SchemaError: If the schema or a reference cannot be used.
-            SerdeError: If the registry did not return the references of the schema.
-        """
+        """Return the parsers for payloads of a writer schema; see `PayloadReader`."""
         parse_payload = _validating(validator_of(client, schema)) if self._validates else load
         return lambda _: parse_payload
 

@@ -43,16 +43,8 @@ _OUTSIDE_JOBS = "strata."
 _SECRETS = ("password", "token")
 _KEY = secrets.token_bytes(16)
 """Key of the digests of this process, which keeps passwords from being guessed from a catalog name in a query plan."""
-_PYTHON_ONLY = (
-    "proxy",
-    "token_url",
-    "client_id",
-    "client_secret",
-    "scope",
-    "token_ca_file",
-    "logical_cluster",
-    "identity_pool",
-)
+_OAUTH = ("token_url", "client_id", "client_secret", "scope", "token_ca_file")
+_PYTHON_ONLY = ("proxy", *_OAUTH, "logical_cluster", "identity_pool")
 
 
 class NotInstalled(RuntimeError):

@@ -37,16 +37,7 @@ class ProtobufReader:
         self.shape = shape_of(self._message, schema.columns)
 
     def writer(self, client: RegistryClient, schema: Schema) -> Writer:
-        """Return the parsers for payloads written with a schema.
-
-        Args:
-            client: the client to read references with.
-            schema: the writer schema.
-
-        Raises:
-            SchemaError: If the schema or a reference cannot be used.
-            SerdeError: If the registry did not return the references of the schema.
-        """
+        """Return the parsers for payloads of a writer schema; see `PayloadReader`."""
         file = link(schema, resolve(client, schema))
         return lambda indexes: self._parse(find_message(file, indexes))
 

@@ -41,7 +41,7 @@ from strata.spark_udfs.decoding import arrow_columns
 from strata.spark_udfs.decoding.arrow_columns import Build, Shape
 from strata.spark_udfs.decoding.type_limits import Nesting
 
-__all__ = ["entry_of", "shape_of"]
+__all__ = ["WRAPPERS", "entry_of", "shape_of"]
 
 Get = Callable[[Sequence[Any]], list[Any]]
 """Takes a field from every message; None where it is absent."""
@@ -77,10 +77,11 @@ _SCALARS: Final[dict[int, Shape]] = {
     FieldDescriptor.TYPE_STRING: _STRING,
     FieldDescriptor.TYPE_BYTES: arrow_columns.scalar(types.BinaryType(), pa.binary()),
 }
-_WRAPPERS: Final = frozenset(
+WRAPPERS: Final = frozenset(
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 )
+"""Messages that hold one scalar."""
 
 
 def _instants(messages: Sequence[Any]) -> pa.Array:
@@ -173,7 +174,7 @@ class _ShapeBuilder:
             return _SCALARS[field.type]
         if message.full_name in _WELL_KNOWN:
             return _WELL_KNOWN[message.full_name]
-        if message.full_name in _WRAPPERS:
+        if message.full_name in WRAPPERS:
             inner = _SCALARS[message.fields_by_name["value"].type]
             return Shape(inner.spark, inner.arrow, _unwrapped(inner.build))
         return self.struct(message, path, _field_names(message))

@@ -74,7 +74,7 @@ def reading_references(name: Name) -> Iterator[None]:
         raise
     except SerdeError as error:
         if isinstance(error, RegistryError) and error.status == _NOT_FOUND:
-            raise SchemaError(f"a reference leads nowhere: {error}") from None
+            raise SchemaError(f"the registry does not have a reference: {error}") from None
         raise _not_usable(name, error) from None
 
 

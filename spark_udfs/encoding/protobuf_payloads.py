@@ -17,6 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes.errors import EncodeError
 from strata.serdes.protobuf.files import find_message, link
+from strata.spark_udfs.decoding.protobuf_types import WRAPPERS
 from strata.spark_udfs.encoding.arrow_values import check_fields, field_path, instant_of
 from strata.spark_udfs.encoding.plan import EncodePlan
 
@@ -40,10 +41,6 @@ _FITS: Final[Mapping[int, Callable[[pa.DataType], bool]]] = {
     FieldDescriptor.TYPE_BYTES: lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
     FieldDescriptor.TYPE_ENUM: lambda kind: pa.types.is_string(kind) or pa.types.is_integer(kind),
 }
-_WRAPPERS: Final = frozenset(
-    f"google.protobuf.{name}Value"
-    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
-)
 
 
 def protobuf_writer(plan: EncodePlan, kind: pa.DataType) -> Callable[[Any], bytes]:
@@ -187,7 +184,7 @@ def _message(message: Descriptor, kind: pa.DataType, path: str) -> Set:
         return lambda target, micros: _set_instant(target, micros, path)
     if message.full_name == "google.protobuf.Duration" and pa.types.is_duration(kind):
         return _set_span
-    if message.full_name in _WRAPPERS and not pa.types.is_struct(kind):
+    if message.full_name in WRAPPERS and not pa.types.is_struct(kind):
         return _setter(message.fields_by_name["value"], kind, path)
     if not pa.types.is_struct(kind):
         raise EncodeError(f"expected a struct for {message.full_name}, got {kind}", path=path)

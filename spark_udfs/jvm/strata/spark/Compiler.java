@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.avro.Schema;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BooleanType;
@@ -26,7 +27,7 @@ import org.apache.spark.sql.types.TimestampType;
 /**
  * Avro's schema resolution, decided once for a writer schema and a reader schema.
  *
- * <p>The rules are those of {@code serdes.avro_plan}: fields by name and alias, skipped fields, defaults, promotions,
+ * <p>The rules are those of {@code strata.serdes.avro.resolution}: fields by name and alias, skipped fields, defaults, promotions,
  * branches of unions, symbols of enums. Where the specification leaves a choice, schemas that the registry calls
  * compatible must decode: record, enum and fixed are matched by name without namespace, or by the reader's aliases;
  * outside a union the names of records do not matter. A type that cannot be resolved fails only the records that
@@ -44,6 +45,9 @@ final class Compiler {
         Schema.Type.STRING, Set.of(Schema.Type.BYTES),
         Schema.Type.BYTES, Set.of(Schema.Type.STRING));
 
+    private static final Set<Schema.Type> NAMED = Set.of(Schema.Type.RECORD, Schema.Type.ENUM, Schema.Type.FIXED);
+    private static final Set<Schema.Type> COMPLEX = Set.of(Schema.Type.ARRAY, Schema.Type.MAP, Schema.Type.UNION);
+
     private final Budget budget = new Budget();
     private final Skip.Maker skips = new Skip.Maker(budget);
 
@@ -53,18 +57,18 @@ final class Compiler {
     static Node compile(Schema writer, Schema reader, DataType column) {
         Compiler compiler = new Compiler();
         boolean bare = writer.getType() == Schema.Type.BYTES;
-        return compiler.resolve(writer, reader, column, bare ? Scalars.Extent.REST : Scalars.Extent.PREFIXED);
+        return compiler.resolve(writer, reader, column, bare ? Scalars.REST : Scalars.PREFIXED);
     }
 
     private Node resolve(Schema writer, Schema reader, DataType column) {
-        return resolve(writer, reader, column, Scalars.Extent.PREFIXED);
+        return resolve(writer, reader, column, Scalars.PREFIXED);
     }
 
     private Node resolve(Schema writer, Schema reader, DataType column, int extent) {
         budget.spend();
         if (writer.getType() == Schema.Type.UNION) {
-            return new Node.Branches(writer.getTypes().stream()
-                .map(branch -> resolve(branch, reader, column))
+            return new Node.Branches(IntStream.range(0, writer.getTypes().size())
+                .mapToObj(i -> branch(writer, i, reader, column))
                 .toArray(Node[]::new));
         }
         if (reader.getType() == Schema.Type.UNION) {
@@ -86,13 +90,20 @@ final class Compiler {
         };
     }
 
-    // Unions of the reader
+    // Unions
+
+    /** Return the node for a branch of the writer. In a default, which the reader wrote, it is the same branch. */
+    private Node branch(Schema writer, int index, Schema reader, DataType column) {
+        Schema branch = writer.getTypes().get(index);
+        return writer == reader ? inBranch(branch, reader, index, column, Scalars.PREFIXED) : resolve(branch, reader, column);
+    }
 
     private Node inUnion(Schema writer, Schema reader, DataType column, int extent) {
         int index = choose(writer, reader, column);
-        if (index < 0) {
-            return mismatch(writer, reader);
-        }
+        return index < 0 ? mismatch(writer, reader) : inBranch(writer, reader, index, column, extent);
+    }
+
+    private Node inBranch(Schema writer, Schema reader, int index, DataType column, int extent) {
         Schema branch = reader.getTypes().get(index);
         if (branch.getType() == Schema.Type.NULL) {
             return new Node.Null();
@@ -165,8 +176,7 @@ final class Compiler {
     }
 
     private boolean fits(Schema writer, Schema reader, int index, DataType column) {
-        Schema branch = reader.getTypes().get(index);
-        return !asMember(reader, index, column, inner -> resolve(writer, branch, inner)).failsAlways();
+        return !inBranch(writer, reader, index, column, Scalars.PREFIXED).failsAlways();
     }
 
     // Types without others inside
@@ -179,16 +189,13 @@ final class Compiler {
         }
         return switch (to) {
             case NULL -> new Node.Null();
-            case BOOLEAN -> new Scalars.BooleanNode();
+            case BOOLEAN -> Scalars.flag();
             case INT, LONG -> whole(writer, reader, column);
-            case FLOAT -> column instanceof FloatType
-                ? new Scalars.FloatNode(Scalars.Numbers.valueOf(from.name()))
-                : new Scalars.DoubleNode(Scalars.Numbers.valueOf(from.name()));
-            case DOUBLE -> new Scalars.DoubleNode(Scalars.Numbers.valueOf(from.name()));
-            case STRING -> new Scalars.StringNode(extent);
+            case FLOAT, DOUBLE -> column instanceof FloatType ? Scalars.toFloat(from) : Scalars.toDouble(from);
+            case STRING -> Scalars.text(extent);
             default -> column instanceof DecimalType decimal
                 ? decimal(writer, reader, decimal, extent)
-                : new Scalars.BytesNode(extent);
+                : Scalars.bytes(extent);
         };
     }
 
@@ -201,9 +208,9 @@ final class Compiler {
         // Spark's timestamps are in microseconds.
         long toMicros = isInstant && logical != null && logical.name().endsWith("-millis") ? 1_000 : 1;
         if (rescale != 1 || toMicros != 1) {
-            return new Scalars.TimeNode(narrow, narrowOut, rescale, toMicros);
+            return Scalars.time(narrow, narrowOut, rescale, toMicros);
         }
-        return narrowOut ? new Scalars.IntNode() : new Scalars.LongNode(narrow);
+        return Scalars.integer(narrow, narrowOut);
     }
 
     private Node fixed(Schema writer, Schema reader, DataType column) {
@@ -212,7 +219,7 @@ final class Compiler {
         }
         return column instanceof DecimalType decimal
             ? decimal(writer, reader, decimal, writer.getFixedSize())
-            : new Scalars.BytesNode(writer.getFixedSize());
+            : Scalars.bytes(writer.getFixedSize());
     }
 
     private static Node decimal(Schema writer, Schema reader, DecimalType column, int extent) {
@@ -249,7 +256,9 @@ final class Compiler {
     }
 
     private Node record(Schema writer, Schema reader, StructType column) {
-        skips.weight(writer);
+        if (writer != reader) {
+            skips.weight(writer); // rejects a type that holds too many values
+        }
         Map<String, String> sources = sources(writer, reader);
         List<Step> defaults = new ArrayList<>();
         Map<String, List<Integer>> targets = new HashMap<>();
@@ -297,57 +306,7 @@ final class Compiler {
     private Node defaultOf(Schema.Field field, StructType column) {
         byte[] encoded = HexFormat.of().parseHex((String) field.getObjectProp(DEFAULT));
         DataType inner = column.fields()[field.pos()].dataType();
-        return new Node.Default(itself(field.schema(), inner), encoded);
-    }
-
-    /**
-     * Return the node for a value written with the reader schema: a union's index selects the branch at that position.
-     */
-    private Node itself(Schema schema, DataType column) {
-        return new Itself().of(schema, column);
-    }
-
-    /** The resolution of a schema with itself: each branch of a union is read as that branch. */
-    private final class Itself {
-        Node of(Schema schema, DataType column) {
-            budget.spend();
-            return switch (schema.getType()) {
-                case UNION -> union(schema, column);
-                case ARRAY -> {
-                    DataType inner = ((ArrayType) column).elementType();
-                    Skip skip = skips.of(schema.getElementType());
-                    int weightless = skips.weight(schema.getElementType());
-                    Node item = of(schema.getElementType(), inner);
-                    yield new Containers.ArrayNode(width(inner), item, skip, weightless);
-                }
-                case MAP -> {
-                    DataType inner = ((MapType) column).valueType();
-                    Node value = of(schema.getValueType(), inner);
-                    yield new Containers.MapNode(width(inner), value, skips.of(schema.getValueType()));
-                }
-                case RECORD -> record(schema, (StructType) column);
-                default -> resolve(schema, schema, column);
-            };
-        }
-
-        private Node union(Schema schema, DataType column) {
-            List<Node> branches = new ArrayList<>();
-            for (int i = 0; i < schema.getTypes().size(); i++) {
-                Schema branch = schema.getTypes().get(i);
-                branches.add(branch.getType() == Schema.Type.NULL
-                    ? new Node.Null()
-                    : asMember(schema, i, column, inner -> of(branch, inner)));
-            }
-            return new Node.Branches(branches.toArray(Node[]::new));
-        }
-
-        private Node record(Schema schema, StructType column) {
-            Step[] steps = schema.getFields().stream()
-                .map(field -> Step.read(
-                    field.name(), of(field.schema(), column.fields()[field.pos()].dataType()), field.pos()))
-                .toArray(Step[]::new);
-            return new RecordNode(column, steps, new Step[0]);
-        }
+        return new Node.Default(resolve(field.schema(), field.schema(), inner), encoded);
     }
 
     // Names
@@ -412,17 +371,11 @@ final class Compiler {
     }
 
     private static boolean isNamed(Schema schema) {
-        return switch (schema.getType()) {
-            case RECORD, ENUM, FIXED -> true;
-            default -> false;
-        };
+        return NAMED.contains(schema.getType());
     }
 
     private static boolean isPrimitive(Schema schema) {
-        return switch (schema.getType()) {
-            case RECORD, ENUM, FIXED, ARRAY, MAP, UNION -> false;
-            default -> true;
-        };
+        return !isNamed(schema) && !COMPLEX.contains(schema.getType());
     }
 
     /** Return the size in bytes of a value in one of Spark's arrays. */

@@ -10,8 +10,8 @@ final class Containers {
     private Containers() {}
 
     private static void bound(RowBuffer out) {
-        if (out.at > Limits.DEFAULT.output()) {
-            throw new Damage(Damage.LIMIT, "the value takes more than " + Limits.DEFAULT.output() + " bytes");
+        if (out.at > Limits.OUTPUT) {
+            throw new Damage(Damage.LIMIT, "the value takes more than " + Limits.OUTPUT + " bytes");
         }
     }
 
@@ -144,18 +144,28 @@ final class Containers {
             int found = find(in, out);
             int after = in.at;
             in.rewind(after, allowance);
-            int count = distinct(in, out, found);
             int start = out.skipWord();
-            int keys = out.beginArray(count, 8);
-            int items = RowBuffer.items(keys, count);
-            for (int i = 0; i < count; i++) {
-                out.putItem(keys, items, 8, i, out.putText(in, places[3 * i], places[3 * i + 1], keys));
+            int count = found > FEW ? distinct(in, out, found) : found;
+            int keys = writeKeys(in, out, count);
+            if (found <= FEW && RowBuffer.hasTwins(out.bytes, keys, count)) {
+                out.drop(keys);
+                count = distinct(in, out, found);
+                writeKeys(in, out, count);
             }
             // A map begins with the size of its keys.
             out.putWord(start, out.at - keys);
             writeValues(in, out, count);
             in.at = after;
             return out.close(start, base);
+        }
+
+        private int writeKeys(Cursor in, RowBuffer out, int count) {
+            int keys = out.beginArray(count, 8);
+            int items = RowBuffer.items(keys, count);
+            for (int i = 0; i < count; i++) {
+                out.putItem(keys, items, 8, i, out.putText(in, places[3 * i], places[3 * i + 1], keys));
+            }
+            return keys;
         }
 
         private void writeValues(Cursor in, RowBuffer out, int count) {
@@ -215,9 +225,6 @@ final class Containers {
         /** Remove duplicate keys: keep the place of the first and the value of the last. */
         private int distinct(Cursor in, RowBuffer out, int count) {
             byte[] bytes = in.bytes;
-            if (count <= FEW && !hasTwins(bytes, count)) {
-                return count;
-            }
             Map<ByteBuffer, Integer> first = new HashMap<>();
             int kept = 0;
             for (int i = 0; i < count; i++) {
@@ -231,24 +238,6 @@ final class Containers {
                 System.arraycopy(places, 3 * i, places, 3 * to, 3);
             }
             return kept;
-        }
-
-        private boolean hasTwins(byte[] bytes, int count) {
-            for (int i = 1; i < count; i++) {
-                for (int j = 0; j < i; j++) {
-                    if (same(bytes, 3 * i, 3 * j)) {
-                        return true;
-                    }
-                }
-            }
-            return false;
-        }
-
-        private boolean same(byte[] bytes, int one, int other) {
-            int length = places[one + 1];
-            return length == places[other + 1]
-                && Arrays.equals(
-                    bytes, places[one], places[one] + length, bytes, places[other], places[other] + length);
         }
 
         @Override

@@ -14,8 +14,6 @@ final class Cursor {
     private static final VarHandle LONGS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
     private static final long CONTINUED = 0x8080808080808080L;
 
-    private final Limits limits;
-
     byte[] bytes;
     int at;
     int end;
@@ -25,17 +23,13 @@ final class Cursor {
     private int weightlessLeft;
     private int recordsLeft;
 
-    Cursor(Limits limits) {
-        this.limits = limits;
-    }
-
     void open(byte[] payload, int start, boolean traced) {
         bytes = payload;
         at = start;
         end = payload.length;
         tracing = traced;
-        weightlessLeft = limits.weightless();
-        recordsLeft = limits.depth();
+        weightlessLeft = Limits.WEIGHTLESS;
+        recordsLeft = Limits.DEPTH;
     }
 
     int left() {
@@ -162,7 +156,7 @@ final class Cursor {
     int readIndex(int count) {
         int index = readInt();
         if (index < 0 || index >= count) {
-            throw new Damage(Damage.INVALID_INDEX, "there is no " + index);
+            throw new Damage(Damage.INVALID_INDEX, "no index " + index);
         }
         return index;
     }
@@ -203,7 +197,7 @@ final class Cursor {
 
     void enterRecord() {
         if (recordsLeft == 0) {
-            throw new Damage(Damage.LIMIT, "records stand too deep inside each other");
+            throw new Damage(Damage.LIMIT, "records are nested too deeply");
         }
         recordsLeft--;
     }

@@ -45,12 +45,12 @@ final class Damage extends RuntimeException {
      * Return the reason for dead letters, with the types for resolution: these are the same for all frames of a writer
      * schema.
      */
-    String told() {
+    String letterReason() {
         return reason.equals(RESOLUTION) ? getMessage() : reason;
     }
 
     /** Return the full message, with the place in the record. */
-    String sentence(int offset) {
+    String message(int offset) {
         String field = path.startsWith(".") ? path.substring(1) : path;
         return getMessage() + " (" + (field.isEmpty() ? "" : "at field " + field + ", ") + "near byte " + offset + ")";
     }

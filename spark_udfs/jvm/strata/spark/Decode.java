@@ -118,7 +118,7 @@ public final class Decode implements ScalarFunction<Object> {
     }
 
     private String place(Refusal refusal, InternalRow origin) {
-        StringBuilder place = new StringBuilder(refusal.place());
+        StringBuilder place = new StringBuilder(Refusal.named(refusal.schema));
         for (int i = 0; i < plan.origin().size() && origin != null; i++) {
             Object value = origin.get(i, ((StructType) inputs[1]).fields()[i].dataType());
             place.append(", ").append(plan.origin().get(i)).append(' ').append(value == null ? "None" : value);

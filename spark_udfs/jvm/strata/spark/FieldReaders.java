@@ -78,7 +78,7 @@ final class FieldReaders {
             // A hidden class is in this package, whose members it calls, and is unloaded when nothing refers to it.
             return Optional.of(MethodHandles.lookup().defineHiddenClass(bytes, true).lookupClass());
         } catch (CompileException | InternalCompilerException | IllegalAccessException | LinkageError failed) {
-            LOG.warn("frames are decoded without code of their own, which is slower: {}", failed.toString());
+            LOG.warn("decoding without generated code, which is slower: {}", failed.toString());
             return Optional.empty();
         }
     }

@@ -110,8 +110,8 @@ final class FieldSource {
         boolean isPrefixed = value.kind() == Shortcut.Kind.TEXT || value.kind() == Shortcut.Kind.DECIMAL;
         return FieldSnippets.MAP
             .replace("{most}", "" + MAX_ENTRIES)
-            .replace("{key}", scalar(Shortcut.text(), FieldSnippets.PUT_ITEM, "keys"))
-            .replace("{skip}", scalar(isPrefixed ? Shortcut.skippedBytes() : value, FieldSnippets.IGNORE, ""))
+            .replace("{key}", scalar(Shortcut.TEXT, FieldSnippets.PUT_ITEM, "keys"))
+            .replace("{skip}", scalar(isPrefixed ? Shortcut.SKIPPED_BYTES : value, FieldSnippets.IGNORE, ""))
             .replace("{value}", scalar(value, FieldSnippets.PUT_ITEM, "values"));
     }
 

@@ -1,16 +1,17 @@
 package strata.spark;
 
-/**
- * Limits on what a payload may use beyond what its own length bounds.
- *
- * @param depth how deep records of a recursive type may be nested
- * @param weightless how many values without bytes a payload may hold
- * @param output how many bytes a decoded value may take
- */
-record Limits(int depth, int weightless, int output) {
-    static final Limits DEFAULT = new Limits(200, 10_000, 256 * 1024 * 1024);
+/** Limits on what a payload, and the program that reads it, may use. */
+final class Limits {
+    /** How deep records of a recursive type may be nested. */
+    static final int DEPTH = 200;
+    /** How many values without bytes a payload may hold. */
+    static final int WEIGHTLESS = 10_000;
     /** How many values without bytes a type may hold: records of records of nulls multiply. */
     static final int WEIGHTLESS_TYPE = 1000;
-    /** How many nodes a program may have. */
+    /** How many bytes a decoded value may take. */
+    static final int OUTPUT = 256 * 1024 * 1024;
+    /** How many nodes a program may have: types nested in types multiply. */
     static final int NODES = 200_000;
+
+    private Limits() {}
 }

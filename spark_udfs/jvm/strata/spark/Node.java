@@ -9,6 +9,18 @@ import java.util.Arrays;
  * <p>A program serves one thread.
  */
 abstract class Node {
+    private final Shortcut shortcut;
+
+    /** Make a node that generated code cannot replace. */
+    Node() {
+        this(Shortcut.NONE);
+    }
+
+    /** @param shortcut how generated code reads the value */
+    Node(Shortcut shortcut) {
+        this.shortcut = shortcut;
+    }
+
     /**
      * Read one value.
      *
@@ -25,8 +37,8 @@ abstract class Node {
     }
 
     /** Return how generated code reads the value, or {@link Shortcut#NONE} if it cannot. */
-    Shortcut shortcut() {
-        return Shortcut.NONE;
+    final Shortcut shortcut() {
+        return shortcut;
     }
 
     /** Return the node for the items of an array, which sometimes differ from the fields of a row. */
@@ -105,7 +117,7 @@ abstract class Node {
     static final class Default extends Node {
         private final Node value;
         private final byte[] encoded;
-        private final Cursor bytes = new Cursor(Limits.DEFAULT);
+        private final Cursor bytes = new Cursor();
 
         Default(Node value, byte[] encoded) {
             this.value = value;

@@ -37,7 +37,7 @@ record Plan(String reader, String type, Mode mode, List<String> origin) implemen
                 Mode.valueOf(plan.path("mode").asText()),
                 List.copyOf(origin));
         } catch (IOException | IllegalArgumentException error) {
-            throw new IllegalArgumentException("not a function that Strata made: make columns with strata.spark_udfs.decode");
+            throw new IllegalArgumentException("not a function of Strata: call strata.spark_udfs.decode to make columns");
         }
     }
 

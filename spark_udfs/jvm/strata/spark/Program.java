@@ -12,7 +12,7 @@ final class Program {
     private final Object name;
     private final Node node;
     private final RowBuffer row;
-    private final Cursor cursor = new Cursor(Limits.DEFAULT);
+    private final Cursor cursor = new Cursor();
 
     /**
      * @param name the id or GUID of the writer schema
@@ -59,6 +59,6 @@ final class Program {
         } catch (Damage traced) {
             found = traced;
         }
-        return new Refusal(found.told(), name, found.sentence(cursor.at - start));
+        return new Refusal(found.letterReason(), name, found.message(cursor.at - start));
     }
 }

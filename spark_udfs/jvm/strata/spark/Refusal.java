@@ -21,11 +21,7 @@ final class Refusal extends RuntimeException {
         return schema instanceof Integer id ? id : null;
     }
 
-    /** Return which schema the frame names. */
-    String place() {
-        return named(schema);
-    }
-
+    /** Return the words by which errors mention a schema. */
     static String named(Object schema) {
         return schema instanceof UUID ? "schema guid " + schema : "schema id " + (schema == null ? "None" : schema);
     }

@@ -125,11 +125,11 @@ final class Registry {
                 continue;
             }
             if (depth >= MAX_DEPTH || seen.size() > MAX_REFERENCES) {
-                throw new UnusableSchema("its references are too many or too deep");
+                throw new UnusableSchema("too many references, or nested too deeply");
             }
             Http.Answer answer = http.get(path + "?deleted=true");
             if (answer.status() == 404) {
-                throw new UnusableSchema("a reference leads nowhere: " + answer.message());
+                throw new UnusableSchema("the registry does not have a reference: " + answer.message());
             }
             require(answer);
             read(texts, path, answer.body(), seen, depth + 1);

@@ -32,12 +32,12 @@ record RegistrySettings(
     static RegistrySettings of(CaseInsensitiveStringMap options, UnaryOperator<String> secret) {
         String urls = options.get("urls");
         if (urls == null || urls.isBlank()) {
-            throw new IllegalArgumentException("the catalog has no option urls: the registry's address");
+            throw new IllegalArgumentException("the catalog needs the option urls, the addresses of the registry");
         }
         for (String name : PYTHON_ONLY) {
             if (options.containsKey(name)) {
                 throw new IllegalArgumentException(
-                    "the JVM path does not know the option " + name + "; call decode with path=\"python\"");
+                    "the JVM path does not support the option " + name + "; call decode with path=\"python\"");
             }
         }
         return new RegistrySettings(

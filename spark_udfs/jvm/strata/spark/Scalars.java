@@ -3,190 +3,121 @@ package strata.spark;
 import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import org.apache.avro.Schema;
 
 /** Values that contain no others. */
 final class Scalars {
     private Scalars() {}
 
-    static final class BooleanNode extends Node {
-        @Override
-        long read(Cursor in, RowBuffer out, int base) {
-            return RowBuffer.flag(in.readBoolean());
-        }
+    /** The size of bytes or text after its length. */
+    static final int PREFIXED = -1;
+    /** The size of bytes or text that take all bytes that are left. */
+    static final int REST = -2;
 
-        @Override
-        Shortcut shortcut() {
-            return Shortcut.flag();
-        }
+    private static int extent(Cursor in, int size) {
+        return size >= 0 ? size : size == PREFIXED ? in.readLength() : in.left();
     }
 
-    /** An int, a date, or a time in milliseconds. */
-    static final class IntNode extends Node {
-        @Override
-        long read(Cursor in, RowBuffer out, int base) {
-            return RowBuffer.narrow(in.readInt());
-        }
-
-        @Override
-        Shortcut shortcut() {
-            return Shortcut.number(true, true, 1);
-        }
-    }
-
-    /** A long, or an int read as one. */
-    static final class LongNode extends Node {
-        private final boolean narrow;
-
-        LongNode(boolean narrow) {
-            this.narrow = narrow;
-        }
-
-        @Override
-        long read(Cursor in, RowBuffer out, int base) {
-            return narrow ? in.readInt() : in.readLong();
-        }
-
-        @Override
-        Shortcut shortcut() {
-            return Shortcut.number(narrow, false, 1);
-        }
-    }
-
-    /** A time that is converted from the writer's unit to the column's; finer units are rounded down. */
-    static final class TimeNode extends Node {
-        private final boolean narrow;
-        private final boolean narrowOut;
-        private final long[] factors;
-
-        /**
-         * @param narrow whether the writer's type is int
-         * @param narrowOut whether the column holds ints
-         * @param factors conversions in sequence: a factor, or a negative divisor
-         */
-        TimeNode(boolean narrow, boolean narrowOut, long... factors) {
-            this.narrow = narrow;
-            this.narrowOut = narrowOut;
-            this.factors = factors;
-        }
-
-        @Override
-        long read(Cursor in, RowBuffer out, int base) {
-            long time = narrow ? in.readInt() : in.readLong();
-            try {
-                for (long factor : factors) {
-                    time = factor > 0 ? Math.multiplyExact(time, factor) : Math.floorDiv(time, -factor);
-                }
-                return narrowOut ? RowBuffer.narrow(Math.toIntExact(time)) : time;
-            } catch (ArithmeticException tooLarge) {
-                throw new Damage(Damage.OUT_OF_RANGE, "a time outside what the column holds");
+    static Node flag() {
+        return new Node(Shortcut.FLAG) {
+            @Override
+            long read(Cursor in, RowBuffer out, int base) {
+                return RowBuffer.flag(in.readBoolean());
             }
-        }
-
-        @Override
-        Shortcut shortcut() {
-            long product = Arrays.stream(factors).reduce(1, (a, b) -> a > 0 && b > 0 ? a * b : 0);
-            return Shortcut.number(narrow, narrowOut, product);
-        }
+        };
     }
 
-    /** A float, or an int or long read as one. */
-    static final class FloatNode extends Node {
-        private final Numbers from;
-
-        FloatNode(Numbers from) {
-            this.from = from;
-        }
-
-        @Override
-        long read(Cursor in, RowBuffer out, int base) {
-            float number = switch (from) {
-                case INT -> (float) (double) in.readInt();
-                // Through double, as on the other paths: rounded twice, and the same everywhere.
-                case LONG -> (float) (double) in.readLong();
-                default -> in.readFloat();
-            };
-            return RowBuffer.narrow(Float.floatToRawIntBits(number));
-        }
-
-        @Override
-        Shortcut shortcut() {
-            return from == Numbers.FLOAT ? Shortcut.fixed(Float.BYTES) : Shortcut.NONE;
-        }
+    /**
+     * Return the node of an int, a long, or an int read as a long; dates and times are such.
+     *
+     * @param narrow whether the writer's type is int
+     * @param narrowOut whether the column holds ints
+     */
+    static Node integer(boolean narrow, boolean narrowOut) {
+        return new Node(Shortcut.number(narrow, narrowOut, 1)) {
+            @Override
+            long read(Cursor in, RowBuffer out, int base) {
+                long number = narrow ? in.readInt() : in.readLong();
+                return narrowOut ? RowBuffer.narrow((int) number) : number;
+            }
+        };
     }
 
-    /** A number of any kind read as a double. */
-    static final class DoubleNode extends Node {
-        private final Numbers from;
-
-        DoubleNode(Numbers from) {
-            this.from = from;
-        }
-
-        @Override
-        long read(Cursor in, RowBuffer out, int base) {
-            double number = switch (from) {
-                case INT -> (double) in.readInt();
-                case LONG -> (double) in.readLong();
-                case FLOAT -> (double) in.readFloat();
-                case DOUBLE -> in.readDouble();
-            };
-            return Double.doubleToRawLongBits(number);
-        }
-
-        @Override
-        Shortcut shortcut() {
-            return from == Numbers.DOUBLE ? Shortcut.fixed(Double.BYTES) : Shortcut.NONE;
-        }
+    /**
+     * Return the node of a time that is converted from the writer's unit to the column's; finer units are rounded down.
+     *
+     * @param narrow whether the writer's type is int
+     * @param narrowOut whether the column holds ints
+     * @param factors conversions in sequence: a factor, or a negative divisor
+     */
+    static Node time(boolean narrow, boolean narrowOut, long... factors) {
+        long product = Arrays.stream(factors).reduce(1, (a, b) -> a > 0 && b > 0 ? a * b : 0);
+        return new Node(Shortcut.number(narrow, narrowOut, product)) {
+            @Override
+            long read(Cursor in, RowBuffer out, int base) {
+                long time = narrow ? in.readInt() : in.readLong();
+                try {
+                    for (long factor : factors) {
+                        time = factor > 0 ? Math.multiplyExact(time, factor) : Math.floorDiv(time, -factor);
+                    }
+                    return narrowOut ? RowBuffer.narrow(Math.toIntExact(time)) : time;
+                } catch (ArithmeticException tooLarge) {
+                    throw new Damage(Damage.OUT_OF_RANGE, "a time outside what the column holds");
+                }
+            }
+        };
     }
 
-    /** The kinds of number that Avro writes. */
-    enum Numbers { INT, LONG, FLOAT, DOUBLE }
-
-    /** The size of a bytes, string or fixed value. */
-    static final class Extent {
-        static final int PREFIXED = -1;
-        static final int REST = -2;
-
-        private Extent() {}
-
-        static int read(Cursor in, int size) {
-            return size >= 0 ? size : size == PREFIXED ? in.readLength() : in.left();
-        }
+    /** Return the node of a float, or of an int or long read as one. */
+    static Node toFloat(Schema.Type from) {
+        return new Node(from == Schema.Type.FLOAT ? Shortcut.fixed(Float.BYTES) : Shortcut.NONE) {
+            @Override
+            long read(Cursor in, RowBuffer out, int base) {
+                // A long goes through double, as on the other paths: rounded twice, and the same everywhere.
+                float number = from == Schema.Type.FLOAT ? in.readFloat() : (float) number(in, from);
+                return RowBuffer.narrow(Float.floatToRawIntBits(number));
+            }
+        };
     }
 
-    /** Bytes or fixed: of a fixed size, after a length, or all bytes that are left. */
-    static final class BytesNode extends Node {
-        private final int size;
-
-        BytesNode(int size) {
-            this.size = size;
-        }
-
-        @Override
-        long read(Cursor in, RowBuffer out, int base) {
-            int length = Extent.read(in, size);
-            return out.put(in.bytes, in.take(length), length, base);
-        }
+    /** Return the node of a number of any kind read as a double. */
+    static Node toDouble(Schema.Type from) {
+        return new Node(from == Schema.Type.DOUBLE ? Shortcut.fixed(Double.BYTES) : Shortcut.NONE) {
+            @Override
+            long read(Cursor in, RowBuffer out, int base) {
+                return Double.doubleToRawLongBits(number(in, from));
+            }
+        };
     }
 
-    static final class StringNode extends Node {
-        private final int size;
+    private static double number(Cursor in, Schema.Type from) {
+        return switch (from) {
+            case INT -> in.readInt();
+            case LONG -> in.readLong();
+            case FLOAT -> in.readFloat();
+            default -> in.readDouble();
+        };
+    }
 
-        StringNode(int size) {
-            this.size = size;
-        }
+    /** Return the node of bytes or fixed. */
+    static Node bytes(int size) {
+        return new Node() {
+            @Override
+            long read(Cursor in, RowBuffer out, int base) {
+                int length = extent(in, size);
+                return out.put(in.bytes, in.take(length), length, base);
+            }
+        };
+    }
 
-        @Override
-        long read(Cursor in, RowBuffer out, int base) {
-            int length = Extent.read(in, size);
-            int start = in.take(length);
-            return out.putText(in, start, length, base);
-        }
-
-        @Override
-        Shortcut shortcut() {
-            return size == Extent.PREFIXED ? Shortcut.text() : Shortcut.NONE;
-        }
+    static Node text(int size) {
+        return new Node(size == PREFIXED ? Shortcut.TEXT : Shortcut.NONE) {
+            @Override
+            long read(Cursor in, RowBuffer out, int base) {
+                int length = extent(in, size);
+                return out.putText(in, in.take(length), length, base);
+            }
+        };
     }
 
     /** An index into the writer's symbols, read as the reader's symbol for each. */
@@ -197,6 +128,7 @@ final class Scalars {
         private final int[] lengths;
 
         EnumNode(String[] written, String[] symbols) {
+            super(Shortcut.SYMBOL);
             this.written = written;
             this.read = Arrays.stream(symbols)
                 .map(symbol -> symbol == null ? null : symbol.getBytes(StandardCharsets.UTF_8))
@@ -216,11 +148,6 @@ final class Scalars {
                     Damage.RESOLUTION, "the reader's enum has no symbol " + written[index] + " and no default");
             }
             return out.put(symbol, 0, lengths[index], base);
-        }
-
-        @Override
-        Shortcut shortcut() {
-            return Shortcut.symbol();
         }
 
         /** Copy a symbol; return its length, or -1 if there is no symbol or no room. */
@@ -247,6 +174,9 @@ final class Scalars {
         private boolean inRow = true;
 
         DecimalNode(int size, int precision, int scale, int writerScale) {
+            super(size == PREFIXED && writerScale == scale && precision <= LONG_DIGITS
+                ? Shortcut.decimal(BigInteger.TEN.pow(precision).longValue())
+                : Shortcut.NONE);
             this.size = size;
             this.precision = precision;
             this.scale = scale;
@@ -258,7 +188,7 @@ final class Scalars {
 
         @Override
         long read(Cursor in, RowBuffer out, int base) {
-            int length = Extent.read(in, size);
+            int length = extent(in, size);
             int start = in.take(length);
             if (length > 0 && length <= 7 && writerScale == scale && precision <= LONG_DIGITS) {
                 return readShort(in.bytes, start, length);
@@ -273,12 +203,6 @@ final class Scalars {
             int at = out.at;
             out.put(kept, 0, kept.length, base);
             return RowBuffer.extent(at, bytes.length, base);
-        }
-
-        @Override
-        Shortcut shortcut() {
-            boolean isShort = size == Extent.PREFIXED && writerScale == scale && precision <= LONG_DIGITS;
-            return isShort ? Shortcut.decimal(bound.longValue()) : Shortcut.NONE;
         }
 
         private long readShort(byte[] bytes, int start, int length) {

@@ -16,6 +16,13 @@ record Shortcut(Kind kind, int most, long factor, long mask) {
     private static final long ALL = -1;
 
     static final Shortcut NONE = new Shortcut(Kind.OTHER, 0, 1, ALL);
+    static final Shortcut FLAG = new Shortcut(Kind.FLAG, 1, 1, BYTE);
+    /** Text after its length. */
+    static final Shortcut TEXT = new Shortcut(Kind.TEXT, 0, 1, ALL);
+    /** A symbol of {@link Scalars.EnumNode}. */
+    static final Shortcut SYMBOL = new Shortcut(Kind.SYMBOL, 1, 1, ALL);
+    /** Bytes or text that no column needs. */
+    static final Shortcut SKIPPED_BYTES = new Shortcut(Kind.SKIPPED_BYTES, 0, 1, ALL);
 
     /**
      * An integer of up to 28 bits for an int and 56 for a long, which is never out of range.
@@ -33,28 +40,9 @@ record Shortcut(Kind kind, int most, long factor, long mask) {
         return size == 0 ? NONE : new Shortcut(Kind.FIXED, size, 1, size == 4 ? INT : ALL);
     }
 
-    static Shortcut flag() {
-        return new Shortcut(Kind.FLAG, 1, 1, BYTE);
-    }
-
-    /** Text after its length. */
-    static Shortcut text() {
-        return new Shortcut(Kind.TEXT, 0, 1, ALL);
-    }
-
-    /** A symbol of {@link Scalars.EnumNode}. */
-    static Shortcut symbol() {
-        return new Shortcut(Kind.SYMBOL, 1, 1, ALL);
-    }
-
     /** A decimal of up to 7 bytes after its length, below a power of ten. */
     static Shortcut decimal(long bound) {
         return new Shortcut(Kind.DECIMAL, 0, bound, ALL);
-    }
-
-    /** Bytes or text that no column needs. */
-    static Shortcut skippedBytes() {
-        return new Shortcut(Kind.SKIPPED_BYTES, 0, 1, ALL);
     }
 
     /** Return the number in {@code size} bytes after the first byte of a word. */

@@ -8,11 +8,19 @@ import org.apache.avro.Schema;
 
 /** The skipping of a value that no column needs: it finds the end of the bytes without interpreting them. */
 abstract class Skip {
+    private static final Skip NOTHING = fixed(0);
+
+    private final Shortcut shortcut;
+
+    private Skip(Shortcut shortcut) {
+        this.shortcut = shortcut;
+    }
+
     abstract void pass(Cursor in);
 
     /** Return how generated code skips the value. */
-    Shortcut shortcut() {
-        return Shortcut.NONE;
+    final Shortcut shortcut() {
+        return shortcut;
     }
 
     /** Return the index byte that means null (0 or 2) in a union of null and one other type, else -1. */
@@ -33,18 +41,18 @@ abstract class Skip {
         Skip of(Schema schema) {
             budget.spend();
             return switch (schema.getType()) {
-                case NULL -> new FixedSkip(0);
-                case BOOLEAN -> new FixedSkip(1);
-                case FLOAT -> new FixedSkip(4);
-                case DOUBLE -> new FixedSkip(8);
-                case FIXED -> new FixedSkip(schema.getFixedSize());
-                case INT -> new IntSkip();
-                case LONG -> new LongSkip();
-                case BYTES, STRING -> new LengthSkip();
-                case ENUM -> new EnumSkip(schema.getEnumSymbols().size());
-                case ARRAY -> new ItemsSkip(of(schema.getElementType()), weight(schema.getElementType()));
-                case MAP -> new EntriesSkip(of(schema.getValueType()));
-                case UNION -> new UnionSkip(schema.getTypes().stream().map(this::of).toArray(Skip[]::new));
+                case NULL -> NOTHING;
+                case BOOLEAN -> fixed(1);
+                case FLOAT -> fixed(4);
+                case DOUBLE -> fixed(8);
+                case FIXED -> schema.getFixedSize() == 0 ? NOTHING : fixed(schema.getFixedSize());
+                case INT -> integer(true);
+                case LONG -> integer(false);
+                case BYTES, STRING -> prefixed();
+                case ENUM -> index(schema.getEnumSymbols().size());
+                case ARRAY -> items(of(schema.getElementType()), weight(schema.getElementType()), false);
+                case MAP -> items(of(schema.getValueType()), 0, true);
+                case UNION -> union(schema.getTypes().stream().map(this::of).toArray(Skip[]::new));
                 case RECORD -> record(schema);
             };
         }
@@ -99,145 +107,82 @@ abstract class Skip {
         }
     }
 
-    private static final class FixedSkip extends Skip {
-        private final int size;
-
-        FixedSkip(int size) {
-            this.size = size;
-        }
-
-        @Override
-        void pass(Cursor in) {
-            in.take(size);
-        }
-
-        @Override
-        Shortcut shortcut() {
-            return Shortcut.fixed(size);
-        }
-    }
-
-    private static final class IntSkip extends Skip {
-        @Override
-        void pass(Cursor in) {
-            in.readInt();
-        }
-
-        @Override
-        Shortcut shortcut() {
-            return Shortcut.number(true, true, 1);
-        }
-    }
-
-    private static final class LongSkip extends Skip {
-        @Override
-        void pass(Cursor in) {
-            in.readLong();
-        }
-
-        @Override
-        Shortcut shortcut() {
-            return Shortcut.number(false, false, 1);
-        }
-    }
-
-    private static final class LengthSkip extends Skip {
-        @Override
-        void pass(Cursor in) {
-            in.take(in.readLength());
-        }
-
-        @Override
-        Shortcut shortcut() {
-            return Shortcut.skippedBytes();
-        }
-    }
-
-    private static final class EnumSkip extends Skip {
-        private final int count;
-
-        EnumSkip(int count) {
-            this.count = count;
-        }
-
-        @Override
-        void pass(Cursor in) {
-            in.readIndex(count);
-        }
-    }
-
-    private static final class ItemsSkip extends Skip {
-        private final Skip item;
-        private final int weightless;
-
-        ItemsSkip(Skip item, int weightless) {
-            this.item = item;
-            this.weightless = weightless;
-        }
-
-        @Override
-        void pass(Cursor in) {
-            try {
-                for (int count = in.readCount(weightless); count > 0; count = in.readCount(weightless)) {
-                    for (int i = 0; i < count; i++) {
-                        item.pass(in);
-                    }
-                }
-            } catch (Damage damage) {
-                throw in.tracing ? damage.within("[]") : damage;
+    private static Skip fixed(int size) {
+        return new Skip(Shortcut.fixed(size)) {
+            @Override
+            void pass(Cursor in) {
+                in.take(size);
             }
-        }
+        };
     }
 
-    private static final class EntriesSkip extends Skip {
-        private final Skip value;
-
-        EntriesSkip(Skip value) {
-            this.value = value;
-        }
-
-        @Override
-        void pass(Cursor in) {
-            try {
-                for (int count = in.readCount(0); count > 0; count = in.readCount(0)) {
-                    for (int i = 0; i < count; i++) {
-                        in.take(in.readLength());
-                        value.pass(in);
-                    }
+    private static Skip integer(boolean narrow) {
+        return new Skip(Shortcut.number(narrow, narrow, 1)) {
+            @Override
+            void pass(Cursor in) {
+                if (narrow) {
+                    in.readInt();
+                } else {
+                    in.readLong();
                 }
-            } catch (Damage damage) {
-                throw in.tracing ? damage.within("{}") : damage;
             }
-        }
+        };
     }
 
-    private static final class UnionSkip extends Skip {
-        private final Skip[] branches;
+    /** Return the skip of bytes or text. */
+    private static Skip prefixed() {
+        return new Skip(Shortcut.SKIPPED_BYTES) {
+            @Override
+            void pass(Cursor in) {
+                in.take(in.readLength());
+            }
+        };
+    }
 
-        UnionSkip(Skip[] branches) {
-            this.branches = branches;
-        }
+    private static Skip index(int count) {
+        return new Skip(Shortcut.NONE) {
+            @Override
+            void pass(Cursor in) {
+                in.readIndex(count);
+            }
+        };
+    }
 
-        @Override
-        void pass(Cursor in) {
-            branches[in.readIndex(branches.length)].pass(in);
-        }
+    /** Return the skip of an array, or of a map, whose items have keys. */
+    private static Skip items(Skip item, int weightless, boolean hasKeys) {
+        return new Skip(Shortcut.NONE) {
+            @Override
+            void pass(Cursor in) {
+                try {
+                    for (int count = in.readCount(weightless); count > 0; count = in.readCount(weightless)) {
+                        for (int i = 0; i < count; i++) {
+                            if (hasKeys) {
+                                in.take(in.readLength());
+                            }
+                            item.pass(in);
+                        }
+                    }
+                } catch (Damage damage) {
+                    throw in.tracing ? damage.within(hasKeys ? "{}" : "[]") : damage;
+                }
+            }
+        };
+    }
 
-        @Override
-        int nullByte() {
-            boolean isOptional = branches.length == 2 && isNothing(0) != isNothing(1);
-            return !isOptional ? -1 : isNothing(0) ? 0 : 2;
-        }
+    private static Skip union(Skip[] branches) {
+        boolean isOptional = branches.length == 2 && branches[0] == NOTHING != (branches[1] == NOTHING);
+        int other = branches.length == 2 && branches[0] == NOTHING ? 1 : 0;
+        return new Skip(isOptional ? branches[other].shortcut : Shortcut.NONE) {
+            @Override
+            void pass(Cursor in) {
+                branches[in.readIndex(branches.length)].pass(in);
+            }
 
-        /** Return the shortcut of the branch that is not null. */
-        @Override
-        Shortcut shortcut() {
-            return nullByte() < 0 ? Shortcut.NONE : branches[isNothing(0) ? 1 : 0].shortcut();
-        }
-
-        private boolean isNothing(int index) {
-            return branches[index] instanceof FixedSkip one && one.size == 0;
-        }
+            @Override
+            int nullByte() {
+                return !isOptional ? -1 : other == 1 ? 0 : 2;
+            }
+        };
     }
 
     private static final class RecordSkip extends Skip {
@@ -245,6 +190,10 @@ abstract class Skip {
         private Skip[] fields = {};
         private boolean recursive;
         private boolean open = true;
+
+        RecordSkip() {
+            super(Shortcut.NONE);
+        }
 
         @Override
         void pass(Cursor in) {

@@ -61,7 +61,7 @@ public final class StrataCatalog implements FunctionCatalog {
         public BoundFunction bind(StructType inputs) {
             DataType[] types = Arrays.stream(inputs.fields()).map(StructField::dataType).toArray(DataType[]::new);
             if (types.length == 0 || types.length > 2) {
-                throw new UnsupportedOperationException("one column of frames, and at most one of their origin");
+                throw new UnsupportedOperationException("expected a column of frames and at most one of their origin");
             }
             boolean isRecord = types[0] instanceof StructType record
                 && Arrays.equals(record.fieldNames(), RECORD.fieldNames());

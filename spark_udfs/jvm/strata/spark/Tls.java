@@ -73,7 +73,7 @@ final class Tls {
         int start = pem.indexOf(begin);
         int end = pem.indexOf("-----END PRIVATE KEY-----");
         if (start < 0 || end < start) {
-            throw new InvalidKeySpecException(file + " holds no PRIVATE KEY in PKCS 8");
+            throw new InvalidKeySpecException("no PRIVATE KEY in PKCS 8 in " + file);
         }
         byte[] encoded = Base64.getMimeDecoder().decode(pem.substring(start + begin.length(), end));
         for (String algorithm : new String[] {"RSA", "EC", "Ed25519"}) {
@@ -83,6 +83,6 @@ final class Tls {
                 continue;
             }
         }
-        throw new InvalidKeySpecException("the key in " + file + " is of no known kind");
+        throw new InvalidKeySpecException("expected a key of RSA, EC or Ed25519 in " + file);
     }
 }
