@@ -91,20 +91,23 @@ def small(folder: Path) -> dict[str, str]:
     }
 
 
-def run_job(program: Path, options: Mapping[str, Any], env: Mapping[str, str] | None = None) -> Any:
-    """Run a Spark job in a process that can import the checkout, and return its last line of output, parsed as JSON.
+def run_job(
+    program: Path, options: Mapping[str, Any], env: Mapping[str, str] | None = None, python: Path | None = None
+) -> Any:
+    """Run a Spark job in its own process, and return its last line of output, parsed as JSON.
 
     Args:
         program: the job, which gets its options as a JSON object in its only argument.
-        options: the options; `packages` is the folder of the checkout.
+        options: the options; `packages`, by default the checkout, is the first folder that the job imports from.
         env: environment variables to add.
+        python: the interpreter, by default this one.
 
     Raises:
         RuntimeError: it failed; the message contains the end of its output.
     """
     # Executors would inherit the variables by which this process finds the checkout.
     inherited = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYSPARK_PYTHON")}
-    command = [sys.executable, str(program), json.dumps({"packages": str(CHECKOUT), **options})]
+    command = [str(python or sys.executable), str(program), json.dumps({"packages": str(CHECKOUT), **options})]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=_JOB_S, check=False, env={**inherited, **(env or {})}
     )

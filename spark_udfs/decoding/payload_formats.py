@@ -5,7 +5,7 @@ Rules of this file: the module of a format is imported when it is needed, becaus
 
 from functools import lru_cache
 
-from strata.imports import MissingExtra
+from strata.imports import require
 from strata.serdes.model import PROTOBUF
 from strata.spark_udfs.decoding.payload_reader import PayloadReader
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema
@@ -23,13 +23,12 @@ def reader_of(schema: PayloadSchema) -> PayloadReader:
         ValueError: If it has no such message or columns.
         MissingExtra: If the extra of the format is not installed.
     """
-    extra = "protobuf" if schema.schema.format == PROTOBUF else "json"
-    try:
-        if extra == "protobuf":
-            from strata.spark_udfs.decoding.protobuf_reader import ProtobufReader
+    if schema.schema.format == PROTOBUF:
+        require("protobuf", "decoding of Protobuf", "google.protobuf")
+        from strata.spark_udfs.decoding.protobuf_reader import ProtobufReader
 
-            return ProtobufReader(schema)
-        from strata.spark_udfs.decoding.json_reader import JsonReader
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"{error}: pip install 'strata-registry[spark,{extra}]'", name=error.name) from error
+        return ProtobufReader(schema)
+    require("json", "decoding of JSON", "jsonschema_rs", "orjson")
+    from strata.spark_udfs.decoding.json_reader import JsonReader
+
     return JsonReader(schema)

@@ -13,7 +13,6 @@ import base64
 import math
 from collections.abc import Callable
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
 
@@ -87,13 +86,10 @@ class _Converters:
         return _scalar(kind, path)
 
     def _struct(self, kind: pa.StructType, schema: Any, path: str) -> Convert:
-        properties, required = _part(schema, "properties"), _part(schema, "required")
+        properties, listed = _part(schema, "properties"), _part(schema, "required")
+        required = listed if isinstance(listed, list) else []
         fields = [
-            (
-                one.name,
-                self.of(one.type, _part(properties, one.name), field_path(path, one.name)),
-                _in(one.name, required),
-            )
+            (one.name, self.of(one.type, _part(properties, one.name), field_path(path, one.name)), one.name in required)
             for one in kind
         ]
 
@@ -143,10 +139,6 @@ def _part(schema: Any, name: str) -> Any:
     return schema.get(name) if isinstance(schema, dict) else None
 
 
-def _in(name: str, names: Any) -> bool:
-    return isinstance(names, list) and name in names
-
-
 def _or_none(convert: Convert) -> Convert:
     return lambda value: None if value is None else convert(value)
 
@@ -157,7 +149,7 @@ def _scalar(kind: pa.DataType, path: str) -> Convert:
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return lambda value: base64.b64encode(value).decode()
     if pa.types.is_decimal(kind):
-        return _digits
+        return lambda value: orjson.Fragment(format(value, "f"))
     if pa.types.is_date(kind):
         return lambda days: instant_of(days * _DAY, path).date().isoformat()
     if pa.types.is_timestamp(kind):
@@ -170,10 +162,6 @@ def _scalar(kind: pa.DataType, path: str) -> Convert:
 
 def _text(instant: datetime) -> str:
     return instant.isoformat(timespec="microseconds" if instant.microsecond else "seconds")
-
-
-def _digits(value: Decimal) -> orjson.Fragment:
-    return orjson.Fragment(format(value, "f"))
 
 
 def _finite(value: float, path: str) -> float:

@@ -1,4 +1,4 @@
-"""Both paths work from a Spark Connect client, and on a cluster whose executors have only the shipped code."""
+"""Both paths work from a Spark Connect client, with shipped code on a cluster, and from the wheel."""
 
 import json
 import sys
@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness import spark_jar
+from harness.environments import site_packages, with_our_dependencies
 from harness.spark_servers import (
     CHECKOUT,
     ConnectServer,
@@ -155,3 +156,22 @@ def test_cluster(options: dict[str, Any], tmp_path: Path) -> None:
     assert 2 == len({folder for folder, _ in answer["places"]})
     assert all(file.endswith("strata.zip/strata/spark_udfs/__init__.py") for _, file in answer["places"])
     _check(answer, options, "batch", "stream")
+
+
+@pytest.mark.timeout(600)
+def test_wheel_beside_foreign_modules(strata_wheel: Path, options: dict[str, Any], tmp_path: Path) -> None:
+    """Driver and Python workers use the wheel, though a user's modules with the names of our folders come first."""
+    python = with_our_dependencies(tmp_path / "installed", strata_wheel)
+    foreign = tmp_path / "foreign"
+    (foreign / "registry").mkdir(parents=True)
+    for name in ("compat", "storage", "serdes", "spark_udfs", "registry/__init__"):
+        (foreign / f"{name}.py").write_text("raise RuntimeError('this module belongs to the user')\n")
+    beside = {"packages": str(foreign), "ship": str(foreign / "compat.py"), "tasks": 2, "streams": False}
+    conf = {**small(tmp_path), "spark.master": "local[2]"}
+    env = {"PYTHONPATH": str(foreign), "PYSPARK_PYTHON": str(python)}
+
+    answer = run_job(JOB, options | beside | {"conf": conf}, env, python)
+
+    home = str(site_packages(python) / "strata" / "spark_udfs" / "__init__.py")
+    assert {home} == {answer["driver"], *(file for _, file in answer["places"])}
+    _check(answer, options, "batch")

@@ -14,6 +14,7 @@ sys.path.insert(0, OPTIONS["packages"])
 
 from pyspark.sql import DataFrame, SparkSession, functions  # noqa: E402
 
+from strata import spark_udfs  # noqa: E402
 from strata.serdes.client import ClientSettings  # noqa: E402
 from strata.spark_udfs import decode, encoder, install, split_dead_letters  # noqa: E402
 
@@ -103,10 +104,10 @@ def places(spark: SparkSession) -> list[list[str]]:
         import time
         from pathlib import Path
 
-        from strata import spark_udfs
+        import strata.spark_udfs
 
         time.sleep(0.2)  # or one executor might take all tasks
-        return f"{Path.cwd()} {spark_udfs.__file__}"
+        return f"{Path.cwd()} {strata.spark_udfs.__file__}"
 
     found = spark.range(8).repartition(8).select(functions.udf(place, "string")("id").alias("place"))
     return sorted({tuple(row["place"].split(" ")) for row in found.collect()})  # type: ignore[return-value]
@@ -119,6 +120,7 @@ def main() -> None:
     if OPTIONS["ship"]:
         ship(spark)
         answer["places"] = places(spark)
+        answer["driver"] = spark_udfs.__file__
     for path in ("jvm", "python"):
         if path == "jvm":
             install(spark, registry=SETTINGS)

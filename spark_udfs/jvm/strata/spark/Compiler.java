@@ -112,46 +112,34 @@ final class Compiler {
     }
 
     private Node asMember(Schema reader, int index, DataType column, Function<DataType, Node> value) {
-        int members = 0;
-        int member = 0;
-        for (int i = 0; i < reader.getTypes().size(); i++) {
-            if (reader.getTypes().get(i).getType() != Schema.Type.NULL) {
-                member = i == index ? members : member;
-                members++;
-            }
-        }
-        boolean isStruct = members > 1 && column instanceof StructType;
-        if (!isStruct) {
+        int members = members(reader.getTypes());
+        if (members < 2 || !(column instanceof StructType struct)) {
             return value.apply(column);
         }
-        DataType inner = ((StructType) column).fields()[member].dataType();
-        return new Containers.MemberNode(members, member, value.apply(inner));
+        int member = members(reader.getTypes().subList(0, index));
+        return new Containers.MemberNode(members, member, value.apply(struct.fields()[member].dataType()));
+    }
+
+    private static int members(List<Schema> branches) {
+        return (int) branches.stream().filter(branch -> branch.getType() != Schema.Type.NULL).count();
     }
 
     /**
      * Return the reader's branch for a type of the writer: the same type first, then one that it can be promoted to.
      */
     private int choose(Schema writer, Schema reader, DataType column) {
-        List<Schema> branches = reader.getTypes();
-        List<Integer> same = new ArrayList<>();
-        for (int i = 0; i < branches.size(); i++) {
-            if (branches.get(i).getType() == writer.getType()) {
-                same.add(i);
-            }
-        }
+        List<Integer> same = branches(reader, Set.of(writer.getType()));
         if (isNamed(writer)) {
             return chooseNamed(writer, reader, same, column);
         }
-        if (!same.isEmpty()) {
-            return same.get(0);
-        }
         Set<Schema.Type> promoted = PROMOTIONS.getOrDefault(writer.getType(), Set.of());
-        for (int i = 0; i < branches.size(); i++) {
-            if (promoted.contains(branches.get(i).getType())) {
-                return i;
-            }
-        }
-        return -1;
+        List<Integer> found = same.isEmpty() ? branches(reader, promoted) : same;
+        return found.isEmpty() ? -1 : found.get(0);
+    }
+
+    private static List<Integer> branches(Schema union, Set<Schema.Type> types) {
+        List<Schema> branches = union.getTypes();
+        return IntStream.range(0, branches.size()).filter(i -> types.contains(branches.get(i).getType())).boxed().toList();
     }
 
     private int chooseNamed(Schema writer, Schema reader, List<Integer> same, DataType column) {
@@ -168,7 +156,7 @@ final class Compiler {
         if (writer.getType() == Schema.Type.RECORD) {
             List<Integer> fitting = same.stream().filter(i -> fits(writer, reader, i, column)).toList();
             List<Integer> both = alike.stream().filter(fitting::contains).toList();
-            if (!both.isEmpty() || !fitting.isEmpty()) {
+            if (!fitting.isEmpty()) {
                 return (both.isEmpty() ? fitting : both).get(0);
             }
         }

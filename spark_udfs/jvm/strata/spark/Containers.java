@@ -153,7 +153,7 @@ final class Containers {
                 writeKeys(in, out, count);
             }
             // A map begins with the size of its keys.
-            out.putWord(start, out.at - keys);
+            RowBuffer.put(out.bytes, start, out.at - keys);
             writeValues(in, out, count);
             in.at = after;
             return out.close(start, base);

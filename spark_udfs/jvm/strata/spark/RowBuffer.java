@@ -123,15 +123,11 @@ final class RowBuffer {
         return length == (int) other && Arrays.equals(bytes, here, here + length, bytes, there, there + length);
     }
 
-    /** Leave a word free for {@link #putWord}; return its position. */
+    /** Leave a word free for {@link #put(byte[], int, long)}; return its position. */
     int skipWord() {
         reserve(8);
         at += 8;
         return at - 8;
-    }
-
-    void putWord(int place, long word) {
-        WORDS.set(bytes, place, word);
     }
 
     static void put(byte[] bytes, int place, long word) {

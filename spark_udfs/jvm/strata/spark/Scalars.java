@@ -134,9 +134,7 @@ final class Scalars {
                 .map(symbol -> symbol == null ? null : symbol.getBytes(StandardCharsets.UTF_8))
                 .toArray(byte[][]::new);
             this.lengths = Arrays.stream(read).mapToInt(symbol -> symbol == null ? 0 : symbol.length).toArray();
-            for (int i = 0; i < read.length; i++) {
-                read[i] = read[i] == null ? null : Arrays.copyOf(read[i], lengths[i] + 8);
-            }
+            Arrays.setAll(read, i -> read[i] == null ? null : Arrays.copyOf(read[i], lengths[i] + 8));
         }
 
         @Override

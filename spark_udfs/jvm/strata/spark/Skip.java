@@ -1,8 +1,6 @@
 package strata.spark;
 
-import java.util.ArrayList;
 import java.util.IdentityHashMap;
-import java.util.List;
 import java.util.Map;
 import org.apache.avro.Schema;
 
@@ -65,14 +63,8 @@ abstract class Skip {
             }
             RecordSkip made = new RecordSkip();
             records.put(schema, made);
-            List<String> names = new ArrayList<>();
-            List<Skip> fields = new ArrayList<>();
-            for (Schema.Field field : schema.getFields()) {
-                names.add(field.name());
-                fields.add(of(field.schema()));
-            }
-            made.names = names.toArray(String[]::new);
-            made.fields = fields.toArray(Skip[]::new);
+            made.names = schema.getFields().stream().map(Schema.Field::name).toArray(String[]::new);
+            made.fields = schema.getFields().stream().map(field -> of(field.schema())).toArray(Skip[]::new);
             made.open = false;
             return made;
         }
