@@ -23,7 +23,7 @@ from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.forward import Forward
 from strata.registry.transport.front import Front
-from strata.registry.wire.schemas import answer
+from strata.registry.wire.json_bodies import answer
 from strata.registry.writer import Writer
 from strata.storage.log import Log
 

@@ -10,8 +10,8 @@ import click
 from strata import __version__
 from strata.registry.commands.exit_codes import HELP, reporting
 from strata.registry.commands.transfer import COMMANDS
-from strata.registry.commands.variables import unknown_variables
 from strata.registry.process import begin_start
+from strata.registry.variables import unknown_variables
 
 __all__ = ["main"]
 

@@ -73,7 +73,7 @@ class Health:
     def reason(self) -> str | None:
         """Return why this node is not ready; None if it is."""
         if self._draining():
-            return "the node is about to end"
+            return "the node is shutting down"
         if self._writer.read_failure is not None:
             return f"the log cannot be read: {self._writer.read_failure}"
         age = time.monotonic() - self._writer.read_at

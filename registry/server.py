@@ -17,12 +17,12 @@ import orjson
 import uvicorn
 
 from strata.registry.app import create_app
-from strata.registry.commands.variables import unknown_variables
 from strata.registry.hosts import is_loopback
 from strata.registry.process import end_start
 from strata.registry.settings import LogFormat, SettingRefused, Settings
 from strata.registry.transport.acceptor import Acceptor, room_for
 from strata.registry.transport.protocol import ConnectionLimits, HttpProtocol
+from strata.registry.variables import unknown_variables
 from strata.storage.addresses import without_password
 from strata.storage.log import Log, LogError
 from strata.storage.open_log import check_url, not_opened, open_log

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from strata.compat.check import explain
 from strata.compat.levels import Level
 from strata.registry import errors
-from strata.registry.content_lookup import Found, equal_version, find
 from strata.registry.decide.checks import check_fields, check_history
+from strata.registry.decide.content_lookup import Found, equal_version, find
 from strata.registry.decide.contracts import merged_contract, names_version, with_version, without_version
 from strata.registry.decide.decision import Decision
 from strata.registry.decide.highest_id import mark_highest

@@ -5,10 +5,11 @@ Clients ask for a topic's associations before they send the first record, and us
 """
 
 import time
+from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import unquote
 
-from fastapi import Path, Query, Request
+from fastapi import Depends, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
@@ -36,7 +37,7 @@ from strata.registry.wire.associations import (
     resource_answer,
     select,
 )
-from strata.registry.wire.schemas import Flag, answer, read_body
+from strata.registry.wire.json_bodies import Flag, answer, read_body
 from strata.storage.associations import Association
 from strata.storage.records import DEFAULT_CONTEXT
 
@@ -53,25 +54,33 @@ ResourceType = Annotated[str, Query(alias="resourceType", description="`topic`")
 AssociationType = Annotated[list[str], Query(alias="associationType", description="`key`, `value`, or both")]
 Lifecycle = Annotated[str | None, Query(description="STRONG or WEAK")]
 ResourceId = Annotated[str, BeforeValidator(_decoded), Path(description="the resource's id, percent-encoded")]
-Context = Annotated[str, Query(description="where plain subjects of the request are meant to be")]
-DryRun = Annotated[Flag, Query(alias="dryRun", description="check only")]
-_CHANGES = (400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42203, 42205, 42206, 42208, 42209, 42212)
+Context = Annotated[str, Query(description="the context of subjects without one")]
+DryRun = Annotated[Flag, Query(alias="dryRun", description="check the request without a write")]
 
 
-@router.reads("GET", "/associations/subjects/{subject}", list[AssociationAnswer], (404, 42212))
-async def of_subject(
-    service: ServiceDep,
-    subject: SubjectPath,
+async def _listed(
     resource_type: ResourceType = TOPIC,
     association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
     lifecycle: Lifecycle = None,
     offset: Offset = 0,
     limit: Limit = -1,
-) -> Response:
+) -> Callable[[list[Association]], Response]:
+    """Return a function that answers with those of some associations that the query selects."""
+    check_lifecycle(lifecycle)
+    return lambda found: answer(
+        [associated(one) for one in select(found, resource_type, association_type, lifecycle, offset, limit)]
+    )
+
+
+Listed = Annotated[Callable[[list[Association]], Response], Depends(_listed)]
+_CHANGES = (400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42203, 42205, 42206, 42208, 42209, 42212)
+
+
+@router.reads("GET", "/associations/subjects/{subject}", list[AssociationAnswer], (404, 42212))
+async def of_subject(service: ServiceDep, subject: SubjectPath, listed: Listed) -> Response:
     """List the associations of a subject."""
     state = await service.fresh()
-    found = state.associations.of_subject(aliased(state, subject))
-    return _listed(found, resource_type, association_type, lifecycle, offset, limit)
+    return listed(state.associations.of_subject(aliased(state, subject)))
 
 
 @router.reads(
@@ -81,30 +90,16 @@ async def of_name(
     service: ServiceDep,
     resource_namespace: Annotated[str, BeforeValidator(_decoded), Path(description="the Kafka cluster; `-`: any")],
     resource_name: Annotated[str, BeforeValidator(_decoded), Path(description="percent-encoded; `-`: any")],
-    resource_type: ResourceType = TOPIC,
-    association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
-    lifecycle: Lifecycle = None,
-    offset: Offset = 0,
-    limit: Limit = -1,
+    listed: Listed,
 ) -> Response:
     """List the associations of a resource by its name."""
-    found = named(await service.fresh(), resource_name, resource_namespace)
-    return _listed(found, resource_type, association_type, lifecycle, offset, limit)
+    return listed(named(await service.fresh(), resource_name, resource_namespace))
 
 
 @router.reads("GET", "/associations/resources/{resource_id}", list[AssociationAnswer], (404, 42212))
-async def of_resource_id(
-    service: ServiceDep,
-    resource_id: ResourceId,
-    resource_type: ResourceType = TOPIC,
-    association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
-    lifecycle: Lifecycle = None,
-    offset: Offset = 0,
-    limit: Limit = -1,
-) -> Response:
+async def of_resource_id(service: ServiceDep, resource_id: ResourceId, listed: Listed) -> Response:
     """List the associations of a resource by its id."""
-    found = (await service.fresh()).associations.of_resource_id(resource_id)
-    return _listed(found, resource_type, association_type, lifecycle, offset, limit)
+    return listed((await service.fresh()).associations.of_resource_id(resource_id))
 
 
 @router.writes(
@@ -148,7 +143,7 @@ async def delete(
     resource_type: ResourceType = TOPIC,
     association_type: AssociationType = [],  # noqa: B006 - FastAPI copies it
     cascade: Annotated[
-        Flag, Query(alias="cascadeLifecycle", description="delete the subjects that are the resource's own, too")
+        Flag, Query(alias="cascadeLifecycle", description="also delete the subjects of STRONG associations")
     ] = False,
     dry_run: DryRun = False,
 ) -> Response:
@@ -166,7 +161,9 @@ async def delete(
 async def batch_get(
     request: Request,
     service: ServiceDep,
-    include_schemas: Annotated[Flag, Query(alias="includeSchemas", description="with each subject's latest")] = False,
+    include_schemas: Annotated[
+        Flag, Query(alias="includeSchemas", description="include the latest schema of each subject")
+    ] = False,
 ) -> Response:
     """List the associations of several resources."""
     body = await read_body(request, GetBatchBody)
@@ -205,13 +202,6 @@ async def _changed(service: Service, body: ResourceBody, op: str, context: str, 
     rules, now = Rules(service.settings.compatibility_level), _now()
     settled = await service.write(lambda state, limits: change_associations(state, request.under(limits), rules, now))
     return answer(resource_answer(settled))
-
-
-def _listed(
-    found: list[Association], resource_type: str, types: list[str], lifecycle: str | None, offset: int, limit: int
-) -> Response:
-    check_lifecycle(lifecycle)
-    return answer([associated(one) for one in select(found, resource_type, types, lifecycle, offset, limit)])
 
 
 def _now() -> int:

@@ -22,7 +22,8 @@ from strata.registry.routes.parameters import (
 )
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
-from strata.registry.wire.schemas import CompatibilityAnswer, SchemaBody, answer
+from strata.registry.wire.json_bodies import answer
+from strata.registry.wire.schemas import CompatibilityAnswer, SchemaBody
 from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion, State
 

@@ -13,13 +13,14 @@ from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
 from strata.registry.transport.route_facts import ContextForm
-from strata.registry.wire.schemas import ChangedConfigAnswer, ConfigAnswer, ConfigChange, Flag, answer, read_body
+from strata.registry.wire.configuration import ConfigAnswer, ConfigChange
+from strata.registry.wire.json_bodies import Flag, answer, read_body
 
 __all__ = ["router"]
 
 router = Router("/config", "config", context=ContextForm.SCOPE)
 DefaultToGlobal = Annotated[
-    Flag, Query(alias="defaultToGlobal", description="what is in force, where the scope itself has none")
+    Flag, Query(alias="defaultToGlobal", description="return the inherited value if the scope has none of its own")
 ]
 
 
@@ -44,13 +45,13 @@ async def subject_config(
     return answer({"compatibilityLevel": default.value, **own.fields})
 
 
-@router.writes("PUT", "", ChangedConfigAnswer, (400, 422, 42203, 42205, 42210), body=ConfigChange)
+@router.writes("PUT", "", ConfigChange, (400, 422, 42203, 42205, 42210), body=ConfigChange)
 async def set_registry_config(request: Request, service: ServiceDep) -> Response:
     """Change the registry-wide configuration."""
     return await _set(request, service, "")
 
 
-@router.writes("PUT", "/{subject}", ChangedConfigAnswer, (400, 422, 42203, 42205, 42208, 42210), body=ConfigChange)
+@router.writes("PUT", "/{subject}", ConfigChange, (400, 422, 42203, 42205, 42208, 42210), body=ConfigChange)
 async def set_subject_config(request: Request, service: ServiceDep, subject: SubjectPath) -> Response:
     """Change a subject's configuration."""
     return await _set(request, service, subject)

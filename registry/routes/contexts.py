@@ -11,7 +11,7 @@ from strata.registry.routes.parameters import ContextPath, Limit, Offset
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
 from strata.registry.transport.context_prefix import context_name
-from strata.registry.wire.schemas import answer
+from strata.registry.wire.json_bodies import answer
 
 __all__ = ["router"]
 
@@ -21,7 +21,7 @@ router = Router("/contexts", "contexts")
 @router.reads("GET", "", list[str], (404,))
 async def contexts(
     service: ServiceDep,
-    context_prefix: Annotated[str, Query(alias="contextPrefix", description="how the names begin")] = "",
+    context_prefix: Annotated[str, Query(alias="contextPrefix", description="the start of the names to list")] = "",
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> Response:

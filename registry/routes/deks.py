@@ -33,7 +33,7 @@ from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import subject_name
 from strata.registry.wire.encryption_keys import Algorithm, DekAnswer, DekBody, dek_answer
-from strata.registry.wire.schemas import Flag, answer, read_body
+from strata.registry.wire.json_bodies import Flag, answer, read_body
 
 __all__ = ["router"]
 
@@ -47,7 +47,9 @@ def _algorithm(value: object) -> object:
     return value or AES256_GCM
 
 
-Cipher = Annotated[Algorithm, BeforeValidator(_algorithm), Query(alias="algorithm", description="what the key is for")]
+Cipher = Annotated[
+    Algorithm, BeforeValidator(_algorithm), Query(alias="algorithm", description="the algorithm of the key")
+]
 Rewrap = Annotated[Flag, Query(description="replace the stored material: the same key, encrypted again")]
 _CREATION = (400, 40370, 40470, 40971, 40972, 422, 42205, 42209, 42271)
 

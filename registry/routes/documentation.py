@@ -3,7 +3,7 @@
 from typing import Any
 
 from strata.registry.transport.media_types import BODY_TYPES
-from strata.registry.wire.schemas import ErrorAnswer
+from strata.registry.wire.failures import ErrorAnswer
 
 __all__ = ["body_of", "failures"]
 

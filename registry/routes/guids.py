@@ -7,7 +7,8 @@ from strata.registry.lookup import ids_of_guid, schema_by_id
 from strata.registry.routes.parameters import Form, GuidPath
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
-from strata.registry.wire.schemas import ContextIdAnswer, SchemaStringAnswer, answer, schema_string
+from strata.registry.wire.json_bodies import answer
+from strata.registry.wire.schemas import ContextIdAnswer, SchemaStringAnswer, schema_string
 
 __all__ = ["router"]
 

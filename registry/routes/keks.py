@@ -14,7 +14,7 @@ from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
 from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.encryption_keys import KekAnswer, KekBody, KekChange, kek_answer
-from strata.registry.wire.schemas import answer, read_body
+from strata.registry.wire.json_bodies import answer, read_body
 
 __all__ = ["router"]
 
@@ -25,7 +25,7 @@ router = Router("/dek-registry/v1/keks", "encryption keys")
 async def names(
     service: ServiceDep,
     subject_prefix: Annotated[
-        list[str], Query(alias="subjectPrefix", description="only those with keys for such a subject")
+        list[str], Query(alias="subjectPrefix", description="only KEKs with DEKs of subjects with this prefix")
     ] = [],  # noqa: B006 - FastAPI copies it
     deleted: Deleted = False,
     offset: Offset = 0,

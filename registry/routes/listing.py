@@ -15,7 +15,8 @@ from strata.registry.rule_sets import PHASES
 from strata.registry.service import ServiceDep
 from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.associations import AssociationAnswer, associated, select
-from strata.registry.wire.schemas import Flag, SchemaAnswer, answer, schema_version
+from strata.registry.wire.json_bodies import Flag, answer
+from strata.registry.wire.schemas import SchemaAnswer, schema_version
 from strata.storage.state import SchemaVersion
 
 __all__ = ["router"]
@@ -36,14 +37,16 @@ class ListedSchema(SchemaAnswer):
 async def all_schemas(
     service: ServiceDep,
     subject_prefix: Annotated[
-        str, Query(alias="subjectPrefix", description="blank: the default context, `:*:`: every one")
+        str, Query(alias="subjectPrefix", description="empty: the default context; `:*:`: every context")
     ] = "",
     aliases: Annotated[
         Flag,
-        Query(description="tell the names that stand for each subject, and list what names under the prefix stand for"),
+        Query(description="include the aliases of each subject, and list the subjects of aliases with the prefix"),
     ] = False,
     deleted: Deleted = False,
-    latest_only: Annotated[Flag, Query(alias="latestOnly", description="the newest version of each subject")] = False,
+    latest_only: Annotated[
+        Flag, Query(alias="latestOnly", description="only the newest version of each subject")
+    ] = False,
     rule_type: Annotated[str, Query(alias="ruleType", description="only versions with a rule of this type")] = "",
     resource_type: Annotated[
         str, Query(alias="resourceType", description="only subjects associated with such a resource: `topic`")

@@ -8,7 +8,8 @@ from strata.registry.lookup import page
 from strata.registry.routes.parameters import Limit, Offset
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
-from strata.registry.wire.schemas import LogAnswer, answer
+from strata.registry.wire.json_bodies import answer
+from strata.registry.wire.operations import LogAnswer
 from strata.storage.state import State
 
 __all__ = ["router"]

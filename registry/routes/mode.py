@@ -13,15 +13,16 @@ from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import scope, writable_scope
 from strata.registry.transport.route_facts import ContextForm
-from strata.registry.wire.schemas import Flag, ModeAnswer, ModeChange, answer, read_body
+from strata.registry.wire.configuration import ModeAnswer, ModeChange
+from strata.registry.wire.json_bodies import Flag, answer, read_body
 
 __all__ = ["router"]
 
 router = Router("/mode", "mode", context=ContextForm.SCOPE)
 DefaultToGlobal = Annotated[
-    Flag, Query(alias="defaultToGlobal", description="what is in force, where the scope itself has none")
+    Flag, Query(alias="defaultToGlobal", description="return the inherited value if the scope has none of its own")
 ]
-Recursive = Annotated[Flag, Query(description="the modes of all subjects within, too")]
+Recursive = Annotated[Flag, Query(description="also delete the modes of all subjects in the context")]
 
 
 @router.reads("GET", "", ModeAnswer)

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from strata.registry import errors
 from strata.registry.routes.router import Router
-from strata.registry.wire.schemas import answer
+from strata.registry.wire.json_bodies import answer
 
 __all__ = ["router"]
 

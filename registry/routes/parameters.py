@@ -13,7 +13,8 @@ from strata.registry.lookup import parse_version
 from strata.registry.subject_names import subject_name, writable_subject
 from strata.registry.transport.context_prefix import PATH_CONTEXT
 from strata.registry.wire.contracts import Body
-from strata.registry.wire.schemas import Flag, SchemaBody, read_body
+from strata.registry.wire.json_bodies import Flag, read_body
+from strata.registry.wire.schemas import SchemaBody
 from strata.storage.records import DEFAULT_CONTEXT
 
 __all__ = [
@@ -92,7 +93,7 @@ async def _writable_subject_of_path(
 
 async def _subject_of_query(
     request: Request,
-    subject: Annotated[str | None, Query(description="the subject whose context the id is looked up in")] = None,
+    subject: Annotated[str | None, Query(description="a subject of the context in which to look up the id")] = None,
 ) -> PathSubject:
     return _named(request, subject_name(subject or ""))
 
@@ -114,19 +115,22 @@ ReferenceFormat = Annotated[
 SubjectQuery = Annotated[PathSubject, Depends(_subject_of_query)]
 Form = Annotated[
     str,
-    Query(alias="format", description="another text: `resolved` (Avro), `serialized`, `ignore_extensions` (Protobuf)"),
+    Query(
+        alias="format",
+        description="the form of the text: `resolved` (Avro), `serialized` or `ignore_extensions` (Protobuf)",
+    ),
 ]
 FindTags = Annotated[
     list[str], Query(alias="findTags", description="show the records and fields with one of these tags; `*`: any")
 ]
-Deleted = Annotated[Flag, Query(description="soft-deleted ones too")]
-DeletedOnly = Annotated[Flag, Query(alias="deletedOnly", description="soft-deleted ones only")]
-Permanent = Annotated[Flag, Query(description="hard-delete what was soft-deleted before")]
-Normalize = Annotated[Flag, Query(description="compare and store the normalised text")]
-Force = Annotated[Flag, Query(description="do it against the rules that guard it")]
-Verbose = Annotated[Flag, Query(description="say why not")]
-Offset = Annotated[int, _int_or(0), Query(description="how many to leave out")]
-Limit = Annotated[int, _int_or(-1), Query(description="how many at most; below 1: all")]
+Deleted = Annotated[Flag, Query(description="include soft-deleted ones")]
+DeletedOnly = Annotated[Flag, Query(alias="deletedOnly", description="only soft-deleted ones")]
+Permanent = Annotated[Flag, Query(description="hard-delete what is already soft-deleted")]
+Normalize = Annotated[Flag, Query(description="normalize the schema before it is compared and stored")]
+Force = Annotated[Flag, Query(description="skip the checks that would reject the request")]
+Verbose = Annotated[Flag, Query(description="include messages and findings that explain the verdict")]
+Offset = Annotated[int, _int_or(0), Query(description="how many results to skip")]
+Limit = Annotated[int, _int_or(-1), Query(description="the most results to return; below 1: all")]
 
 
 def body_first(model: type[Body]) -> Any:

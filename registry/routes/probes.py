@@ -4,7 +4,8 @@ from fastapi.responses import Response
 
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
-from strata.registry.wire.schemas import LiveAnswer, ReadyAnswer, answer
+from strata.registry.wire.json_bodies import answer
+from strata.registry.wire.operations import LiveAnswer, ReadyAnswer
 
 __all__ = ["router"]
 

@@ -8,7 +8,7 @@ from strata.registry.routes.parameters import ContextPath
 from strata.registry.routes.router import Router
 from strata.registry.service import ServiceDep
 from strata.registry.transport.context_prefix import context_name
-from strata.registry.wire.schemas import answer
+from strata.registry.wire.json_bodies import answer
 
 __all__ = ["router"]
 

@@ -23,14 +23,8 @@ from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import is_scope_name, subject_name
 from strata.registry.transport.answer_cache import keep_answer
 from strata.registry.transport.route_facts import ContextForm
-from strata.registry.wire.schemas import (
-    Flag,
-    SchemaStringAnswer,
-    SubjectVersionAnswer,
-    answer,
-    schema_string,
-    text_answer,
-)
+from strata.registry.wire.json_bodies import Flag, answer, text_answer
+from strata.registry.wire.schemas import SchemaStringAnswer, SubjectVersionAnswer, schema_string
 from strata.storage.records import Subject, context_of
 from strata.storage.state import SchemaVersion, State
 
@@ -48,7 +42,7 @@ async def schema(
     form: Form = "",
     reference_format: ReferenceFormat = "",
     find_tags: FindTags = [],  # noqa: B006 - FastAPI copies it
-    fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="tell the highest id, too")] = False,
+    fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="include the highest id in use")] = False,
 ) -> Response:
     """Return the schema of an id, even if it is soft-deleted."""
     shown = await _found(service, schema_id, subject)

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from strata.registry import lookup
 from strata.registry.aliases import aliased
-from strata.registry.content_lookup import version_with
+from strata.registry.decide.content_lookup import version_with
 from strata.registry.decide.delete import delete_subject, delete_version
 from strata.registry.decide.register import Rules, register
 from strata.registry.decide.tag import change_tags
@@ -34,16 +34,14 @@ from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import writable_subject
 from strata.registry.transport.answer_cache import keep_answer
 from strata.registry.transport.route_facts import ContextForm
+from strata.registry.wire.json_bodies import Flag, answer, text_answer
 from strata.registry.wire.schemas import (
-    Flag,
     RegisteredAnswer,
     SchemaAnswer,
     SchemaBody,
     TagsChange,
-    answer,
     registered,
     schema_version,
-    text_answer,
 )
 from strata.storage.records import Subject
 from strata.storage.state import SchemaVersion, State
@@ -57,7 +55,7 @@ router = Router("/subjects", "subjects")
 async def subjects(
     service: ServiceDep,
     subject_prefix: Annotated[
-        str, Query(alias="subjectPrefix", description="`:*:` is every context, blank the default one")
+        str, Query(alias="subjectPrefix", description="empty: the default context; `:*:`: every context")
     ] = ":*:",
     deleted: Deleted = False,
     deleted_only: DeletedOnly = False,
@@ -93,7 +91,7 @@ async def look_up(
 async def with_metadata(
     service: ServiceDep,
     subject: SubjectPath,
-    key: Annotated[list[str], Query(description="names of properties of the metadata")] = [],  # noqa: B006 - FastAPI copies it
+    key: Annotated[list[str], Query(description="names of metadata properties")] = [],  # noqa: B006 - FastAPI copies it
     value: Annotated[list[str], Query(description="their values, in the same order")] = [],  # noqa: B006 - FastAPI copies it
     deleted: Deleted = False,
     form: Form = "",
@@ -118,7 +116,9 @@ async def versions(
     subject: SubjectPath,
     deleted: Deleted = False,
     deleted_only: DeletedOnly = False,
-    deleted_as_negative: Annotated[Flag, Query(alias="deletedAsNegative", description="as -1, -2, …")] = False,
+    deleted_as_negative: Annotated[
+        Flag, Query(alias="deletedAsNegative", description="list soft-deleted versions as negative numbers")
+    ] = False,
     offset: Offset = 0,
     limit: Limit = -1,
 ) -> Response:

@@ -90,7 +90,7 @@ class Forward:
     def _admitted(self, size: int) -> Iterator[None]:
         """Count a write while it waits; accept a body of any size if no other write waits."""
         if self._waiting >= self._max_waiting or (self._waiting and self._waiting_bytes + size > self._max_bytes):
-            raise errors.not_written("too many writes wait already")
+            raise errors.not_written("too many writes are waiting")
         self._waiting, self._waiting_bytes = self._waiting + 1, self._waiting_bytes + size
         try:
             yield

@@ -96,7 +96,7 @@ class HttpProtocol(HttpToolsProtocol):
             return
         self._unset_keepalive_if_required()
         if self._is_surplus:
-            self._refuse(503, f"this node serves {self._limits.connections} connections already; try again later")
+            self._refuse(503, f"this node already serves {self._limits.connections} connections; try again later")
             return
         self._chunk = len(data)
         self._received += self._chunk
@@ -140,7 +140,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self.flow.read_paused or is_answering:  # the client may be waiting for an earlier response
             self._timer = self.loop.call_later(self._limits.seconds, self._expire)
         elif self._is_open:
-            self._refuse(408, f"no complete request came within {self._limits.seconds:g} s")
+            self._refuse(408, f"no complete request arrived within {self._limits.seconds:g} s")
         else:
             self._close()
 
@@ -160,7 +160,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             method = self.parser.get_method()
             if method == b"CONNECT":
-                self._stop(405, "this is no proxy")
+                self._stop(405, "this server is not a proxy")
             headers = b"".join(b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade")
             version = self.parser.get_http_version().encode()
             self._plain_head = b"%b %b HTTP/%b\r\n%b\r\n" % (method, self.url, version, headers)
@@ -286,7 +286,7 @@ def _queued(transport: asyncio.Transport) -> int:
 def _reason(error: httptools.HttpParserError, data: bytes) -> tuple[int, str]:
     """Return status and reason for a parser error."""
     if isinstance(error, httptools.HttpParserInvalidMethodError) and _REQUEST_LINE.match(data):
-        return 405, "this is not a method of HTTP/1.1"
+        return 405, "the method is not one of HTTP/1.1"
     return 400, _MALFORMED
 
 

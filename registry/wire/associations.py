@@ -11,7 +11,8 @@ from strata.registry.decide.associations import Settled
 from strata.registry.errors import RegistryError
 from strata.registry.lookup import page
 from strata.registry.wire.contracts import Answer, Body, Truth, Word
-from strata.registry.wire.schemas import ErrorAnswer, SchemaAnswer, SchemaBody, registered, schema_version
+from strata.registry.wire.failures import ErrorAnswer
+from strata.registry.wire.schemas import SchemaAnswer, SchemaBody, registered, schema_version
 from strata.storage.associations import Association
 from strata.storage.records import AssociationValue, qualified
 from strata.storage.state import State
@@ -74,9 +75,7 @@ class ResourceBody(Body):
     name: Word = Field("", alias="resourceName")
     namespace: Word = Field("", alias="resourceNamespace", description="the Kafka cluster's id")
     resource_id: Word | None = Field(None, alias="resourceId")
-    resource_type: Word | None = Field(
-        None, alias="resourceType", description="topic, which is what is meant if absent"
-    )
+    resource_type: Word | None = Field(None, alias="resourceType", description="topic when absent")
     associations: list[WantedBody] | None = None
 
     def request(self, op: str | None, context: str, limits: Limits, *, dry_run: bool) -> AssociationRequest:
@@ -127,7 +126,7 @@ class AssociationAnswer(Answer):
     resource_type: str = Field(alias="resourceType")
     association_type: str = Field(alias="associationType")
     lifecycle: str
-    frozen: bool | None = Field(None, description="absent for a STRONG one that is frozen, as STRONG ones are")
+    frozen: bool | None = Field(None, description="absent for a frozen STRONG association, which is the default")
     created: int = Field(alias="createTs")
     updated: int = Field(alias="updateTs")
 
@@ -138,7 +137,7 @@ class AssociationInfoAnswer(Answer):
     subject: str
     association_type: str = Field(alias="associationType")
     lifecycle: str
-    frozen: bool | None = Field(None, description="absent for a STRONG one that is frozen, as STRONG ones are")
+    frozen: bool | None = Field(None, description="absent for a frozen STRONG association, which is the default")
     schema_answer: SchemaAnswer | None = Field(None, alias="schema")
 
 

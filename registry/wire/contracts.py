@@ -1,4 +1,4 @@
-"""The JSON of data contracts in requests: metadata, rule sets and tags.
+"""The JSON of data contracts in requests and answers: metadata, rule sets and tags.
 
 `value()` returns the form that is stored and answered: sorted where order has no meaning, defaults filled in, nothing
 null or empty, so that equal contracts have equal forms.
@@ -15,13 +15,10 @@ from strata.compat.tags import Entity, EntityType
 __all__ = [
     "Answer",
     "Body",
-    "MetadataAnswer",
-    "MetadataBody",
+    "Metadata",
     "Number",
-    "RuleSetAnswer",
-    "RuleSetBody",
-    "SchemaTagsAnswer",
-    "SchemaTagsBody",
+    "RuleSet",
+    "SchemaTags",
     "Text",
     "Truth",
     "Word",
@@ -73,14 +70,14 @@ class Answer(BaseModel):
     model_config = ConfigDict(protected_namespaces=(), extra="forbid")
 
 
-class MetadataBody(Body):
+class Metadata(Body):
     """The metadata of a schema: tags, properties and the names of sensitive properties."""
 
     tags: Annotated[dict[Text, Texts], Field(max_length=MAX_ENTRIES)] | None = Field(
         None, description="path (`*` and `**` stand for names in it) -> tags"
     )
     properties: TextMap | None = None
-    sensitive: Texts | None = Field(None, description="the properties that are not to be shown to everyone")
+    sensitive: Texts | None = Field(None, description="the names of sensitive properties")
 
     def value(self) -> dict[str, Any]:
         """Return the metadata as stored; empty if nothing is set."""
@@ -93,7 +90,7 @@ class MetadataBody(Body):
         )
 
 
-class RuleBody(Body):
+class Rule(Body):
     """A rule: a transformation or a condition of records."""
 
     name: Text | None = None
@@ -102,12 +99,16 @@ class RuleBody(Body):
     mode: Literal["UPGRADE", "DOWNGRADE", "UPDOWN", "WRITE", "READ", "WRITEREAD"] | None = Field(
         None, description="WRITEREAD when absent"
     )
-    type: Text | None = Field(None, description="what carries it out: CEL, JSONATA, ENCRYPT, …")
-    tags: Texts | None = Field(None, description="the tags of the fields that it is for")
+    type: Text | None = Field(None, description="the executor: CEL, JSONATA, ENCRYPT, …")
+    tags: Texts | None = Field(None, description="the tags of the fields to which it applies")
     params: TextMap | None = None
     expr: Text | None = None
-    on_success: Text | None = Field(None, alias="onSuccess", description="an action, or of two modes two: `a,b`")
-    on_failure: Text | None = Field(None, alias="onFailure", description="an action, or of two modes two: `a,b`")
+    on_success: Text | None = Field(
+        None, alias="onSuccess", description="an action; two actions, `a,b`, for a rule of two modes"
+    )
+    on_failure: Text | None = Field(
+        None, alias="onFailure", description="an action; two actions, `a,b`, for a rule of two modes"
+    )
     disabled: Truth | None = None
 
     def value(self) -> dict[str, Any]:
@@ -120,10 +121,10 @@ class RuleBody(Body):
 
 
 _RULE_ORDER = ("name", "doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure")
-Rules = Annotated[list[RuleBody], Field(max_length=MAX_ENTRIES)]
+Rules = Annotated[list[Rule], Field(max_length=MAX_ENTRIES)]
 
 
-class RuleSetBody(Body):
+class RuleSet(Body):
     """The rules of a schema by the phase in which they run."""
 
     migration_rules: Rules | None = Field(None, alias="migrationRules")
@@ -142,68 +143,21 @@ class RuleSetBody(Body):
         return _present(rules | {"enableAt": self.enable_at})
 
 
-class EntityBody(Body):
+class TaggedEntity(Body):
     """A record or a field of a schema."""
 
     path: Text = Field(alias="entityPath", description="names with dots between, as `findTags` shows them")
     kind: Literal["sr_record", "sr_field"] = Field(alias="entityType")
 
 
-class SchemaTagsBody(Body):
+class SchemaTags(Body):
     """Tags of a record or a field."""
 
-    entity: EntityBody = Field(alias="schemaEntity")
+    entity: TaggedEntity = Field(alias="schemaEntity")
     tags: Texts | None = None
 
 
-class MetadataAnswer(Answer):
-    """The metadata of a schema: tags, properties and the names of sensitive properties."""
-
-    tags: dict[str, list[str]] | None = None
-    properties: dict[str, str] | None = None
-    sensitive: list[str] | None = None
-
-
-class RuleAnswer(Answer):
-    """A rule."""
-
-    name: str | None = None
-    doc: str | None = None
-    kind: str
-    mode: str
-    type: str | None = None
-    tags: list[str] | None = None
-    params: dict[str, str] | None = None
-    expr: str | None = None
-    on_success: str | None = Field(None, alias="onSuccess")
-    on_failure: str | None = Field(None, alias="onFailure")
-    disabled: bool
-
-
-class RuleSetAnswer(Answer):
-    """The rules of a schema by phase."""
-
-    migration_rules: list[RuleAnswer] | None = Field(None, alias="migrationRules")
-    domain_rules: list[RuleAnswer] | None = Field(None, alias="domainRules")
-    encoding_rules: list[RuleAnswer] | None = Field(None, alias="encodingRules")
-    enable_at: str | None = Field(None, alias="enableAt")
-
-
-class EntityAnswer(Answer):
-    """A record or a field of a schema."""
-
-    path: str = Field(alias="entityPath")
-    kind: str = Field(alias="entityType")
-
-
-class SchemaTagsAnswer(Answer):
-    """The tags of a record or a field."""
-
-    entity: EntityAnswer = Field(alias="schemaEntity")
-    tags: list[str]
-
-
-def tags_by_entity(bodies: Iterable[SchemaTagsBody] | None) -> dict[Entity, tuple[str, ...]]:
+def tags_by_entity(bodies: Iterable[SchemaTags] | None) -> dict[Entity, tuple[str, ...]]:
     """Return the tags of each entity; several entries for one entity are combined."""
     found: dict[Entity, tuple[str, ...]] = {}
     for body in bodies or ():

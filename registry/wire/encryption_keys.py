@@ -26,8 +26,8 @@ class KekBody(Body):
     kms_key_id: _Short | None = Field(None, alias="kmsKeyId", description="the key within its KMS")
     kms_props: _Props | None = Field(None, alias="kmsProps", description="for clients; credentials are left out")
     doc: Text | None = None
-    shared: Truth | None = Field(None, description="true is refused: this service has no access to a KMS")
-    deleted: Truth | None = Field(None, description="soft-deleted from the start")
+    shared: Truth | None = Field(None, description="must be false: this service has no access to a KMS")
+    deleted: Truth | None = Field(None, description="create it as soft-deleted")
 
     def request(self) -> KekRequest:
         """Return the KEK request that this body describes."""
@@ -57,13 +57,13 @@ class KekChange(Body):
 class DekBody(Body):
     """A version of a data encryption key to create."""
 
-    subject: Word | None = Field(None, description="where the path does not say it")
+    subject: Word | None = Field(None, description="the subject, if the path does not name one")
     version: Number | None = Field(None, description="1 when absent")
     algorithm: Algorithm | None = Field(None, description="AES256_GCM when absent")
     material: _Material | None = Field(
         None, alias="encryptedKeyMaterial", description="the key, encrypted by the KEK, in base64"
     )
-    deleted: Truth | None = Field(None, description="soft-deleted from the start")
+    deleted: Truth | None = Field(None, description="create it as soft-deleted")
 
     def request(self, kek: str, subject: Subject, *, rewrap: bool = False) -> DekRequest:
         """Return the DEK request that this body describes.

@@ -6,75 +6,45 @@ The functions build plain dictionaries: the answer models serve the OpenAPI docu
 against its model.
 """
 
-import codecs
-import json
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
-import orjson
-from fastapi import Request
-from fastapi.responses import Response
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import Field
 
 from strata.compat.limits import Limits
 from strata.compat.tags import Tags
-from strata.registry import errors
 from strata.registry.decide.register import Registered
 from strata.registry.decide.tag import TagRequest
 from strata.registry.parsing import SchemaRequest
 from strata.registry.wire.contracts import (
     Answer,
     Body,
-    MetadataAnswer,
-    MetadataBody,
+    Metadata,
     Number,
-    RuleSetAnswer,
-    RuleSetBody,
-    SchemaTagsAnswer,
-    SchemaTagsBody,
+    RuleSet,
+    SchemaTags,
     Text,
     Truth,
     Word,
     tags_by_entity,
 )
-from strata.registry.wire.findings import FindingAnswer
+from strata.registry.wire.failures import FindingAnswer
 from strata.storage.records import Reference, context_of, qualified
 from strata.storage.state import SchemaVersion, StoredSchema
 
 __all__ = [
-    "ChangedConfigAnswer",
     "CompatibilityAnswer",
-    "ConfigAnswer",
-    "ConfigChange",
     "ContextIdAnswer",
-    "ErrorAnswer",
-    "Flag",
-    "LiveAnswer",
-    "LogAnswer",
-    "ModeAnswer",
-    "ModeChange",
-    "ReadyAnswer",
     "RegisteredAnswer",
     "SchemaAnswer",
     "SchemaBody",
     "SchemaStringAnswer",
     "SubjectVersionAnswer",
     "TagsChange",
-    "answer",
-    "read_body",
     "registered",
     "schema_string",
     "schema_version",
-    "text_answer",
 ]
-
-
-def _lenient_flag(value: object) -> bool:
-    """Return True for `true` in any case, else False: clients send `True`, and the reference never rejects a flag."""
-    return value is True or (isinstance(value, str) and value.lower() == "true")
-
-
-Flag = Annotated[bool, BeforeValidator(_lenient_flag)]
 
 
 class ReferenceBody(Body):
@@ -91,14 +61,14 @@ class SchemaBody(Body):
     text: Word | None = Field(None, alias="schema", description="the schema text; blank: the latest version")
     schema_type: Word | None = Field(None, alias="schemaType", description="AVRO when absent")
     references: list[ReferenceBody] | None = None
-    version: Number | None = Field(None, description="the version it must get")
-    schema_id: Number | None = Field(None, alias="id", description="the id it must get, in IMPORT mode")
-    metadata: MetadataBody | None = Field(None, description="absent: that of the version before")
-    rule_set: RuleSetBody | None = Field(None, alias="ruleSet", description="absent: that of the version before")
-    tags_to_add: list[SchemaTagsBody] | None = Field(None, alias="schemaTagsToAdd")
-    tags_to_remove: list[SchemaTagsBody] | None = Field(None, alias="schemaTagsToRemove")
+    version: Number | None = Field(None, description="the version number to give it")
+    schema_id: Number | None = Field(None, alias="id", description="the id to give it, in IMPORT mode")
+    metadata: Metadata | None = Field(None, description="absent: that of the previous version")
+    rule_set: RuleSet | None = Field(None, alias="ruleSet", description="absent: that of the previous version")
+    tags_to_add: list[SchemaTags] | None = Field(None, alias="schemaTagsToAdd")
+    tags_to_remove: list[SchemaTags] | None = Field(None, alias="schemaTagsToRemove")
     propagate_tags: Truth | None = Field(
-        None, alias="propagateSchemaTags", description="put the tags of the version before into the text"
+        None, alias="propagateSchemaTags", description="copy the tags of the previous version into the text"
     )
 
     def request(self, limits: Limits) -> SchemaRequest:
@@ -121,12 +91,18 @@ class SchemaBody(Body):
 class TagsChange(Body):
     """A change of tags, metadata or rules, which makes a new version of a schema."""
 
-    new_version: Number | None = Field(None, alias="newVersion", description="the next one, when given")
-    tags_to_add: list[SchemaTagsBody] | None = Field(None, alias="tagsToAdd")
-    tags_to_remove: list[SchemaTagsBody] | None = Field(None, alias="tagsToRemove")
-    metadata: MetadataBody | None = None
-    rule_set: RuleSetBody | None = Field(None, alias="ruleSet", description="without effect beside the next two")
-    rules_to_merge: RuleSetBody | None = Field(None, alias="rulesToMerge", description="over those of the latest")
+    new_version: Number | None = Field(
+        None, alias="newVersion", description="the number of the new version; it must be the next one"
+    )
+    tags_to_add: list[SchemaTags] | None = Field(None, alias="tagsToAdd")
+    tags_to_remove: list[SchemaTags] | None = Field(None, alias="tagsToRemove")
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = Field(
+        None, alias="ruleSet", description="ignored if rulesToMerge or rulesToRemove is present"
+    )
+    rules_to_merge: RuleSet | None = Field(
+        None, alias="rulesToMerge", description="rules to add to, or replace in, the latest version"
+    )
     rules_to_remove: list[Text] | None = Field(None, alias="rulesToRemove", description="names of rules")
 
     def request(self, limits: Limits) -> TagRequest:
@@ -143,93 +119,6 @@ class TagsChange(Body):
         )
 
 
-class ConfigChange(Body):
-    """A change of a configuration: an absent property keeps its value, null removes it."""
-
-    alias: Text | None = Field(None, description="the subject that this name stands for")
-    alias_for_deks: Text | None = Field(None, alias="aliasForDeks")
-    normalize: Truth | None = None
-    validate_fields: Truth | None = Field(None, alias="validateFields", description="refuse reserved field names")
-    validate_new_schemas: Truth | None = Field(None, alias="validateNewSchemas")
-    validate_rules: Truth | None = Field(None, alias="validateRules", description="true when absent")
-    compatibility: Word | None = None
-    compatibility_policy: Word | None = Field(None, alias="compatibilityPolicy", description="STRICT or LENIENT")
-    compatibility_group: Text | None = Field(
-        None, alias="compatibilityGroup", description="the property that must be equal for versions to be compared"
-    )
-    default_metadata: MetadataBody | None = Field(None, alias="defaultMetadata")
-    override_metadata: MetadataBody | None = Field(None, alias="overrideMetadata")
-    default_rule_set: RuleSetBody | None = Field(None, alias="defaultRuleSet")
-    override_rule_set: RuleSetBody | None = Field(None, alias="overrideRuleSet")
-
-    def change(self) -> dict[str, Any]:
-        """Return the properties that the body holds by their JSON names, null ones included."""
-        held = ((type(self).model_fields[name].alias or name, getattr(self, name)) for name in self.model_fields_set)
-        return {name: value.value() if isinstance(value, MetadataBody | RuleSetBody) else value for name, value in held}
-
-
-class ModeChange(Body):
-    """The mode to set; null removes the mode of the scope itself."""
-
-    mode: Word | None = None
-
-
-class ErrorAnswer(Answer):
-    """The body of an error; `findings` says why a schema is incompatible."""
-
-    error_code: int
-    message: str
-    findings: list[FindingAnswer] | None = None
-
-
-class LiveAnswer(Answer):
-    """The liveness of the process."""
-
-    live: bool
-
-
-class _Progress(Answer):
-    """How far a node has read the log (`offset`), and the end of the log when last seen (`end`)."""
-
-    offset: int
-    end: int
-    behind: int
-    seconds_since_read: float = Field(alias="secondsSinceRead")
-
-
-class ReadyAnswer(_Progress):
-    """Whether to route requests to this node; `reason` says why not."""
-
-    ready: bool
-    reason: str | None = None
-
-
-class SetAsideAnswer(Answer):
-    """A record that could not be read into the State."""
-
-    offset: int
-    reason: str
-
-
-class SetAsideList(Answer):
-    """The number of records set aside, and some of them, newest first."""
-
-    count: int
-    records: list[SetAsideAnswer]
-
-
-class LogAnswer(_Progress):
-    """The log and its contents; `holdsPen` and `holder` on logs where one node at a time may write."""
-
-    backend: str
-    holds_pen: bool | None = Field(None, alias="holdsPen")
-    holder: str | None = None
-    foreign_records: int = Field(alias="foreignRecords", description="written by others while this node had the pen")
-    records: int = Field(description="read since the start of this node")
-    counts: dict[str, int]
-    set_aside: SetAsideList = Field(alias="setAside")
-
-
 class ReferenceAnswer(Answer):
     """A name that the schema uses, with the subject and version that it refers to."""
 
@@ -242,10 +131,12 @@ class _SchemaContent(Answer):
     guid: str
     schema_type: str = Field(alias="schemaType")
     references: list[ReferenceAnswer] | None = None
-    metadata: MetadataAnswer | None = None
+    metadata: Metadata | None = None
     text: str = Field(alias="schema")
-    rule_set: RuleSetAnswer | None = Field(None, alias="ruleSet")
-    schema_tags: list[SchemaTagsAnswer] | None = Field(None, alias="schemaTags", description="when asked by `findTags`")
+    rule_set: RuleSet | None = Field(None, alias="ruleSet")
+    schema_tags: list[SchemaTags] | None = Field(None, alias="schemaTags", description="if `findTags` asks for them")
+    ts: int | None = None
+    deleted: bool | None = None
 
 
 class RegisteredAnswer(_SchemaContent):
@@ -253,18 +144,12 @@ class RegisteredAnswer(_SchemaContent):
 
     id: int
     version: int
-    ts: int | None = None
-    deleted: bool | None = None
 
 
-class SchemaAnswer(_SchemaContent):
+class SchemaAnswer(RegisteredAnswer):
     """A version of a subject."""
 
     subject: str
-    version: int
-    id: int
-    ts: int | None = None
-    deleted: bool | None = None
 
 
 class SchemaStringAnswer(_SchemaContent):
@@ -273,8 +158,6 @@ class SchemaStringAnswer(_SchemaContent):
     subject: str | None = None
     version: int | None = None
     max_id: int | None = Field(None, alias="maxId")
-    ts: int
-    deleted: bool
 
 
 class SubjectVersionAnswer(Answer):
@@ -299,97 +182,7 @@ class CompatibilityAnswer(Answer):
     findings: list[FindingAnswer] | None = None
 
 
-class _ConfigFields(Answer):
-    alias: str | None = None
-    alias_for_deks: str | None = Field(None, alias="aliasForDeks")
-    normalize: bool | None = None
-    validate_fields: bool | None = Field(None, alias="validateFields")
-    validate_new_schemas: bool | None = Field(None, alias="validateNewSchemas")
-    validate_rules: bool | None = Field(None, alias="validateRules")
-    compatibility_policy: str | None = Field(None, alias="compatibilityPolicy")
-    compatibility_group: str | None = Field(None, alias="compatibilityGroup")
-    default_metadata: MetadataAnswer | None = Field(None, alias="defaultMetadata")
-    override_metadata: MetadataAnswer | None = Field(None, alias="overrideMetadata")
-    default_rule_set: RuleSetAnswer | None = Field(None, alias="defaultRuleSet")
-    override_rule_set: RuleSetAnswer | None = Field(None, alias="overrideRuleSet")
-
-
-class ConfigAnswer(_ConfigFields):
-    """A configuration as read."""
-
-    compatibility_level: str = Field(alias="compatibilityLevel")
-
-
-class ChangedConfigAnswer(_ConfigFields):
-    """The answer to a configuration change, which calls the level `compatibility`."""
-
-    compatibility: str | None = None
-
-
-class ModeAnswer(Answer):
-    """A mode."""
-
-    mode: str | None = None
-
-
-_BodyT = TypeVar("_BodyT", bound=Body)
-_BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _QUALIFIED = "qualified"
-_RULE_SETS = ("ruleSet", "defaultRuleSet", "overrideRuleSet", "rulesToMerge")  # properties whose errors are 42210
-
-
-async def read_body(request: Request, model: type[_BodyT]) -> _BodyT:
-    """Return the body of a request as an instance of `model`.
-
-    Raises:
-        RegistryError: 422 if the body is missing; 400 if it is not JSON or does not fit the model; 42210 if a rule set
-            does not fit.
-    """
-    data = _as_utf8(await request.body())
-    if not data.strip() or data.strip() == b"null":
-        raise errors.missing_body()
-    try:
-        return model.model_validate(orjson.loads(data))
-    except orjson.JSONDecodeError as error:
-        raise errors.unreadable_body(f"The request body is not JSON: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the body"
-        if first["loc"] and first["loc"][0] in _RULE_SETS:
-            raise errors.invalid_rule_set(f"{where}: {first['msg']}") from None
-        raise errors.unreadable_body(f"The request body cannot be used: {where}: {first['msg']}") from None
-
-
-def _as_utf8(body: bytes) -> bytes:
-    """Return a JSON body in UTF-8 without a byte order mark, from UTF-16 or UTF-32 if its first bytes show that.
-
-    Raises:
-        RegistryError: 400 if it is not valid in the encoding that its first bytes show.
-    """
-    if b"\0" not in body[:4] and not body.startswith(_BYTE_ORDER_MARKS):
-        return body
-    encoding = json.detect_encoding(body)
-    try:
-        return body.decode(encoding).encode()
-    except UnicodeError:
-        raise errors.unreadable_body(f"The request body is not JSON in {encoding.upper()}, as it begins") from None
-
-
-def answer(content: Any, status: int = 200, media_type: str | None = None) -> Response:
-    """Return a JSON response, by default in the media type that the client prefers.
-
-    A lone surrogate, which a name in a schema may hold, becomes a question mark.
-    """
-    try:
-        body = orjson.dumps(content)
-    except TypeError:
-        body = json.dumps(content, ensure_ascii=False).encode(errors="replace")
-    return Response(body, status, media_type=media_type)
-
-
-def text_answer(text: str) -> Response:
-    """Return a response that holds a schema text without a JSON wrapper."""
-    return Response(text.encode())
 
 
 def schema_version(

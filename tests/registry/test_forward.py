@@ -405,7 +405,7 @@ def test_writes_that_wait_are_bounded():
         until(lambda: (app._app._waiting, app._app._waiting_bytes) == (0, 0))
         for status, headers, content in refused:
             assert (503, 50302, "1") == (status, content["error_code"], headers["retry-after"])
-            assert "Nothing was written: too many writes wait already. Try again later" == content["message"]
+            assert "Nothing was written: too many writes are waiting. Try again later" == content["message"]
         assert 200 == put(port)[0]
     assert ["NONE", "NONE", None, "NONE"] == levels(log)
 

@@ -129,7 +129,7 @@ def test_a_node_that_drains_serves_on_but_is_not_ready():
             status, answer = get(node, "/health/ready")
 
         assert (503, False) == (status, answer["ready"])
-        assert "about to end" in answer["reason"]
+        assert "shutting down" in answer["reason"]
         assert ((200, []), (200, {"live": True})) == (get(node, "/subjects"), get(node, "/health/live"))
         assert 0 == node.terminate()
 

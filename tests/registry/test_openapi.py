@@ -7,17 +7,13 @@ from pydantic import TypeAdapter
 
 from strata.registry.routes.listing import ListedSchema
 from strata.registry.wire.associations import AssociationAnswer, BatchAnswer, ResourceAnswer
+from strata.registry.wire.configuration import ConfigAnswer, ConfigChange, ModeAnswer
 from strata.registry.wire.encryption_keys import DekAnswer, KekAnswer
+from strata.registry.wire.failures import ErrorAnswer
+from strata.registry.wire.operations import LiveAnswer, LogAnswer, ReadyAnswer
 from strata.registry.wire.schemas import (
-    ChangedConfigAnswer,
     CompatibilityAnswer,
-    ConfigAnswer,
     ContextIdAnswer,
-    ErrorAnswer,
-    LiveAnswer,
-    LogAnswer,
-    ModeAnswer,
-    ReadyAnswer,
     RegisteredAnswer,
     SchemaAnswer,
     SchemaStringAnswer,
@@ -128,11 +124,11 @@ ANSWERS = [
     ("POST", "/compatibility/subjects/{subject}/versions/{version}",
      "/compatibility/subjects/s/versions/1?verbose=true", SCHEMA, CompatibilityAnswer),
     ("GET", "/config", "/config", None, ConfigAnswer),
-    ("PUT", "/config", "/config", {"compatibility": "FULL"}, ChangedConfigAnswer),
+    ("PUT", "/config", "/config", {"compatibility": "FULL"}, ConfigChange),
     ("DELETE", "/config", "/config", None, ConfigAnswer),
     ("GET", "/config/{subject}", "/config/s?defaultToGlobal=true", None, ConfigAnswer),
     ("GET", "/config/{subject}", "/config/x", None, ErrorAnswer),
-    ("PUT", "/config/{subject}", "/config/s", CONFIG, ChangedConfigAnswer),
+    ("PUT", "/config/{subject}", "/config/s", CONFIG, ConfigChange),
     ("GET", "/config/{subject}", "/config/full", None, ConfigAnswer),
     ("DELETE", "/config/{subject}", "/config/t", None, ConfigAnswer),
     ("GET", "/mode", "/mode", None, ModeAnswer),
@@ -177,7 +173,7 @@ def test_answer_is_of_the_documented_shape(api, method, documented, path, body, 
     status, answer = api.call(method, path, body)
     operation = paths(api)[documented][method.lower()]
 
-    TypeAdapter(model).validate_python(answer)
+    TypeAdapter(model).validate_python(answer, extra="forbid", by_alias=True)
     assert str(status) in operation["responses"]
     assert "null" not in json.dumps(answer)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strata.registry.decide.contracts import merged_metadata, merged_rules
 from strata.registry.errors import RegistryError
 from strata.registry.rule_sets import PHASES, check_rule_set
-from strata.registry.wire.contracts import MetadataBody, RuleSetBody
+from strata.registry.wire.contracts import Metadata, RuleSet
 
 INT = '"int"'
 RULE = {"name": "r", "type": "CEL"}
@@ -20,7 +20,7 @@ def code(answer):
 
 def checked(rule_set):
     """Check a rule set as a request sends it."""
-    check_rule_set(RuleSetBody.model_validate(rule_set).value())
+    check_rule_set(RuleSet.model_validate(rule_set).value())
 
 
 ACCEPTED = [
@@ -188,7 +188,7 @@ def test_imported_rules_stay_as_they_are(api):
 NAMES = st.sampled_from(["a", "b", "c"])
 RULES = st.lists(NAMES, unique=True, max_size=3).map(lambda names: [{"name": n, "type": "T"} for n in names])
 RULE_SETS = st.dictionaries(st.sampled_from(sorted(PHASES)), RULES).map(
-    lambda found: RuleSetBody.model_validate(found).value()
+    lambda found: RuleSet.model_validate(found).value()
 )
 METADATA = st.fixed_dictionaries(
     {},
@@ -197,7 +197,7 @@ METADATA = st.fixed_dictionaries(
         "properties": st.dictionaries(NAMES, NAMES, max_size=2),
         "sensitive": st.lists(NAMES, max_size=2),
     },
-).map(lambda found: MetadataBody.model_validate(found).value())
+).map(lambda found: Metadata.model_validate(found).value())
 
 
 @settings(max_examples=60, deadline=None)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from strata.registry.commands.variables import unknown_variables
 from strata.registry.settings import Settings
+from strata.registry.variables import unknown_variables
 
 # name, the variables, the unknown ones with the nearest setting
 VARIABLES = [

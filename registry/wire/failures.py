@@ -1,4 +1,4 @@
-"""The form of a finding in an answer; `registry/findings.py` fills it in."""
+"""The JSON of errors, and of the findings that explain a verdict."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from pydantic import Field
 
 from strata.registry.wire.contracts import Answer
 
-__all__ = ["FindingAnswer"]
+__all__ = ["ErrorAnswer", "FindingAnswer"]
 
 
 class FindingAnswer(Answer):
@@ -15,10 +15,18 @@ class FindingAnswer(Answer):
     rule: str = Field(
         description="the errorType of the messages; or one of this registry's own, see docs/compatibility.md"
     )
-    path: str = Field(description="where, as the messages have it; may be empty")
+    path: str = Field(description="the place in the form of the messages; may be empty")
     field: str = Field(description="the same place by the names of fields; may be empty")
     direction: str | None = Field(description="BACKWARD: the new schema reads; FORWARD: the previous version reads")
     version: int | None = Field(description="the version that the schema was compared with")
-    previous: Any = Field(None, description="what that version has there; null: nothing")
-    new: Any = Field(None, description="what the new schema has there; null: nothing")
+    previous: Any = Field(None, description="the value in that version; null: none")
+    new: Any = Field(None, description="the value in the new schema; null: none")
     advice: str = Field(description="what is wrong, and what would be accepted")
+
+
+class ErrorAnswer(Answer):
+    """The body of an error; `findings` says why a schema is incompatible."""
+
+    error_code: int
+    message: str
+    findings: list[FindingAnswer] | None = None

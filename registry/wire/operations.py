@@ -1,0 +1,57 @@
+"""The JSON of the operations API: the health of a node, and its log."""
+
+from pydantic import Field
+
+from strata.registry.wire.contracts import Answer
+
+__all__ = ["LiveAnswer", "LogAnswer", "ReadyAnswer"]
+
+
+class LiveAnswer(Answer):
+    """The liveness of the process."""
+
+    live: bool
+
+
+class _Progress(Answer):
+    """How far a node has read the log (`offset`), and the end of the log when last seen (`end`)."""
+
+    offset: int
+    end: int
+    behind: int
+    seconds_since_read: float = Field(alias="secondsSinceRead")
+
+
+class ReadyAnswer(_Progress):
+    """Whether to route requests to this node; `reason` says why not."""
+
+    ready: bool
+    reason: str | None = None
+
+
+class SetAsideAnswer(Answer):
+    """A record that could not be read into the State."""
+
+    offset: int
+    reason: str
+
+
+class SetAsideList(Answer):
+    """The number of records set aside, and some of them, newest first."""
+
+    count: int
+    records: list[SetAsideAnswer]
+
+
+class LogAnswer(_Progress):
+    """The log and its contents; `holdsPen` and `holder` on logs where one node at a time may write."""
+
+    backend: str
+    holds_pen: bool | None = Field(None, alias="holdsPen")
+    holder: str | None = None
+    foreign_records: int = Field(
+        alias="foreignRecords", description="records that others wrote while this node held the pen"
+    )
+    records: int = Field(description="the records read since this node started")
+    counts: dict[str, int]
+    set_aside: SetAsideList = Field(alias="setAside")
