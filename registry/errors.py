@@ -2,81 +2,14 @@
 
 The HTTP status is the first three digits of a five-digit code. The wording is the reference's, because clients and
 scripts match it; this includes oddities such as the missing space in 40404. Any code below the routes may raise these
-errors; `app.py` alone turns them into responses.
+errors; `app.py` alone turns them into responses. Every name without an underscore is public; an `__all__` would only
+repeat the table.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from strata.storage.records import DEFAULT_CONTEXT, context_of
-
-__all__ = [
-    "RegistryError",
-    "TooExpensive",
-    "association_for_resource_exists",
-    "association_for_subject_exists",
-    "association_frozen",
-    "association_not_found",
-    "config_not_found",
-    "context_not_empty",
-    "empty_schema",
-    "foreign_host",
-    "foreign_origin",
-    "forward_mode_is_global",
-    "http_error",
-    "id_overwrite",
-    "import_with_subjects",
-    "incompatible_schema",
-    "internal",
-    "invalid_association",
-    "invalid_key",
-    "invalid_level",
-    "invalid_mode",
-    "invalid_rule_set",
-    "invalid_schema",
-    "invalid_subject",
-    "invalid_version",
-    "invalid_version_order",
-    "key_exists",
-    "key_not_found",
-    "key_not_soft_deleted",
-    "key_referenced",
-    "key_soft_deleted",
-    "log_unreadable",
-    "media_type",
-    "missing_body",
-    "mode_not_found",
-    "no_active_version",
-    "no_key_management",
-    "no_such_reference",
-    "not_acceptable",
-    "not_found",
-    "not_import_mode",
-    "not_read_write",
-    "not_the_writer",
-    "not_written",
-    "operation_not_permitted",
-    "read_only",
-    "referenced",
-    "schema_not_found",
-    "schema_too_large",
-    "strong_association_exists",
-    "strongly_associated",
-    "subject_not_found",
-    "subject_not_soft_deleted",
-    "subject_soft_deleted",
-    "too_large",
-    "too_many_keys",
-    "unreadable_body",
-    "unsupported_policy",
-    "version_not_found",
-    "version_not_soft_deleted",
-    "version_soft_deleted",
-    "write_forwarding_failed",
-    "write_refused",
-    "write_timed_out",
-]
-
 
 _RETRY_AFTER_S = "1"
 

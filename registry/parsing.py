@@ -297,13 +297,10 @@ def _check_cached(candidate: Candidate, versions: list[Previous], level: Level, 
     known = _verdicts.get(key)
     if known is None:
         known = check(parsed, versions, level, policy, candidate.limits), parsed, versions
-        size = sum(map(len, known[0].messages)) + sum(_size(one.canonical) for one in (parsed, *_schemas_of(versions)))
+        schemas = (parsed, *(one.schema for one in versions))
+        size = sum(map(len, known[0].messages)) + sum(_size(schema.canonical) for schema in schemas)
         _verdicts.put(key, known, size)
     return known[0]
-
-
-def _schemas_of(versions: Sequence[Previous]) -> list[ParsedSchema]:
-    return [version.schema for version in versions]
 
 
 def _parse_stored(state: State, entry: SchemaVersion, limits: Limits) -> ParsedSchema:
@@ -354,7 +351,7 @@ def _identity(text: str, references: Sequence[Reference], contract: Contract) ->
 
 def _invalid_message(subject: str, request: SchemaRequest, details: str) -> str:
     text = request.text.encode(errors="replace").decode()
-    guid = guid_of(fingerprint(text, [(r.name, r.subject, r.version) for r in request.references]))
+    guid = guid_of(_identity(text, request.references, Contract()))
     references = ", ".join(
         f"{{name='{r.name}', subject='{r.subject}', version={r.version}}}" for r in request.references
     )

@@ -267,7 +267,7 @@ class Writer:
                 refuse(group, errors.not_the_writer())
                 return
             except RecordTooLarge:
-                await self._refuse_the_large(group)
+                await self._refuse_too_large(group)
                 return
             except Exception as error:  # noqa: BLE001 - every waiting client must get an answer
                 self._fail(group, error)
@@ -306,7 +306,9 @@ class Writer:
             PenLost: if another node holds the pen.
         """
         newest = self._synced(state)
-        self._leave_to_holder()
+        # Nodes that take the pen from each other make no progress.
+        if self.log.holder() not in (None, self.passed_over):
+            raise PenLost
         return newest
 
     def _carry_out(self, planned: Plan, state: State, group: Sequence[Command]) -> tuple[State, list[Outcome]]:
@@ -327,12 +329,7 @@ class Writer:
                 self._newest(state)
                 raise
 
-    def _leave_to_holder(self) -> None:
-        """Raise `PenLost` if another node holds the pen: nodes that take it from each other make no progress."""
-        if self.log.holder() not in (None, self.passed_over):
-            raise PenLost
-
-    async def _refuse_the_large(self, group: list[Command]) -> None:
+    async def _refuse_too_large(self, group: list[Command]) -> None:
         """Write a group's commands one by one to find the record that is too large for the log."""
         if len(group) == 1:
             group[0].settle(None, errors.schema_too_large())
