@@ -20,11 +20,12 @@ from bench.report import table
 from harness.registry import RegistryNode
 from strata.serdes.aio import AsyncDeserializer, AsyncSerializer
 from strata.serdes.avro import AvroDeserializer, AvroSerializer
-from strata.serdes.base import Deserializer, Serializer
 from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.deserializer import Deserializer
 from strata.serdes.json_schema import JsonDeserializer, JsonSerializer
 from strata.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
 from strata.serdes.protobuf.files import find_message, link
+from strata.serdes.serializer import Serializer
 
 __all__ = ["run"]
 

@@ -82,7 +82,7 @@ class Format:
 
 def _avro(schema: ParsedSchema) -> AvroSchema:
     if not isinstance(schema, AvroSchema):
-        raise TypeError(f"an Avro schema was expected, not one of format {schema.format}")
+        raise TypeError(f"expected an Avro schema, got {schema.format}")
     return schema
 
 
@@ -94,7 +94,7 @@ def _resolved_avro(schema: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> 
 
 def _protobuf(schema: ParsedSchema) -> ProtobufSchema:
     if not isinstance(schema, ProtobufSchema):
-        raise TypeError(f"a Protobuf schema was expected, not one of format {schema.format}")
+        raise TypeError(f"expected a Protobuf schema, got {schema.format}")
     return schema
 
 
@@ -120,7 +120,7 @@ def _check_avro(
 
 def _json(schema: ParsedSchema) -> JsonSchema:
     if not isinstance(schema, JsonSchema):
-        raise TypeError(f"a JSON Schema was expected, not one of format {schema.format}")
+        raise TypeError(f"expected a JSON Schema, got {schema.format}")
     return schema
 
 

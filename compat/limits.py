@@ -52,7 +52,7 @@ class Limits:
             OutOfTime: The deadline has passed.
         """
         if time.thread_time() > self.ends:
-            raise OutOfTime(f"It takes more than {self.seconds:g} s of computing")
+            raise OutOfTime(f"The request needs more than {self.seconds:g} s of computing")
 
 
 DEFAULT_LIMITS = Limits()
@@ -65,7 +65,7 @@ def check_printed(text: str, limits: Limits) -> None:
         SchemaParseError: The text is too long.
     """
     if len(text) > limits.text:
-        raise SchemaParseError(f"Printed, the schema has {len(text)} characters, more than the {limits.text} allowed")
+        raise SchemaParseError(f"The printed schema has {len(text)} characters; at most {limits.text} are allowed")
 
 
 def check_references(references: Sequence[ResolvedReference], limits: Limits) -> None:
@@ -75,7 +75,7 @@ def check_references(references: Sequence[ResolvedReference], limits: Limits) ->
         SchemaParseError: There are too many, or their texts are too long together.
     """
     if len(references) > limits.references:
-        raise SchemaParseError(f"{len(references)} referenced schemas, more than the {limits.references} allowed")
+        raise SchemaParseError(f"The schema has {len(references)} references; at most {limits.references} are allowed")
     total = sum(len(reference.text) for reference in references)
     if total > limits.text:
-        raise SchemaParseError(f"Referenced schemas of {total} characters, more than the {limits.text} allowed")
+        raise SchemaParseError(f"The referenced schemas have {total} characters; at most {limits.text} are allowed")

@@ -14,7 +14,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from strata.serdes.base import Deserializer, Serializer
+from strata.serdes.deserializer import Deserializer
+from strata.serdes.serializer import Serializer
 from strata.serdes.subject_name_strategies import Context, RecordContext
 
 __all__ = ["AsyncDeserializer", "AsyncSerializer", "call"]

@@ -58,7 +58,7 @@ def check_reads(
             parsed.append(parse(schema.text, strict=False, references=references, limits=limits))
         found = check(*parsed, limits=limits)
     except SchemaParseError as error:
-        raise SchemaError(f"a schema of the subject {subject} cannot be compared: {error}") from None
+        raise SchemaError(f"cannot compare the schemas of subject {subject}: {error}") from None
     if found:
         kinds = ", ".join(sorted({one.kind for one in found})[:5])
-        raise SchemaError(f"the schema of the subject {subject} cannot read what the local one describes: {kinds}")
+        raise SchemaError(f"the schema of subject {subject} cannot read data of the local schema: {kinds}")

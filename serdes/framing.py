@@ -97,7 +97,7 @@ class SchemaId:
             FrameError: If the GUID is unknown, or the message path is out of bounds.
         """
         if self.guid is None:
-            raise FrameError("the registry did not tell the GUID of the schema")
+            raise FrameError("the schema has no GUID: the registry did not return one")
         return bytes([MAGIC_BYTE_GUID]) + self.guid.bytes + self._indexes()
 
     def _indexes(self) -> bytes:
@@ -180,7 +180,7 @@ def write_indexes(indexes: Sequence[int]) -> bytes:
     if tuple(indexes) == (0,):
         return b"\x00"
     if not 0 < len(indexes) <= MAX_INDEXES or not all(0 <= one < MAX_INDEX for one in indexes):
-        raise FrameError(f"no path to a message: {list(indexes)[:5]}")
+        raise FrameError(f"expected 1 to {MAX_INDEXES} message indexes below {MAX_INDEX}, got {list(indexes)[:5]}")
     return b"".join(_varint(number << 1) for number in (len(indexes), *indexes))
 
 
@@ -247,7 +247,7 @@ def read_header(context: Any) -> bytes | None:
     for key, value in pairs:
         if key == name:
             if value is not None and not isinstance(value, bytes | bytearray | memoryview):
-                raise FrameError(f"the header {name} is not bytes")
+                raise FrameError(f"header {name}: expected bytes, got {type(value).__name__}")
             return value if value is None else bytes(value)
     return None
 
@@ -261,7 +261,7 @@ def _in_header(payload: bytes, context: Any, schema: SchemaId) -> bytes:
         headers[:] = [pair for pair in headers if pair[0] != name]  # of several headers some readers take the first
         headers.append((name, value))
     else:
-        raise FrameError("the schema goes into the headers of the record, and the context has none to add to")
+        raise FrameError("cannot add the schema header: the context has no headers (expected a dict or a list)")
     return payload
 
 

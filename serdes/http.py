@@ -86,7 +86,7 @@ def exchange(
         data = response.read(most + 1, decode_content=True)
         if len(data) > most:
             response.close()
-            raise SerdeError(f"an answer of more than {most} bytes is not read")
+            raise SerdeError(f"the answer is longer than {most} bytes")
         return Answer(response.status, response.headers, data)
     finally:
         response.release_conn()

@@ -259,7 +259,7 @@ def schema_given(given: Any, kind: str | None = None, name: str = "schema") -> S
     if not isinstance(given, Schema):
         raise wrong_schema(given, name)
     if kind not in (None, given.format):
-        raise ValueError(f"{name}: expected a schema of the format {kind}, got one of {given.format}")
+        raise ValueError(f"{name}: expected a schema in the format {kind}, got {given.format}")
     return given
 
 

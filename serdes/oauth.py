@@ -67,7 +67,7 @@ class TokenSource:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if settings.token_url is None:
-            raise ValueError("tokens need a token_url")
+            raise ValueError("token_url is missing")
         self._settings, self._sleep, self._clock = settings, sleep, clock
         self._url = settings.token_url
         self._shown = urlunsplit((*urlsplit(self._url)[:3], "", ""))
@@ -121,9 +121,9 @@ class TokenSource:
                 continue
             if answer.status == 200:
                 return self._read(answer.data, asked_at)
-            trouble, wait = f"keeps answering HTTP {answer.status}", retry_after(answer.headers)
+            trouble, wait = f"answered HTTP {answer.status} to every attempt", retry_after(answer.headers)
             if answer.status not in RETRIED:
-                raise TokenError(f"the token endpoint {self._shown} refuses: {_refusal(answer)}")
+                raise TokenError(f"the token endpoint {self._shown} refused the request: {_refusal(answer)}")
         raise RegistryUnavailable(f"the token endpoint {self._shown} {trouble}")
 
     def _ask(self) -> Answer:
@@ -146,13 +146,17 @@ class TokenSource:
             body = json.loads(data)
             text, kind, life = body["access_token"], body.get("token_type", "Bearer"), _seconds(body.get("expires_in"))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            raise TokenError(f"what the token endpoint {self._shown} answers is not understood") from None
+            raise TokenError(
+                f"unexpected answer of the token endpoint {self._shown}: expected JSON with access_token"
+            ) from None
         if not isinstance(text, str) or not _TOKEN.fullmatch(text):
-            raise TokenError(f"what the token endpoint {self._shown} gives is no bearer token")
+            raise TokenError(
+                f"the token endpoint {self._shown} returned an invalid access_token: expected a bearer token (RFC 6750)"
+            )
         if not isinstance(kind, str) or kind.lower() != "bearer":
-            raise TokenError(f"the token endpoint {self._shown} gives tokens that are not of type bearer")
+            raise TokenError(f"the token endpoint {self._shown} returned another token_type: expected Bearer")
         if not life > 0:
-            raise TokenError(f"the token endpoint {self._shown} gives tokens that have expired already (expires_in)")
+            raise TokenError(f"the token endpoint {self._shown} returned an expired token: expected expires_in above 0")
         return _Token(text, asked_at + _RENEWED_AT * life, asked_at + life)
 
 

@@ -74,21 +74,19 @@ class ClientSettings:
 
     def __post_init__(self) -> None:
         if not self.urls:
-            raise ValueError("a registry client needs at least one URL")
+            raise ValueError("urls: expected at least one URL")
         if any(split_userinfo(url)[1] for url in self.urls):
             # The repr shows urls, and so do Spark's query plans.
-            raise ValueError(
-                "credentials do not belong into urls: give username and password, or use ClientSettings.of"
-            )
+            raise ValueError("urls: expected no credentials; pass username and password, or use ClientSettings.of")
         _check_credentials(self)
         if self.proxy is not None:
             _check_proxy(self.proxy)
         for name, least in (("retries", 0), ("backoff", 0), ("max_backoff", 0), ("missing_ttl", 0)):
             if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}; allowed is {least} or more")
+                raise ValueError(f"{name}: expected {least} or more, got {getattr(self, name)}")
         for name in ("timeout", "cache_size", "pool_size", "max_answer_bytes"):
             if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; allowed is more than 0")
+                raise ValueError(f"{name}: expected more than 0, got {getattr(self, name)}")
 
     @classmethod
     def of(cls, url: str | Sequence[str], **options: object) -> "ClientSettings":
@@ -125,8 +123,8 @@ class ClientSettings:
         source = given.pop("bearer.auth.credentials.source", None)
         needed = _BEARER_SOURCES.get(source)
         if needed is None:
-            allowed = ", ".join(name for name in _BEARER_SOURCES if name)
-            raise ValueError(f"bearer.auth.credentials.source is not known; allowed are {allowed}")
+            allowed = " or ".join(name for name in _BEARER_SOURCES if name)
+            raise ValueError(f"unknown bearer.auth.credentials.source; expected {allowed}")
         if source is None and any(name.startswith("bearer.") for name in given):
             raise ValueError("bearer.auth settings need bearer.auth.credentials.source")
         missing = [name for name in ("url", *needed) if given.get(name) is None]
@@ -134,7 +132,7 @@ class ClientSettings:
         if missing:
             raise ValueError(f"missing settings {', '.join(missing)}")
         if unknown:
-            raise ValueError(f"unknown settings {', '.join(unknown)}; allowed are {', '.join(_CONF)}")
+            raise ValueError(f"unknown settings {', '.join(unknown)}; expected {', '.join(_CONF)}")
         options: dict[str, Any] = {}
         for name, value in given.items():
             if value is not None:
@@ -209,7 +207,7 @@ def _read(name: str, value: Any) -> dict[str, Any]:
     try:
         return _CONF[name](value)
     except TypeError as error:
-        raise ValueError(f"{name} must be {error}") from None  # without the value, which may be a secret
+        raise ValueError(f"{name}: expected {error}") from None  # without the value, which may be a secret
 
 
 _BEARER_SOURCES: Mapping[str | None, tuple[str, ...]] = {
@@ -222,18 +220,18 @@ _BEARER_SOURCES: Mapping[str | None, tuple[str, ...]] = {
 
 def _check_credentials(one: ClientSettings) -> None:
     if (one.username is None) != (one.password is None):
-        raise ValueError("username and password go together")
+        raise ValueError("expected username and password together, got one of them")
     oauth = (one.token_url, one.client_id, one.client_secret)
     if any(oauth) and not all(oauth):
-        raise ValueError("token_url, client_id and client_secret go together")
+        raise ValueError("expected token_url, client_id and client_secret together, got some of them")
     if sum(given is not None for given in (one.username, one.token, one.token_url)) > 1:
-        raise ValueError("give either username and password, or a token, or a token_url")
+        raise ValueError("expected one of username, token and token_url, got several")
     if one.token_url is None and (one.scope or one.token_ca_file):
         raise ValueError("scope and token_ca_file need a token_url")
     for name in ("token", "logical_cluster", "identity_pool"):
         value = getattr(one, name)
         if value is not None and not _HEADER_VALUE.fullmatch(value):  # a later error would show the value
-            raise ValueError(f"{name} has a character that no header may carry, such as a space or the end of a line")
+            raise ValueError(f"{name} has a character that no HTTP header may contain, such as a space or a line break")
     if one.token_url is not None:
         _check_token_url(one.token_url)
 
@@ -243,9 +241,9 @@ def _check_proxy(url: str) -> None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise ValueError("the URL of the proxy cannot be read") from None
+        raise ValueError("proxy: expected a URL such as http://host:3128") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
-        raise ValueError("the proxy must look like http://host:3128 or http://name:password@host:3128")
+        raise ValueError("proxy: expected a URL such as http://host:3128 or http://name:password@host:3128")
 
 
 def _check_token_url(url: str) -> None:
@@ -253,11 +251,11 @@ def _check_token_url(url: str) -> None:
         parts = urlsplit(url)
         _ = parts.port  # raises ValueError if it is not a number
     except ValueError:
-        raise ValueError("token_url cannot be read") from None
+        raise ValueError("token_url: expected a URL such as https://host/path") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
-        raise ValueError("token_url must look like https://host/path")
+        raise ValueError("token_url: expected a URL such as https://host/path")
     if parts.username is not None:
-        raise ValueError("credentials do not belong into token_url: give client_id and client_secret")
+        raise ValueError("token_url: expected no credentials; pass client_id and client_secret")
 
 
 def split_userinfo(url: str) -> tuple[str, tuple[str, str] | None]:
@@ -275,9 +273,9 @@ def split_userinfo(url: str) -> tuple[str, tuple[str, str] | None]:
     except ValueError as error:
         raise ValueError(f"the registry URL cannot be read: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("the registry URL must look like http://host:8081 or https://host:8081/path")
+        raise ValueError("invalid registry URL: expected one such as http://host:8081 or https://host:8081/path")
     if parts.query or parts.fragment:
-        raise ValueError("the registry URL must not have a query or a fragment")
+        raise ValueError("invalid registry URL: expected no query and no fragment")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     netloc = host if port is None else f"{host}:{port}"
     base = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))

@@ -121,14 +121,14 @@ def strategy_named(name: str, client: RegistryClient, conf: Mapping[str, Any] | 
         return STRATEGIES[name]
     if name not in ASSOCIATED:
         allowed = ", ".join((*STRATEGIES, *ASSOCIATED))
-        raise ValueError(f"the subject name strategy {name!r} is unknown; allowed are {allowed}")
+        raise ValueError(f"unknown subject name strategy {name!r}; expected {allowed}")
     given = {CLUSTER: "-", FALLBACK: "TOPIC", **(conf or {})}
     unknown = sorted(given.keys() - {CLUSTER, FALLBACK})
     if unknown:
-        raise ValueError(f"unknown settings {', '.join(unknown)}; allowed are {CLUSTER}, {FALLBACK}")
+        raise ValueError(f"unknown settings {', '.join(unknown)}; expected {CLUSTER}, {FALLBACK}")
     fallback = str(given[FALLBACK]).upper()
     if fallback not in ("TOPIC", "RECORD", "TOPIC_RECORD", "NONE"):
-        raise ValueError(f"{FALLBACK} is {given[FALLBACK]!r}; allowed are TOPIC, RECORD, TOPIC_RECORD and NONE")
+        raise ValueError(f"{FALLBACK}: expected TOPIC, RECORD, TOPIC_RECORD or NONE, got {given[FALLBACK]!r}")
     return functools.partial(_associated, client, str(given[CLUSTER]), STRATEGIES.get(fallback))
 
 
@@ -148,17 +148,17 @@ def _associated(
             raise
         found = []  # a registry without associations
     if len(found) > 1:
-        raise SerdeError(f"the topic {topic} has several associated subjects: {', '.join(found[:5])}")
+        raise SerdeError(f"expected one associated subject for topic {topic}, got several: {', '.join(found[:5])}")
     if found:
         return found[0]
     if fallback is None:
-        raise NoSubject(f"the topic {topic} has no associated subject")
+        raise NoSubject(f"topic {topic} has no associated subject")
     return fallback(context, record)
 
 
 def _topic(context: RecordContext) -> str:
     if not context.topic:
-        raise NoSubject("the subject name strategy needs a topic, and the call gave none")
+        raise NoSubject("the subject name strategy needs a topic; pass topic or ctx")
     return context.topic
 
 
@@ -166,7 +166,7 @@ def _field(context: RecordContext) -> str:
     for field in ("key", "value"):
         if context.field == field:
             return field
-    raise SerdeError(f"the field of a record is 'key' or 'value', not {context.field!r}")
+    raise SerdeError(f"field: expected 'key' or 'value', got {context.field!r}")
 
 
 def _record(record: str | None) -> str:

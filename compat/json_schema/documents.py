@@ -112,7 +112,7 @@ class Documents:
             return
         for place, name in ((whole, whole.base), *_named(whole)):
             if not _is_dynamic(place, name) and self._taken.setdefault(name, place.value) is not place.value:
-                raise SchemaParseError(f"Two schemas are called {excerpt(name)!r}; give one another name")
+                raise SchemaParseError(f"Two references are named {excerpt(name)!r}; rename one")
 
     def _resolved(self, reference: str, origin: Place) -> Place:
         check_uri(reference)
@@ -124,7 +124,7 @@ class Documents:
             if name in self._names:
                 return self._names[name]
         if origin.dialect.modern:
-            raise SchemaParseError(f"$ref {excerpt(reference)!r} leads to no schema")
+            raise SchemaParseError(f"$ref {excerpt(reference)!r} not found")
         # The reference's older loader takes an undeclared anchor for its document.
         return _pointed(start, "/".join(["", *fragment.split("/")[1:]]), reference)
 
@@ -137,7 +137,7 @@ class Documents:
     def _start(self, reference: str, target: str, origin: Place) -> Place:
         if not target:
             if not reference:
-                raise SchemaParseError("$ref '' leads to no schema")
+                raise SchemaParseError("$ref '' not found")
             embedded = self._names.get(origin.base)
             if embedded is not None and embedded.document == origin.document:
                 return embedded
@@ -155,14 +155,14 @@ class Documents:
             self._documents.append(self._document(root, uri, dialect))
             return self._names.setdefault(uri, Place(root, uri, len(self._documents) - 1, dialect))
         raise SchemaParseError(
-            f"$ref {excerpt(reference)!r} is not among the references; add one by that name, nothing is fetched"
+            f"$ref {excerpt(reference)!r} not found; add a reference with that name (URLs are not fetched)"
         )
 
     @staticmethod
     def _document(root: Json, name: str, dialect: Dialect) -> _Document:
         own = root.get(dialect.id_keyword) if isinstance(root, dict) else None
         if dialect.modern and isinstance(own, str) and urldefrag(own)[1]:
-            raise SchemaParseError(f"The $id of the whole schema may not have a fragment: {excerpt(own)!r}")
+            raise SchemaParseError(f"Expected a root $id without a fragment, got {excerpt(own)!r}")
         uri = name or (urldefrag(own)[0] if isinstance(own, str) else "")
         return _Document(root, uri, dialect)
 
@@ -216,7 +216,7 @@ def _pointed(start: Place, pointer: str, reference: str) -> Place:
         ):
             value = value[int(step)]
         else:
-            raise SchemaParseError(f"$ref {excerpt(reference)!r} leads to no schema: no {excerpt(step)!r}")
+            raise SchemaParseError(f"$ref {excerpt(reference)!r} not found: there is no {excerpt(step)!r}")
         own = value.get(start.dialect.id_keyword) if isinstance(value, dict) else None
         if isinstance(own, str):
             base = urljoin(base, urldefrag(own)[0])

@@ -49,7 +49,7 @@ def check_pattern(pattern: str, limits: Limits = DEFAULT_LIMITS) -> None:
     try:
         _Reader(_without_quotes(pattern)).read()
     except _BadPatternError as error:
-        raise SchemaParseError(f"Not a pattern: {error}: {excerpt(pattern)!r}") from None
+        raise SchemaParseError(f"Invalid regular expression {excerpt(pattern)!r}: {error}") from None
 
 
 class _BadPatternError(Exception):
@@ -90,7 +90,7 @@ class _Reader:
     def read(self) -> None:
         self._alternatives()
         if self._at < self._length:
-            raise _BadPatternError("a ) without (")
+            raise _BadPatternError("unmatched )")
 
     def _skip_comments(self) -> None:
         while self._comments and self._at < self._length:
@@ -127,7 +127,7 @@ class _Reader:
             if char in ("", "|", ")"):
                 return
             if char in "*+?":
-                raise _BadPatternError(f"a {char} that follows nothing")
+                raise _BadPatternError(f"nothing to repeat before {char}")
             if char != "{":  # read below as a repetition of nothing
                 self._at += 1
             if char == "(" and not self._group():
@@ -152,9 +152,9 @@ class _Reader:
         least = most = self._digits()
         if self._take_if(","):
             most = _LARGEST_COUNT if self._peek() == "}" else self._digits(needed=False)
-        self._accept("}", "a { without }")
+        self._accept("}", "expected } after {")
         if most < least:
-            raise _BadPatternError("a repetition of at least more than at most")
+            raise _BadPatternError("the minimum of a repetition is above its maximum")
 
     def _take_if(self, char: str) -> bool:
         found = self._peek() == char
@@ -166,10 +166,10 @@ class _Reader:
         while self._at < self._length and self._text[self._at] in "0123456789":
             self._at += 1
         if begin == self._at and needed:
-            raise _BadPatternError("a { that is no repetition")
+            raise _BadPatternError("expected a number after {")
         count = int(self._text[begin : self._at] or 0)
         if count > _LARGEST_COUNT:
-            raise _BadPatternError("a repetition out of range")
+            raise _BadPatternError("the count of a repetition is out of range")
         return count
 
     def _group(self) -> bool:
@@ -181,13 +181,13 @@ class _Reader:
             if kind == "<":
                 self._look_behind_or_name()
             elif kind in "$@":
-                raise _BadPatternError("an unknown kind of group")
+                raise _BadPatternError("unknown kind of group")
             elif kind not in ":=!>":
                 self._at -= 1
                 if self._flags():
                     return False
         self._alternatives()
-        self._accept(")", "a ( without )")
+        self._accept(")", "expected ) after (")
         self._comments, self._wide = outer
         return True
 
@@ -197,13 +197,13 @@ class _Reader:
             return
         name = self._name()
         if name in self._names:
-            raise _BadPatternError("a name given twice")
+            raise _BadPatternError("duplicate group name")
         self._names.add(name)
 
     def _name(self) -> str:
         found = _GROUP_NAME.match(self._text, self._at)
         if found is None:
-            raise _BadPatternError("not a name of a group")
+            raise _BadPatternError("invalid group name")
         self._at = found.end()
         return found[1]
 
@@ -223,7 +223,7 @@ class _Reader:
             self._at += 1
         if self._take_if(")"):
             return True
-        self._accept(":", "an unknown flag")
+        self._accept(":", "unknown flag")
         return False
 
     def _escaped(self) -> None:
@@ -236,7 +236,7 @@ class _Reader:
     def _escape(self, *, in_class: bool) -> str:
         """Read the rest of an escape; return its character, or an empty string if it does not mean one character."""
         if self._at >= self._length:
-            raise _BadPatternError("a backslash at the end")
+            raise _BadPatternError("backslash at the end")
         char = self._text[self._at]
         self._at += 1
         if char in _CLASSES:
@@ -260,12 +260,12 @@ class _Reader:
         if not in_class and char == "k":
             self._named_reference()
             return ""
-        raise _BadPatternError(f"an unknown escape \\{char}")
+        raise _BadPatternError(f"unknown escape \\{char}")
 
     def _number(self, char: str) -> str:
         found = _NUMBERS[char].match(self._text, self._at)
         if found is None or (found[0].startswith("{") and int(found[0][1:-1], 16) > 0x10FFFF):
-            raise _BadPatternError(f"a bad escape \\{char}")
+            raise _BadPatternError(f"invalid escape \\{char}")
         self._at = found.end()
         digits = found[0].strip("{}")
         return chr(int(digits, 8 if char == "0" else 16))
@@ -275,15 +275,15 @@ class _Reader:
         try:
             unicodedata.lookup(found[1] if found else "")
         except KeyError:
-            raise _BadPatternError("a bad escape \\N") from None
+            raise _BadPatternError("invalid escape \\N") from None
         self._at += len(found[0]) if found else 0
 
     def _named_reference(self) -> None:
         if self._text[self._at] != "<":
-            raise _BadPatternError("\\k without a name")
+            raise _BadPatternError("expected <name> after \\k")
         self._at += 1
         if self._name() not in self._names:
-            raise _BadPatternError("a reference to no group")
+            raise _BadPatternError("reference to an unknown group")
 
     def _property(self) -> None:
         r"""Read the rest of a property after `\p`."""
@@ -293,7 +293,7 @@ class _Reader:
         else:
             end = self._text.find("}", self._at)
             if end < 0:
-                raise _BadPatternError("a \\p{ without }")
+                raise _BadPatternError("expected } after \\p{")
             name = self._text[self._at + 1 : end]
             self._at = end + 1
         key, equals, value = name.partition("=")
@@ -305,7 +305,7 @@ class _Reader:
         else:
             known = name in _PROPERTIES or (self._wide and name.upper() in _WIDE)
         if not known:
-            raise _BadPatternError("an unknown property")
+            raise _BadPatternError("unknown property")
 
     def _class(self) -> None:
         """Read a class after its `[`, including its `]`."""
@@ -317,7 +317,7 @@ class _Reader:
         while True:
             char = self._peek()
             if char == "":
-                raise _BadPatternError("a [ without ]")
+                raise _BadPatternError("expected ] after [")
             if char == "[":
                 self._at += 1
                 self._class()
@@ -341,7 +341,7 @@ class _Reader:
                 self._members(closing=False, empty=True)
             right = True
         if empty and not right:
-            raise _BadPatternError("an intersection of nothing")
+            raise _BadPatternError("empty intersection")
         return False
 
     def _range(self) -> None:
@@ -351,13 +351,13 @@ class _Reader:
         self._at += 1
         last = self._member(in_range=True)
         if not last or last < first:
-            raise _BadPatternError("a range from more to less")
+            raise _BadPatternError("the ends of a range are reversed")
 
     def _member(self, *, in_range: bool = False) -> str:
         """Read one member; return its character, or an empty string for a class."""
         char = self._peek()
         if char == "":
-            raise _BadPatternError("a [ without ]")
+            raise _BadPatternError("expected ] after [")
         self._at += 1
         if char != "\\":
             return char

@@ -34,7 +34,7 @@ def read_json(text: str, limits: Limits) -> Json:
 
     def check(digits: str) -> str:
         if sum(map(str.isdigit, digits)) > limits.number:
-            raise SchemaParseError(f"A number of more than {limits.number} digits: {excerpt(digits)}")
+            raise SchemaParseError(f"Expected a number of at most {limits.number} digits, got {excerpt(digits)}")
         return digits
 
     decoder = json.JSONDecoder(
@@ -112,7 +112,7 @@ def _decimal(digits: str) -> Decimal:
     try:
         number = Decimal(digits)
     except InvalidOperation:
-        raise SchemaParseError(f"A number out of range: {excerpt(digits)}") from None
+        raise SchemaParseError(f"Number out of range: {excerpt(digits)}") from None
     if abs(number.adjusted()) > _LARGEST_EXPONENT:
-        raise SchemaParseError(f"A number out of range: {excerpt(digits)}")
+        raise SchemaParseError(f"Number out of range: {excerpt(digits)}")
     return number

@@ -114,13 +114,13 @@ class Keywords:
         """Return a keyword that counts things, such as `minLength`, or None if it is absent.
 
         Raises:
-            SchemaParseError: The value is not a number or, in the older dialects, not an integer of 32 bits.
+            SchemaParseError: The value is not a number or, in the older dialects, not a 32-bit integer.
         """
         value = self.numeric(word)
         if self._dialect.modern:  # the newer loader cuts off the digits after the point
             return value.to_integral_value(ROUND_DOWN) if isinstance(value, Decimal) else value
         if isinstance(value, Decimal) or (value is not None and not -_INT <= value < _INT):
-            raise self.fault(word, "an integer of 32 bits")
+            raise self.fault(word, "a 32-bit integer")
         return value
 
     def multiple_of(self) -> Number | None:

@@ -109,7 +109,7 @@ class Loader:
             SchemaParseError: There are too many.
         """
         if number > self.limits.branches:
-            raise SchemaParseError(f"{number} branches, more than the {self.limits.branches} allowed")
+            raise SchemaParseError(f"A keyword has {number} branches, more than the {self.limits.branches} allowed")
 
     def wait(self, reference: ReferenceNode, place: Place, *, by_hash: bool) -> None:
         """Put the target of a reference on the list of schemas to load.

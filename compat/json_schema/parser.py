@@ -37,7 +37,7 @@ def parse(
     check_references(references, limits)
     json = read_json(text, limits)
     if not isinstance(json, bool | dict):
-        raise SchemaParseError(f"A JSON schema must be an object, true or false, got {excerpt(write_json(json))}")
+        raise SchemaParseError(f"Expected a JSON Schema (an object, true or false), got {excerpt(write_json(json))}")
     others: dict[str, Json] = {}
     for reference in references:
         others.setdefault(reference.name, read_json(reference.text, limits))
@@ -49,7 +49,7 @@ def parse(
     except ValueError as error:
         if isinstance(error, SchemaParseError):
             raise
-        raise SchemaParseError(f"A name or reference is not a URI: {error}") from None
+        raise SchemaParseError(f"Expected a URI as name or reference: {error}") from None
     return JsonSchema(SchemaFormat.JSON, write_json(json), json, root, documents)
 
 

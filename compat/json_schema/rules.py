@@ -177,7 +177,7 @@ class _Comparison:
             self._next_look = self._work + _STRIDE
             self._limits.look_at_clock()
         if self._work > self._limits.comparisons:
-            raise TooComplexError(f"comparing takes more than {self._limits.comparisons} steps")
+            raise TooComplexError(f"the comparison needs more than {self._limits.comparisons} steps")
 
     def matches(self, pattern: str, name: str) -> bool:
         self.charge(_COST_OF_A_PATTERN)

@@ -50,7 +50,7 @@ class _Walk:
         """Yield the entities of a schema; `around` has the object ids of the schemas on the path."""
         self._left -= 1
         if self._left < 0:
-            raise SchemaParseError(f"The schema has more than {self._bound} paths to what could be tagged")
+            raise SchemaParseError(f"The schema has more than {self._bound} paths to taggable fields")
         node = _target(self._root, node)
         if not isinstance(node, dict) or id(node) in around:
             return

@@ -26,4 +26,4 @@ def check_uri(uri: str) -> None:
         SchemaParseError: The text is not a URI.
     """
     if _URI.fullmatch(uri) is None:
-        raise SchemaParseError(f"{excerpt(uri)!r} is not a URI; percent-encode what a URI may not hold")
+        raise SchemaParseError(f"{excerpt(uri)!r} is not a URI; percent-encode characters that a URI must not contain")

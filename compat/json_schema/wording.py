@@ -173,8 +173,8 @@ _UNFINISHED: Final = "Unexpected exception during compatibility check: {path}"
 # two schemas at the path, {previous} names the version.
 _REMEDIES: Final[Mapping[str, tuple[str, str]]] = {
     _APPEARED: (
-        "The new schema demands more there than {previous}. Leave the keyword as it was ({old}).",
-        "{previous} demands more there than the new schema. Keep the keyword as it was ({old}).",
+        "The new schema is stricter than {previous}. Keep the previous value of the keyword ({old}).",
+        "{previous} is stricter than the new schema. Keep the previous value of the keyword ({old}).",
     ),
     _MORE: (
         "The lower bound is {new}, and {previous} allowed {old}. Set it to {old} or lower.",
@@ -186,75 +186,76 @@ _REMEDIES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     _CHANGED: ("{new} and {old} cannot be ordered. Keep {old}.", "{new} and {old} cannot be ordered. Keep {old}."),
     _FEWER: (
-        "The new schema allows less there ({new}) than {previous} ({old}). Keep what was allowed, adding only.",
-        "The new schema allows more there ({new}) than {previous} accepts ({old}). Add nothing.",
+        "The new schema allows fewer values ({new}) than {previous} ({old}). Keep them; you can add others.",
+        "The new schema allows more values ({new}) than {previous} ({old}). Do not add values.",
     ),
     _LONGER: (
-        "The new schema demands more there ({new}) than {previous} ({old}). Keep the elements as they were.",
-        "{previous} demands more there ({old}) than the new schema ({new}). Keep the elements as they were.",
+        "The new schema requires more elements ({new}) than {previous} ({old}). Keep the previous elements.",
+        "{previous} requires more elements ({old}) than the new schema ({new}). Keep the previous elements.",
     ),
     _TYPE: (
         (
-            "The new schema ({new}) does not accept what {previous} may have written ({old}). "
-            "Keep it, or use one that includes it."
+            "The new schema ({new}) does not accept all values of {previous} ({old}). "
+            "Keep the previous type, or use one that includes it."
         ),
         (
-            "{previous} ({old}) does not accept what the new schema lets through ({new}). "
-            "Keep it, or use one that it includes."
+            "{previous} ({old}) does not accept all values of the new schema ({new}). "
+            "Keep the previous type, or use one that it includes."
         ),
     ),
     _OPEN: (
         (
-            "The object of {previous} is open, so anything may stand there. Close it (additionalProperties: false) "
-            "before adding to it, give the addition an empty schema, or choose the compatibility policy LENIENT."
+            "The object of {previous} is open, so its data may have any value here. Close it "
+            "(additionalProperties: false) before you add to it, give the addition an empty schema, or set the "
+            "compatibility policy LENIENT."
         ),
         (
-            "The object of the new schema is open, so it may hold there what {previous} does not accept. Keep what "
-            "stands there, close the object (additionalProperties: false), or choose the compatibility policy LENIENT."
+            "The object of the new schema is open, so its data may have values here that {previous} does not accept. "
+            "Keep the property, close the object (additionalProperties: false), or set the policy LENIENT."
         ),
     ),
     _UNOPEN: (
-        "What {previous} wrote lacks it. Make it optional, or give it a default.",
-        "{previous} requires it. Keep it.",
+        "Data of {previous} lacks the property. Make it optional, or give it a default.",
+        "{previous} requires the property. Keep it.",
     ),
     _CLOSED: (
-        "The new schema is closed and refuses what {previous} may have written there. Keep it, or open the model.",
-        "{previous} is closed and refuses it. Leave it out.",
+        "The new schema is closed and rejects data of {previous} here. Keep the property or item, or open the model.",
+        "{previous} is closed and rejects the property or item. Remove it.",
     ),
     _REMOVED_NOT_COVERED: (
-        "Keep it, or let the additional or pattern schema accept it.",
-        "Give it a schema that the additional or pattern schema of {previous} includes, or leave it out.",
+        "Keep the property or item, or change the additional or pattern schema so that it accepts it.",
+        "Give it a schema that the additional or pattern schema of {previous} includes, or remove it.",
     ),
     _ADDED_NOT_COVERED: (
-        "Let its schema accept all that the additional or pattern schema of {previous} accepted.",
-        "Keep it, or let the additional or pattern schema let through only what {previous} accepts there.",
+        "Give it a schema that accepts every value of the additional or pattern schema of {previous}.",
+        "Keep the property or item, or change the additional or pattern schema so that {previous} accepts its values.",
     ),
 }
-_AS_IT_WAS: Final = ("Keep it as it was.", "Keep it as it was.")
-_OF_A_KIND: Final[Mapping[str, tuple[str, str]]] = {
+_AS_IT_WAS: Final = ("Keep the previous value.", "Keep the previous value.")
+_REMEDIES_BY_KIND: Final[Mapping[str, tuple[str, str]]] = {
     "ENUM_ARRAY_CHANGED": (
-        "The new schema ({new}) lacks values that {previous} may have written ({old}). Keep them; others may be added.",
-        "{previous} ({old}) does not accept all values of the new schema ({new}). Use none but those.",
+        "The new schema ({new}) lacks values of {previous} ({old}). Keep the previous values; you can add others.",
+        "{previous} ({old}) does not accept all values of the new schema ({new}). Use only values of {previous}.",
     ),
     "MULTIPLE_OF_EXPANDED": (
         "{previous} allowed every multiple of {old}. Use {old} or a number that divides it.",
-        "{previous} accepts multiples of {old} only. Use {old} or a multiple of it.",
+        "{previous} accepts only multiples of {old}. Use {old} or a multiple of it.",
     ),
     "REQUIRED_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL": (
         (
-            "What {previous} wrote may lack it, or have any value there. Give it an empty schema, or make it optional "
-            "and choose the compatibility policy LENIENT."
+            "Data of {previous} may lack the property, or have any value here. Give it an empty schema, or make it "
+            "optional and set the compatibility policy LENIENT."
         ),
-        "{previous} requires it. Keep it.",
+        "{previous} requires the property. Keep it.",
     ),
     "ITEM_ADDED_TO_OPEN_CONTENT_MODEL": (
         (
-            "The array of {previous} is open, so it may have any value there. Close the array (additionalItems: false) "
-            "before adding to it, or give the new item an empty schema."
+            "The array of {previous} is open, so its data may have any value here. Close the array "
+            "(additionalItems: false) before you add to it, or give the new item an empty schema."
         ),
         (
-            "The array of the new schema is open, so it may have a value there that {previous} does not accept. Keep "
-            "the item, or close the array (additionalItems: false)."
+            "The array of the new schema is open, so its data may have values here that {previous} does not accept. "
+            "Keep the item, or close the array (additionalItems: false)."
         ),
     ),
 }
@@ -297,19 +298,17 @@ def explain(finding: Incompatibility) -> str:
     """Return what is wrong and which change would be accepted, for the person who wants to register the new schema."""
     previous = "the previous version" if finding.version is None else f"version {finding.version}"
     if finding.kind == TOO_COMPLEX:
-        return (
-            f"The new schema and {previous} are too complex to be compared: {finding.detail}. Register a simpler one."
-        )
+        return f"The new schema and {previous} are too complex to compare: {finding.detail}. Register a simpler schema."
     backward = finding.direction is not Direction.FORWARD
     values = (finding.writer_value, finding.reader_value)
     old, new = values if backward else reversed(values)
     described = _DESCRIPTIONS.get(finding.kind, "")
-    remedies = _OF_A_KIND.get(finding.kind) or _REMEDIES.get(described, _AS_IT_WAS)
-    remedy = remedies[0 if backward else 1].format(previous=previous, old=_told(old), new=_told(new))
+    remedies = _REMEDIES_BY_KIND.get(finding.kind) or _REMEDIES.get(described, _AS_IT_WAS)
+    remedy = remedies[0 if backward else 1].format(previous=previous, old=_shown(old), new=_shown(new))
     return f"At {finding.path} (rule {finding.kind}): {remedy[0].upper()}{remedy[1:]}"
 
 
-def _told(value: Value) -> str:
+def _shown(value: Value) -> str:
     """Return the value of a schema at a path as text for a sentence."""
     if value is None:
         return "none"

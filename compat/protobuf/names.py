@@ -110,7 +110,7 @@ def inside(scope: str, name: str) -> str:
 def _check_scope(scope: str) -> None:
     """Refuse a scope of too many parts, because a look-up tries each of them."""
     if scope.count(".") > _MOST_PARTS:
-        raise SchemaParseError(f"A name of more than {_MOST_PARTS} parts: {scope[:60]}...")
+        raise SchemaParseError(f"Expected a name of at most {_MOST_PARTS} parts, got {scope[:60]}...")
 
 
 def _candidates(name: str, scope: str) -> Iterator[str]:

@@ -87,7 +87,7 @@ def _read(text: str, imports: Mapping[str, File], limits: Limits) -> File:
     except OutOfTime:
         raise
     except SchemaParseError as error:
-        raise SchemaParseError(f"The descriptor cannot be written as a .proto file: {error}") from None
+        raise SchemaParseError(f"Cannot write the descriptor as a .proto file: {error}") from None
     return file
 
 
@@ -145,7 +145,7 @@ class _Check:
         while types is not None:
             key, value = types
             if key not in _MAP_KEYS:
-                raise _fault(f"The key of a map is an integer, a bool or a string, not {key[:200]}", place)
+                raise _fault(f"Expected an integer, a bool or a string as key of a map, got {key[:200]}", place)
             types = map_types(value)
 
     def _named(self, name: str, scope: str, place: str) -> None:
@@ -155,7 +155,7 @@ class _Check:
             return
         if name in SCALARS or map_types(name) is not None:
             raise _fault(f"Expected a message, got {name[:200]}", place)
-        raise _fault(f"Unknown type {name[:200]}; define it, or refer to the schema that defines it", place)
+        raise _fault(f"Unknown type {name[:200]}; define it, or add a reference to the schema that defines it", place)
 
 
 def _fault(message: str, place: str) -> SchemaParseError:

@@ -140,7 +140,7 @@ class _Printer:
         self._limits.look_at_clock()
         self._indentation += 2 * len(indented)
         if self._indentation > self._limits.text:
-            raise SchemaParseError(f"Printed, the schema has more than the {self._limits.text} characters allowed")
+            raise SchemaParseError(f"The printed schema has more than {self._limits.text} characters")
         return indented
 
     def _body(self, head: str, blocks: Sequence[Lines]) -> Lines:

@@ -145,7 +145,7 @@ class Reader:
         """
         number = int(digits, base) if _DIGITS[base].fullmatch(digits) else None
         if number is None or not -(2**31) <= number < 2**31:
-            raise self.fault(f"{digits[:_LONGEST_SHOWN]} is not a whole number of 32 bits")
+            raise self.fault(f"Expected a 32-bit integer, got {digits[:_LONGEST_SHOWN]}")
         return number
 
     def literal(self) -> str:
@@ -155,7 +155,7 @@ class Reader:
             SchemaParseError: There is no literal, or it is not closed.
         """
         if self.peek() not in "\"'":
-            raise self.fault("Expected a text in quotes")
+            raise self.fault("Expected a quoted string")
         parts: list[str] = []
         while self.peek() in "\"'":
             self._at += 1
@@ -168,7 +168,7 @@ class Reader:
             start, self._at = self._at, self._end(_PLAIN)
             parts.append(self._text[start : self._at])
             if self._at >= len(self._text):
-                raise self.fault("A text in quotes is not closed", opening)
+                raise self.fault("A quoted string is not closed", opening)
             character = self._text[self._at]
             self._at += 1
             if character == quote:

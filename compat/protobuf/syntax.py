@@ -50,7 +50,7 @@ def read_file(text: str, limits: Limits) -> File:
         OutOfTime: The time of `limits` ran out.
     """
     if len(text) > limits.text:
-        raise SchemaParseError(f"A schema of {len(text)} characters, more than the {limits.text} allowed")
+        raise SchemaParseError(f"The schema has {len(text)} characters; at most {limits.text} are allowed")
     return _FileReader(text, limits).read()
 
 
@@ -108,7 +108,7 @@ class _FileReader:
     def _define(self, known: dict[str, _PartT], part: _PartT) -> None:
         name = getattr(part, "name", "")
         if name in known:
-            raise self._reader.fault(f"{name[:60]} is defined twice; give one of the two another name")
+            raise self._reader.fault(f"{name[:60]} is defined twice; rename one of the two")
         known[name] = part
 
     def _declaration(self, context: str) -> object:
@@ -116,7 +116,7 @@ class _FileReader:
         self._limits.look_at_clock()
         self._indentation += 2 * self._depth
         if self._indentation > self._limits.text:
-            raise self._reader.fault(f"Printed, the schema has more than the {self._limits.text} characters allowed")
+            raise self._reader.fault(f"The printed schema has more than {self._limits.text} characters")
         reader = self._reader
         if reader.take(";"):
             return None
@@ -255,12 +255,12 @@ class _FileReader:
     def _labelled(self, word: str, start: int) -> Field | Group:
         reader = self._reader
         if word == "required" and self._syntax == "proto3":
-            raise reader.fault("In proto3 a field cannot be required; remove the word", start)
+            raise reader.fault("A proto3 field cannot be required; remove the word", start)
         label = word if word in _LABELS else None
         if label is None and self._syntax != "proto3" and not (word == "map" and reader.peek() == "<"):
             raise reader.fault(
-                "A field needs optional, required or repeated in front, "
-                f'unless the file begins with syntax = "proto3"; got {word[:60]}',
+                "Expected optional, required or repeated before a field "
+                f'(or syntax = "proto3" at the beginning of the file), got {word[:60]}',
                 start,
             )
         type_name = self._data_type() if label else self._data_type(word)
@@ -353,7 +353,7 @@ class _FileReader:
         if reader.peek() in ends:
             return first
         if reader.word() != "to":
-            raise reader.fault("After the first number of a range comes 'to'")
+            raise reader.fault("Expected 'to' after the first number of a range")
         word = reader.word()
         if word == "max":
             return first, LARGEST_TAG
@@ -382,7 +382,7 @@ class _FileReader:
         self._counts[what] += 1
         allowed: int = getattr(self._limits, what)
         if self._counts[what] > allowed:
-            raise self._reader.fault(f"More than the {allowed} {what} allowed")
+            raise self._reader.fault(f"The schema has more than {allowed} {what}")
 
 
 _Statement = Callable[[_FileReader], object]

@@ -59,37 +59,37 @@ class _Words:
 _WORDS: Final[Mapping[Difference, _Words]] = {
     Difference.PACKAGE_CHANGED: _Words(
         "The package at '{path}' in the {reader} schema does not match the package in the {writer} schema",
-        "The package differs between {reader} and {writer}, and with it the full name of every type",
+        "The package differs between {reader} and {writer}, so the full name of every type changes",
         "Keep the package",
     ),
     Difference.MESSAGE_REMOVED: _Words(
         "The {reader} schema is missing a MESSAGE type at path '{path}' in the {writer} schema",
         "Message {where} is in {writer} but not in {reader}",
         "Keep the message, even if nothing uses it any more",
-        "Leave the message out: every message that is new counts as one that {reader} cannot read",
+        "Remove the message: the check treats a new message as one that {reader} cannot read",
     ),
     Difference.FIELD_KIND_CHANGED: _Words(
         "The type of a field at path '{path}' in the {reader} schema does not match the {writer} schema",
-        "Field {where} is a scalar, a message or a map in {reader}, and another of these in {writer}",
+        "Field {where} changes between scalar, message and map from {writer} to {reader}",
         "Give the new field a tag of its own, and reserve the old one",
     ),
     Difference.FIELD_SCALAR_KIND_CHANGED: _Words(
         "The kind of a SCALAR field at path '{path}' in the {reader} schema does not match its kind in the {writer} "
         "schema",
-        "Field {where} has types in {reader} and {writer} that are not alike on the wire",
+        "The types of field {where} in {reader} and {writer} differ on the wire",
         "Stay within int32, int64, uint32, uint64, bool and enums, or within string and bytes, or within sint32 and "
         "sint64, or within the fixed types of one size; or use a new tag",
     ),
     Difference.FIELD_NAMED_TYPE_CHANGED: _Words(
         "The type of a MESSAGE field at path '{path}' in the {reader} schema does not match its type in the {writer} "
         "schema",
-        "Field {where} holds another message in {reader} than in {writer}, or one that is not compatible",
+        "Field {where} has different or incompatible message types in {reader} and {writer}",
         "Keep the message type, or use a new tag",
     ),
     Difference.FIELD_NUMERIC_LABEL_CHANGED: _Words(
         "The label for a NUMERIC field at path '{path}' in the {reader} schema does not match its label in the "
         "{writer} schema",
-        "Numeric field {where} has another label in {reader} than in {writer}",
+        "Numeric field {where} has different labels in {reader} and {writer}",
         "Keep the label, or use a new tag",
     ),
     Difference.REQUIRED_FIELD_ADDED: _Words(
@@ -102,31 +102,31 @@ _WORDS: Final[Mapping[Difference, _Words]] = {
         "The {reader} schema is missing a required field at path: '{path}' in the {writer} schema",
         "Field {where} is required in {writer} but not in {reader}",
         "Keep the field",
-        "Leave the field out, or make it optional",
+        "Remove the field, or make it optional",
     ),
     Difference.ONEOF_FIELD_REMOVED: _Words(
         "The {reader} schema is missing a oneof field at path '{path}' in the {writer} schema",
         "Field {where} of a oneof is in {writer} but not in {reader}",
         "Keep the field, or remove the whole oneof",
-        "Leave the field out of the oneof",
+        "Move the field out of the oneof",
     ),
     Difference.MULTIPLE_FIELDS_MOVED_TO_ONEOF: _Words(
         "Multiple fields in the oneof at path '{path}' in the {reader} schema are outside a oneof in the {writer} "
         "schema",
-        "Oneof {where} of {reader} holds several fields that may be set together in {writer}",
+        "Oneof {where} of {reader} has several fields that can be set together in {writer}",
         "Move at most one field into a new oneof",
         "Keep the fields in the oneof",
     ),
     Difference.FIELD_MOVED_TO_EXISTING_ONEOF: _Words(
         "A field in the oneof at path '{path}' in the {reader} schema is outside an existing oneof in the {writer} "
         "schema",
-        "Oneof {where} of {reader} holds a field that may be set together with another of its fields in {writer}",
+        "Oneof {where} of {reader} has a field that can be set together with another of its fields in {writer}",
         "Keep the field outside the oneof",
         "Keep the field in the oneof",
     ),
     Difference.TOO_COMPLEX: _Words(
         "The {reader} schema has too many differences from the {writer} schema at path '{path}' to be compared",
-        "The comparison of {reader} with {writer} was given up at {where}",
+        "The comparison of {reader} with {writer} stopped at {where}: there are too many differences",
         "Compare smaller schemas",
     ),
 }
@@ -156,6 +156,6 @@ def explain(finding: Incompatibility) -> str:
     reader, writer = ("the new schema", previous)
     if forward := finding.direction is Direction.FORWARD:
         reader, writer = writer, reader
-    told = words.broken.format(where=finding.where or finding.path, reader=reader, writer=writer)
+    broken = words.broken.format(where=finding.where or finding.path, reader=reader, writer=writer)
     mend = (forward and words.mend_forward) or words.mend
-    return f"{told}. {mend.format(reader=reader)}."
+    return f"{broken}. {mend.format(reader=reader)}."

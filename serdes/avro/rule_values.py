@@ -247,7 +247,7 @@ class AvroShapes:
             try:
                 payload = encode(lift(value))
             except EncodeError as error:
-                detail = f"what the rules make does not fit the schema: {error.detail}"
+                detail = f"the result of the rules does not fit the schema: {error.detail}"
                 raise DecodeError(DecodeReason.INVALID_VALUE, detail, path=error.path) from None
             return decode(payload)
 

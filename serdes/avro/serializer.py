@@ -18,12 +18,12 @@ from strata.serdes.avro.decoder import DEFAULT_LIMITS, Decoder, Limits, compile_
 from strata.serdes.avro.encoder import Encoder, compile_encoder
 from strata.serdes.avro.logical_types import Branch
 from strata.serdes.avro.schema import Enum, Fixed, Node, Record, parse
-from strata.serdes.base import Deserializer, FromDict, Serializer, ToDict
 from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema
-from strata.serdes.configuration import DESERIALIZER, SERIALIZER
+from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.model import AVRO, schema_given
 from strata.serdes.references import resolve
+from strata.serdes.serializer import Serializer, ToDict
 from strata.serdes.subject_name_strategies import RecordContext
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class AvroSerializer(Serializer):
         schema: the schema of the values, a `Schema` if it has references; None if a setting such as
             `use.latest.version` chooses one of the registry.
         to_dict: a function from your object and the context to a value of the schema; its errors pass through.
-        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -61,7 +61,6 @@ class AvroSerializer(Serializer):
     """
 
     format = AVRO
-    table = SERIALIZER
 
     def __init__(
         self,
@@ -98,7 +97,7 @@ class AvroSerializer(Serializer):
         return self._encoders.get(schema.bare, lambda: self._compiled(_node(self._client, schema, subject))), ()
 
     def _compiled(self, node: Node) -> Encoder:
-        return compile_encoder(node, drop_unknown=self._conf["unknown.fields"] == "drop")
+        return compile_encoder(node, drop_unknown=self._settings.drop_unknown)
 
     def _values(self, schema: Schema, subject: str) -> "AvroValues":
         from strata.serdes.avro.rule_values import AvroValues
@@ -115,7 +114,7 @@ class AvroDeserializer(Deserializer):
         client: the registry.
         reader_schema: the schema of the values wanted; without it each value has the shape of its writer schema.
         from_dict: a function from the value and the context to your object; its errors pass through.
-        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
         limits: bounds for hostile payloads.
         numeric_times: leave dates, times and timestamps numbers, see `compile_decoder`.
         tagged_unions: return union values as `Branch`, see `compile_decoder`.
@@ -128,7 +127,6 @@ class AvroDeserializer(Deserializer):
     """
 
     format = AVRO
-    table = DESERIALIZER
 
     def __init__(
         self,

@@ -62,11 +62,11 @@ class Gcm:
             CipherError: If another key wrote the ciphertext, or it was changed.
         """
         if len(ciphertext) < _NONCE + _TAG:
-            raise CipherError("it is too short to be a ciphertext")
+            raise CipherError("the ciphertext is too short")
         try:
             return self._aes.decrypt(ciphertext[:_NONCE], ciphertext[_NONCE:], None)
         except InvalidTag:
-            raise CipherError("another key wrote it, or it was changed") from None
+            raise CipherError("the ciphertext was changed, or encrypted with another key") from None
 
 
 class Siv:
@@ -90,11 +90,11 @@ class Siv:
             CipherError: If another key wrote the ciphertext, or it was changed.
         """
         if len(ciphertext) < _TAG:
-            raise CipherError("it is too short to be a ciphertext")
+            raise CipherError("the ciphertext is too short")
         try:
             return self._aes.decrypt(ciphertext, _NO_DATA)
         except InvalidTag:
-            raise CipherError("another key wrote it, or it was changed") from None
+            raise CipherError("the ciphertext was changed, or encrypted with another key") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,5 +135,5 @@ def cipher_of(algorithm: str, material: bytes) -> Cipher:
     kind = ALGORITHMS[algorithm]
     key = material.removeprefix(kind.front)
     if not material.startswith(kind.front) or len(key) != kind.length:
-        raise CipherError(f"the data key is not one of {algorithm}")
+        raise CipherError(f"the data key is not a key of {algorithm}")
     return kind.cipher(key)

@@ -71,7 +71,8 @@ class FieldEncryption(_WithKeys):
             if kinds is None and context.mode == "READ":
                 return value  # a field of this type is never encrypted
             if kinds is None or not isinstance(value, kinds):
-                raise _error(context, f"{field.full_name} is {field.type_name}: encrypted are strings and bytes alone")
+                got = field.type_name if kinds is None else type(value).__name__
+                raise _error(context, f"{field.full_name}: expected a string or bytes, got {got}")
             try:
                 return convert(value if isinstance(value, str) else bytes(value))
             except (CipherError, SerdeError) as error:
@@ -99,7 +100,7 @@ class PayloadEncryption(_WithKeys):
         """
         convert = _converter(self._keys, context)
         if not isinstance(message, bytes):
-            raise _error(context, "a payload is encrypted in the encoding phase, where it is bytes")
+            raise _error(context, "ENCRYPT_PAYLOAD needs bytes: make it an encoding rule")
         try:
             return convert(message)
         except (CipherError, SerdeError) as error:
@@ -112,9 +113,9 @@ _KINDS: Mapping[str, Any] = {"STRING": (str,), "BYTES": (bytes, bytearray, memor
 def _converter(keys: KeyRing, context: RuleContext) -> Callable[[Any], Any]:
     """Return the function that encrypts or decrypts a str or bytes by one rule."""
     if context.rule.kind != "TRANSFORM" or context.mode not in _MODES:
-        raise _error(context, "encryption is a TRANSFORM, in the modes WRITE, READ and WRITEREAD")
+        raise _error(context, "expected an encryption rule of the kind TRANSFORM and the mode WRITE, READ or WRITEREAD")
     if not context.subject:
-        raise _error(context, "data keys belong to subjects: say which topic the record is of")
+        raise _error(context, "cannot find the data key without a subject; pass the topic of the record")
     try:
         terms = Terms.of(context)
     except CipherError as error:
@@ -139,7 +140,7 @@ def _decrypted(keys: KeyRing, terms: Terms, subject: str, value: str | bytes) ->
     try:
         return plain.decode() if isinstance(value, str) else plain
     except UnicodeDecodeError:
-        raise CipherError("what was encrypted is no text") from None
+        raise CipherError("expected encrypted text, got other bytes") from None
 
 
 def _ciphertext(value: str | bytes) -> bytes:
@@ -148,13 +149,13 @@ def _ciphertext(value: str | bytes) -> bytes:
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        raise CipherError("it is not base64, so it was not encrypted") from None
+        raise CipherError("the value is not base64, so it is not encrypted") from None
 
 
 def _split(ciphertext: bytes) -> tuple[int, bytes]:
     version = int.from_bytes(ciphertext[1:_FRONT], "big", signed=True)
     if len(ciphertext) < _FRONT or ciphertext[0] != 0 or version < 1:
-        raise CipherError("it does not begin with the version of its key")
+        raise CipherError("the ciphertext does not begin with a key version")
     return version, ciphertext[_FRONT:]
 
 

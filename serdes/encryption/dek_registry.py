@@ -196,11 +196,11 @@ def _bytes(text: Any) -> bytes | None:
     if not text:
         return None
     if len(text) > _LONGEST_KEY:
-        raise ValueError("too long for a key")
+        raise ValueError("the key is too long")
     return base64.b64decode(text, validate=True)
 
 
 def _number(value: Any, least: int, most: int) -> int:
     if type(value) is not int or not least <= value <= most:
-        raise ValueError("not a number of this range")
+        raise ValueError("the number is out of range")
     return value

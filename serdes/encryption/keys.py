@@ -51,10 +51,10 @@ class Terms:
             raise CipherError("the rule has no parameter encrypt.kek.name")
         algorithm = context.parameter("encrypt.dek.algorithm") or "AES256_GCM"
         if algorithm not in ALGORITHMS:
-            raise CipherError(f"encrypt.dek.algorithm is {algorithm}; allowed are {', '.join(ALGORITHMS)}")
+            raise CipherError(f"encrypt.dek.algorithm: expected {', '.join(ALGORITHMS)}, got {algorithm}")
         days = context.parameter("encrypt.dek.expiry.days") or "0"
         if not (days.isascii() and days.isdigit() and len(days) < 8):
-            raise CipherError(f"encrypt.dek.expiry.days is {days}; allowed are whole numbers from 0")
+            raise CipherError(f"encrypt.dek.expiry.days: expected a whole number from 0, got {days}")
         kms_type, key_id = (context.parameter(name) or None for name in ("encrypt.kms.type", "encrypt.kms.key.id"))
         return cls(kek, kms_type, key_id, algorithm, int(days))
 
@@ -175,14 +175,14 @@ class KeyRing:
             return found
         if terms.kms_type is None or terms.kms_key_id is None:
             raise CipherError(
-                f"the registry has no key encryption key {terms.kek}, and the rule has not both encrypt.kms.type and "
-                "encrypt.kms.key.id to add it"
+                f"the registry has no key encryption key {terms.kek}, and to add it the rule needs "
+                "encrypt.kms.type and encrypt.kms.key.id"
             )
         self._driver(terms.kms_type)
         added = self._registry.add_kek(Kek(terms.kek, terms.kms_type, terms.kms_key_id), subject)
         found = self._registry.find_kek(terms.kek, subject) if added is None else added
         if found is None:
-            raise CipherError(f"the registry neither has nor takes the key encryption key {terms.kek}")
+            raise CipherError(f"the registry did not accept the key encryption key {terms.kek}")
         return found
 
     def _find(self, terms: Terms, subject: str, version: int) -> Dek | None:
@@ -198,13 +198,13 @@ class KeyRing:
             dek = self._find(terms, subject, version)
         if dek is None:
             raise CipherError(
-                f"the registry neither has nor takes version {version} of the data key of {terms.kek} and {subject}"
+                f"the registry did not accept version {version} of the data key of {terms.kek} and {subject}"
             )
         return dek
 
     def _open(self, kek: Kek, dek: Dek, terms: Terms, subject: str) -> Key:
         if dek.algorithm != terms.algorithm:
-            raise CipherError(f"the data key is one of {dek.algorithm}, not of {terms.algorithm}")
+            raise CipherError(f"data key: expected the algorithm {terms.algorithm}, got {dek.algorithm}")
 
         def unwrap() -> Key:
             material = self._unwrapped(kek, dek) if dek.material is None else dek.material
@@ -214,8 +214,8 @@ class KeyRing:
 
     def _unwrapped(self, kek: Kek, dek: Dek) -> bytes:
         if dek.wrapped is None:
-            raise CipherError(f"the registry gives no material for the data key of {kek.name}")
-        service, reason = self._service(kek), CipherError("there is no KMS key id")
+            raise CipherError(f"the registry returned no material for the data key of {kek.name}")
+        service, reason = self._service(kek), CipherError("the key encryption key has no KMS key id")
         for key_id in self._key_ids(kek):
             try:
                 return service.unwrap(key_id, dek.wrapped)
@@ -234,7 +234,7 @@ class KeyRing:
     def _driver(self, kms_type: str) -> KmsDriver:
         driver = self._drivers.get(kms_type)
         if driver is None:
-            raise CipherError(f"there is no driver for the KMS type {kms_type}; there are: {', '.join(self._drivers)}")
+            raise CipherError(f"no driver for the KMS type {kms_type}; expected {', '.join(self._drivers)}")
         return driver
 
     def _missing(self) -> _Missing:
@@ -248,5 +248,7 @@ def _agreed(kek: Kek, terms: Terms) -> Kek:
     """Return the KEK if its KMS type and key id are those of the rule; else raise CipherError."""
     for what, ours, theirs in (("type", terms.kms_type, kek.kms_type), ("key id", terms.kms_key_id, kek.kms_key_id)):
         if ours is not None and ours != theirs:
-            raise CipherError(f"{terms.kek} has the KMS {what} {theirs} in the registry, and {ours} in the rule")
+            raise CipherError(
+                f"{terms.kek}: expected the KMS {what} {ours} of the rule, got {theirs} from the registry"
+            )
     return kek

@@ -80,7 +80,7 @@ class LocalKms:
                 return key.decrypt(wrapped)
             except CipherError:
                 continue
-        raise CipherError("the data key was wrapped with another secret, or it was changed")
+        raise CipherError("the wrapped data key was changed, or wrapped with another secret")
 
 
 def _local_key(secret: str) -> Gcm:

@@ -65,7 +65,7 @@ def explain(error: Any, documents: Documents) -> tuple[str, str]:
         documents: the schema and what it refers to, by URI.
     """
     found, branch = _nearest(error, 0)
-    sentence: Sentence = _SENTENCES.get(found.kind.name, _fixed("the schema does not allow it"))
+    sentence: Sentence = _SENTENCES.get(found.kind.name, _fixed("the schema does not allow the value"))
     detail, part = _marks(error, found) or sentence(found, documents)
     rule = "/".join(map(str, found.schema_path)) or "false"
     return f"{detail} (rule {rule}{branch})", join_path(path_of(found), part)
@@ -231,8 +231,8 @@ _SENTENCES: Mapping[str, Sentence] = {
     "pattern": _pattern,
     "minimum": _bound("a number of at least {}", "a smaller one"),
     "maximum": _bound("a number of at most {}", "a larger one"),
-    "exclusiveMinimum": _bound("a number above {}", "one that is not"),
-    "exclusiveMaximum": _bound("a number below {}", "one that is not"),
+    "exclusiveMinimum": _bound("a number above {}", "a smaller or equal one"),
+    "exclusiveMaximum": _bound("a number below {}", "a larger or equal one"),
     "multipleOf": _bound("a multiple of {}", "another number"),
     "minLength": _bound("a string of at least {} characters", "a shorter one"),
     "maxLength": _bound("a string of at most {} characters", "a longer one"),
@@ -240,6 +240,6 @@ _SENTENCES: Mapping[str, Sentence] = {
     "maxItems": _bound("an array of at most {} items", "a longer one"),
     "minProperties": _bound("an object of at least {} properties", "fewer"),
     "maxProperties": _bound("an object of at most {} properties", "more"),
-    "uniqueItems": _fixed("expected items that differ, got equal ones"),
+    "uniqueItems": _fixed("expected unique items, got equal ones"),
     "falseSchema": _fixed("the schema allows no value here"),
 }

@@ -51,7 +51,7 @@ def load(payload: bytes) -> Any:
     except (ValueError, RecursionError) as error:
         reason = DecodeReason.LIMIT if isinstance(error, RecursionError) else DecodeReason.MALFORMED
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
-        raise DecodeError(reason, "the payload is no JSON that is read", offset=offset) from None
+        raise DecodeError(reason, "invalid JSON", offset=offset) from None
 
 
 def dump(value: Any) -> bytes:

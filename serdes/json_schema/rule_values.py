@@ -125,7 +125,7 @@ class _Walk:
         if value is None or not isinstance(at.tree, dict):
             return value
         if depth > _DEEPEST:
-            raise SchemaError(f"the schema or the value goes deeper than {_DEEPEST}")
+            raise SchemaError(f"the schema or the value is nested deeper than {_DEEPEST}")
         go = functools.partial(self._at, path=path, place=place, message=message, transform=transform, depth=depth + 1)
         tree = at.tree
         kind = _type_name(tree, value)
@@ -197,7 +197,7 @@ class _Walk:
             except (LookupError, TypeError, ValueError):
                 continue
             return target
-        raise SchemaError(f"rules cannot follow the reference {reference[:100]!r} of the JSON Schema")
+        raise SchemaError(f"cannot resolve the $ref {reference[:100]!r} for a rule")
 
 
 class _Counted:
@@ -215,7 +215,7 @@ class _Counted:
     def step(self) -> None:
         self._steps += 1
         if self._steps > _MOST_STEPS:
-            raise SchemaError(f"rules take more than {_MOST_STEPS} steps through the JSON Schema and the value")
+            raise SchemaError(f"a rule needs more than {_MOST_STEPS} steps through the JSON Schema and the value")
 
 
 def _own_id(document: Any) -> str:

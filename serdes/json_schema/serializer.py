@@ -18,14 +18,14 @@ from urllib.parse import urljoin
 
 import orjson
 
-from strata.serdes.base import Deserializer, Encode, FromDict, Serializer, ToDict
 from strata.serdes.client import RegistryClient, Schema
-from strata.serdes.configuration import JSON_DESERIALIZER, JSON_SERIALIZER
+from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.errors import DecodeError, EncodeError, SchemaError
 from strata.serdes.json_schema.json_text import dump, load
 from strata.serdes.json_schema.validator import Validator, compiled
 from strata.serdes.model import JSON, schema_given
 from strata.serdes.references import MAX_REFERENCES, resolve
+from strata.serdes.serializer import Encode, Serializer, ToDict
 from strata.serdes.subject_name_strategies import RecordContext
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class JsonSerializer(Serializer):
         schema: the JSON Schema of the values, a `Schema` if it has references; None if a setting such as
             `use.latest.version` chooses one of the registry.
         to_dict: a function from your object and the context to a JSON value; its errors pass through.
-        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -60,7 +60,6 @@ class JsonSerializer(Serializer):
     """
 
     format = JSON
-    table = JSON_SERIALIZER
 
     def __init__(
         self,
@@ -91,10 +90,10 @@ class JsonSerializer(Serializer):
         return self._schema
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:  # noqa: ARG002
-        if not self._conf["validate"]:
+        if not self._settings.validate:
             return dump, ()
         validate = validator_of(self._client, schema, subject)
-        drops, is_valid = self._conf["unknown.fields"] == "drop", validate.is_valid
+        drops, is_valid = self._settings.drop_unknown, validate.is_valid
 
         def encode(value: Any) -> bytes:
             payload = dump(value)
@@ -125,7 +124,7 @@ class JsonDeserializer(Deserializer):
         reader_schema: the JSON Schema that values must satisfy; without it the schema that they were written with.
         from_dict: a function from the value and the context to your object, such as
             `lambda value, _: Order.model_validate(value)`; its errors pass through.
-        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -135,7 +134,6 @@ class JsonDeserializer(Deserializer):
     """
 
     format = JSON
-    table = JSON_DESERIALIZER
 
     def __init__(
         self,
@@ -153,7 +151,7 @@ class JsonDeserializer(Deserializer):
         return type(self), self._given
 
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Callable[[bytes], Any]:  # noqa: ARG002
-        if not self._conf["validate"]:
+        if not self._settings.validate:
             return load
         validate = self._validate or validator_of(self._client, schema, subject)
 
@@ -171,7 +169,7 @@ class JsonDeserializer(Deserializer):
         from strata.serdes.json_schema.rule_values import JsonShapes
 
         def validator(shape: Schema) -> Validate | None:
-            return (self._validate or validator_of(self._client, shape, subject)) if self._conf["validate"] else None
+            return (self._validate or validator_of(self._client, shape, subject)) if self._settings.validate else None
 
         return JsonShapes(load, lambda one: _values(self._client, one, subject), validator)
 

@@ -41,14 +41,18 @@ class Validator:
         if self.is_valid(value):
             return
         if self._has_many_ways(value):
-            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, in one of many ways")
+            raise DecodeError(
+                DecodeReason.INVALID_VALUE, "the schema does not allow the value; too many branches to say which rule"
+            )
         try:
             self._validator.validate(value)
         except jsonschema_rs.ValidationError as error:
             detail, path = explain(error, self._documents)
             raise DecodeError(DecodeReason.INVALID_VALUE, detail, path=path) from None
         except ValueError:  # the value is nested too deeply for the validator's error
-            raise DecodeError(DecodeReason.INVALID_VALUE, "the schema does not allow it, deep inside") from None
+            raise DecodeError(
+                DecodeReason.INVALID_VALUE, "the schema does not allow the value; it is nested too deeply to say where"
+            ) from None
 
     def drop_unknown(self, value: Any) -> bool:
         """Remove the properties that a closed schema lacks from a value, in place.

@@ -1,10 +1,10 @@
-"""Protobuf: serializers and deserializers, and schema texts as descriptors."""
+"""Protobuf: serializers and deserializers, and schema texts as descriptors. Needs the extra `protobuf`."""
 
 from typing import TYPE_CHECKING
 
 from strata.imports import lazy, require
 
-require("protobuf", "strata.serdes.protobuf", "google.protobuf")
+require("protobuf", "strata.serdes.protobuf", "google.protobuf", "google.type")
 
 if TYPE_CHECKING:
     from strata.serdes.protobuf.json_mapping import dict_of as dict_of

@@ -153,7 +153,7 @@ def find_message(file: FileDescriptor, indexes: Sequence[int]) -> Descriptor:
         found = messages[index]
         messages = list(found.nested_types)
     if found is None:
-        raise NoMessage("the path to the message is empty")
+        raise NoMessage("expected message indexes, got none")
     return found
 
 

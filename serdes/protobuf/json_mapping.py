@@ -63,7 +63,7 @@ def dict_of(message: Message) -> dict[str, Any]:
         return to_json(message)
     except (JsonError, ParseError, ValueError, TypeError, RecursionError, AttributeError):  # they quote the value
         name = type(message).DESCRIPTOR.full_name
-        detail = f"JSON has no value for something in the {name}, such as a time out of range"
+        detail = f"cannot convert the {name} to JSON: a part has no JSON value, such as a time out of range"
         raise DecodeError(DecodeReason.INVALID_VALUE, detail) from None
 
 

@@ -179,7 +179,7 @@ def message_of(kind: type[Message], value: Any) -> Message:
             return kind.FromString(type(value).SerializeToString(value))
         return from_json(kind, _json(value))
     except Exception as error:
-        raise RuleError(f"what the rule makes is no {kind.DESCRIPTOR.full_name}") from error
+        raise RuleError(f"expected a {kind.DESCRIPTOR.full_name} from the rule, got another value") from error
 
 
 def _moved(old: type[Message], new: type[Message], value: Any) -> Message:
@@ -188,7 +188,9 @@ def _moved(old: type[Message], new: type[Message], value: Any) -> Message:
         return new.FromString(old.SerializeToString(message_of(old, value)))
     except (RuleError, ParseError) as error:
         name = old.DESCRIPTOR.full_name
-        raise DecodeError(DecodeReason.INVALID_VALUE, f"what the rules make is no {name}") from error.__cause__
+        raise DecodeError(
+            DecodeReason.INVALID_VALUE, f"expected a {name} from the rules, got another value"
+        ) from error.__cause__
 
 
 def _json(value: Any) -> Any:
@@ -253,7 +255,7 @@ class ProtobufShapes:
         """
         described = self._described(schema)
         if self._type is not None and self._type.DESCRIPTOR.name != described.name:
-            raise SchemaError(f"it is a {described.full_name}, not a {self._type.DESCRIPTOR.full_name}")
+            raise SchemaError(f"expected the message {self._type.DESCRIPTOR.full_name}, got {described.full_name}")
         return ProtobufValues(described, self._type or self._kind(schema), self._tags(schema), schema.metadata)
 
     def decoder(self, shape: Schema) -> Decode:

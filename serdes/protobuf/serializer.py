@@ -21,10 +21,9 @@ from google.protobuf.message import EncodeError as WriteError
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from strata.serdes.base import Decode, Deserializer, Encode, FromDict, Serializer
 from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema
-from strata.serdes.configuration import DESERIALIZER, PROTOBUF_SERIALIZER
+from strata.serdes.deserializer import Decode, Deserializer, FromDict
 from strata.serdes.errors import (
     DecodeError,
     DecodeReason,
@@ -39,6 +38,7 @@ from strata.serdes.protobuf.extra_fields import lacks_fields, refuse_unknown
 from strata.serdes.protobuf.files import find_message, imports_of, indexes_of, is_known, link, text_of
 from strata.serdes.protobuf.json_mapping import dict_of
 from strata.serdes.references import resolve
+from strata.serdes.serializer import Encode, Serializer
 from strata.serdes.subject_name_strategies import RecordContext
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ProtobufSerializer(Serializer):
     Args:
         client: the registry.
         message_type: the class of the messages.
-        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -63,7 +63,6 @@ class ProtobufSerializer(Serializer):
     """
 
     format = PROTOBUF
-    table = PROTOBUF_SERIALIZER
 
     def __init__(
         self, client: RegistryClient, message_type: type[Message], conf: Mapping[str, Any] | None = None
@@ -75,7 +74,7 @@ class ProtobufSerializer(Serializer):
         self._message: Any = message_type.DESCRIPTOR  # types-protobuf declares two types
         self._serialize: Any = message_type.SerializeToString  # the class's: a field of that name hides the method
         self._initialization_errors: Any = getattr(message_type, "FindInitializationErrors")  # noqa: B009 - untyped
-        self._reference_subject = self._conf["reference.subject.name.strategy"]
+        self._reference_subject = self._settings.reference_subject_name_strategy
 
     def __reduce__(self) -> tuple[type["ProtobufSerializer"], tuple[Any, ...]]:
         return type(self), self._given
@@ -90,7 +89,7 @@ class ProtobufSerializer(Serializer):
         """Return the schema of a file; register or look up each of its imports once, under a subject of its own."""
         references = []
         for one in file.dependencies:
-            if self._conf["skip.known.types"] and is_known(one.name):
+            if self._settings.skip_known_types and is_known(one.name):
                 continue
             if one.name not in known:
                 known[one.name] = self._reference(one, context, known)
@@ -100,13 +99,13 @@ class ProtobufSerializer(Serializer):
     def _reference(self, file: FileDescriptor, context: RecordContext, known: dict[str, Reference]) -> Reference:
         schema = self._registered(file, context, known)
         subject = file.name if self._reference_subject is None else self._reference_subject(context, file)
-        normalize, version = self._conf["normalize.schemas"], None
-        if self._conf["auto.register.schemas"]:
+        normalize, version = self._settings.normalize_schemas, None
+        if self._settings.auto_register_schemas:
             version = self._client.register(subject, schema, normalize=normalize).version
         if version is None:
             version = self._client.lookup(subject, schema, normalize=normalize).version
         if version is None:
-            raise SchemaError(f"the registry did not tell the version of {file.name}")
+            raise SchemaError(f"the registry returned no version for {file.name}")
         return Reference(file.name, subject, version)
 
     def _described(self) -> Schema:
@@ -128,7 +127,7 @@ class ProtobufSerializer(Serializer):
         except KeyError:
             registered = None
         if registered is None or registered.file.name != file.name:
-            raise SchemaError(f"the schema of the subject {subject} has no message {self._message.full_name}")
+            raise SchemaError(f"the schema of subject {subject} has no message {self._message.full_name}")
         return self._closed(registered), indexes_of(registered)
 
     def _closed(self, registered: Descriptor) -> Encode:
@@ -147,7 +146,7 @@ class ProtobufSerializer(Serializer):
             refuse_unknown(message, registered)
             return payload
 
-        return drop if self._conf["unknown.fields"] == "drop" else refuse
+        return drop if self._settings.drop_unknown else refuse
 
     def _values(self, schema: Schema, subject: str) -> "ProtobufValues":
         from strata.serdes.protobuf.rule_values import ProtobufValues, inline_tags
@@ -178,7 +177,7 @@ class ProtobufDeserializer(Deserializer):
         message_type: the class of the messages wanted; without it the classes are made from the schemas in the
             registry.
         from_dict: a function from the message, or dict, and the context to your object; its errors pass through.
-        conf: settings under the names of Confluent's clients, see `strata.serdes.configuration`.
+        conf: settings under the names of Confluent's clients, see `strata.serdes.serde_settings`.
         as_dict: return dicts in protobuf's JSON mapping, with field names as in the schema.
 
     Raises:
@@ -187,7 +186,6 @@ class ProtobufDeserializer(Deserializer):
     """
 
     format = PROTOBUF
-    table = DESERIALIZER
     indexed = True
 
     def __init__(
@@ -218,7 +216,7 @@ class ProtobufDeserializer(Deserializer):
         if wanted is None:
             return _decoder(GetMessageClass(written), as_dict=self._as_dict)
         if wanted.DESCRIPTOR.name != written.name:
-            raise SchemaError(f"it is a {written.full_name}, not a {wanted.DESCRIPTOR.full_name}")
+            raise SchemaError(f"expected the message {wanted.DESCRIPTOR.full_name}, got {written.full_name}")
         return _decoder(wanted, as_dict=self._as_dict)
 
     def _file(self, schema: Schema, subject: str | None) -> FileDescriptor:
@@ -258,9 +256,9 @@ class ProtobufDeserializer(Deserializer):
 
 def _check_class(given: Any) -> None:
     if isinstance(given, Message):
-        raise wrong_argument("message_type", "the class of the messages", given, "give type(message)")
+        raise wrong_argument("message_type", "a message class", given, "pass type(message)")
     if not (isinstance(given, type) and issubclass(given, Message)):
-        raise wrong_argument("message_type", "a class that protoc made of a message", given)
+        raise wrong_argument("message_type", "a message class made by protoc", given)
 
 
 def _found(file: FileDescriptor, wanted: Any) -> Descriptor:
@@ -281,7 +279,7 @@ def _decoder(kind: type[Message], *, as_dict: bool) -> Decode:
         try:
             message = parse(payload)
         except (ParseError, ValueError, RecursionError) as error:
-            raise DecodeError(DecodeReason.MALFORMED, f"no {name}: {error}") from None
+            raise DecodeError(DecodeReason.MALFORMED, f"not a {name}: {error}") from None
         return dict_of(message) if as_dict else message
 
     return decode

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from strata.serdes.errors import RuleError
 from strata.serdes.rules.executors import RuleContext
+from strata.serdes.serde_settings import SerdeSettings
 
 __all__ = ["ACTIONS", "NAME_HEADER", "header"]
 
@@ -34,19 +35,20 @@ def header(headers: Any, name: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _nothing(conf: Mapping[str, Any], context: RuleContext, value: Any, error: Exception | None) -> None:
+def _nothing(settings: SerdeSettings, context: RuleContext, value: Any, error: Exception | None) -> None:
     pass
 
 
-def _error(conf: Mapping[str, Any], context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
+def _error(settings: SerdeSettings, context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
     raise error or RuleError("the rule's action is ERROR")
 
 
-def _dead_letter(conf: Mapping[str, Any], context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
-    """Send the original record to the dead-letter topic of the rule, the metadata or the conf, then raise."""
-    topic, producer = context.parameter("dlq.topic") or conf["dlq.topic"], conf["dlq.producer"]
+def _dead_letter(settings: SerdeSettings, context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
+    """Send the original record to the dead-letter topic of the rule, the metadata or the settings, then raise."""
+    topic, producer = context.parameter("dlq.topic") or settings.dlq_topic, settings.dlq_producer
     if not topic or producer is None:
-        raise RuleError("the record cannot go to the dead letters: there is no dlq.topic or no dlq.producer") from error
+        missing = "dlq.producer" if topic else "dlq.topic"
+        raise RuleError(f"cannot send the record to the dead-letter topic: {missing} is not set") from error
     try:
         producer.produce(
             topic,
@@ -54,22 +56,22 @@ def _dead_letter(conf: Mapping[str, Any], context: RuleContext, value: Any, erro
             value=_bytes(context.original_value, context.redact),
             headers=_headers(context, error),
         )
-        if conf["dlq.auto.flush"]:
+        if settings.dlq_auto_flush:
             producer.flush()
         elif hasattr(producer, "poll"):
             producer.poll(0)
     except Exception as failure:
-        told = f"{error or 'the rule failed'}; and the record did not get to the dead letters in {topic}"
-        raise RuleError(told) from failure
+        reason = f"{error or 'the rule failed'}; sending the record to the dead-letter topic {topic} failed, too"
+        raise RuleError(reason) from failure
     raise error or RuleError("the rule's action is DLQ")
 
 
-ACTIONS: Mapping[str, Callable[[Mapping[str, Any], RuleContext, Any, Exception | None], None]] = {
+ACTIONS: Mapping[str, Callable[[SerdeSettings, RuleContext, Any, Exception | None], None]] = {
     "NONE": _nothing,
     "ERROR": _error,
     "DLQ": _dead_letter,
 }
-"""The built-in actions by name; the first argument is the conf."""
+"""The built-in actions by name."""
 
 
 def _headers(context: RuleContext, error: Exception | None) -> list[tuple[str, bytes | None]]:
@@ -118,4 +120,4 @@ def _shown(value: Any) -> Any:
         return dict(value)
     if isinstance(value, datetime | date | time | Decimal | UUID):
         return str(value)
-    raise TypeError(f"{type(value).__name__} is nothing that JSON knows")
+    raise TypeError(f"expected a JSON value, got {type(value).__name__}")

@@ -155,7 +155,7 @@ class _Programs:
         if len(expression) > MAX_EXPRESSION:
             raise RuleError(f"the expression is longer than {MAX_EXPRESSION} characters")
         if "\0" in expression:
-            raise RuleError("the expression has a zero in it")
+            raise RuleError("the expression contains a zero character")
         guarded = _GUARDED.fullmatch(expression)
         guard, expression = guarded.groups() if guarded else ("", expression)
         environment = self._environments.get(pool, lambda: self._environment(pool))
@@ -167,7 +167,7 @@ class _Programs:
             cost = Cost(compiled.serialize(), tuple(self._variables))
         except RuntimeError as error:
             reason = str(error).partition("\n")[0][:_LONGEST_REASON]
-            raise RuleError(f"the expression is no CEL that is read: {reason}") from None
+            raise RuleError(f"invalid CEL expression: {reason}") from None
         return _Program(compiled, cost)
 
     def _environment(self, pool: Any) -> Any:
@@ -222,7 +222,7 @@ def _text(value: str) -> str | StringValue:
 
 def _whole(value: int) -> int:
     if not _LEAST <= value < _MOST:
-        raise RuleError("the value holds an integer of more than 64 bits")
+        raise RuleError("the value contains an integer of more than 64 bits")
     return value
 
 
@@ -261,7 +261,7 @@ def _to_cel(value: Any, depth: int = 0) -> Any:
         return _whole(value.__index__())
     if hasattr(value, "__float__"):
         return float(value)
-    raise RuleError(f"the value holds a {type(value).__name__}, which CEL does not know")
+    raise RuleError(f"the value contains a {type(value).__name__}, which CEL has no type for")
 
 
 def _key(key: Any) -> Any:
@@ -269,7 +269,7 @@ def _key(key: Any) -> Any:
         return key
     text = str(key)
     if "\0" in text:
-        raise RuleError("the value has a key with a zero in it, which CEL cannot be given")
+        raise RuleError("the value contains a key with a zero character, which CEL cannot read")
     return text
 
 

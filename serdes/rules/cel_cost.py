@@ -183,7 +183,7 @@ _Tree = tuple[Any, ...]
 
 def _tree(expr: Any, macros: int = 0) -> _Tree:
     if macros > MAX_MACROS:
-        raise RuleError(f"the expression has macros more than {MAX_MACROS} deep in each other")
+        raise RuleError(f"the expression nests macros deeper than {MAX_MACROS}")
     down = functools.partial(_tree, macros=macros)
     kind = expr.WhichOneof("kind")
     match kind:
@@ -304,7 +304,7 @@ class Cost:
         if self._never or sum(map(_weight, data.values())) <= self._harmless:
             return
         if self._spent({name: _Known(value) for name, value in data.items()}) > MAX_BYTES:
-            raise RuleError(f"the expression may take more than {MAX_BYTES >> 20} MiB over this value")
+            raise RuleError(f"the expression may need more than {MAX_BYTES >> 20} MiB for this value")
 
     def _spent(self, scope: _Scope) -> int:
         spending = _Spending()

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
+from strata.imports import require
 from strata.serdes.client import RegistryClient
 from strata.serdes.model import Rule, Schema
 
@@ -139,21 +140,24 @@ Action = Callable[[RuleContext, Any, Exception | None], None]
 """Runs after a rule, with the value so far and, if the rule failed, the error; it may raise."""
 
 
-def _at(module: str, name: str) -> ExecutorFactory:
-    """Return a factory that is imported on first use, since it needs an extra."""
+def _of_extra(extra: str, module: str, name: str, *libraries: str) -> ExecutorFactory:
+    """Return a factory that is imported on first use, since it needs the libraries of an extra."""
 
     def make(client: RegistryClient, settings: Mapping[str, Any]) -> Executor:
+        require(extra, module, *libraries)
         factory: ExecutorFactory = getattr(import_module(module), name)
         return factory(client, settings)
 
     return make
 
 
+_CEL = ("cel_expr_python", "google.protobuf", "google.type")
+
 EXECUTORS: Mapping[str, ExecutorFactory] = {
-    "CEL": _at("strata.serdes.rules.cel", "CelExecutor"),
-    "CEL_FIELD": _at("strata.serdes.rules.cel", "CelFieldExecutor"),
-    "JSONATA": _at("strata.serdes.rules.jsonata", "JsonataExecutor"),
-    "ENCRYPT": _at("strata.serdes.encryption.csfle", "FieldEncryption"),
-    "ENCRYPT_PAYLOAD": _at("strata.serdes.encryption.csfle", "PayloadEncryption"),
+    "CEL": _of_extra("rules", "strata.serdes.rules.cel", "CelExecutor", *_CEL),
+    "CEL_FIELD": _of_extra("rules", "strata.serdes.rules.cel", "CelFieldExecutor", *_CEL),
+    "JSONATA": _of_extra("rules", "strata.serdes.rules.jsonata", "JsonataExecutor", "jsonata", "re2"),
+    "ENCRYPT": _of_extra("encryption", "strata.serdes.encryption.csfle", "FieldEncryption", "cryptography"),
+    "ENCRYPT_PAYLOAD": _of_extra("encryption", "strata.serdes.encryption.csfle", "PayloadEncryption", "cryptography"),
 }
 """The built-in executors by rule type; ENCRYPT and ENCRYPT_PAYLOAD are client-side encryption (CSFLE)."""

@@ -112,7 +112,7 @@ class _Guard:
         if not frame.is_parallel_call:
             self._depth += 1
             if self._depth > MAX_DEPTH:
-                raise RuleError(f"the expression calls itself more than {MAX_DEPTH} deep")
+                raise RuleError(f"the expression nests calls deeper than {MAX_DEPTH}")
 
     def leave(self, expression: Any, value: Any, frame: Any, result: Any) -> None:  # noqa: ARG002 - an interface
         if not frame.is_parallel_call:
@@ -129,7 +129,7 @@ def _compiled(text: str) -> Any:
     try:
         return jsonata.Jsonata(text, regex_engine=_pattern)
     except (jsonata.JException, re2.error, RecursionError, ValueError) as error:
-        raise RuleError(f"the expression is no JSONata that is read: {_kind(error)}") from None
+        raise RuleError(f"invalid JSONata expression: {_kind(error)}") from None
 
 
 def _bounded(result: Any) -> Any:
@@ -141,7 +141,7 @@ def _bounded(result: Any) -> Any:
         _check_size(seen)
         if not level:
             return result
-    raise RuleError(f"the expression makes something nested deeper than {MAX_DEPTH}")
+    raise RuleError(f"the result is nested deeper than {MAX_DEPTH}")
 
 
 def _inside(value: Any) -> Iterable[Any]:
@@ -225,7 +225,7 @@ _FUNCTIONS = {
 
 def _check_size(size: float) -> None:
     if size > MAX_SIZE:
-        raise RuleError(f"the expression makes something larger than {MAX_SIZE}")
+        raise RuleError(f"the expression makes a value larger than {MAX_SIZE} characters or items")
 
 
 def _hashable(value: Any) -> Any:

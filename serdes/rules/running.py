@@ -10,7 +10,7 @@ nothing.
 Rules of this file: the order and the outcome of rules; executors do the work.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from strata.serdes.model import Rule, RuleSet, Schema
 from strata.serdes.rules.actions import ACTIONS, NAME_HEADER, header
 from strata.serdes.rules.executors import EXECUTORS, Action, Executor, FieldContext, RuleContext
 from strata.serdes.rules.fields import Values
+from strata.serdes.serde_settings import SerdeSettings
 from strata.serdes.subject_name_strategies import RecordContext
 
 __all__ = ["DOMAIN", "ENCODING", "MIGRATION", "Runner", "Step", "has_rules", "run"]
@@ -34,12 +35,12 @@ _MODES = {
     "UPGRADE": ("UPGRADE", "UPDOWN"),
     "DOWNGRADE": ("DOWNGRADE", "UPDOWN"),
 }
-_FORTH = ("WRITE", "UPGRADE")
-_HERE = (None, "ALL", "CLIENT")
+_FORWARD = ("WRITE", "UPGRADE")
+_RUN_BY_CLIENTS = (None, "ALL", "CLIENT")
 _ENCRYPTION = frozenset({"ENCRYPT", "ENCRYPT_PAYLOAD"})
 _FLAGS = {True: True, "true": True, False: False, "false": False}
-_MOST_EXECUTORS = 1000
-_LONGEST_DETAIL = 300
+_MAX_EXECUTORS = 1000
+_MAX_DETAIL = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +72,14 @@ def _rules(rule_set: RuleSet | None, phase: str) -> tuple[Rule, ...]:
 class Runner:
     """The executors, actions and settings of one serializer or deserializer, which prepare its rules."""
 
-    def __init__(self, client: RegistryClient, conf: Mapping[str, Any]) -> None:
+    def __init__(self, client: RegistryClient, settings: SerdeSettings) -> None:
         self._client = client
-        self._conf = conf
-        self._factories = {**EXECUTORS, **(conf["rule.executors"] or {})}
-        self._actions = {name: partial(action, conf) for name, action in ACTIONS.items()}
-        self._actions |= conf["rule.actions"] or {}
-        self._executors: SharedCache[tuple[str, str], Executor] = SharedCache(_MOST_EXECUTORS)
+        self._settings = settings
+        self._factories = {**EXECUTORS, **(settings.rule_executors or {})}
+        self._actions: dict[str, Action] = {name: partial(one, settings) for name, one in ACTIONS.items()}
+        self._actions |= settings.rule_actions or {}
+        self._hidden = frozenset(one.strip().upper() for one in settings.dlq_redact_rule_types.split(","))
+        self._executors: SharedCache[tuple[str, str], Executor] = SharedCache(_MAX_EXECUTORS)
 
     def steps(
         self,
@@ -104,28 +106,26 @@ class Runner:
         """
         rule_set = source.rule_set if mode == "DOWNGRADE" and source is not None else target.rule_set
         wanted = [one for one in _rules(rule_set, phase) if one.mode in _MODES[mode]]
-        redact = partial(_redacted, self._conf, rule_set, values)
+        redact = partial(_redacted, self._hidden, rule_set, values)
         steps = []
         for rule in wanted:
             if self._runs(rule, rule_set):
                 context = RuleContext(rule, phase, mode, subject, None, False, source, target, redact=redact)
                 steps.append(self._step(rule, context, values))
         steps = _without_repetitions(steps)
-        return tuple(steps if mode in _FORTH else reversed(steps))
+        return tuple(steps if mode in _FORWARD else reversed(steps))
 
     def _runs(self, rule: Rule, rule_set: RuleSet | None) -> bool:
         disabled = _FLAGS.get(self._setting(rule, "disabled"))
         if disabled is not None:
             return not disabled
-        return not rule.disabled and (rule_set is None or rule_set.enable_at in _HERE)
+        return not rule.disabled and (rule_set is None or rule_set.enable_at in _RUN_BY_CLIENTS)
 
     def _step(self, rule: Rule, context: RuleContext, values: Values | None) -> Step:
         try:
             apply = self._applied(rule, context.phase, values)
-        except ImportError as error:
-            extra = "encryption" if rule.type.upper() in _ENCRYPTION else "rules"
-            reason = f"a rule of type {rule.type} needs the extra `{extra}`, of which {error.name} is not installed"
-            raise RuleError(reason, rule=rule.name, subject=context.subject) from None
+        except ImportError as error:  # the message of MissingExtra names the extra
+            raise RuleError(f"rule type {rule.type}: {error}", rule=rule.name, subject=context.subject) from None
         on_success = self._setting(rule, "onSuccess") or rule.on_success
         on_failure = self._setting(rule, "onFailure") or rule.on_failure
         return Step(
@@ -154,30 +154,32 @@ class Runner:
         return lambda context, value: lift(transform(context, lower(value)))
 
     def _executor(self, rule: Rule) -> Any:
-        kind, front = rule.type.upper(), f"rule.executors.{rule.name}."
+        kind, front = rule.type.upper(), f"{rule.name}."
         if kind not in self._factories:
             return None
-        own = rule.name if any(name.startswith(front) for name in self._conf) else ""
-        return self._executors.get((kind, own), lambda: self._factories[kind](self._client, self._settings(rule)))
+        own = rule.name if any(name.startswith(front) for name in self._settings.executor_settings) else ""
+        return self._executors.get(
+            (kind, own), lambda: self._factories[kind](self._client, self._executor_settings(rule))
+        )
 
-    def _places(self, rule: Rule) -> tuple[str, str, str]:
-        """Return the parts of setting names that may mean a rule, weakest first."""
-        return "_default_", f"_{rule.type.upper()}_", rule.name
-
-    def _settings(self, rule: Rule) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for place in self._places(rule):
-            front = f"rule.executors.{place}."
-            for name, value in self._conf.items():
-                if name.startswith(front):
-                    found[name.removeprefix(front).removeprefix("param.")] = value
-        return found
+    def _executor_settings(self, rule: Rule) -> dict[str, Any]:
+        return {
+            name.removeprefix(f"{scope}.").removeprefix("param."): value
+            for scope in _scopes(rule)
+            for name, value in self._settings.executor_settings.items()
+            if name.startswith(f"{scope}.")
+        }
 
     def _setting(self, rule: Rule, name: str) -> Any:
         found = None
-        for place in self._places(rule):
-            found = self._conf.get(f"rule.executors.{place}.{name}", found)
+        for scope in _scopes(rule):
+            found = self._settings.executor_settings.get(f"{scope}.{name}", found)
         return found
+
+
+def _scopes(rule: Rule) -> tuple[str, str, str]:
+    """Return the scopes whose executor settings apply to a rule, weakest first."""
+    return "_default_", f"_{rule.type.upper()}_", rule.name
 
 
 def _without_repetitions(steps: Iterable[Step]) -> list[Step]:
@@ -200,7 +202,7 @@ def _direction(rule: Rule, mode: str, actions: str | None) -> str:
     if not actions or rule.mode not in ("WRITEREAD", "UPDOWN") or "," not in actions:
         return (actions or "").strip()
     there, _, back = actions.partition(",")
-    return (there if mode in _FORTH else back).strip()
+    return (there if mode in _FORWARD else back).strip()
 
 
 def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleContext, Any], Any]:
@@ -224,9 +226,11 @@ def _over_fields(rule: Rule, executor: Any, values: Values) -> Callable[[RuleCon
     return holds
 
 
-def _redacted(conf: Mapping[str, Any], rule_set: RuleSet | None, values: Values | None, value: Any) -> Any:
-    """Return a value without what the rules encrypt, even if it fits no schema; if they encrypt all, the marker."""
-    hiding = {one.strip().upper() for one in conf["dlq.redact.rule.types"].split(",")}
+def _redacted(hiding: frozenset[str], rule_set: RuleSet | None, values: Values | None, value: Any) -> Any:
+    """Return a value without what rules of some types encrypt, even if it does not fit the schema.
+
+    If a rule encrypts the whole payload, only the marker is left.
+    """
     if any(rule.type.upper() in hiding for rule in _rules(rule_set, ENCODING)):
         return _MARKER
     for rule in _rules(rule_set, DOMAIN):
@@ -245,11 +249,11 @@ def _masked(field: FieldContext, value: Any) -> Any:  # noqa: ARG001 - an interf
 
 
 def _unknown_type(name: str, context: RuleContext, value: Any) -> Any:  # noqa: ARG001 - an interface
-    raise RuleError(f"nothing is known that runs rules of type {name}")
+    raise RuleError(f"unknown rule type {name}: no executor runs it")
 
 
 def _unknown_action(name: str, context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
-    raise RuleError(f"the action {name} is unknown") from error
+    raise RuleError(f"unknown rule action {name}") from error
 
 
 def _same(value: Any) -> Any:
@@ -257,12 +261,14 @@ def _same(value: Any) -> Any:
 
 
 def _no_fields(context: RuleContext, value: Any) -> Any:  # noqa: ARG001 - an interface
-    raise RuleError(f"a rule of type {context.rule.type} runs over fields, which a migration or a payload has none of")
+    raise RuleError(
+        f"a rule of type {context.rule.type} runs over fields, so it cannot run over a migration or a payload"
+    )
 
 
 def _meaning(rule: Rule) -> str:
     said = rule.doc or rule.expr
-    return f"the condition does not hold: {said[:_LONGEST_DETAIL]}" if said else "the condition does not hold"
+    return f"the condition does not hold: {said[:_MAX_DETAIL]}" if said else "the condition does not hold"
 
 
 def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: Any) -> Any:
@@ -286,7 +292,7 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
     key = original if is_key else getattr(record, "key", None)
     for step in steps:
         known = step.context
-        if replayed is not None and replayed == known.rule.name and not _hides(known):
+        if replayed is not None and replayed == known.rule.name and not _would_write_plaintext(known):
             continue  # the record is a dead letter of this rule, sent again
         context = RuleContext(
             known.rule,
@@ -305,14 +311,14 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
         try:
             value = _outcome(step, context, value)
         except Exception as error:  # noqa: BLE001 - executors and expressions are a user's code
-            _act(step.on_failure, context, value, _told(error, context))
+            _act(step.on_failure, context, value, _located(error, context))
         else:
             _act(step.on_success, context, value, None)
     return value
 
 
-def _hides(context: RuleContext) -> bool:
-    """Return whether skipping the rule would write plaintext; a header, which anyone may set, must not do that."""
+def _would_write_plaintext(context: RuleContext) -> bool:
+    """Return whether skipping the rule would write plaintext, which a header that anyone may set must not cause."""
     return context.mode == "WRITE" and context.rule.type.upper() in _ENCRYPTION
 
 
@@ -321,20 +327,24 @@ def _outcome(step: Step, context: RuleContext, value: Any) -> Any:
     if context.rule.kind == "CONDITION":
         if result is True:
             return value
-        raise RuleError(_meaning(context.rule) if result in (False, None) else "the condition gives no boolean")
+        raise RuleError(
+            _meaning(context.rule)
+            if result in (False, None)
+            else "expected true or false from the condition, got another value"
+        )
     if result is None and value is not None:
-        raise RuleError("the rule leaves nothing of the value")
+        raise RuleError("expected a value from the rule, got none")
     return result
 
 
-def _told(error: Exception, context: RuleContext) -> RuleError:
+def _located(error: Exception, context: RuleContext) -> RuleError:
     """Return the error with rule, subject and topic; a library's error, which may quote the record, is its cause."""
     detail = error.detail if isinstance(error, RuleError) else f"the rule failed with {type(error).__name__}"
     if isinstance(error, SerdeError) and not isinstance(error, RuleError):
         detail = f"the rule failed: {error}"
-    told = RuleError(detail, rule=context.rule.name, subject=context.subject, topic=context.topic)
-    told.__cause__ = error.__cause__ if isinstance(error, RuleError) else error
-    return told
+    located = RuleError(detail, rule=context.rule.name, subject=context.subject, topic=context.topic)
+    located.__cause__ = error.__cause__ if isinstance(error, RuleError) else error
+    return located
 
 
 def _act(action: Action, context: RuleContext, value: Any, error: RuleError | None) -> None:
@@ -342,8 +352,7 @@ def _act(action: Action, context: RuleContext, value: Any, error: RuleError | No
         action(context, value, error)
     except SerdeError as failure:
         if isinstance(failure, RuleError) and not failure.rule:
-            told = _told(failure, context)
-            raise told from failure.__cause__
+            raise _located(failure, context) from failure.__cause__
         raise
     except Exception as failure:
-        raise _told(failure, context) from failure
+        raise _located(failure, context) from failure

@@ -39,7 +39,7 @@ def test_the_registry_has_it(client, serializer, deserializer, schema):
 def test_a_setting_must_say_which(client, serializer, deserializer, schema):
     """A serializer without a schema or such a setting is refused when it is made."""
     for conf in (None, {"auto.register.schemas": False}):
-        with pytest.raises(ValueError, match=r"without a schema one of use\.schema\.id"):
+        with pytest.raises(ValueError, match=r"expected a schema or one of the settings use\.schema\.id"):
             serializer(client, None, conf=conf)
 
 

@@ -173,7 +173,7 @@ def test_an_endless_answer_is_not_read(scripted_servers, answer):
     """The client does not read an answer longer than the limit."""
     server = scripted_servers(answer(body=b" " * 100_000))
 
-    with pytest.raises(SerdeError, match="more than 1000 bytes"):
+    with pytest.raises(SerdeError, match="longer than 1000 bytes"):
         patient(server.url, max_answer_bytes=1000).get_subjects()
 
 
@@ -181,20 +181,20 @@ def test_an_endless_answer_is_not_read(scripted_servers, answer):
     ("url", "options", "says"),
     [
         ([], {}, "at least one URL"),
-        ("localhost:8081", {}, "must look like http"),
-        ("ftp://localhost", {}, "must look like http"),
-        ("http://", {}, "must look like http"),
+        ("localhost:8081", {}, "expected one such as http"),
+        ("ftp://localhost", {}, "expected one such as http"),
+        ("http://", {}, "expected one such as http"),
         ("http://localhost:port", {}, "cannot be read"),
-        ("http://localhost/?a=1", {}, "must not have a query"),
-        ("http://localhost", {"username": "u"}, "username and password go together"),
+        ("http://localhost/?a=1", {}, "expected no query"),
+        ("http://localhost", {"username": "u"}, "expected username and password together"),
         (
             "http://localhost",
             {"username": "u", "password": "p", "token": "t"},
-            "either username and password, or a token",
+            "expected one of username",
         ),
-        ("http://localhost", {"retries": -1}, "retries is -1; allowed is 0 or more"),
-        ("http://localhost", {"timeout": 0}, "timeout is 0; allowed is more than 0"),
-        ("http://localhost", {"cache_size": 0}, "cache_size is 0; allowed is more than 0"),
+        ("http://localhost", {"retries": -1}, "retries: expected 0 or more, got -1"),
+        ("http://localhost", {"timeout": 0}, "timeout: expected more than 0, got 0"),
+        ("http://localhost", {"cache_size": 0}, "cache_size: expected more than 0, got 0"),
     ],
 )
 def test_bad_settings_are_refused(url, options, says):
@@ -205,7 +205,7 @@ def test_bad_settings_are_refused(url, options, says):
 
 def test_credentials_in_bare_settings_are_refused():
     """Settings made directly refuse a password in an address, since every repr would show it, and do not quote it."""
-    with pytest.raises(ValueError, match="do not belong into urls") as caught:
+    with pytest.raises(ValueError, match="urls: expected no credentials") as caught:
         ClientSettings(urls=("http://u:hunter2@localhost",))
     assert "hunter2" not in str(caught.value)
     assert "hunter2" not in repr(ClientSettings.of("http://u:hunter2@localhost"))

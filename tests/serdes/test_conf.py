@@ -117,12 +117,12 @@ def test_the_registrys_schema_must_read_the_local_one(client, name):
 @pytest.mark.parametrize(
     ("conf", "says"),
     [
-        ({"use.schema.id": "5"}, "use.schema.id is '5'; allowed are None and a schema id"),
-        ({"schema.id.serializer": "tail"}, "allowed are a function, prefix, guid, header"),
+        ({"use.schema.id": "5"}, "use.schema.id: expected a schema id or None, got '5'"),
+        ({"schema.id.serializer": "tail"}, "expected a function, prefix or guid or header"),
         ({"use.latest.with.metadata": {"a": 1}}, "a dict of strings"),
-        ({"subject.name.strategy.type": "X"}, "strategy 'X' is unknown"),
+        ({"subject.name.strategy.type": "X"}, "unknown subject name strategy 'X'"),
         ({"subject.name.strategy.conf": {"x": 1}}, "unknown settings x"),
-        ({"subject.name.strategy.conf": {"subject.name.strategy.fallback.type": "ASSOCIATED"}}, "allowed are TOPIC"),
+        ({"subject.name.strategy.conf": {"subject.name.strategy.fallback.type": "ASSOCIATED"}}, "expected TOPIC"),
         ({"validate": True}, "unknown settings validate"),
     ],
 )

@@ -88,7 +88,7 @@ def test_another_key_does_not_read(name):
 )
 def test_material_that_is_no_key(name, damage):
     """Material that is not a key of this algorithm is refused without showing it."""
-    with pytest.raises(CipherError, match=f"not one of {name}"):
+    with pytest.raises(CipherError, match=f"not a key of {name}"):
         cipher_of(name, damage(new_material(name)))
 
 

@@ -435,7 +435,7 @@ JSON = [
         "expected a value that JSON can hold, got the class LegModel instead of a value",
         "l[0]",
     ),
-    ("key that is no text", {}, {"l": [{5: 1}]}, "expected a string as key, got int", "l[0]"),
+    ("key that expected encrypted text", {}, {"l": [{5: 1}]}, "expected a string as key, got int", "l[0]"),
     (
         "surrogate",
         {},
@@ -626,17 +626,17 @@ ARGUMENTS = [
     (
         "message as class",
         lambda it: ProtobufSerializer(it, Duration()),
-        "expected the class of the messages, got google.protobuf.duration_pb2.Duration; give type(message)",
+        "expected a message class, got google.protobuf.duration_pb2.Duration; pass type(message)",
     ),
     (
         "dict as class",
         lambda it: ProtobufDeserializer(it, {}),
-        "message_type: expected a class that protoc made of a message, got dict",
+        "message_type: expected a message class made by protoc, got dict",
     ),
     (
         "pydantic class as message",
         lambda it: ProtobufSerializer(it, LegModel),
-        "message_type: expected a class that protoc made of a message, got the class",
+        "message_type: expected a message class made by protoc, got the class",
     ),
 ]
 
@@ -652,5 +652,5 @@ def test_arguments(client, make, says):
 
 def test_a_schema_of_another_format_is_refused(client):
     """A schema of another format is refused, since it would be registered in the wrong format."""
-    with pytest.raises(ValueError, match="schema: expected a schema of the format JSON, got one of AVRO"):
+    with pytest.raises(ValueError, match="schema: expected a schema in the format JSON, got AVRO"):
         JsonSerializer(client, Schema("{}"))

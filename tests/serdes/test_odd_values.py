@@ -126,5 +126,5 @@ def test_a_header_that_is_no_bytes():
     """A header value that is not bytes, which only handmade headers have, is refused."""
     deserialize = AvroDeserializer(RegistryClient("http://localhost:1"))
 
-    with pytest.raises(FrameError, match="the header __value_schema_id is not bytes"):
+    with pytest.raises(FrameError, match="header __value_schema_id: expected bytes, got str"):
         deserialize(b"\x02", headers=[("__value_schema_id", "text")])

@@ -243,7 +243,7 @@ def test_a_reference_of_json_that_leads_nowhere(client):
     rule = Rule(name="all", type="CEL_FIELD", mode="WRITE", expr="value")
     schema = Schema(text, "JSON", rule_set=RuleSet(domain_rules=(rule,)))
 
-    with pytest.raises(RuleError, match="rules cannot follow the reference '#name'"):
+    with pytest.raises(RuleError, match=r"cannot resolve the \$ref '#name'"):
         JsonSerializer(client, schema)({"a": "x"}, topic="anchors")
 
 
@@ -402,7 +402,7 @@ def test_messages_in_cel(client, expr, expected):
     serialize = ProtobufSerializer(client, type(message), {"auto.register.schemas": False, "use.latest.version": True})
 
     if expected is None:
-        with pytest.raises(RuleError, match=r"what the rule makes is no shop\.Order"):
+        with pytest.raises(RuleError, match=r"expected a shop\.Order"):
             serialize(message, topic=topic)
     else:
         read = ProtobufDeserializer(client)(serialize(message, topic=topic))

@@ -32,7 +32,7 @@ def test_the_subject_of_a_record(strategy, context, record, subject):
         (topic_record_name, Context(None), "a.Order", "needs a topic"),
         (record_name, Context("t"), None, "needs a named record"),
         (topic_record_name, Context("t"), "", "needs a named record"),
-        (topic_name, Context("t", "header"), None, "'key' or 'value', not 'header'"),
+        (topic_name, Context("t", "header"), None, "'key' or 'value', got 'header'"),
     ],
 )
 def test_what_a_strategy_lacks_is_said(strategy, context, record, says):

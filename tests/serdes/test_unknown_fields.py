@@ -57,7 +57,7 @@ UNKNOWN = [
         NEAREST.format("legs"),
         "back.leg",
     ),
-    ("a key that is no text", {"carrier": "UA", 7: 1}, BARE, "['7']"),
+    ("a key that expected encrypted text", {"carrier": "UA", 7: 1}, BARE, "['7']"),
 ]
 
 
@@ -106,7 +106,7 @@ def test_a_field_that_the_latest_version_lacks_is_refused(client, kind):
 
 def test_the_setting_is_refuse_or_drop(client):
     """Any other value is refused by the constructor."""
-    with pytest.raises(ValueError, match=r"unknown\.fields is 'ignore'; allowed are refuse and drop"):
+    with pytest.raises(ValueError, match=r"unknown\.fields: expected refuse or drop, got 'ignore'"):
         AvroSerializer(client, TEXT, conf={"unknown.fields": "ignore"})
 
 

@@ -101,7 +101,7 @@ def test_undeclared_anchor():
     modern = f'{{"$schema":"https://json-schema.org/draft/2020-12/schema",{text[1:]}'
 
     assert text == parse(text, strict=True).canonical
-    with pytest.raises(SchemaParseError, match="leads to no schema"):
+    with pytest.raises(SchemaParseError, match="not found"):
         parse(modern, strict=True)
 
 
@@ -133,20 +133,20 @@ TAKEN_NAMES = [
 def test_names_that_are_taken(schema, references, accepted):
     """In the newer dialects two schemas of the documents in use may not share a name."""
     resolved = [ResolvedReference(name, json.dumps({"$schema": NEWER, **text})) for name, text in references.items()]
-    expected = nullcontext() if accepted else pytest.raises(SchemaParseError, match="Two schemas are called")
+    expected = nullcontext() if accepted else pytest.raises(SchemaParseError, match="Two references are named")
 
     with expected:
         parse(json.dumps({"$schema": NEWER, **schema}), strict=True, references=resolved)
 
 
 MESSAGES = [
-    ("[1]", {}, "A JSON schema must be an object, true or false, got [1]"),
+    ("[1]", {}, "Expected a JSON Schema (an object, true or false), got [1]"),
     ('{"required":5}', {}, "'required' must be an array, got 5 (at #)"),
     ('{"properties":{"a/b":{"items":[{"type":"strin"}]}}}', {}, "Unknown type 'strin'; expected one of array,"),
     ('{"properties":{"a/b":{"items":[{"type":5}]}}}', {}, "got 5 (at #/properties/a~1b/items/0)"),
     ('{"allOf":[{"not":7}]}', {}, "Expected a schema (an object, true or false), got 7 (at #/allOf/0)"),
     ('{"$ref":"r"}', {"r": '{"not":{"maxItems":""}}'}, "'maxItems' must be a number, got \"\" (at r#/not)"),
-    ('{"$ref":"r"}', {}, "$ref 'r' is not among the references; add one by that name, nothing is fetched (at #)"),
+    ('{"$ref":"r"}', {}, "$ref 'r' not found; add a reference with that name (URLs are not fetched) (at #)"),
 ]
 
 

@@ -142,8 +142,8 @@ def test_explain_forward():
 
     assert [
         (
-            "Message B is in the new schema but not in version 1. Leave the message out: every message that is new "
-            "counts as one that version 1 cannot read."
+            "Message B is in the new schema but not in version 1. Remove the message: the check treats a new message "
+            "as one that version 1 cannot read."
         )
     ] == [explain(finding) for finding in result.incompatibilities]
 
@@ -163,5 +163,5 @@ def test_explain_names_the_field():
     (finding,) = check(new, [Previous(2, old)], Level.BACKWARD).incompatibilities
     told = explain(finding)
 
-    assert told.startswith("Field A.B.price (tag 3) has types in the new schema and version 2 that are not alike")
+    assert told.startswith("The types of field A.B.price (tag 3) in the new schema and version 2 differ on the wire")
     assert told.endswith("or use a new tag.")

@@ -1,0 +1,214 @@
+"""The base class of the serializers of all formats.
+
+A record whose schema is cached takes `known` and `write`: plain calls without I/O, which `aio.py` makes too. On a cache
+miss `target` asks the registry, one request for all threads that wait for it. It also loads the rules of the schema;
+running them may block while their executors ask a server.
+
+Rules of this file: it names subjects, calls the client and frames payloads; the bytes of a format are the format's.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from strata.serdes.base import Serde, is_fresh
+from strata.serdes.cache import SharedCache
+from strata.serdes.client import RegistryClient, Schema
+from strata.serdes.compatibility import check_reads
+from strata.serdes.errors import NoSubject, SchemaError
+from strata.serdes.framing import SchemaId
+from strata.serdes.model import RegisteredSchema
+from strata.serdes.serde_settings import SerializerSettings
+from strata.serdes.subject_name_strategies import Context, RecordContext
+
+if TYPE_CHECKING:
+    from strata.serdes.rules.contracts import Writing
+    from strata.serdes.rules.fields import Values
+
+__all__ = ["Encode", "Serializer", "Target", "ToDict"]
+
+Encode = Callable[[Any], bytes]
+ToDict = Callable[[Any, RecordContext], Any]
+
+_CHOICES = ("use.schema.id", "use.latest.with.metadata", "use.latest.version")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The schema and encoder for one subject; fresh until `until`, in seconds of `time.monotonic`."""
+
+    schema: SchemaId
+    encode: Encode
+    until: float
+    rules: "Writing | None" = None
+
+
+class Serializer(Serde[SerializerSettings]):
+    """A callable that turns values into frames and registers or looks up their schema; safe to share among threads."""
+
+    def __init__(self, client: RegistryClient, to_dict: ToDict | None, conf: Mapping[str, Any] | None) -> None:
+        super().__init__(client, SerializerSettings, conf, to_dict=to_dict)
+        self._to_dict = to_dict
+        self._own_strategy = callable(self._settings.subject_name_strategy)
+        self._frame = self._settings.framing
+        self._needs_guid = self._settings.schema_id_serializer in ("guid", "header")
+        self._targets: SharedCache[Any, Target] = SharedCache(client.settings.cache_size)
+
+    def __call__(
+        self, value: Any, ctx: RecordContext | None = None, *, topic: str | None = None, field: str = "value"
+    ) -> bytes | None:
+        """Serialize a value to a frame.
+
+        Args:
+            value: the value; None is a tombstone.
+            ctx: the topic and field of the record, such as confluent-kafka's `SerializationContext`.
+            topic: the topic, where there is no `ctx`.
+            field: `key` or `value`, where there is no `ctx`.
+
+        Returns:
+            The frame, or None for a tombstone.
+
+        Raises:
+            EncodeError: If the value does not fit the schema.
+            NoSubject: If the subject name strategy lacks a topic or a record name.
+            SchemaError: If the schema is of another format, cannot be used or cannot read values of the local one.
+            RuleError: If a rule of the schema fails.
+            FrameError: If the framing needs a GUID or headers that are not there.
+            RegistryError: If the registry rejects a request, such as 409 for an incompatible schema.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+            TokenError: If the OAuth token endpoint gives no token.
+        """
+        if value is None:
+            return None
+        context = Context(topic, field) if ctx is None else ctx
+        return self.write(value, context, self.known(context) or self.target(context))
+
+    def known(self, context: RecordContext) -> Target | None:
+        """Return the cached target for a context without I/O, or None on a cache miss.
+
+        Raises:
+            NoSubject: If the caller's own subject name strategy raises it.
+        """
+        target = self._targets.peek(self._key(context))
+        return target if target is not None and is_fresh(target.until) else None
+
+    def target(self, context: RecordContext) -> Target:
+        """Return the target for a context; ask the registry on a cache miss.
+
+        Args:
+            context: the topic and field of the record.
+
+        Raises:
+            NoSubject: If the subject name strategy lacks a topic or a record name.
+            SchemaError: If the schema is of another format, cannot be used or cannot read values of the local one.
+            RuleError: If the library of a rule's executor is not installed.
+            RegistryError: If the registry rejects a request.
+            RegistryUnavailable: If the registry gives no usable answer after all retries.
+        """
+        return self._targets.get(self._key(context), lambda: self._target(context), is_fresh=_is_fresh)
+
+    def write(self, value: Any, context: RecordContext, target: Target) -> bytes:
+        """Serialize a value to a frame with a target from `known` or `target`.
+
+        Args:
+            value: the value, before `to_dict`; not None.
+            context: the topic and field of the record.
+            target: the schema, encoder and rules.
+
+        Raises:
+            EncodeError: If the value does not fit the schema.
+            RuleError: If a rule of the schema fails.
+            FrameError: If the framing needs a GUID or headers that are not there.
+        """
+        fields = value if self._to_dict is None else self._to_dict(value, context)
+        if target.rules is None:
+            payload = target.encode(fields)
+        else:
+            payload = target.rules.payload(fields, context, target.encode)
+        return self._frame(payload, context, target.schema)
+
+    def _key(self, context: RecordContext) -> Any:
+        """Return the cache key of a target: topic and field, or the subject if the strategy is the caller's own."""
+        if self._own_strategy:
+            return self._strategy(context, self._record_name())
+        return context.topic, context.field
+
+    def _target(self, context: RecordContext) -> Target:
+        subject = self._strategy(context, self._record_name())
+        if not subject:
+            raise NoSubject("the subject name strategy returned no subject")
+        found, schema = self._find(subject, context)
+        if schema.format != self.format:
+            raise SchemaError(f"schema {found.schema_id}: expected the format {self.format}, got {schema.format}")
+        guid = found.guid
+        if guid is None and self._needs_guid:
+            guid = self._client.lookup(subject, schema).guid
+        encode, indexes = self._writer(schema, subject, found.schema_id)
+        identity = SchemaId(found.schema_id, None if guid is None else UUID(guid), indexes)
+        return Target(identity, encode, self._settings.latest_until(), self._rules(found, schema, subject))
+
+    def _rules(self, found: RegisteredSchema, schema: Schema, subject: str) -> "Writing | None":
+        """Return the rules for writing; the registry's copy of a schema may carry rules that the local one lacks."""
+        contract = schema if found.schema.rule_set is None else found.schema
+        if contract.rule_set is None:
+            return None
+        from strata.serdes.rules.contracts import writing_of
+
+        ruled = replace(schema, metadata=contract.metadata, rule_set=contract.rule_set)
+        return writing_of(self._runner, ruled, subject, lambda: self._values(ruled, subject))
+
+    def _find(self, subject: str, context: RecordContext) -> tuple[RegisteredSchema, Schema]:
+        """Return the schema to write with; the first setting that applies decides."""
+        settings, client = self._settings, self._client
+        if settings.use_schema_id is not None:
+            chosen = client.get_schema(settings.use_schema_id, subject=subject)
+            self._check(chosen, subject, strict=settings.id_compatibility_strict)
+            return RegisteredSchema(subject, None, settings.use_schema_id, None, chosen), chosen
+        if settings.wants_latest:
+            latest = self._latest(subject)
+            self._check(latest.schema, subject, strict=settings.latest_compatibility_strict)
+            return latest, latest.schema
+        ask = client.register if settings.auto_register_schemas else client.lookup
+        local = self._local(context)
+        return ask(subject, local, normalize=settings.normalize_schemas), local
+
+    def _need_choice(self) -> None:
+        """Raise ValueError if neither a local schema nor a setting says which schema to use."""
+        if not self._settings.chooses_schema:
+            raise ValueError(f"expected a schema or one of the settings {', '.join(_CHOICES)}")
+
+    def _check(self, schema: Schema, subject: str, *, strict: bool) -> None:
+        """Raise SchemaError if a schema of the registry cannot read what the local one describes."""
+        local = self._described()
+        if strict and local is not None and local.bare != schema.bare and schema.format == self.format:
+            check_reads(self._client, schema, local, subject, imports=self._imports())
+
+    def _imports(self) -> Mapping[str, Schema] | None:
+        """Return what the local schema refers to, or None where its references already say so."""
+        return None
+
+    @abstractmethod
+    def _record_name(self) -> str | None:
+        """Return the record name for the subject name strategy."""
+
+    @abstractmethod
+    def _local(self, context: RecordContext) -> Schema:
+        """Return the schema to register, with its references registered."""
+
+    @abstractmethod
+    def _described(self) -> Schema | None:
+        """Return the local schema without asking the registry, or None if only the registry has it."""
+
+    @abstractmethod
+    def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:
+        """Return the encoder for a schema of the registry and, for Protobuf, the path to the message."""
+
+    @abstractmethod
+    def _values(self, schema: Schema, subject: str) -> "Values":
+        """Return the values of a schema as rules see them."""
+
+
+def _is_fresh(target: Target) -> bool:
+    return is_fresh(target.until)
