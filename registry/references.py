@@ -86,7 +86,8 @@ def resolved(
             )
         if place in around or len(around) >= _MAX_DEPTH or len(found) >= limits.references:
             raise errors.invalid_schema(
-                f"The references of subject {entry.subject} go in a circle, too deep, or too far"
+                f"The references of subject {entry.subject} version {entry.version} form a cycle, "
+                f"are nested more than {_MAX_DEPTH} deep, or lead to more than {limits.references} schemas"
             )
         if place in found:
             return

@@ -25,7 +25,7 @@ _TWO_MODES = ("UPDOWN", "WRITEREAD")
 _MAX_NAME = 256
 _KEY_ID, _KEK_NAME, _KMS_TYPE = "encrypt.kms.key.id", "encrypt.kek.name", "encrypt.kms.type"
 _ARN: Final = "arn:"  # prefix of AWS key ids
-_NOT_OF_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def check_rule_set(rule_set: Mapping[str, Any]) -> None:
@@ -57,7 +57,7 @@ def _with_key_name(rule: Mapping[str, Any]) -> Mapping[str, Any]:
     key_id = params.get(_KEY_ID)
     if key_id is None:
         return rule
-    known = {_KEK_NAME: _NOT_OF_A_NAME.sub("-", key_id.removeprefix(_ARN))}
+    known = {_KEK_NAME: _NOT_IN_NAMES.sub("-", key_id.removeprefix(_ARN))}
     if key_id.startswith(_ARN):
         known[_KMS_TYPE] = "aws-kms"
     return {**rule, "params": dict(sorted({**known, **params}.items()))}
@@ -81,8 +81,9 @@ def _faults(rule: Mapping[str, Any], modes: tuple[str, ...]) -> Iterator[str]:
     if not rule.get("type"):
         yield "the rule has no type"
     if mode not in modes:
-        yield f"the mode is {mode}, and here it can only be {', '.join(modes)}"
+        yield f"expected one of the modes {', '.join(modes)}, got {mode}"
     for name in ("onSuccess", "onFailure"):
         actions = (rule.get(name) or "").count(",") + 1
-        if actions > (2 if mode in _TWO_MODES else 1):
-            yield f"{name} names {actions} actions, and two are possible only for {' and '.join(_TWO_MODES)}"
+        most = 2 if mode in _TWO_MODES else 1
+        if actions > most:
+            yield f"{name} has {actions} actions; the mode {mode} allows {most}"
