@@ -28,6 +28,7 @@ __all__ = [
     "cache_folder",
     "flink_registry_jars",
     "kafka_jars",
+    "offline_ivy_settings",
     "resolve",
     "spark_avro_jars",
     "spark_kafka_jars",
@@ -108,6 +109,30 @@ def kafka_jars() -> list[Path]:
 def spark_kafka_jars() -> list[Path]:
     """Return the jars of Spark's Kafka source, for `spark.jars`."""
     return resolve(JAR_SETS["spark-kafka"])
+
+
+def offline_ivy_settings(folder: Path) -> Path:
+    """Write settings into `folder` with which `spark.jars.packages` finds Spark's Kafka source in the cache.
+
+    Returns:
+        The path for `spark.jars.ivySettings`.
+    """
+    packed = JAR_SETS["spark-kafka"]
+    (group, name, version), *others = (artifact.split(":") for artifact in packed.artifacts)
+    needs = "".join(f'<dependency org="{g}" name="{n}" rev="{v}" conf="default->*"/>' for g, n, v in others)
+    module = f'<info organisation="{group}" module="{name}" revision="{version}"/>'
+    (folder / f"{name}-{version}.xml").write_text(
+        f'<ivy-module version="2.0">{module}<configurations><conf name="default"/></configurations>'
+        f"<dependencies>{needs}</dependencies></ivy-module>"
+    )
+    jars = resolve(packed)[0].parent
+    settings = folder / "ivysettings.xml"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="cache"/><resolvers><filesystem name="cache">'
+        f'<ivy pattern="{folder}/[module]-[revision].xml"/><artifact pattern="{jars}/[artifact]-[revision].[ext]"/>'
+        "</filesystem></resolvers></ivysettings>"
+    )
+    return settings
 
 
 def spark_avro_jars() -> list[Path]:
