@@ -31,7 +31,7 @@ DOCUMENTS = [
 ]
 # Why a block may be left out.
 REASONS = {"a target of the Makefile"}
-# What the documents name, and the setting of the session that keeps a test small and on loopback.
+# Settings that keep a session small and on loopback.
 SPARK_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -79,6 +79,7 @@ def _spark_settings(folder: Path) -> Path:
     return settings
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks, id=name) for name, marks in DOCUMENTS])
 def test_a_document_runs_as_written(name, live, tmp_path):
     """Each block runs in the order of the document, and prints what the document shows."""
