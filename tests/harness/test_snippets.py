@@ -92,7 +92,7 @@ def test_a_mark_before_text_has_no_effect(read):
 
 def test_addresses_are_those_of_the_live_services(read):
     """The text's address reaches the server that the document starts, and is the one that its output shows."""
-    shown = "…A is http://localhost:8081, B is http://localhost:8081: no differences…"
+    shown = "…no differences between A (http://localhost:8081) and B (http://localhost:8081)…"
     commands = ["strata serve --log memory:", "strata verify http://localhost:8081 http://localhost:8081"]
     blocks = [f"```sh\n{command}\n```" for command in commands]
     assert [] == read("\n\n".join([*blocks, f"```text\n{shown}\n```"]))
