@@ -7,7 +7,7 @@ from harness.snippets import SnippetError, run
 
 GOOD = [
     ("a value", "```python\n1 + 1\n# 2\n```"),
-    ("a value nobody shows", "```python\n1 + 1\n```"),
+    ("a value that is not shown", "```python\n1 + 1\n```"),
     ("an output below its statement", "```python\nprint('a')\n# a\n```"),
     ("an output of two lines", "```python\nprint('a\\nb')\n# a\n# b\n```"),
     ("an error that is shown", "```python\n{}['x']\n# KeyError: 'x'\n```"),
