@@ -1,4 +1,4 @@
-"""`python -m bench [NAME …]`: run the benchmarks, print their tables, keep them in docs/benchmarks.md."""
+"""`python -m bench [NAME …]`: run the benchmarks, print their tables, keep them in their document."""
 
 import argparse
 import datetime
@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 
-from bench.report import DOCUMENT, keep
+from bench.report import DOCUMENTS, keep
 
 __all__ = ["main"]
 
-# Section of docs/benchmarks.md -> module with a `run` that returns the section's text.
+# Section of a document -> module with a `run` that returns the section's text.
 SECTIONS = {
     "reads": "bench.reads",
     "writes": "bench.writes",
@@ -23,6 +23,7 @@ SECTIONS = {
     "spark": "bench.spark_decode",
     "payloads": "bench.payload_columns",
     "spark_kafka": "bench.spark_kafka",
+    "installs": "bench.installs",
 }
 
 
@@ -30,7 +31,8 @@ def main() -> None:
     """Run the given benchmarks, by default all of them."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"measurements to run: {', '.join(SECTIONS)}  [all]")
-    parser.add_argument("--keep", action="store_true", help=f"write the tables into {DOCUMENT.name}")
+    documents = " and ".join(path.name for path in DOCUMENTS)
+    parser.add_argument("--keep", action="store_true", help=f"write the tables into {documents}")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(SECTIONS):
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}; expected {', '.join(SECTIONS)}")
@@ -60,7 +62,7 @@ def _commit() -> str:
 
 
 def _git(*arguments: str) -> str:
-    folder = DOCUMENT.parent
+    folder = DOCUMENTS[0].parent
     return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
 

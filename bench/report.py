@@ -1,12 +1,13 @@
-"""Tables of results, printed and kept in `docs/benchmarks.md` between the markers of their section."""
+"""Tables of results, printed and kept in a document between the markers of their section."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["DOCUMENT", "keep", "table"]
+__all__ = ["DOCUMENTS", "keep", "table"]
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+_DOCS = Path(__file__).parents[1] / "docs"
+DOCUMENTS = (_DOCS / "benchmarks.md", _DOCS / "installing.md")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -16,14 +17,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def keep(section: str, text: str) -> None:
-    """Replace a section's text in docs/benchmarks.md.
+    """Replace a section's text in the document that has the section.
 
     Raises:
-        LookupError: the document has no such section.
+        LookupError: no document has such a section.
     """
-    document = DOCUMENT.read_text()
     begin, end = f"<!-- {section}: begin -->", f"<!-- {section}: end -->"
-    if begin not in document or end not in document:
-        raise LookupError(f"{DOCUMENT} has no section {section!r}")
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    DOCUMENT.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", document))
+    for path in DOCUMENTS:
+        document = path.read_text()
+        if pattern.search(document):
+            path.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", document))
+            return
+    raise LookupError(f"no document of {', '.join(path.name for path in DOCUMENTS)} has a section {section!r}")

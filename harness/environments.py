@@ -30,13 +30,18 @@ def with_extras(wheel: Path, extras: str) -> str:
     return f"{wheel}[{extras}]" if extras else str(wheel)
 
 
-def fresh_environment(folder: Path, *requirements: str) -> Path:
+def fresh_environment(folder: Path, *requirements: str, compiled: bool = False) -> Path:
     """Create a virtual environment with the requirements and what they need, and return its Python.
 
     It has no pip of its own, so that a list of its packages holds only what the requirements bring.
+
+    Args:
+        folder: a new folder for the environment.
+        requirements: requirements as pip takes them, wheels included.
+        compiled: whether to compile all modules, which pip does for users and which takes some seconds.
     """
     python = _empty_environment(folder)
-    _pip("--python", str(python), "install", "--no-compile", *requirements)
+    _pip("--python", str(python), "install", *([] if compiled else ["--no-compile"]), *requirements)
     return python
 
 
