@@ -16,11 +16,18 @@ settings.register_profile("explore", deadline=None, print_blob=True, suppress_he
 settings.load_profile("ci")  # no randomness, no deadline, no health check for slow machines
 
 _SLOW_S = 1800
+_SERVICES = {"spark": "spark", "kafka": "services", "postgres": "services"}
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give slow tests more time, unless a test sets its own time-out."""
+    """Give slow tests more time, unless a test sets its own time-out; group the tests that share fixtures.
+
+    With `-n 2` the tests of a group run in one process: those on Spark, those on other real services, and each file.
+    """
     for item in items:
+        group = next((group for mark, group in _SERVICES.items() if item.get_closest_marker(mark)), item.path.name)
+        item.add_marker(pytest.mark.xdist_group(group))
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_SLOW_S))
 

@@ -2,17 +2,14 @@
 
 import http.client
 import json
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
 import pytest
-import uvicorn
 
+from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
 from strata.storage.log import Log
@@ -82,18 +79,9 @@ def anyio_backend() -> str:
 @contextmanager
 def running(log: Log | None = None, settings: Settings | None = None) -> Iterator[Api]:
     """Serve a registry over a fresh log or a given one until the block ends."""
-    listener = socket.create_server(("127.0.0.1", 0))
     app = create_app(log or MemoryLog(), settings or Settings(log="memory:"))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.005)
-    yield Api(listener.getsockname()[1])
-    server.should_exit = True
-    thread.join()
-    listener.close()
+    with serving(lambda _: app) as port:
+        yield Api(port)
 
 
 @pytest.fixture

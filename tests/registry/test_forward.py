@@ -11,9 +11,9 @@ from contextlib import closing, contextmanager
 from uuid import uuid4
 
 import pytest
-import uvicorn
 
 from harness.processes import free_port
+from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.settings import Settings
 from strata.registry.transport.front import Front
@@ -74,18 +74,15 @@ def node(log, **settings) -> Iterator[int]:
 @contextmanager
 def served(log, **settings) -> Iterator[tuple[int, Front]]:
     """Serve a registry over a log, or over the log that a function opens for the node's URL; yield port and app."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    log = log(f"http://127.0.0.1:{listener.getsockname()[1]}") if callable(log) else log
-    app = create_app(log, Settings(log="memory:", **settings))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield listener.getsockname()[1], app
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+    apps = []
+
+    def make(port):
+        opened = log(f"http://127.0.0.1:{port}") if callable(log) else log
+        apps.append(create_app(opened, Settings(log="memory:", **settings)))
+        return apps[0]
+
+    with serving(make) as port:
+        yield port, apps[0]
 
 
 def put(port, level="NONE"):

@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -12,9 +9,9 @@ from urllib.parse import quote
 
 import pytest
 import urllib3
-import uvicorn
 from click.testing import CliRunner
 
+from harness.serving import serving
 from strata.registry.app import create_app
 from strata.registry.cli import main
 from strata.registry.settings import Settings
@@ -35,22 +32,8 @@ from strata.storage.records import (
 
 @contextmanager
 def _served(log_url: str) -> Iterator[str]:
-    listener = socket.create_server(("127.0.0.1", 0))
-    with closing(open_log(log_url)) as log:
-        server = uvicorn.Server(
-            uvicorn.Config(create_app(log, Settings(log=log_url)), log_config=None, access_log=False)
-        )
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.005)
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
-            listener.close()
+    with closing(open_log(log_url)) as log, serving(lambda _: create_app(log, Settings(log=log_url))) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 class Registry:

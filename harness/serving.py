@@ -1,0 +1,67 @@
+"""Serves an ASGI application over real HTTP from a thread of this process.
+
+with serving(lambda port: app) as port:
+http.client.HTTPConnection("127.0.0.1", port)
+"""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+__all__ = ["serving"]
+
+_POLL_S = 0.002
+
+
+@contextmanager
+def serving(make_app: Callable[[int], Any]) -> Iterator[int]:
+    """Serve an application on a free loopback port until the block ends.
+
+    Args:
+        make_app: returns the application, given the port.
+
+    Yields:
+        the port.
+
+    Raises:
+        RuntimeError: the application did not start.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        server = _Server(uvicorn.Config(make_app(port), log_config=None, access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            while not server.started:
+                if not thread.is_alive():
+                    raise RuntimeError("the application did not start")
+                time.sleep(_POLL_S)
+            yield port
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class _Server(uvicorn.Server):
+    """A server without uvicorn's pauses of 0.1 s: each of many tests would wait for two of them."""
+
+    async def main_loop(self) -> None:
+        """Wait until the server should exit."""
+        while not await self.on_tick(0):  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(_POLL_S)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close connections when their requests are answered, then shut down the application."""
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - the same
+            await asyncio.sleep(_POLL_S)
+        await self.lifespan.shutdown()
