@@ -3,20 +3,22 @@ PYTHON ?= python3
 BIN := .venv/bin
 JAR := spark_udfs/strata-spark.jar
 RUNS ?= 70
+PARALLEL ?= -n 2 --dist loadgroup
+CONSTRAINTS ?= constraints.txt
 EXTRAS := server,kafka,postgres,arrow,rules,spark
 
-.PHONY: help setup serve demo check format test test-all test-faults bench clean
+.PHONY: help setup serve demo check format test test-fast test-all test-faults coverage bench constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 setup: .venv/.installed $(JAR)  ## create .venv with the strata command in it, fetch and build the jars
 
-.venv/.installed: pyproject.toml
+.venv/.installed: pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -c 'import sys; sys.exit("Strata needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[$(EXTRAS)]' --group dev $(addprefix --constraint ,$(CONSTRAINTS))
 	$(BIN)/python -m harness.jars
 	touch $@
 
@@ -42,7 +44,13 @@ format: setup  ## rewrite what the formatter and the linter can
 	$(BIN)/ruff check --fix .
 
 test: setup  ## the whole suite: real Kafka, PostgreSQL and Spark included
-	$(BIN)/pytest -m 'not slow'
+	$(BIN)/pytest -m 'not slow' $(PARALLEL)
+
+test-fast: setup  ## the tests that start no service, in less than a minute
+	$(BIN)/pytest @tests/fast.args $(PARALLEL)
+
+coverage: setup  ## the whole suite with a report of the lines that it runs, in coverage/index.html
+	$(BIN)/pytest -m 'not slow' $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=html
 
 test-all: setup  ## the same on examples that are new each time, and what takes longer
 	$(BIN)/pytest --hypothesis-profile=explore
@@ -50,8 +58,12 @@ test-all: setup  ## the same on examples that are new each time, and what takes 
 test-faults: setup  ## RUNS (70) seeded runs with faults on each log, and their tables in docs/faults.md
 	$(BIN)/python -m faults --runs $(RUNS) --report docs/faults.md
 
+constraints: setup  ## write the exact versions of the environment into constraints.txt
+	echo '# The exact versions with which the tests passed on Python 3.11; `make constraints` writes them.' > constraints.txt
+	$(BIN)/python -m pip freeze --exclude-editable >> constraints.txt
+
 bench: setup  ## side-by-side measurements
 	$(BIN)/python -m bench
 
 clean:  ## forget the environment and the caches
-	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .cache .coverage coverage .mypy_cache .pytest_cache .ruff_cache

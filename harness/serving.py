@@ -60,6 +60,8 @@ class _Server(uvicorn.Server):
         """Close connections when their requests are answered, then shut down the application."""
         for server in self.servers:
             server.close()
+        for listener in sockets or []:
+            listener.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
         while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - the same
