@@ -1,5 +1,7 @@
 """A bounded cache in which one thread loads a key for all threads that miss it at the same time.
 
+It is our own, for reasons that `docs/decisions/0013-own-regex-check-memory-bound-and-cache.md` gives.
+
 Rules of this file: a failed load raises in all threads that waited for it and is not cached; the oldest entry is
 evicted first, so that a hit takes no lock.
 """

@@ -4,18 +4,19 @@ Each method calls one route. The client caches what never changes: a schema by i
 registration. It also caches an unknown id for a few seconds, so that a topic full of damaged frames does not cause one
 request per record.
 
-Rules of this file: retries and JSON text belong to `strata.serdes.transport`, formats to the serializers.
+Rules of this file: sending requests belongs to `strata.serdes.requests`, formats to the serializers.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
-from urllib.parse import quote, urlencode
+from typing import Any, Literal
+from urllib.parse import urlencode
 from uuid import UUID
 
 from strata.serdes.cache import SharedCache
-from strata.serdes.errors import RegistryError, SerdeError
+from strata.serdes.config_client import ConfigClient
+from strata.serdes.errors import ErrorCode, RegistryError
 from strata.serdes.model import (
     CompatibilityResult,
     Metadata,
@@ -26,6 +27,7 @@ from strata.serdes.model import (
     Schema,
     schema_given,
 )
+from strata.serdes.requests import context_of, flags_set, segment
 from strata.serdes.settings import ClientSettings
 from strata.serdes.transport import Transport
 
@@ -43,13 +45,10 @@ __all__ = [
     "segment",
 ]
 
-T = TypeVar("T")
-
 LATEST: Literal["latest"] = "latest"
-_UNKNOWN_SCHEMA = 40403
 
 
-class RegistryClient:
+class RegistryClient(ConfigClient):
     """A client of one schema registry, to be shared by all threads of a process.
 
     It pickles as its settings: an unpickled client opens its own connections.
@@ -70,25 +69,6 @@ class RegistryClient:
     def __init__(self, url: str | Sequence[str], **options: Any) -> None:
         self._open(ClientSettings.of(url, **options))
 
-    @classmethod
-    def from_settings(
-        cls,
-        settings: ClientSettings,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        transport: Transport | None = None,
-    ) -> "RegistryClient":
-        """Return a client for existing settings.
-
-        Args:
-            settings: the address, credentials and limits.
-            clock: returns seconds that never go back; for the expiry of unknown ids.
-            transport: sends the requests instead of HTTP.
-        """
-        client = cls.__new__(cls)
-        client._open(settings, clock=clock, transport=transport)
-        return client
-
     def _open(
         self,
         settings: ClientSettings,
@@ -96,49 +76,9 @@ class RegistryClient:
         clock: Callable[[], float] = time.monotonic,
         transport: Transport | None = None,
     ) -> None:
-        self.settings = settings
-        self._clock = clock
-        self._transport = Transport(settings) if transport is None else transport
+        super()._open(settings, clock=clock, transport=transport)
         self._schemas: SharedCache[tuple[str, int | str], Schema | _Missing] = SharedCache(settings.cache_size)
         self._registrations: SharedCache[_Registration, RegisteredSchema] = SharedCache(settings.cache_size)
-
-    def __reduce__(self) -> tuple[Callable[[ClientSettings], "RegistryClient"], tuple[ClientSettings]]:
-        return type(self).from_settings, (self.settings,)
-
-    def __repr__(self) -> str:
-        return f"RegistryClient({', '.join(self.settings.urls)})"
-
-    def __enter__(self) -> "RegistryClient":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections; a later call opens new ones."""
-        self._transport.close()
-
-    def ask(self, read: Callable[[Any], T], method: str, path: str, **more: Any) -> T:
-        """Send one request and return its answer as `read` understands it.
-
-        Args:
-            read: turns the parsed JSON of the answer into the result; it raises a built-in exception for unexpected
-                JSON.
-            method: the HTTP method.
-            path: the path after the registry's address, with quoted segments (`segment`).
-            **more: `query`, a mapping of strings, and `body`, a mapping that is sent as JSON.
-
-        Raises:
-            RegistryError: If the registry rejects the request.
-            RegistryUnavailable: If there is no usable answer after all retries.
-            TokenError: If the OAuth token endpoint gives no token.
-            SerdeError: If the answer is not what `read` expects, is not JSON or is too long.
-        """
-        answer = self._transport.request(method, path, **more)
-        try:
-            return read(answer)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
-            raise SerdeError(f"the answer to {method} {path} is not understood; is it a schema registry?") from None
 
     # Schemas
 
@@ -179,7 +119,7 @@ class RegistryClient:
         try:
             return self.ask(Schema.from_answer, "GET", path, query=query)
         except RegistryError as error:
-            if error.error_code != _UNKNOWN_SCHEMA:
+            if error.error_code != ErrorCode.SCHEMA_NOT_FOUND:
                 raise
             until = self._clock() + self.settings.missing_ttl
             return _Missing(error.status, error.error_code, error.message, until)
@@ -225,7 +165,7 @@ class RegistryClient:
         path = _subject(subject, "versions") if verb == "register" else _subject(subject)
 
         def ask() -> RegisteredSchema:
-            query, body = _flags(normalize=normalize, deleted=deleted), sent.to_request()
+            query, body = flags_set(normalize=normalize, deleted=deleted), sent.to_request()
             return self.ask(
                 lambda it: RegisteredSchema.from_answer(it, subject, sent), "POST", path, query=query, body=body
             )
@@ -254,7 +194,7 @@ class RegistryClient:
             RegistryError: If the registry rejects the request.
             RegistryUnavailable: If there is no usable answer after all retries.
         """
-        return self.ask(_strings, "GET", "/subjects", query=_flags(deleted=deleted))
+        return self.ask(_strings, "GET", "/subjects", query=flags_set(deleted=deleted))
 
     def get_versions(self, subject: str, *, deleted: bool = False) -> list[int]:
         """Return the versions of a subject in ascending order; `deleted` adds the soft-deleted ones.
@@ -263,7 +203,7 @@ class RegistryClient:
             RegistryError: With error code 40401 if the subject is unknown.
             RegistryUnavailable: If there is no usable answer after all retries.
         """
-        return self.ask(_numbers, "GET", _subject(subject, "versions"), query=_flags(deleted=deleted))
+        return self.ask(_numbers, "GET", _subject(subject, "versions"), query=flags_set(deleted=deleted))
 
     def get_version(
         self, subject: str, version: int | Literal["latest"] = LATEST, *, deleted: bool = False
@@ -275,7 +215,7 @@ class RegistryClient:
             RegistryUnavailable: If there is no usable answer after all retries.
         """
         path = _subject(subject, "versions", str(version))
-        query = _flags(deleted=deleted)
+        query = flags_set(deleted=deleted)
         return self.ask(lambda it: RegisteredSchema.from_answer(it, subject), "GET", path, query=query)
 
     def get_latest_with_metadata(
@@ -293,7 +233,7 @@ class RegistryClient:
             RegistryUnavailable: If there is no usable answer after all retries.
         """
         pairs = [pair for name, value in metadata.items() for pair in (("key", name), ("value", value))]
-        path = f"{_subject(subject, 'metadata')}?{urlencode([*pairs, *_flags(deleted=deleted).items()])}"
+        path = f"{_subject(subject, 'metadata')}?{urlencode([*pairs, *flags_set(deleted=deleted).items()])}"
         return self.ask(lambda it: RegisteredSchema.from_answer(it, subject), "GET", path)
 
     def get_associated_subjects(self, topic: str, field: str = "value", *, cluster: str = "-") -> list[str]:
@@ -327,7 +267,7 @@ class RegistryClient:
                 if `permanent` comes first, 42206 if other schemas refer to it.
             RegistryUnavailable: If there is no usable answer; the deletion may or may not have happened.
         """
-        versions = self.ask(_numbers, "DELETE", _subject(subject), query=_flags(permanent=permanent))
+        versions = self.ask(_numbers, "DELETE", _subject(subject), query=flags_set(permanent=permanent))
         self._registrations.discard(lambda key: key[1] == subject)
         return versions
 
@@ -345,7 +285,7 @@ class RegistryClient:
             RegistryUnavailable: If there is no usable answer; the deletion may or may not have happened.
         """
         path = _subject(subject, "versions", str(version))
-        number = self.ask(int, "DELETE", path, query=_flags(permanent=permanent))
+        number = self.ask(int, "DELETE", path, query=flags_set(permanent=permanent))
         self._registrations.discard(lambda key: key[1] == subject)
         return number
 
@@ -379,89 +319,9 @@ class RegistryClient:
             CompatibilityResult.from_answer,
             "POST",
             "/compatibility" + _subject(subject, *tail),
-            query=_flags(normalize=normalize, verbose=verbose),
+            query=flags_set(normalize=normalize, verbose=verbose),
             body=sent.to_request(),
         )
-
-    # Config and mode
-
-    def get_config(self, subject: str | None = None, *, default_to_global: bool = False) -> dict[str, Any]:
-        """Return the config of a subject, or the global one; its level is under `compatibilityLevel`.
-
-        Args:
-            subject: the subject; None is the global config.
-            default_to_global: whether a subject without a config gets the one in force.
-
-        Raises:
-            RegistryError: With error code 40408 if the subject has no config.
-            RegistryUnavailable: If there is no usable answer after all retries.
-        """
-        query = _flags(defaultToGlobal=default_to_global)
-        return self.ask(_properties, "GET", _scope("config", subject), query=query)
-
-    def set_config(self, compatibility: str | None = None, subject: str | None = None, **others: Any) -> dict[str, Any]:
-        """Merge properties into the config of a subject, or the global one, and return the result.
-
-        Args:
-            compatibility: the level, such as `BACKWARD`.
-            subject: the subject; None is the global config.
-            **others: other properties under their names on the wire; None clears one, the absent ones are kept.
-
-        Raises:
-            RegistryError: With error code 42203 if the level is unknown, 42205 if the subject is read-only.
-            RegistryUnavailable: If there is no usable answer after all retries.
-        """
-        body = others if compatibility is None else {"compatibility": compatibility, **others}
-        return self.ask(_properties, "PUT", _scope("config", subject), body=body)
-
-    def delete_config(self, subject: str | None = None) -> dict[str, Any]:
-        """Delete the config of a subject, or the global one, and return the deleted config.
-
-        Raises:
-            RegistryError: With error code 40401 if the subject has no config.
-            RegistryUnavailable: If there is no usable answer; the deletion may or may not have happened.
-        """
-        return self.ask(_properties, "DELETE", _scope("config", subject))
-
-    def get_mode(self, subject: str | None = None, *, default_to_global: bool = False) -> str:
-        """Return the mode of a subject, or the global one.
-
-        Args:
-            subject: the subject; None is the global mode.
-            default_to_global: whether a subject without a mode gets the one in force.
-
-        Raises:
-            RegistryError: With error code 40409 if the subject has no mode.
-            RegistryUnavailable: If there is no usable answer after all retries.
-        """
-        query = _flags(defaultToGlobal=default_to_global)
-        return self.ask(lambda it: str(it["mode"]), "GET", _scope("mode", subject), query=query)
-
-    def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> str:
-        """Set the mode of a subject, or the global one, and return it.
-
-        Args:
-            mode: READWRITE, READONLY, IMPORT or, globally, FORWARD.
-            subject: the subject; None is the global mode.
-            force: whether to enter IMPORT although there are schemas.
-
-        Raises:
-            RegistryError: With error code 42204 if the mode is unknown, 42205 if the registry does not allow the
-                change.
-            RegistryUnavailable: If there is no usable answer after all retries.
-        """
-        query = _flags(force=force)
-        return self.ask(lambda it: str(it["mode"]), "PUT", _scope("mode", subject), query=query, body={"mode": mode})
-
-    def delete_mode(self, subject: str | None = None) -> str | None:
-        """Delete the mode of a subject, or the global one, and return the deleted mode.
-
-        Raises:
-            RegistryError: With error code 40401 if the subject has no mode.
-            RegistryUnavailable: If there is no usable answer; the deletion may or may not have happened.
-        """
-        mode = self.ask(lambda it: it.get("mode"), "DELETE", _scope("mode", subject))
-        return None if mode is None else str(mode)
 
 
 _Registration = tuple[str, str, Schema, bool, bool]
@@ -485,30 +345,5 @@ def _numbers(answer: Any) -> list[int]:
     return [int(one) for one in answer]
 
 
-def _properties(answer: Any) -> dict[str, Any]:
-    return dict(answer)
-
-
-def _flags(**flags: bool) -> dict[str, str]:
-    """Return the flags that are set: a missing flag means false, and old registries never see the new ones."""
-    return {name: "true" for name, value in flags.items() if value}
-
-
-def segment(text: str) -> str:
-    """Return a text as a quoted path segment; proxies would resolve a segment of dots alone as a directory."""
-    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
-
-
 def _subject(subject: str, *tail: str) -> str:
     return "/".join(["/subjects", segment(subject), *tail])
-
-
-def _scope(kind: str, subject: str | None) -> str:
-    return f"/{kind}" if subject is None else f"/{kind}/{segment(subject)}"
-
-
-def context_of(subject: str | None) -> str:
-    """Return the `:.context:` in front of a qualified subject; empty for the default context or None."""
-    if subject is None or not subject.startswith(":.") or ":" not in subject[2:]:
-        return ""
-    return subject[: subject.index(":", 2) + 1]

@@ -23,7 +23,7 @@ quotes names of fields, keys of maps and symbols of enums up to a length.
 import dataclasses
 from collections.abc import Iterable
 from difflib import get_close_matches
-from enum import Enum, StrEnum
+from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ __all__ = [
     "DecodeError",
     "DecodeReason",
     "EncodeError",
+    "ErrorCode",
     "FrameError",
     "NoMessage",
     "NoSubject",
@@ -59,6 +60,26 @@ __all__ = [
 _LONGEST_NAME = 40
 _MOST_NAMES = 5
 _ENOUGH_ALIKE = 0.6
+
+
+class ErrorCode(IntEnum):
+    """The registry's error codes that its clients name, `RegistryError.error_code`."""
+
+    SUBJECT_NOT_FOUND = 40401
+    VERSION_NOT_FOUND = 40402
+    SCHEMA_NOT_FOUND = 40403
+    SUBJECT_SOFT_DELETED = 40404
+    SUBJECT_NOT_SOFT_DELETED = 40405
+    VERSION_SOFT_DELETED = 40406
+    VERSION_NOT_SOFT_DELETED = 40407
+    CONFIG_NOT_FOUND = 40408
+    MODE_NOT_FOUND = 40409
+    KEY_NOT_FOUND = 40470
+    INVALID_SCHEMA = 42201
+    INVALID_LEVEL = 42203
+    INVALID_MODE = 42204
+    OPERATION_NOT_PERMITTED = 42205
+    REFERENCE_EXISTS = 42206
 
 
 class SerdeError(Exception):
@@ -195,7 +216,7 @@ class RegistryError(SerdeError):
 
     Attributes:
         status: the HTTP status.
-        error_code: the registry's error code, such as 40403; the HTTP status if the answer has none.
+        error_code: the registry's error code, see `ErrorCode`; the HTTP status if the answer has none.
         message: the registry's message.
     """
 

@@ -20,7 +20,7 @@ from strata.serdes.avro.logical_types import Shape
 from strata.serdes.avro.resolution import plan
 from strata.serdes.avro.schema import Node, parse
 from strata.serdes.client import RegistryClient, Schema
-from strata.serdes.errors import RegistryError, SchemaError
+from strata.serdes.errors import ErrorCode, RegistryError, SchemaError
 from strata.serdes.model import AVRO
 from strata.serdes.references import resolve
 
@@ -34,7 +34,6 @@ WriterSchemas = RegistryClient | Mapping[int, Writer] | Callable[[int], Writer]
 UNKNOWN = ("unknown schema id", "")
 
 _MAX_PROGRAMS = 1000
-_UNKNOWN_SCHEMA = 40403
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +203,7 @@ def _finder(writers: WriterSchemas) -> Callable[[int], Writer]:
         try:
             return fetch(schema_id)
         except RegistryError as error:
-            if error.error_code != _UNKNOWN_SCHEMA:
+            if error.error_code != ErrorCode.SCHEMA_NOT_FOUND:
                 raise
             raise LookupError(schema_id) from None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from strata.serdes.client import RegistryClient, context_of, segment
-from strata.serdes.errors import RegistryError
+from strata.serdes.errors import ErrorCode, RegistryError
 
 __all__ = ["LATEST", "Dek", "DekRegistry", "Kek"]
 
@@ -18,7 +18,6 @@ LATEST = -1
 
 T = TypeVar("T")
 
-_UNKNOWN_KEY = 40470
 _HIGHEST_VERSION = 2**31 - 1
 _LATEST_TS = 2**53
 _LONGEST_KEY = 64 * 1024  # cloud KMSs wrap a key into some hundred bytes
@@ -174,7 +173,7 @@ class DekRegistry:
         try:
             return self._client.ask(read, "GET", path, query=query)
         except RegistryError as error:
-            if error.error_code != _UNKNOWN_KEY:
+            if error.error_code != ErrorCode.KEY_NOT_FOUND:
                 raise
             return None
 

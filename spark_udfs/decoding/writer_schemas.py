@@ -9,7 +9,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from strata.serdes.client import RegistryClient, Schema
-from strata.serdes.errors import RegistryError, SchemaError, SerdeError
+from strata.serdes.errors import ErrorCode, RegistryError, SchemaError, SerdeError
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.decoding.schema_names import Name, label
 from strata.spark_udfs.response_cache import SharedResponses, application_folder
@@ -20,7 +20,6 @@ __all__ += ["reading_references"]
 UNKNOWN_GUID = "unknown schema guid"
 UNKNOWN_ID = "unknown schema id"
 
-_UNKNOWN_SCHEMA = 40403
 _NOT_FOUND = 404
 
 
@@ -57,7 +56,7 @@ def find_schema(client: RegistryClient, name: Name) -> Schema:
 
 def is_unknown(error: SerdeError) -> bool:
     """Return whether the registry said that it does not know a schema."""
-    return isinstance(error, RegistryError) and error.error_code == _UNKNOWN_SCHEMA
+    return isinstance(error, RegistryError) and error.error_code == ErrorCode.SCHEMA_NOT_FOUND
 
 
 @contextmanager

@@ -1,0 +1,97 @@
+"""The routes of a registry for the config and the mode of subjects, or the global ones."""
+
+from typing import Any
+
+from strata.serdes.requests import Requests, flags_set, segment
+
+__all__ = ["ConfigClient"]
+
+
+class ConfigClient(Requests):
+    """The part of a client that reads and sets config and mode; see `strata.serdes.client.RegistryClient`."""
+
+    def get_config(self, subject: str | None = None, *, default_to_global: bool = False) -> dict[str, Any]:
+        """Return the config of a subject, or the global one; its level is under `compatibilityLevel`.
+
+        Args:
+            subject: the subject; None is the global config.
+            default_to_global: whether a subject without a config gets the one in force.
+
+        Raises:
+            RegistryError: With error code 40408 if the subject has no config.
+            RegistryUnavailable: If there is no usable answer after all retries.
+        """
+        query = flags_set(defaultToGlobal=default_to_global)
+        return self.ask(_properties, "GET", _scope("config", subject), query=query)
+
+    def set_config(self, compatibility: str | None = None, subject: str | None = None, **others: Any) -> dict[str, Any]:
+        """Merge properties into the config of a subject, or the global one, and return the result.
+
+        Args:
+            compatibility: the level, such as `BACKWARD`.
+            subject: the subject; None is the global config.
+            **others: other properties under their names on the wire; None clears one, the absent ones are kept.
+
+        Raises:
+            RegistryError: With error code 42203 if the level is unknown, 42205 if the subject is read-only.
+            RegistryUnavailable: If there is no usable answer after all retries.
+        """
+        body = others if compatibility is None else {"compatibility": compatibility, **others}
+        return self.ask(_properties, "PUT", _scope("config", subject), body=body)
+
+    def delete_config(self, subject: str | None = None) -> dict[str, Any]:
+        """Delete the config of a subject, or the global one, and return the deleted config.
+
+        Raises:
+            RegistryError: With error code 40401 if the subject has no config.
+            RegistryUnavailable: If there is no usable answer; the deletion may or may not have happened.
+        """
+        return self.ask(_properties, "DELETE", _scope("config", subject))
+
+    def get_mode(self, subject: str | None = None, *, default_to_global: bool = False) -> str:
+        """Return the mode of a subject, or the global one.
+
+        Args:
+            subject: the subject; None is the global mode.
+            default_to_global: whether a subject without a mode gets the one in force.
+
+        Raises:
+            RegistryError: With error code 40409 if the subject has no mode.
+            RegistryUnavailable: If there is no usable answer after all retries.
+        """
+        query = flags_set(defaultToGlobal=default_to_global)
+        return self.ask(lambda it: str(it["mode"]), "GET", _scope("mode", subject), query=query)
+
+    def set_mode(self, mode: str, subject: str | None = None, *, force: bool = False) -> str:
+        """Set the mode of a subject, or the global one, and return it.
+
+        Args:
+            mode: READWRITE, READONLY, IMPORT or, globally, FORWARD.
+            subject: the subject; None is the global mode.
+            force: whether to enter IMPORT although there are schemas.
+
+        Raises:
+            RegistryError: With error code 42204 if the mode is unknown, 42205 if the registry does not allow the
+                change.
+            RegistryUnavailable: If there is no usable answer after all retries.
+        """
+        query = flags_set(force=force)
+        return self.ask(lambda it: str(it["mode"]), "PUT", _scope("mode", subject), query=query, body={"mode": mode})
+
+    def delete_mode(self, subject: str | None = None) -> str | None:
+        """Delete the mode of a subject, or the global one, and return the deleted mode.
+
+        Raises:
+            RegistryError: With error code 40401 if the subject has no mode.
+            RegistryUnavailable: If there is no usable answer; the deletion may or may not have happened.
+        """
+        mode = self.ask(lambda it: it.get("mode"), "DELETE", _scope("mode", subject))
+        return None if mode is None else str(mode)
+
+
+def _properties(answer: Any) -> dict[str, Any]:
+    return dict(answer)
+
+
+def _scope(kind: str, subject: str | None) -> str:
+    return f"/{kind}" if subject is None else f"/{kind}/{segment(subject)}"

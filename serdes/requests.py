@@ -1,0 +1,106 @@
+"""Requests to the REST API of a registry: a client's connections and settings, and the paths of its routes.
+
+Rules of this file: it knows no route; retries and JSON text belong to `strata.serdes.transport`.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+from strata.serdes.errors import SerdeError
+from strata.serdes.settings import ClientSettings
+from strata.serdes.transport import Transport
+
+__all__ = ["Requests", "context_of", "flags_set", "segment"]
+
+T = TypeVar("T")
+
+
+class Requests:
+    """The connections to one registry; it pickles as its settings."""
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: ClientSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        transport: Transport | None = None,
+    ) -> Self:
+        """Return a client for existing settings.
+
+        Args:
+            settings: the address, credentials and limits.
+            clock: returns seconds that never go back; for the expiry of unknown ids.
+            transport: sends the requests instead of HTTP.
+        """
+        client = cls.__new__(cls)
+        client._open(settings, clock=clock, transport=transport)
+        return client
+
+    def _open(
+        self,
+        settings: ClientSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        transport: Transport | None = None,
+    ) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._transport = Transport(settings) if transport is None else transport
+
+    def __reduce__(self) -> tuple[Callable[[ClientSettings], Self], tuple[ClientSettings]]:
+        return type(self).from_settings, (self.settings,)
+
+    def __repr__(self) -> str:
+        return f"RegistryClient({', '.join(self.settings.urls)})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+        self._transport.close()
+
+    def ask(self, read: Callable[[Any], T], method: str, path: str, **more: Any) -> T:
+        """Send one request and return its answer as `read` understands it.
+
+        Args:
+            read: turns the parsed JSON of the answer into the result; it raises a built-in exception for unexpected
+                JSON.
+            method: the HTTP method.
+            path: the path after the registry's address, with quoted segments (`segment`).
+            **more: `query`, a mapping of strings, and `body`, a mapping that is sent as JSON.
+
+        Raises:
+            RegistryError: If the registry rejects the request.
+            RegistryUnavailable: If there is no usable answer after all retries.
+            TokenError: If the OAuth token endpoint gives no token.
+            SerdeError: If the answer is not what `read` expects, is not JSON or is too long.
+        """
+        answer = self._transport.request(method, path, **more)
+        try:
+            return read(answer)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+            raise SerdeError(f"the answer to {method} {path} is not understood; is it a schema registry?") from None
+
+
+def flags_set(**flags: bool) -> dict[str, str]:
+    """Return the flags that are set: a missing flag means false, and old registries never see the new ones."""
+    return {name: "true" for name, value in flags.items() if value}
+
+
+def segment(text: str) -> str:
+    """Return a text as a quoted path segment; proxies would resolve a segment of dots alone as a directory."""
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
+
+
+def context_of(subject: str | None) -> str:
+    """Return the `:.context:` in front of a qualified subject; empty for the default context or None."""
+    if subject is None or not subject.startswith(":.") or ":" not in subject[2:]:
+        return ""
+    return subject[: subject.index(":", 2) + 1]
