@@ -37,27 +37,7 @@ class AsyncSerializer:
     async def __call__(
         self, value: Any, ctx: RecordContext | None = None, *, topic: str | None = None, field: str = "value"
     ) -> bytes | None:
-        """Serialize a value to a frame, as `Serializer.__call__` does.
-
-        Args:
-            value: the value; None is a tombstone.
-            ctx: the topic and field of the record, such as confluent-kafka's `SerializationContext`.
-            topic: the topic, where there is no `ctx`.
-            field: `key` or `value`, where there is no `ctx`.
-
-        Returns:
-            The frame, or None for a tombstone.
-
-        Raises:
-            EncodeError: If the value does not fit the schema.
-            NoSubject: If the subject name strategy lacks a topic or a record name.
-            SchemaError: If the schema is of another format, cannot be used or cannot read values of the local one.
-            RuleError: If a rule of the schema fails.
-            FrameError: If the framing needs a GUID or headers that are not there.
-            RegistryError: If the registry rejects a request, such as 409 for an incompatible schema.
-            RegistryUnavailable: If the registry gives no usable answer after all retries.
-            TokenError: If the OAuth token endpoint gives no token.
-        """
+        """Serialize a value to a frame with the arguments, result and errors of `Serializer.__call__`."""
         if value is None:
             return None
         plain, context = self._plain, Context(topic, field) if ctx is None else ctx
@@ -88,28 +68,7 @@ class AsyncDeserializer:
         field: str = "value",
         headers: Any = None,
     ) -> Any:
-        """Deserialize a frame to a value, as `Deserializer.__call__` does.
-
-        Args:
-            data: the frame; None is a tombstone.
-            ctx: the topic, field and headers of the record, such as confluent-kafka's `SerializationContext`.
-            topic: the topic, where there is no `ctx`.
-            field: `key` or `value`, where there is no `ctx`.
-            headers: the record headers, as pairs or a mapping, where there is no `ctx`.
-
-        Returns:
-            The value, or None for a tombstone.
-
-        Raises:
-            FrameError: If the bytes are not a registry frame.
-            DecodeError: If the payload does not decode; `reason` says why.
-            SchemaError: If the schema is of another format or cannot be used; `NoMessage` for a bad message path.
-            RuleError: If a rule of the schema fails.
-            NoSubject: If the latest version is wanted and the subject name strategy lacks a topic or a record name.
-            RegistryError: If the registry rejects a request, such as 404 for an unknown schema id.
-            RegistryUnavailable: If the registry gives no usable answer after all retries.
-            TokenError: If the OAuth token endpoint gives no token.
-        """
+        """Deserialize a frame to a value with the arguments, result and errors of `Deserializer.__call__`."""
         if data is None:
             return None
         plain, context = self._plain, Context(topic, field, headers) if ctx is None else ctx
