@@ -50,18 +50,19 @@ class Front:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["method"] == "HEAD":
-            scope["method"], send = "GET", without_body(send)
-        headers = dict(scope["headers"])
-        media_type = media_type_for(headers.get(b"accept", b""))
-        request_id = self._ids.choose(headers.get(REQUEST_ID, b""))
-        encodings = headers.get(b"accept-encoding", b"")
-        is_read = scope["method"] == "GET" and self._uses_cache
-        if is_read and media_type and self._guard.knows(headers.get(b"host", b"")):
+        method = scope["method"]
+        if method == "HEAD":
+            method = scope["method"] = "GET"
+            send = without_body(send)
+        header = dict(scope["headers"]).get
+        encodings, given_id = header(b"accept-encoding", b""), header(REQUEST_ID)
+        media_type = media_type_for(header(b"accept", b""))
+        request_id = self._ids.choose(given_id) if given_id else self._ids.next()
+        if method == "GET" and media_type and self._uses_cache and self._guard.knows(header(b"host", b"")):
             cached = self._cache.get((scope["raw_path"], scope["query_string"]))
             if cached is not None:
-                answer_headers = [(b"content-type", media_type), (REQUEST_ID, request_id)]
-                await send_whole(send, 200, answer_headers, *cached, encodings)
+                headers = [(b"content-type", media_type), (REQUEST_ID, request_id)]
+                await send_whole(send, 200, headers, *cached, encodings)
                 return
         scope["headers"] = [*(one for one in scope["headers"] if one[0] != REQUEST_ID), (REQUEST_ID, request_id)]
         await self._pass_on(scope, receive, Reply(send, media_type or TYPES[0], request_id, encodings))

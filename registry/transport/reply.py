@@ -97,7 +97,7 @@ async def send_whole(
             headers.append((b"content-encoding", GZIP))
             body = smaller
     if status not in _BODILESS:
-        headers.append((b"content-length", str(len(body)).encode()))
+        headers.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

@@ -17,8 +17,10 @@ class RequestIds:
         self._prefix = str(uuid4())[:24].encode()
         self._count = itertools.count(1)
 
+    def next(self) -> bytes:
+        """Return a new id."""
+        return b"%b%012x" % (self._prefix, next(self._count))
+
     def choose(self, given: bytes) -> bytes:
         """Return the client's id if it is usable, else a new one."""
-        if given and _USABLE.fullmatch(given):
-            return given
-        return b"%b%012x" % (self._prefix, next(self._count))
+        return given if _USABLE.fullmatch(given) else self.next()
