@@ -107,9 +107,18 @@ def run_job(
     """
     # Executors would inherit the variables by which this process finds the checkout.
     inherited = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYSPARK_PYTHON")}
-    command = [str(python or sys.executable), str(program), json.dumps({"packages": str(CHECKOUT), **options})]
+    options = {"packages": str(CHECKOUT), **options}
+    command = [str(python or sys.executable), str(program), json.dumps(options)]
+    environment = {**inherited, **(env or {})}
+    # Python workers import from the working directory first.
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=_JOB_S, check=False, env={**inherited, **(env or {})}
+        command,
+        cwd=options["packages"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_JOB_S,
+        check=False,
     )
     if done.returncode:
         raise RuntimeError(f"the job failed:\n{done.stderr[-6000:]}")
