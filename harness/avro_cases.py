@@ -14,6 +14,8 @@ from random import Random
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from strata.compat.avro.promotions import PROMOTED_TO
+
 __all__ = ["Case", "Maker", "zigzag"]
 
 Schema = Any
@@ -30,13 +32,6 @@ _LOGICAL: Final[tuple[tuple[str, str], ...]] = (
     ("long", "local-timestamp-micros"),
     ("string", "uuid"),
 )
-_PROMOTED: Final = {
-    "int": ("long", "float", "double"),
-    "long": ("float", "double"),
-    "float": ("double",),
-    "string": ("bytes",),
-    "bytes": ("string",),
-}
 _UNITS: Final = {"millis": "micros", "micros": "millis"}
 _WORDS: Final = ("", "a", "zürich", "\U0001f68b", "\0", "a longer text, of more than eight bytes")
 _SYMBOLS: Final = "ABCDEF"
@@ -264,8 +259,8 @@ class _Change:
         return kinds.get(schema["type"], lambda: self._logical(schema))()
 
     def _primitive(self, schema: str) -> Schema:
-        if self._happens(0.2) and schema in _PROMOTED:
-            return self._told("promotion", self._chance.choice(_PROMOTED[schema]))
+        if self._happens(0.2) and schema in PROMOTED_TO:
+            return self._told("promotion", self._chance.choice(PROMOTED_TO[schema]))
         return schema
 
     def _logical(self, schema: dict[str, Any]) -> Schema:

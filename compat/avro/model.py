@@ -9,8 +9,9 @@ together with the path at which they first met a pair.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
+from strata.compat.avro.names import PRIMITIVES, Name
 from strata.compat.schema import ParsedSchema
 
 __all__ = [
@@ -39,26 +40,12 @@ __all__ = [
 Json: TypeAlias = Any  # None, bool, int, float, str, list or dict, as json.loads returns them
 Properties: TypeAlias = Mapping[str, Json]  # custom attributes, which Avro itself does not define, in input order
 
-PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-
 
 class Missing:
     """The type of `MISSING`, which marks a field without a default; a default may be null."""
 
 
 MISSING: Final = Missing()
-
-
-class Name(NamedTuple):
-    """A name and its namespace; an empty string is the null namespace."""
-
-    simple: str
-    namespace: str
-
-    @property
-    def full(self) -> str:
-        """The full name, by which references and aliases are matched."""
-        return f"{self.namespace}.{self.simple}" if self.namespace else self.simple
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,14 +5,25 @@ only the last part of a type's alias is checked, and the aliases of fields are n
 """
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
-from strata.compat.avro.model import PRIMITIVES, Name
+__all__ = ["PRIMITIVES", "Name", "make_name", "name_fault", "printed", "qualify"]
 
-__all__ = ["make_name", "name_fault", "printed", "qualify"]
-
+PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TYPE_WORDS: Final = PRIMITIVES | {"record", "enum", "array", "map", "union", "fixed"}
+
+
+class Name(NamedTuple):
+    """A name and its namespace; an empty string is the null namespace."""
+
+    simple: str
+    namespace: str
+
+    @property
+    def full(self) -> str:
+        """The full name, by which references and aliases are matched."""
+        return f"{self.namespace}.{self.simple}" if self.namespace else self.simple
 
 
 def make_name(text: str, namespace: str) -> Name:

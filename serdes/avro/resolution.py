@@ -14,6 +14,7 @@ Rules of this file: pure data from pure data. A plan has a cycle where the schem
 from dataclasses import dataclass, field
 from typing import Any
 
+from strata.compat.avro.promotions import PROMOTED_TO
 from strata.serdes.avro.logical_types import Convert, Shape, converter, default_value, is_tagged, promotion
 from strata.serdes.avro.schema import (
     MISSING,
@@ -155,13 +156,6 @@ class Fields:
 
 Plan = Scalar | Bytes | Rest | Symbols | Items | Entries | Branches | Tag | Fail | Fields
 
-_PROMOTIONS: dict[Kind, tuple[Kind, ...]] = {
-    Kind.INT: (Kind.LONG, Kind.FLOAT, Kind.DOUBLE),
-    Kind.LONG: (Kind.FLOAT, Kind.DOUBLE),
-    Kind.FLOAT: (Kind.DOUBLE,),
-    Kind.STRING: (Kind.BYTES,),
-    Kind.BYTES: (Kind.STRING,),
-}
 _READ_AS_TEXT = {(Kind.BYTES, Kind.STRING): Kind.STRING, (Kind.STRING, Kind.BYTES): Kind.BYTES}
 """Bytes and strings are the same on the wire, so they are read as the reader's kind."""
 
@@ -232,7 +226,7 @@ class _Resolver:
         return _mismatch(writer, reader)
 
     def _primitive(self, writer: Primitive, reader: Primitive) -> Plan:
-        if writer.kind is not reader.kind and reader.kind not in _PROMOTIONS.get(writer.kind, ()):
+        if writer.kind is not reader.kind and reader.kind not in PROMOTED_TO.get(writer.kind, ()):
             return _mismatch(writer, reader)
         promote = promotion(writer.kind, reader.kind)
         convert = converter(writer.logical, reader.logical, self._shape)
@@ -256,7 +250,7 @@ class _Resolver:
             return self._choose_named(writer, reader, same)
         if same:
             return same[0]
-        promoted = _PROMOTIONS.get(writer.kind, ()) if isinstance(writer, Primitive) else ()
+        promoted = PROMOTED_TO.get(writer.kind, ()) if isinstance(writer, Primitive) else ()
         for index, branch in enumerate(reader.branches):
             if isinstance(branch, Primitive) and branch.kind in promoted:
                 return index

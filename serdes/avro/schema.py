@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from strata.compat.avro.names import make_name
 from strata.serdes.errors import SchemaError, wrong_schema
 
 __all__ = [
@@ -245,12 +246,11 @@ class _Parser:
         if not isinstance(name, str) or not name:
             raise SchemaError(f"a {shell.__name__.lower()} without a name")
         stated = tree.get("namespace")
-        full = _full_name(name, stated if isinstance(stated, str) else outer)
-        namespace = full.rpartition(".")[0]
-        aliases = tuple(_full_name(alias, namespace) for alias in _aliases(tree))
-        self._shells[id(tree)] = shell(full, aliases)
-        self._named.setdefault(full, self._shells[id(tree)])  # texts may repeat equal definitions
-        return namespace
+        full = make_name(name, stated if isinstance(stated, str) else outer)
+        aliases = tuple(make_name(alias, full.namespace).full for alias in _aliases(tree))
+        self._shells[id(tree)] = shell(full.full, aliases)
+        self._named.setdefault(full.full, self._shells[id(tree)])  # texts may repeat equal definitions
+        return full.namespace
 
     def _build(self, tree: Any, namespace: str) -> Node:
         if isinstance(tree, str):
@@ -317,7 +317,7 @@ class _Parser:
     def _find(self, name: str, namespace: str) -> Node:
         if name in _PRIMITIVES:
             return Primitive(Kind(name))
-        for full in (_full_name(name, namespace), name):
+        for full in (make_name(name, namespace).full, name):
             if full in self._named:
                 return self._named[full]
         raise SchemaError(f"the type {name} is not defined in the schema")
@@ -347,12 +347,6 @@ def _inner_types(tree: dict[str, Any]) -> list[Any]:
             return []
         case _:
             return [kind]
-
-
-def _full_name(name: str, namespace: str) -> str:
-    if "." in name:
-        return name.removeprefix(".")
-    return f"{namespace}.{name}" if namespace else name
 
 
 def _aliases(tree: dict[str, Any]) -> list[str]:
