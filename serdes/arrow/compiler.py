@@ -302,7 +302,7 @@ class Compiler:
         scale = written.scale if written is not None and written.name == "decimal" else logical.scale
         up, down = max(logical.scale - scale, 0), max(scale - logical.scale, 0)
         if logical.precision + down > MAX_DIGITS:
-            message = f"a decimal is not moved from scale {scale} to {logical.scale}: too many digits"
+            message = f"a decimal cannot be rescaled from {scale} to {logical.scale}: too many digits"
             self._emit(op.FAIL, column, self._code.say(message))
             return
         bits = (10 ** (logical.precision + down)).bit_length()

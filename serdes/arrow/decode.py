@@ -351,7 +351,7 @@ def _binary(frames: Frames) -> pa.Array:
     if not isinstance(frames, pa.Array):
         return pa.array(frames, pa.large_binary())
     if not (pa.types.is_binary(frames.type) or pa.types.is_large_binary(frames.type)):
-        raise TypeError(f"frames are binary; the column to decode is {frames.type}")
+        raise TypeError(f"expected a binary column of frames, got {frames.type}")
     return frames
 
 

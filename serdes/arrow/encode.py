@@ -117,7 +117,7 @@ def _rows(batch: pa.RecordBatch | pa.Table | pa.Array, node: Node) -> pa.Array:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     if not isinstance(node, Record):
         if "value" not in columns:
-            raise EncodeError("a column `value` expected: the writer schema is no record")
+            raise EncodeError("expected a column `value`, since the writer schema is not a record")
         return columns["value"]
     if "error" in columns and columns["error"].type == ERROR_TYPE and "error" not in [one.name for one in node.fields]:
         del columns["error"]

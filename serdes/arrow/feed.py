@@ -106,7 +106,7 @@ class Feed:
             elif child.nullable:
                 self._fill(child, pa.nulls(len(array), child.arrow), inner)
             else:
-                raise EncodeError("there is no such column, and null is not allowed", path=inner.path)
+                raise EncodeError("no such column, and null is not allowed", path=inner.path)
 
     def _list(self, column: Column, array: pa.Array, place: _Place) -> None:
         if pa.types.is_null(array.type):

@@ -137,7 +137,7 @@ def _time_millis(millis: int) -> time:
 
 def _time_micros(micros: int) -> time:
     if not 0 <= micros < _DAY_MICROS:
-        raise ValueError("a time of day lies outside the day")
+        raise ValueError("a time of day is out of range")
     seconds, micros = divmod(micros, 1_000_000)
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
@@ -242,7 +242,7 @@ class _Defaults:
                     return self._logical(node.logical, raw)
             case Primitive():
                 return self._logical(node.logical, _primitive(node.kind, written))
-        raise ValueError(f"{written!r:.60} is no {describe(node)}")
+        raise ValueError(f"expected {describe(node)}, got {written!r:.60}")
 
     def _field(self, name: str, node: Node, written: dict[str, Any], default: Any) -> Any:
         value = written.get(name, default)
@@ -257,7 +257,7 @@ class _Defaults:
             except ValueError:
                 continue
             return Branch(index, value) if value is not None and is_tagged(node, self._shape) else value
-        raise ValueError(f"{written!r:.60} is of no type of the union")
+        raise ValueError(f"expected {describe(node)}, got {written!r:.60}")
 
     def _logical(self, logical: Logical | None, raw: Any) -> Any:
         convert = converter(None, logical, self._shape)
@@ -282,4 +282,4 @@ def _primitive(kind: Kind, written: Any) -> Any:
             return written
         case Kind.BYTES if isinstance(written, str):
             return written.encode("latin-1")
-    raise ValueError(f"{written!r:.60} is no {kind}")
+    raise ValueError(f"expected {kind}, got {written!r:.60}")

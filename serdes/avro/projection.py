@@ -29,7 +29,7 @@ def project(schema: Node, columns: Sequence[str]) -> Node:
     if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
         raise TypeError(f"columns is a list of field names, not {columns!r}")
     if not isinstance(schema, Record):
-        raise ValueError("columns can be chosen of a record only, and the reader schema is none")  # noqa: TRY004
+        raise ValueError("`columns` needs a record as reader schema")  # noqa: TRY004
     fields = {one.name: one for one in schema.fields}
     unknown = [name for name in columns if name not in fields]
     if unknown or not columns:

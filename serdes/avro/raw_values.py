@@ -246,7 +246,7 @@ def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], Any], wh
             return parse(text)
         except ValueError:
             pass
-    raise EncodeError(f"expected {what}, got another text")
+    raise EncodeError(f"expected {what}, got a string that is not one")
 
 
 _TIMES: dict[str, Callable[[Any], Any]] = {
@@ -266,7 +266,7 @@ def _uuid_text(value: Any) -> Any:
         try:
             UUID(value)
         except ValueError:
-            raise EncodeError("expected a UUID, got another text") from None
+            raise EncodeError("expected a UUID, got a string that is not one") from None
         return value
     return str(value) if isinstance(value, UUID) else _wrong("a UUID", value)
 
@@ -282,7 +282,7 @@ def _decimal(logical: Logical, size: int | None) -> Callable[[Any], Any]:
 
     def lower(value: Any) -> Any:
         if isinstance(value, str):
-            value = _parsed(value, _DECIMAL_TEXT, Decimal, "the digits of a decimal")
+            value = _parsed(value, _DECIMAL_TEXT, Decimal, "a decimal number")
         elif isinstance(value, int) and not isinstance(value, bool):
             value = Decimal(value)
         elif isinstance(value, bytes | bytearray | memoryview):

@@ -78,7 +78,7 @@ def _bad_index(number: int) -> NoReturn:
 
 
 def _bad_boolean(byte: int) -> NoReturn:
-    raise DecodeError(DecodeReason.INVALID_BOOLEAN, f"the byte 0x{byte:02x}")
+    raise DecodeError(DecodeReason.INVALID_BOOLEAN, f"expected the byte 0 or 1, got 0x{byte:02x}")
 
 
 def _too_deep() -> NoReturn:
@@ -89,7 +89,7 @@ def _spend(idle: list[int], count: int) -> None:
     """Subtract from the budget of values that take no bytes."""
     idle[0] -= count
     if idle[0] < 0:
-        raise DecodeError(DecodeReason.LIMIT, "too many items that take no bytes")
+        raise DecodeError(DecodeReason.LIMIT, "too many items of zero bytes")
 
 
 def _unresolved(message: str) -> NoReturn:

@@ -104,7 +104,7 @@ def records(column: pa.Array) -> tuple[pa.Array, pa.Array | None]:
     if pa.types.is_null(value.type):  # an all-null column without a type
         value = value.cast(pa.binary())
     if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
-        raise TypeError(f"frames are binary; the column to decode is {from_arrow_type(value.type).simpleString()}")
+        raise TypeError(f"expected a binary column of frames, got {from_arrow_type(value.type).simpleString()}")
     return value, header
 
 

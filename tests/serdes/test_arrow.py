@@ -439,7 +439,7 @@ UNFIT = [
     ("bytes of another size", record(("f", {"type": "fixed", "name": "F", "size": 2})), {"f": [b"ab", b"abc"]}, "row 1: expected bytes of another size (at field f)"),
     ("two members", record(("u", ["int", "string"])), {"u": [{"member0": 1, "member1": "a"}]}, "row 0: expected one member of the union, got several (at field u)"),
     ("no member", record(("u", ["int", "string"])), {"u": [{"member0": None, "member1": None}]}, "row 0: expected one member of the union, got none (at field u)"),
-    ("no column", record(("a", "int"), ("b", "int")), {"a": [1]}, "there is no such column, and null is not allowed (at field b)"),
+    ("no column", record(("a", "int"), ("b", "int")), {"a": [1]}, "no such column, and null is not allowed (at field b)"),
     ("unknown column", record(("gate", "int")), {"gate": [1], "gat": [1]}, "the schema has no such field; did you mean 'gate'? (at field gat)"),
     ("unknown field of a struct", record(("a", array(record(("x", "int"), name="P")))), {"a": [[{"x": 1, "y": 2}]]}, "the schema has no such field (at field a[].y)"),
     ("no list", record(("a", array("int"))), {"a": [1]}, "expected a list, got int64 (at field a)"),

@@ -451,10 +451,10 @@ REFUSED = [
         "text for timestamp",
         logical("long", "timestamp-millis"),
         "today",
-        "expected an ISO 8601 date and time, got another text",
+        "expected an ISO 8601 date and time, got a string that is not one",
         "a",
     ),
-    ("bad date", logical("int", "date"), "1970-13-01", "expected an ISO 8601 date, got another text", "a"),
+    ("bad date", logical("int", "date"), "1970-13-01", "expected an ISO 8601 date, got a string that is not one", "a"),
 ]
 
 

@@ -23,14 +23,18 @@ INNER = {"type": "record", "name": "n.R", "fields": [{"name": "a", "type": "int"
 @pytest.mark.parametrize(
     ("schema", "value", "says"),
     [
-        pytest.param(UUID_TEXT, "secret-4711", "expected a UUID, got another text", id="a text that is no uuid"),
+        pytest.param(
+            UUID_TEXT, "secret-4711", "expected a UUID, got a string that is not one", id="a text that is no uuid"
+        ),
         pytest.param(
             ["null", UUID_TEXT],
             "secret-4711",
-            "expected a UUID, got another text",
+            "expected a UUID, got a string that is not one",
             id="a text that is no uuid, in a union",
         ),
-        pytest.param(DATE, "secret-4711", "expected an ISO 8601 date, got another text", id="a text that is no date"),
+        pytest.param(
+            DATE, "secret-4711", "expected an ISO 8601 date, got a string that is not one", id="a text that is no date"
+        ),
     ],
 )
 def test_what_nobody_could_read_is_not_written(schema, value, says):

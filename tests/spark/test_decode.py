@@ -447,7 +447,7 @@ def test_text_column(spark: SparkSession, registry: RegistryClient) -> None:
     """A column that is not binary fails the query with an error that names its type."""
     df = spark.range(1).selectExpr("'a' AS value", "id AS offset")
 
-    with pytest.raises(QUERY_ERRORS, match="frames are binary; the column to decode is string"):
+    with pytest.raises(QUERY_ERRORS, match="expected a binary column of frames, got string"):
         _decoded(df, registry=registry.settings, reader_schema='"int"').collect()
 
 

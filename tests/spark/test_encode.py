@@ -326,7 +326,7 @@ def test_values_that_are_no_message(
 
 # format, schema, column, message
 MISFIT_COLUMNS: list[tuple[str, str, pa.Array, str]] = [
-    ("AVRO", NUMBER, pa.array([{"label": "a"}]), r"there is no such column, and null is not allowed \(at field n\)"),
+    ("AVRO", NUMBER, pa.array([{"label": "a"}]), r"no such column, and null is not allowed \(at field n\)"),
     ("AVRO", NUMBER, pa.array([{"n": 1, "m": 1}]), r"the schema has no such field \(at field m\)"),
     ("AVRO", NUMBER, pa.array([1]), "expected a struct, got int64"),
     ("AVRO", NUMBER, pa.array([{"n": b"1"}]), r"expected a column of int32, got binary \(at field n\)"),

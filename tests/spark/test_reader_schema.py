@@ -120,7 +120,7 @@ REFUSED: list[tuple[str, Any, Any, str]] = [
         "no column prize; the reader schema shop.v1.Order has ship_to, bill_to, id",
     ),
     ("no column", ORDER, [], "no column is chosen"),
-    ("no record", "string", ["id"], "columns can be chosen of a record only"),
+    ("not a record", "string", ["id"], "`columns` needs a record as reader schema"),
     ("a text", ORDER, "id", "a list of field names, not 'id'"),
     ("numbers", ORDER, [1], r"a list of field names, not \[1\]"),
 ]

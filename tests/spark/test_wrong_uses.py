@@ -121,7 +121,7 @@ def test_column_that_holds_no_frames(
 ) -> None:
     """The JVM path refuses the column while the query is made, a Python worker when it sees it, by its Spark type."""
     install(spark, registry=registry.settings)
-    told = f"frames are binary; the column to decode is {kind}"
+    told = f"expected a binary column of frames, got {kind}"
 
     with pytest.raises(AnalysisException) as in_jvm:
         spark.range(1).selectExpr(f"{column} AS value").select(

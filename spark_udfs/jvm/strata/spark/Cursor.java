@@ -117,7 +117,7 @@ final class Cursor {
     boolean readBoolean() {
         byte value = next();
         if (value >> 1 != 0) {
-            throw new Damage(Damage.INVALID_BOOLEAN, String.format("the byte 0x%02x", value));
+            throw new Damage(Damage.INVALID_BOOLEAN, String.format("expected the byte 0 or 1, got 0x%02x", value));
         }
         return value == 1;
     }
@@ -176,7 +176,7 @@ final class Cursor {
         }
         if (weightless > 0) {
             if (count < 0 || count > weightlessLeft / weightless) {
-                throw new Damage(Damage.LIMIT, "too many items that take no bytes");
+                throw new Damage(Damage.LIMIT, "too many items of zero bytes");
             }
             weightlessLeft -= (int) count * weightless;
         } else if (count < 0 || count > end - at) {

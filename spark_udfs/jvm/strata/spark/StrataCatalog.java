@@ -73,7 +73,7 @@ public final class StrataCatalog implements FunctionCatalog {
         private static void requireBinary(DataType type) {
             if (!(type instanceof BinaryType) && !(type instanceof NullType)) {
                 throw new UnsupportedOperationException(
-                    "frames are binary; the column to decode is " + type.simpleString());
+                    "expected a binary column of frames, got " + type.simpleString());
             }
         }
 
