@@ -44,7 +44,7 @@ def start(above: Place | None) -> Place:
 
 def report(note: Note) -> Incompatibility:
     """Return the full finding for a note."""
-    path, where = _told(note.place)
+    path, where = _pointer_and_label(note.place)
     detail = _DETAILS[note.kind](note)
     reader_value, writer_value = _VALUES[note.kind](note)
     return Incompatibility(
@@ -61,7 +61,7 @@ def report(note: Note) -> Incompatibility:
     )
 
 
-def _told(place: Place) -> tuple[str, str]:
+def _pointer_and_label(place: Place) -> tuple[str, str]:
     """Return the pointer as on the wire, and the same place by field names, across unions too."""
     tokens: list[str] = []
     labels: list[str] = []

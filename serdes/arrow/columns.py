@@ -123,8 +123,8 @@ class Columns:
 
         Deeper down, a column that is not nullable has no nulls: it holds zeros under a null struct.
         """
-        told = column if column.nullable else self._root
-        return self._array(column, self.rows, self._validity(told, self.rows))
+        nullable = column if column.nullable else self._root
+        return self._array(column, self.rows, self._validity(nullable, self.rows))
 
     def _array(self, column: Column, count: int, validity: pa.Buffer | None) -> pa.Array:
         if column.storage == Storage.NULLS:

@@ -28,8 +28,8 @@ _TEXTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """The place of an array in the batch: its path, and the offsets of the lists around it."""
+class _Location:
+    """The location of an array in the batch: its path, and the offsets of the lists around it."""
 
     path: str = ""
     lists: tuple[Any, ...] = ()
@@ -40,9 +40,9 @@ class _Place:
             index = int(np.searchsorted(offsets, index, side="right")) - 1
         return index
 
-    def inside(self, part: str, *offsets: Any) -> "_Place":
+    def inside(self, part: str, *offsets: Any) -> "_Location":
         """Return the place of a part of the array."""
-        return _Place(f"{self.path}{part}".lstrip("."), (*self.lists, *offsets))
+        return _Location(f"{self.path}{part}".lstrip("."), (*self.lists, *offsets))
 
 
 class Feed:
@@ -52,19 +52,19 @@ class Feed:
         self._drop_unknown = drop_unknown
         self.table = np.zeros((len(root.subtree()), encoding_vm.ENTRIES_OF_COLUMN), np.int64)
         self._keep: list[Any] = []
-        self._fill(root, array, _Place())
+        self._fill(root, array, _Location())
 
-    def _fill(self, column: Column, array: pa.Array, place: _Place) -> None:
+    def _fill(self, column: Column, array: pa.Array, location: _Location) -> None:
         match column.storage:
             case Storage.STRUCT:
-                self._struct(column, array, place)
+                self._struct(column, array, location)
             case Storage.LIST:
-                self._list(column, array, place)
+                self._list(column, array, location)
             case Storage.NULLS:
                 self.table[column.number, encoding_vm.WIDTH] = 0 if pa.types.is_null(array.type) else 1
                 self._validity(column, array)
             case _:
-                self._values(column, _cast(array, column, place))
+                self._values(column, _cast(array, column, location))
 
     def _validity(self, column: Column, array: pa.Array) -> None:
         if array.null_count:
@@ -88,19 +88,19 @@ class Feed:
         if binary and buffers[2] is not None:
             row[encoding_vm.DATA] = buffers[2].address
 
-    def _struct(self, column: Column, array: pa.Array, place: _Place) -> None:
+    def _struct(self, column: Column, array: pa.Array, location: _Location) -> None:
         if not pa.types.is_struct(array.type):
             if not pa.types.is_null(array.type):
-                raise EncodeError(f"expected a struct, got {array.type}", path=place.path)
+                raise EncodeError(f"expected a struct, got {array.type}", path=location.path)
             array = array.cast(column.arrow)
         self._validity(column, array)
         names = {array.type.field(index).name: index for index in range(array.type.num_fields)}
         known = [child.name for child in column.children]
         extra = next((name for name in names if name not in known), None)
         if extra is not None and not self._drop_unknown:
-            raise unknown_field(extra, known, place.path)
+            raise unknown_field(extra, known, location.path)
         for child in column.children:
-            inner = place.inside(f".{child.name}")
+            inner = location.inside(f".{child.name}")
             if child.name in names:
                 self._fill(child, array.field(names[child.name]), inner)
             elif child.nullable:
@@ -108,14 +108,14 @@ class Feed:
             else:
                 raise EncodeError("no such column, and null is not allowed", path=inner.path)
 
-    def _list(self, column: Column, array: pa.Array, place: _Place) -> None:
+    def _list(self, column: Column, array: pa.Array, location: _Location) -> None:
         if pa.types.is_null(array.type):
             array = array.cast(column.arrow)
         is_map = pa.types.is_map(column.arrow)
         if not is_map and (pa.types.is_large_list(array.type) or pa.types.is_fixed_size_list(array.type)):
             array = array.cast(pa.list_(array.type.value_field))
         if not (pa.types.is_map(array.type) if is_map else pa.types.is_list(array.type)):
-            raise EncodeError(f"expected {'a map' if is_map else 'a list'}, got {array.type}", path=place.path)
+            raise EncodeError(f"expected {'a map' if is_map else 'a list'}, got {array.type}", path=location.path)
         self._validity(column, array)
         buffer = array.buffers()[1]
         offsets = np.zeros(1, np.int32)
@@ -124,18 +124,18 @@ class Feed:
         self._keep.append(offsets)
         self.table[column.number, encoding_vm.VALUES] = offsets.ctypes.data
         if is_map:
-            inner = place.inside("{}", offsets)
+            inner = location.inside("{}", offsets)
             for child, items in zip(column.children, (array.keys, array.items), strict=True):
                 self._fill(child, items, inner)
         else:
-            self._fill(column.children[0], array.values, place.inside("[]", offsets))
+            self._fill(column.children[0], array.values, location.inside("[]", offsets))
 
 
-def _cast(array: pa.Array, column: Column, place: _Place) -> pa.Array:
+def _cast(array: pa.Array, column: Column, location: _Location) -> pa.Array:
     """Return the array in the column's type; on failure, bisect to find the first row that does not fit."""
     if array.type == column.arrow:
         return array
-    other = EncodeError(f"expected a column of {column.arrow}, got {array.type}", path=place.path)
+    other = EncodeError(f"expected a column of {column.arrow}, got {array.type}", path=location.path)
     if _bends(array.type, column.arrow):
         raise other
     try:
@@ -153,7 +153,7 @@ def _cast(array: pa.Array, column: Column, place: _Place) -> pa.Array:
         else:
             first = middle
     # Arrow's message contains the value, which must not get into logs and makes errors hard to count.
-    raise EncodeError(f"a value does not fit {column.arrow}", path=place.path, row=place.row(first))
+    raise EncodeError(f"a value does not fit {column.arrow}", path=location.path, row=location.row(first))
 
 
 def _bends(given: pa.DataType, wanted: pa.DataType) -> bool:

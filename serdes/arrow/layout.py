@@ -118,7 +118,7 @@ def layout(schema: Node, style: Style = Style.ARROW) -> Column:
     Raises:
         UnsupportedSchema: If Arrow has no type for a part of the schema; the error names the field.
     """
-    root = _Walk(style).column(schema, "")
+    root = _Layout(style).column(schema, "")
     for number, one in enumerate(root.subtree()):
         one.number, one.size = number, len(one.subtree())
     return root
@@ -168,8 +168,8 @@ _WIDER: dict[frozenset[Kind], Kind] = {
 """Unions of two number types that become one column."""
 
 
-class _Walk:
-    """A walk over a schema; it knows which records it is inside of and how many columns it has made."""
+class _Layout:
+    """The columns of one schema; it knows which records it is inside of and how many columns it has made."""
 
     def __init__(self, style: Style) -> None:
         self._times = _TIMES[style]

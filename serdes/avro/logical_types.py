@@ -127,14 +127,6 @@ def rescaling(writer: Logical | None, reader: Logical | None) -> tuple[int, int]
     return max(want // have, 1), max(have // want, 1)
 
 
-def _date(days: int) -> date:
-    return date.fromordinal(days + _EPOCH_ORDINAL)
-
-
-def _time_millis(millis: int) -> time:
-    return _time_micros(millis * 1000)
-
-
 def _time_micros(micros: int) -> time:
     if not 0 <= micros < _DAY_MICROS:
         raise ValueError("a time of day is out of range")
@@ -144,31 +136,15 @@ def _time_micros(micros: int) -> time:
     return time(hours, minutes, seconds, micros)
 
 
-def _timestamp_millis(millis: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=millis)
-
-
-def _timestamp_micros(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
-
-
-def _local_millis(millis: int) -> datetime:
-    return _LOCAL_EPOCH + timedelta(milliseconds=millis)
-
-
-def _local_micros(micros: int) -> datetime:
-    return _LOCAL_EPOCH + timedelta(microseconds=micros)
-
-
 _TIMES: dict[str, Convert | None] = {
-    "date": _date,
-    "time-millis": _time_millis,
+    "date": lambda days: date.fromordinal(days + _EPOCH_ORDINAL),
+    "time-millis": lambda millis: _time_micros(millis * 1000),
     "time-micros": _time_micros,
-    "timestamp-millis": _timestamp_millis,
-    "timestamp-micros": _timestamp_micros,
+    "timestamp-millis": lambda millis: _EPOCH + timedelta(milliseconds=millis),
+    "timestamp-micros": lambda micros: _EPOCH + timedelta(microseconds=micros),
     "timestamp-nanos": None,
-    "local-timestamp-millis": _local_millis,
-    "local-timestamp-micros": _local_micros,
+    "local-timestamp-millis": lambda millis: _LOCAL_EPOCH + timedelta(milliseconds=millis),
+    "local-timestamp-micros": lambda micros: _LOCAL_EPOCH + timedelta(microseconds=micros),
     "local-timestamp-nanos": None,
 }
 

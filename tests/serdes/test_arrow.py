@@ -120,7 +120,7 @@ def test_no_frames():
 
 def test_what_is_no_binary_column():
     """A text column is refused, since its bytes are no longer frames."""
-    with pytest.raises(TypeError, match="the column to decode is string"):
+    with pytest.raises(TypeError, match="expected a binary column of frames, got string"):
         decoded(pa.array(["a"]), V2, {})
 
 
