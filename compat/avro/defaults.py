@@ -122,7 +122,7 @@ class DefaultCheck:
     def _record_accepts(self, record: RecordType, value: dict[str, Json]) -> bool:
         """Check each pair of record and value once, so that defaults inside defaults terminate."""
         if record.name.full in self._unfinished:
-            raise SchemaParseError(f"A default refers to the fields of {record.name.full}, inside which it stands")
+            raise SchemaParseError(f"A default inside {record.name.full} cannot use the fields of {record.name.full}")
         key = (id(record), id(value))
         if key not in self._known:
             self._known[key] = None

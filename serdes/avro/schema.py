@@ -258,7 +258,7 @@ class _Parser:
         if isinstance(tree, list):
             return Union(tuple(self._build(branch, namespace) for branch in tree))
         if not isinstance(tree, dict) or "type" not in tree:
-            raise SchemaError(f"no type: {json.dumps(tree)[:100]}")
+            raise SchemaError(f"expected a type, got {json.dumps(tree)[:100]}")
         kind = tree["type"]
         if not isinstance(kind, str):
             return self._build(kind, namespace)

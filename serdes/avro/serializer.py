@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from strata.serdes.avro.decoder import DEFAULT_LIMITS, Decoder, Limits, compile_decoder
 from strata.serdes.avro.encoder import Encoder, compile_encoder
-from strata.serdes.avro.logical_types import Branch
 from strata.serdes.avro.schema import Enum, Fixed, Node, Record, parse
 from strata.serdes.cache import SharedCache
 from strata.serdes.client import RegistryClient, Schema
@@ -29,16 +28,7 @@ from strata.serdes.subject_name_strategies import RecordContext
 if TYPE_CHECKING:
     from strata.serdes.avro.rule_values import AvroShapes, AvroValues
 
-__all__ = [
-    "AvroDeserializer",
-    "AvroSerializer",
-    "Branch",
-    "Decoder",
-    "Encoder",
-    "Limits",
-    "compile_decoder",
-    "compile_encoder",
-]
+__all__ = ["AvroDeserializer", "AvroSerializer"]
 
 
 class AvroSerializer(Serializer):

@@ -68,9 +68,9 @@ def test_odd_schemas_work(text, value, payload):
 UNREADABLE = [
     ("no JSON", "{", "the schema is not JSON"),
     ("empty", "", "the schema is not JSON"),
-    ("a number", "5", "no type: 5"),
+    ("a number", "5", "expected a type, got 5"),
     ("unknown name", '"Nope"', "the type Nope is not defined in the schema"),
-    ("no type", "{}", "no type: {}"),
+    ("no type", "{}", "expected a type, got {}"),
     ("record without a name", '{"type":"record","fields":[]}', "a record without a name"),
     ("record without fields", '{"type":"record","name":"R"}', "the record R has no list of fields"),
     ("field without a type", '{"type":"record","name":"R","fields":[{"name":"a"}]}', "a field of the record R has no name or no type"),
