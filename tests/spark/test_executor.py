@@ -121,7 +121,7 @@ def _damaged(good: bytes, chance: random.Random) -> bytes:
 
 def test_column_that_is_not_binary(scripted_registry: Any) -> None:
     """A text column is refused, since its bytes are no longer frames."""
-    with pytest.raises(TypeError, match="the column to decode is string"):
+    with pytest.raises(TypeError, match="expected a binary column of frames, got string"):
         _decoder(scripted_registry, NUMBER).decode(pa.array(["a"]))
 
 

@@ -153,7 +153,7 @@ def test_column_that_is_not_binary(registry: RegistryClient) -> None:
     """A text column is refused, since its bytes are no longer frames; a long binary column is decoded."""
     decoder = payload_decoder(_plan(registry.settings.urls[0], "JSON", JSON))
 
-    with pytest.raises(TypeError, match="the column to decode is string"):
+    with pytest.raises(TypeError, match="expected a binary column of frames, got string"):
         decoder.decode(pa.array(["a"]))
     assert "frame too short" == decoder.decode(pa.array([b"a"], pa.large_binary())).field("error")[0].as_py()["reason"]
 
