@@ -26,6 +26,7 @@ from strata.storage.kafka.log import KafkaLog
 from strata.storage.log import START, Conflict, Entry, LogError
 from strata.storage.sql import compaction, tables
 from strata.storage.sql.log import SqlLog
+from strata.storage.sql.probe import SqliteProbe
 from strata.storage.state import State
 
 __all__ = ["MUTANTS", "Mutant", "apply"]
@@ -128,6 +129,19 @@ def _append_in_pieces() -> None:
         return append
 
     _swap(SqlLog, "append", make)
+
+
+def _leave_probe_in_transaction() -> None:
+    def make(original: Any) -> Any:
+        def opened(self: Any) -> Any:
+            connection = original(self)
+            if not connection.in_transaction:
+                connection.execute("BEGIN")
+            return connection
+
+        return opened
+
+    _swap(SqliteProbe, "_opened", make)
 
 
 def _drop_tombstones_at_start() -> None:
@@ -304,6 +318,9 @@ MUTANTS: Mapping[str, Mutant] = {
         "an append whose answer was lost is repeated", _POSTGRES, lambda: _swap(tables, "has_landed", _nothing)
     ),
     "catch-up-skipped": Mutant("reads miss the writes of other nodes", _ANY, _skip_catch_up),
+    "probe-sees-the-past": Mutant(
+        "a read trusts a probe of the log that misses later appends", _SQLITE, _leave_probe_in_transaction
+    ),
     "catch-up-joined-late": Mutant("a read reuses a log read that began before it", _SERVERS, _join_running_read),
     "says-nothing-was-written": Mutant(
         "a write with an unknown outcome is reported as not written", _KAFKA, _report_not_written

@@ -118,11 +118,15 @@ class Writer:
     async def catch_up(self) -> State:
         """Return a State that holds every write that any node acknowledged before this call.
 
-        All callers that arrive during a read of the log share the next read.
+        If the log itself shows at once that nothing was appended, it is not read. Otherwise all callers that arrive
+        during a read of the log share the next read.
 
         Raises:
             RegistryError: 50301 if the log cannot be read, or not in time.
         """
+        if self.read_failure is None and self.log.unchanged(self.state.offset):
+            self.read_at, self._acknowledged_and_read = time.monotonic(), self._acknowledged
+            return self.state
         if self._next_reading is None:
             self._next_reading = asyncio.create_task(self._catch_up_after(self._reading))
             # All callers that wait get its exception; retrieve it here in case no caller is left.

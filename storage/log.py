@@ -121,6 +121,14 @@ class Log(Protocol):
         """
         ...
 
+    def unchanged(self, after: int) -> bool:
+        """Return whether a read after an offset would certainly yield nothing; False means that this is unknown.
+
+        An event loop may call this: it takes microseconds, waits for nothing and never raises. A log that cannot tell
+        so quickly returns False, and so does one that fails: only a read reports failures.
+        """
+        ...
+
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none, and return them with their offsets and timestamps.
 

@@ -20,6 +20,10 @@ class MemoryLog:
         """Yield the records after an offset; see `Log.read`."""
         return iter(self._entries[max(after, START) + 1 :])
 
+    def unchanged(self, after: int) -> bool:
+        """Return whether no record follows an offset; see `Log.unchanged`."""
+        return after == self.end()
+
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
         if not records:

@@ -45,6 +45,11 @@ class ReopeningLog:
             self._note_replaced(log)
             raise
 
+    def unchanged(self, after: int) -> bool:
+        """Return whether certainly no record follows an offset; see `Log.unchanged`."""
+        log, base = self._current
+        return after >= base and log.unchanged(after - base)
+
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
         log, base = self._current

@@ -160,6 +160,10 @@ class KafkaLog:
             self._watch.confirm(self._by(self._timeouts.read), at_once=True)
             raise
 
+    def unchanged(self, _after: int) -> bool:
+        """Return False: only the broker knows the end of the log; see `Log.unchanged`."""
+        return False
+
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
         if not records:

@@ -42,6 +42,7 @@ from strata.storage.log import (
 )
 from strata.storage.sql import tables
 from strata.storage.sql.database import WRITE, checked_url, is_transient, kind_of, open_engine
+from strata.storage.sql.probe import SqliteProbe
 
 __all__ = ["SqlLog"]
 
@@ -69,6 +70,7 @@ class SqlLog:
         self._url = checked_url(url)
         self._engine = open_engine(self._url, timeout_s)
         self._writing_engine = self._engine.execution_options(**WRITE)
+        self._probe = SqliteProbe(self._engine) if self._sqlite_file() is not None else None
         self._write_lock = threading.Lock()
         self._closed = False
         self._file: tuple[int, int] | None = None
@@ -95,6 +97,10 @@ class SqlLog:
             if len(rows) < tables.BATCH:
                 return
             after = rows[-1][0]
+
+    def unchanged(self, after: int) -> bool:
+        """Return whether certainly no record follows an offset; see `Log.unchanged`. A server is never asked."""
+        return self._probe is not None and self._file_now() == self._file and self._probe.finds_nothing(after)
 
     def append(self, after: int, records: Sequence[Record]) -> Sequence[Entry]:
         """Append all records or none; see `Log.append`."""
@@ -181,6 +187,8 @@ class SqlLog:
     def close(self) -> None:
         """Close the connections; a second call does nothing."""
         self._closed = True
+        if self._probe is not None:
+            self._probe.close()
         self._engine.dispose()
 
     def _check_gap(self, begun: int, generation: int | None) -> None:

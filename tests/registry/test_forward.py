@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pytest
 
+from harness.logs import ServerLog
 from harness.processes import free_port
 from harness.serving import serving
 from strata.registry.app import create_app
@@ -233,7 +234,7 @@ def answering(status, body, headers=b""):
     return meet
 
 
-class FailingLog(HeldLog):
+class FailingLog(HeldLog, ServerLog):
     """A log whose pen another node holds, and which cannot be read while `failure` is set."""
 
     failure: Exception | None = None
@@ -344,7 +345,7 @@ def test_a_holder_that_is_too_slow_leaves_the_fate_unknown():
     holder.listener.close()
 
 
-class StuckLog(MemoryLog):
+class StuckLog(ServerLog):
     """A log whose reads and appends hang while `gate` is clear."""
 
     def __init__(self):

@@ -8,16 +8,16 @@ import threading
 
 import pytest
 
+from harness.logs import ServerLog
 from harness.registry import RegistryNode
 from strata.registry.health import Health
 from strata.registry.writer import Writer
 from strata.storage.log import LogError, LogReadOnly
-from strata.storage.memory_log import MemoryLog
 from strata.storage.record_json import encode
 from strata.storage.records import ModeKey
 
 
-class MoodyLog(MemoryLog):
+class MoodyLog(ServerLog):
     """A memory log that can fail, or hang until the test releases it."""
 
     def __init__(self):

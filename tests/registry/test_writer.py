@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from harness.logs import ServerLog
 from strata.registry.decide.decision import Decision
 from strata.registry.errors import RegistryError
 from strata.registry.writer import DEADLINE, Writer
@@ -200,7 +201,7 @@ async def test_races_without_end_are_given_up():
 async def test_catch_up_that_begins_later_sees_more():
     """A request for a read while another one runs gets a read that began after the request."""
 
-    class SlowLog(MemoryLog):
+    class SlowLog(ServerLog):
         """A log whose read returns, after a while, what the log held when the read began."""
 
         reads = 0
@@ -227,10 +228,61 @@ async def test_catch_up_that_begins_later_sees_more():
     assert 2 == log.reads
 
 
+class UnreadLog(ScriptedLog):
+    """A log that counts its reads."""
+
+    reads = 0
+
+    def read(self, after):
+        """Read, and count it."""
+        self.reads += 1
+        return super().read(after)
+
+
+async def test_a_log_that_shows_that_nothing_changed_is_not_read():
+    """A catch-up reads only what another node appended; without reading, it is as fresh as with a read."""
+    log = UnreadLog()
+    writer = Writer(log)
+    writer.read_at, before = 0.0, writer.state
+    writer.lag()
+
+    assert before is await writer.catch_up()
+    assert (0, False) == (log.reads, writer.lags)
+    assert writer.read_at > 0
+    record = encode(ModeKey("a"), "READONLY")
+    log.append(-1, [record])
+    assert {"a"} == set((await writer.catch_up()).modes) == set((await writer.catch_up()).modes)
+    assert 1 == log.reads
+
+
+async def test_an_append_that_is_not_yet_applied_is_waited_for():
+    """A read between the commit of this node's own append and its publication includes that append."""
+
+    class HeldBack(UnreadLog):
+        """A log whose append lands, and returns when the gate opens."""
+
+        def append(self, after, records):
+            entries = MemoryLog.append(self, after, records)
+            self.reached.set()
+            self.gate.wait(30)
+            return entries
+
+    log = HeldBack()
+    log.gate.clear()
+    writer = Writer(log)
+    writing = asyncio.create_task(writer.write(put("a")))
+    await asyncio.to_thread(log.reached.wait, 30)
+
+    assert {} == dict(writer.state.modes)
+    assert {"a"} == set((await writer.catch_up()).modes)
+    log.gate.set()
+    assert 0 == await writing
+
+
 async def test_read_from_a_failing_log_is_50301(caplog):
     """If the log cannot be read, the answer is 50301, not a stale one; the reason is logged once."""
 
-    class Broken(MemoryLog):
+    class Broken(ServerLog):
         """A log that always fails to read."""
 
         def read(self, after):
@@ -268,7 +320,7 @@ async def test_a_read_does_not_wait_for_ever(pass_time):
     assert writer.state == await writer.catch_up()
 
 
-class StuckLog(ScriptedLog):
+class StuckLog(ScriptedLog, ServerLog):
     """A log whose reads hang while `reads` is clear, and its appends while `gate` is."""
 
     def __init__(self, *failures):
@@ -453,7 +505,7 @@ async def test_a_holder_that_does_not_answer_is_passed_over():
     assert [1, 1] == log.appends
 
 
-class CompactedLog(MemoryLog):
+class CompactedLog(ServerLog):
     """A log from which a compaction has dropped the last records after they were read."""
 
     compacted = False

@@ -153,11 +153,14 @@ def test_nodes_take_turns(store: Store) -> None:
 
 
 def test_a_read_finds_every_append_that_had_returned(store: Store) -> None:
-    """As soon as an append has returned, a read that starts on another node contains it."""
+    """As soon as an append has returned, a read that starts on another node contains it, and no node denies it."""
     writer, reader = store.open(), store.open()
     end, read_to = START, START
     for i in range(30):
+        writer.unchanged(end), reader.unchanged(read_to)
         end = writer.append(end, _records(f"{i}a", f"{i}b"))[-1].offset
+        assert not writer.unchanged(read_to)
+        assert not reader.unchanged(read_to)
         found = _known(reader, read_to)
         assert [entry.key for entry in found] == [f"{i}a".encode(), f"{i}b".encode()]
         read_to = found[-1].offset

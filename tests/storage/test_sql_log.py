@@ -103,6 +103,35 @@ def test_reads_go_on_during_an_append(sqlite_file: Path) -> None:
         assert list(log.read(START)) == list(written)
 
 
+def test_the_probe_of_a_sqlite_log(sqlite_file: Path) -> None:
+    """The probe finds the end of the log after appends, a compaction and a checkpoint by others."""
+    url = f"sqlite:///{sqlite_file}"
+    with closing(SqlLog(url)) as log, closing(SqlLog(url)) as other:
+        assert log.unchanged(START)
+        other.append(START, [_record(name) for name in "abc"])
+        assert [False, True] == [log.unchanged(offset) for offset in (1, 2)]
+        other.drop([0, 1], upto=2, generation=0)
+        other.vacuum()
+        assert [False, True] == [log.unchanged(offset) for offset in (1, 2)]
+        log.append(2, [_record("d")])
+        assert [False, True] == [log.unchanged(offset) for offset in (2, 3)]
+        with closing(sqlite3.connect(sqlite_file)) as operator:
+            operator.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert [False, True] == [log.unchanged(offset) for offset in (2, 3)]
+
+
+def test_the_probe_leaves_what_it_cannot_read_to_a_read(sqlite_file: Path) -> None:
+    """Without waiting, the probe says that it does not know if the database is locked or has no log any more."""
+    with (
+        closing(SqlLog(f"sqlite:///{sqlite_file}", timeout_s=60)) as log,
+        closing(sqlite3.connect(sqlite_file, isolation_level=None)) as other,
+    ):
+        assert log.unchanged(START)
+        log._engine.dispose()
+        other.execute("DROP TABLE strata_log")
+        assert not log.unchanged(START)
+
+
 def test_a_locked_database_is_a_bounded_failure(sqlite_file: Path) -> None:
     """An append that gets no lock in time fails and writes nothing, and works once the lock is free."""
     with (
@@ -261,6 +290,7 @@ def test_closed_log_refuses(sqlite_file: Path) -> None:
     """A closed log does not silently open its database again."""
     log = SqlLog(f"sqlite:///{sqlite_file}")
     log.close()
+    assert not log.unchanged(START)
     with pytest.raises(LogError, match="closed"):
         log.end()
 
@@ -401,13 +431,16 @@ def test_a_file_that_goes_away_under_a_running_node(tmp_path: Path, *, replace: 
     SqlLog(f"sqlite:///{other}").close()
     with closing(SqlLog(f"sqlite:///{path}")) as log:
         first = log.append(START, [_record("a")])
+        assert log.unchanged(0)
         path.rename(aside)
         if replace:
             other.rename(path)
 
+        assert not log.unchanged(0)
         for call in (lambda: log.append(0, [_record("b")]), log.end, log.check_writable, lambda: list(log.read(START))):
             with pytest.raises(LogError, match="removed or replaced"):
                 call()
 
         aside.rename(path)
         assert first == list(log.read(START))
+        assert log.unchanged(0)
