@@ -6,9 +6,9 @@ Rules of this file: no format and no frame.
 import math
 import time
 from abc import ABC
-from collections.abc import Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from strata.serdes.client import RegistryClient
 from strata.serdes.errors import wrong_argument
@@ -29,6 +29,9 @@ class Serde(ABC, Generic[S]):
     """The base class of serializers and deserializers."""
 
     format: str
+    _given: tuple[Any, ...]
+    """The positional arguments; with `_options` what a serde pickles as."""
+    _options: Mapping[str, Any] = {}
 
     def __init__(
         self, client: RegistryClient, settings: type[S], conf: Mapping[str, Any] | None, **functions: Any
@@ -37,6 +40,9 @@ class Serde(ABC, Generic[S]):
         self._client = client
         self._settings = settings.parse(conf, self.format)
         self._strategy = self._settings.strategy(client)
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[Any, ...]]:
+        return partial(type(self), **self._options), self._given
 
     @cached_property
     def _runner(self) -> "Runner":
@@ -64,6 +70,13 @@ def _check_arguments(client: Any, conf: Any, functions: Mapping[str, Any]) -> No
             raise wrong_argument(name, "a function", one, "settings are given as conf" if isinstance(one, dict) else "")
 
 
-def is_fresh(until: float) -> bool:
-    """Return whether a time, in seconds of `time.monotonic`, is not over."""
-    return until == math.inf or time.monotonic() < until
+class Expiring(Protocol):
+    """A cache entry that is fresh until `until`, in seconds of `time.monotonic`."""
+
+    @property
+    def until(self) -> float: ...
+
+
+def is_fresh(entry: Expiring) -> bool:
+    """Return whether a cache entry has not expired."""
+    return entry.until == math.inf or time.monotonic() < entry.until

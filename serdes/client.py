@@ -67,16 +67,10 @@ class RegistryClient(ConfigClient):
     """
 
     def __init__(self, url: str | Sequence[str], **options: Any) -> None:
-        self._open(ClientSettings.of(url, **options))
+        self._open(ClientSettings.of(url, **options), time.monotonic, None)
 
-    def _open(
-        self,
-        settings: ClientSettings,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        transport: Transport | None = None,
-    ) -> None:
-        super()._open(settings, clock=clock, transport=transport)
+    def _open(self, settings: ClientSettings, clock: Callable[[], float], transport: Transport | None) -> None:
+        super()._open(settings, clock, transport)
         self._schemas: SharedCache[tuple[str, int | str], Schema | _Missing] = SharedCache(settings.cache_size)
         self._registrations: SharedCache[_Registration, RegisteredSchema] = SharedCache(settings.cache_size)
 
@@ -112,7 +106,7 @@ class RegistryClient(ConfigClient):
             is_fresh=lambda value: isinstance(value, Schema) or self._clock() < value.until,
         )
         if isinstance(found, _Missing):
-            raise RegistryError(found.status, found.error_code, found.message)
+            raise RegistryError(*found.error)
         return found
 
     def _fetch(self, path: str, query: dict[str, str]) -> "Schema | _Missing":
@@ -122,7 +116,7 @@ class RegistryClient(ConfigClient):
             if error.error_code != ErrorCode.SCHEMA_NOT_FOUND:
                 raise
             until = self._clock() + self.settings.missing_ttl
-            return _Missing(error.status, error.error_code, error.message, until)
+            return _Missing((error.status, error.error_code, error.message), until)
 
     def register(self, subject: str, schema: Schema | str, *, normalize: bool = False) -> RegisteredSchema:
         """Register a schema under a subject, or return the version that already holds it.
@@ -331,9 +325,7 @@ _Registration = tuple[str, str, Schema, bool, bool]
 class _Missing:
     """A cached answer for an id that the registry does not know."""
 
-    status: int
-    error_code: int
-    message: str
+    error: tuple[int, int, str]
     until: float
 
 

@@ -108,7 +108,7 @@ class Deserializer(Serde[DeserializerSettings]):
     def known(self, frame: Frame, context: RecordContext) -> Source | None:
         """Return the cached source for a frame without I/O, or None on a cache miss."""
         source = self._sources.peek((frame.schema, frame.indexes, context.topic, context.field))
-        return source if source is not None and is_fresh(source.until) else None
+        return source if source is not None and is_fresh(source) else None
 
     def source(self, frame: Frame, context: RecordContext) -> Source:
         """Return the source for a frame; ask the registry on a cache miss.
@@ -121,7 +121,7 @@ class Deserializer(Serde[DeserializerSettings]):
             RegistryUnavailable: If the registry gives no usable answer after all retries.
         """
         key = (frame.schema, frame.indexes, context.topic, context.field)
-        return self._sources.get(key, lambda: self._source(frame, context), is_fresh=_is_fresh)
+        return self._sources.get(key, lambda: self._source(frame, context), is_fresh=is_fresh)
 
     def read(self, frame: Frame, context: RecordContext, source: Source, data: bytes) -> Any:
         """Deserialize the payload of a frame with a source from `known` or `source`.
@@ -169,7 +169,7 @@ class Deserializer(Serde[DeserializerSettings]):
         return self._decoders.get(
             (frame.schema, frame.indexes, scope),
             lambda: self._or_refusal(frame, lambda: Source(self._reader(schema, frame.indexes, scope)), lasts=True),
-            is_fresh=_is_fresh,
+            is_fresh=is_fresh,
         )
 
     def _written(self, named: int | UUID, scope: str | None) -> Schema:
@@ -256,7 +256,3 @@ def _refusing(error: SerdeError) -> Decode:
         raise copy.copy(error) from error.__cause__
 
     return refuse
-
-
-def _is_fresh(source: Source) -> bool:
-    return is_fresh(source.until)

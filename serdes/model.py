@@ -5,7 +5,7 @@ registries do not send is None.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from strata.serdes.errors import wrong_schema
@@ -69,8 +69,7 @@ class Metadata:
 
     def to_request(self) -> dict[str, Any]:
         """Return the metadata as a request carries it."""
-        tags = {path: sorted(tags) for path, tags in self.tags.items()}
-        return _present(tags=tags, properties=dict(self.properties), sensitive=sorted(self.sensitive))
+        return _request(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,19 +121,7 @@ class Rule:
 
     def to_request(self) -> dict[str, Any]:
         """Return the rule as a request carries it."""
-        return _present(
-            name=self.name,
-            doc=self.doc,
-            kind=self.kind,
-            mode=self.mode,
-            type=self.type,
-            tags=sorted(self.tags),
-            params=dict(self.params),
-            expr=self.expr,
-            onSuccess=self.on_success,
-            onFailure=self.on_failure,
-            disabled=self.disabled,
-        )
+        return _request(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,12 +160,7 @@ class RuleSet:
 
     def to_request(self) -> dict[str, Any]:
         """Return the rule set as a request carries it."""
-        return _present(
-            migrationRules=[rule.to_request() for rule in self.migration_rules],
-            domainRules=[rule.to_request() for rule in self.domain_rules],
-            encodingRules=[rule.to_request() for rule in self.encoding_rules],
-            enableAt=self.enable_at,
-        )
+        return _request(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +207,7 @@ class Schema:
         if self.format != AVRO:
             request["schemaType"] = self.format
         if self.references:
-            request["references"] = [
-                {"name": one.name, "subject": one.subject, "version": one.version} for one in self.references
-            ]
+            request["references"] = [_request(one) for one in self.references]
         if self.metadata is not None:
             request["metadata"] = self.metadata.to_request()
         if self.rule_set is not None:
@@ -329,5 +309,23 @@ class CompatibilityResult:
         return self.is_compatible
 
 
-def _present(**properties: Any) -> dict[str, Any]:
-    return {name: value for name, value in properties.items() if value is not None and value not in ([], {})}
+def _request(part: Any) -> dict[str, Any]:
+    """Return a part of a schema as JSON: its fields in camel case, except empty ones."""
+    properties = ((one.name, _json(getattr(part, one.name))) for one in fields(part))
+    return {_camel(name): value for name, value in properties if value is not None and value not in ([], {})}
+
+
+def _json(value: Any) -> Any:
+    match value:
+        case frozenset():
+            return sorted(value)
+        case tuple():
+            return [_request(one) for one in value]
+        case Mapping():
+            return {name: _json(one) for name, one in value.items()}
+    return value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.title, rest))

@@ -36,16 +36,10 @@ class Requests:
             transport: sends the requests instead of HTTP.
         """
         client = cls.__new__(cls)
-        client._open(settings, clock=clock, transport=transport)
+        client._open(settings, clock, transport)
         return client
 
-    def _open(
-        self,
-        settings: ClientSettings,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        transport: Transport | None = None,
-    ) -> None:
+    def _open(self, settings: ClientSettings, clock: Callable[[], float], transport: Transport | None) -> None:
         self.settings = settings
         self._clock = clock
         self._transport = Transport(settings) if transport is None else transport

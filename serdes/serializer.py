@@ -10,7 +10,7 @@ Rules of this file: it names subjects, calls the client and frames payloads; the
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from strata.serdes.base import Serde, is_fresh
@@ -19,7 +19,7 @@ from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.compatibility import check_reads
 from strata.serdes.errors import NoSubject, SchemaError
 from strata.serdes.framing import SchemaId
-from strata.serdes.model import RegisteredSchema
+from strata.serdes.model import RegisteredSchema, schema_given
 from strata.serdes.serde_settings import SerializerSettings
 from strata.serdes.subject_name_strategies import Context, RecordContext
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from strata.serdes.rules.contracts import Writing
     from strata.serdes.rules.fields import Values
 
-__all__ = ["Encode", "Serializer", "Target", "ToDict"]
+__all__ = ["Encode", "Serializer", "Target", "TextSerializer", "ToDict"]
 
 Encode = Callable[[Any], bytes]
 ToDict = Callable[[Any, RecordContext], Any]
@@ -92,7 +92,7 @@ class Serializer(Serde[SerializerSettings]):
             NoSubject: If the caller's own subject name strategy raises it.
         """
         target = self._targets.peek(self._key(context))
-        return target if target is not None and is_fresh(target.until) else None
+        return target if target is not None and is_fresh(target) else None
 
     def target(self, context: RecordContext) -> Target:
         """Return the target for a context; ask the registry on a cache miss.
@@ -107,7 +107,7 @@ class Serializer(Serde[SerializerSettings]):
             RegistryError: If the registry rejects a request.
             RegistryUnavailable: If the registry gives no usable answer after all retries.
         """
-        return self._targets.get(self._key(context), lambda: self._target(context), is_fresh=_is_fresh)
+        return self._targets.get(self._key(context), lambda: self._target(context), is_fresh=is_fresh)
 
     def write(self, value: Any, context: RecordContext, target: Target) -> bytes:
         """Serialize a value to a frame with a target from `known` or `target`.
@@ -174,11 +174,6 @@ class Serializer(Serde[SerializerSettings]):
         local = self._local(context)
         return ask(subject, local, normalize=settings.normalize_schemas), local
 
-    def _need_choice(self) -> None:
-        """Raise ValueError if neither a local schema nor a setting says which schema to use."""
-        if not self._settings.chooses_schema:
-            raise ValueError(f"expected a schema or one of the settings {', '.join(_CHOICES)}")
-
     def _check(self, schema: Schema, subject: str, *, strict: bool) -> None:
         """Raise SchemaError if a schema of the registry cannot read what the local one describes."""
         local = self._described()
@@ -210,5 +205,32 @@ class Serializer(Serde[SerializerSettings]):
         """Return the values of a schema as rules see them."""
 
 
-def _is_fresh(target: Target) -> bool:
-    return is_fresh(target.until)
+class TextSerializer(Serializer):
+    """The base class of serializers whose local schema is a text, or None if a setting chooses one of the registry."""
+
+    def __init__(
+        self,
+        client: RegistryClient,
+        schema: str | Schema | None = None,
+        to_dict: ToDict | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(client, to_dict, conf)
+        self._given = (client, schema, to_dict, conf)
+        self._schema = None if schema is None else schema_given(schema, self.format)
+        if self._schema is None and not self._settings.chooses_schema:
+            raise ValueError(f"expected a schema or one of the settings {', '.join(_CHOICES)}")
+        self._name = None if self._schema is None else self._checked(self._schema)
+
+    def _record_name(self) -> str | None:
+        return self._name
+
+    def _local(self, context: RecordContext) -> Schema:  # noqa: ARG002 - an interface
+        return cast("Schema", self._schema)
+
+    def _described(self) -> Schema | None:
+        return self._schema
+
+    @abstractmethod
+    def _checked(self, schema: Schema) -> str | None:
+        """Return the record name of the local schema; raise SchemaError if it cannot be used."""

@@ -22,7 +22,7 @@ from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, No
 from strata.serdes.errors import DecodeError, DecodeReason, EncodeError
 from strata.serdes.model import Metadata, Rule, Schema
 from strata.serdes.rules.executors import FieldTransform
-from strata.serdes.rules.fields import Fields, Place, Visit
+from strata.serdes.rules.fields import Fields, Place, Values, Visit
 
 __all__ = ["AvroShapes", "AvroValues"]
 
@@ -33,7 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
 
 
-class AvroValues:
+class AvroValues(Values):
     """The values of an Avro schema."""
 
     def __init__(self, node: Node, metadata: Metadata | None = None, *, numeric_times: bool = False) -> None:
@@ -55,10 +55,6 @@ class AvroValues:
             return walk(self._node, None, None, value, leaf)
 
         return visit
-
-    def plain(self, value: Any) -> Any:
-        """Return the value unchanged: rules convert what they need."""
-        return value
 
     def lower(self, value: Any) -> Any:
         """Return a value as JSON."""

@@ -10,9 +10,9 @@ so on, and threads may share them. None is a tombstone, both ways.
 Rules of this file: it joins `base.py` with `compile_encoder` and `compile_decoder`, and handles no bytes of Avro.
 """
 
-import functools
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from strata.serdes.avro.decoder import DEFAULT_LIMITS, Decoder, Limits, compile_decoder
 from strata.serdes.avro.encoder import Encoder, compile_encoder
@@ -22,8 +22,7 @@ from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.model import AVRO, schema_given
 from strata.serdes.references import resolve
-from strata.serdes.serializer import Serializer, ToDict
-from strata.serdes.subject_name_strategies import RecordContext
+from strata.serdes.serializer import TextSerializer
 
 if TYPE_CHECKING:
     from strata.serdes.avro.rule_values import AvroShapes, AvroValues
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["AvroDeserializer", "AvroSerializer"]
 
 
-class AvroSerializer(Serializer):
+class AvroSerializer(TextSerializer):
     """A serializer of Avro values, which registers or looks up their schema.
 
     Call it as `Serializer.__call__` says.
@@ -52,36 +51,14 @@ class AvroSerializer(Serializer):
 
     format = AVRO
 
-    def __init__(
-        self,
-        client: RegistryClient,
-        schema: str | Schema | None = None,
-        to_dict: ToDict | None = None,
-        conf: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(client, to_dict, conf)
-        self._given = (client, schema, to_dict, conf)
-        self._schema = None if schema is None else schema_given(schema, AVRO)
-        self._encoders: SharedCache[Schema, Encoder] = SharedCache(client.settings.cache_size)
-        self._name = None
-        if self._schema is None:
-            self._need_choice()
-        else:
-            node = _node(client, self._schema)
-            self._name = _name(node)
-            self._encoders.get(self._schema.bare, lambda: self._compiled(node))
+    @cached_property
+    def _encoders(self) -> SharedCache[Schema, Encoder]:
+        return SharedCache(self._client.settings.cache_size)
 
-    def __reduce__(self) -> tuple[type["AvroSerializer"], tuple[Any, ...]]:
-        return type(self), self._given
-
-    def _record_name(self) -> str | None:
-        return self._name
-
-    def _local(self, context: RecordContext) -> Schema:  # noqa: ARG002 - an interface
-        return cast("Schema", self._schema)
-
-    def _described(self) -> Schema | None:
-        return self._schema
+    def _checked(self, schema: Schema) -> str | None:
+        node = _node(self._client, schema)
+        self._encoders.get(schema.bare, lambda: self._compiled(node))
+        return _name(node)
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encoder, tuple[int, ...]]:  # noqa: ARG002
         return self._encoders.get(schema.bare, lambda: self._compiled(_node(self._client, schema, subject))), ()
@@ -131,16 +108,9 @@ class AvroDeserializer(Deserializer):
     ) -> None:
         super().__init__(client, from_dict, conf)
         self._given = (client, reader_schema, from_dict, conf)
-        self._options: dict[str, Any] = {
-            "limits": limits,
-            "numeric_times": numeric_times,
-            "tagged_unions": tagged_unions,
-        }
+        self._options = {"limits": limits, "numeric_times": numeric_times, "tagged_unions": tagged_unions}
         self._wanted = None if reader_schema is None else schema_given(reader_schema, AVRO, "reader_schema")
         self._node = None if self._wanted is None else _node(client, self._wanted)
-
-    def __reduce__(self) -> tuple[Callable[..., "AvroDeserializer"], tuple[Any, ...]]:
-        return functools.partial(type(self), **self._options), self._given
 
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decoder:  # noqa: ARG002
         wanted = None if self._wanted is not None and schema.bare == self._wanted.bare else self._node

@@ -61,12 +61,9 @@ class Gcm:
         Raises:
             CipherError: If another key wrote the ciphertext, or it was changed.
         """
-        if len(ciphertext) < _NONCE + _TAG:
-            raise CipherError("the ciphertext is too short")
-        try:
-            return self._aes.decrypt(ciphertext[:_NONCE], ciphertext[_NONCE:], None)
-        except InvalidTag:
-            raise CipherError("the ciphertext was changed, or encrypted with another key") from None
+        return _opened(
+            ciphertext, _NONCE + _TAG, lambda: self._aes.decrypt(ciphertext[:_NONCE], ciphertext[_NONCE:], None)
+        )
 
 
 class Siv:
@@ -89,12 +86,16 @@ class Siv:
         Raises:
             CipherError: If another key wrote the ciphertext, or it was changed.
         """
-        if len(ciphertext) < _TAG:
-            raise CipherError("the ciphertext is too short")
-        try:
-            return self._aes.decrypt(ciphertext, _NO_DATA)
-        except InvalidTag:
-            raise CipherError("the ciphertext was changed, or encrypted with another key") from None
+        return _opened(ciphertext, _TAG, lambda: self._aes.decrypt(ciphertext, _NO_DATA))
+
+
+def _opened(ciphertext: bytes, least: int, decrypt: Callable[[], bytes]) -> bytes:
+    if len(ciphertext) < least:
+        raise CipherError("the ciphertext is too short")
+    try:
+        return decrypt()
+    except InvalidTag:
+        raise CipherError("the ciphertext was changed, or encrypted with another key") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class DekRegistry:
             RegistryError: If the registry rejects the request.
             RegistryUnavailable: If the registry gives no usable answer after all retries.
         """
-        return self._found(Kek.from_answer, f"{_KEKS}/{segment(name)}", _context(subject))
+        return self._ask(Kek.from_answer, "GET", f"{_KEKS}/{segment(name)}", query=_context(subject))
 
     def add_kek(self, kek: Kek, subject: str) -> Kek | None:
         """Add a KEK in the context of a subject; return None if it exists.
@@ -123,9 +123,8 @@ class DekRegistry:
             RegistryError: If the registry rejects the request.
             RegistryUnavailable: If the registry gives no usable answer after all retries.
         """
-        query = _context(subject)
         body = {"name": kek.name, "kmsType": kek.kms_type, "kmsKeyId": kek.kms_key_id, "shared": kek.shared}
-        return self._added(Kek.from_answer, _KEKS, query, body)
+        return self._ask(Kek.from_answer, "POST", _KEKS, query=_context(subject), body=body)
 
     def find_dek(self, kek: str, subject: str, algorithm: str, version: int, *, deleted: bool) -> Dek | None:
         """Return a version of a subject's data key; None if it is unknown.
@@ -142,7 +141,8 @@ class DekRegistry:
             RegistryUnavailable: If the registry gives no usable answer after all retries.
         """
         query = {"algorithm": algorithm, "deleted": "true" if deleted else "false"}
-        return self._found(Dek.from_answer, f"{_KEKS}/{segment(kek)}/deks/{segment(subject)}/versions/{version}", query)
+        path = f"{_KEKS}/{segment(kek)}/deks/{segment(subject)}/versions/{version}"
+        return self._ask(Dek.from_answer, "GET", path, query=query)
 
     def add_dek(self, kek: str, subject: str, algorithm: str, version: int, wrapped: bytes | None) -> Dek | None:
         """Add a version of a subject's data key; return None if it exists.
@@ -163,25 +163,18 @@ class DekRegistry:
             body["encryptedKeyMaterial"] = base64.b64encode(wrapped).decode()
         path = f"{_KEKS}/{segment(kek)}/deks"
         try:
-            return self._added(Dek.from_answer, f"{path}/{segment(subject)}", {}, body)
+            return self._ask(Dek.from_answer, "POST", f"{path}/{segment(subject)}", body=body)
         except RegistryError as error:
             if error.status != 405:
                 raise
-            return self._added(Dek.from_answer, path, {}, body)  # an older registry without that route
+            return self._ask(Dek.from_answer, "POST", path, body=body)  # an older registry without that route
 
-    def _found(self, read: Callable[[Any], T], path: str, query: dict[str, str]) -> T | None:
+    def _ask(self, read: Callable[[Any], T], method: str, path: str, **more: Any) -> T | None:
+        """Return the answer as `read` understands it; None for an unknown key (GET) or one that exists (POST)."""
         try:
-            return self._client.ask(read, "GET", path, query=query)
+            return self._client.ask(read, method, path, **more)
         except RegistryError as error:
-            if error.error_code != ErrorCode.KEY_NOT_FOUND:
-                raise
-            return None
-
-    def _added(self, read: Callable[[Any], T], path: str, query: dict[str, str], body: dict[str, Any]) -> T | None:
-        try:
-            return self._client.ask(read, "POST", path, query=query, body=body)
-        except RegistryError as error:
-            if error.status != 409:
+            if (error.error_code != ErrorCode.KEY_NOT_FOUND) if method == "GET" else (error.status != 409):
                 raise
             return None
 

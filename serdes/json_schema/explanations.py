@@ -36,6 +36,14 @@ _TYPES = {
     "object": "an object",
     "string": "a string",
 }
+_KINDS = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+}
 _FORMATS = {
     "date": "an ISO 8601 date",
     "date-time": "an ISO 8601 date and time with a time zone",
@@ -123,20 +131,7 @@ def _marks(error: Any, found: Any) -> tuple[str, str] | None:
 
 
 def _kind(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int():
-            return "an integer"
-        case float():
-            return "a number"
-        case str():
-            return "a string"
-        case list():
-            return "an array"
-    return "an object"
+    return _TYPES[_KINDS.get(type(value), "object")]
 
 
 def _types(names: Iterable[str]) -> str:

@@ -10,12 +10,14 @@ Rules of this file: a reference that cannot be followed is an error, since a rul
 import functools
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
 
 from strata.serdes.errors import DecodeError, SchemaError
+from strata.serdes.json_schema.json_text import dump, load
+from strata.serdes.json_schema.validator import base_uri
 from strata.serdes.model import Metadata, Rule, Schema
-from strata.serdes.rules.executors import FieldContext, FieldTransform
+from strata.serdes.rules.executors import FieldTransform
 from strata.serdes.rules.fields import Fields, Place, Values, Visit
 
 __all__ = ["JsonShapes", "JsonValues"]
@@ -47,52 +49,39 @@ _IS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-class JsonValues:
+class JsonValues(Values):
     """The values of a JSON Schema.
 
     Args:
         documents: the schema and what it refers to, by URI; the schema comes first.
         validator: returns a function that raises DecodeError for a value that the schema at a URI with a fragment does
             not allow.
-        plain: converts what the JSON encoder accepts to plain JSON.
         metadata: the metadata of the schema.
     """
 
     def __init__(
-        self,
-        documents: Mapping[str, Any],
-        validator: Callable[[str], Validate],
-        plain: Callable[[Any], Any],
-        metadata: Metadata | None,
+        self, documents: Mapping[str, Any], validator: Callable[[str], Validate], metadata: Metadata | None
     ) -> None:
         self._documents = documents
         self._validator = functools.cache(validator)
         self._metadata = metadata
-        self.plain = plain
 
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
         """Return the visitor of the fields that a rule selects; `loosely` also visits branches that do not fit."""
-        walk = _Walk(self._documents, None if loosely else self._validator, Fields(self._metadata, rule))
-        return walk.value
+        validator, fields = None if loosely else self._validator, Fields(self._metadata, rule)
+        return lambda transform, value: _Walk(self._documents, validator, fields, transform).value(value)
 
-    def lower(self, value: Any) -> Any:
-        """Return the value unchanged: it is JSON."""
-        return value
-
-    def lift(self, value: Any) -> Any:
-        """Return the result of a rule unchanged: it is JSON."""
-        return value
+    def plain(self, value: Any) -> Any:
+        """Return what the JSON encoder accepts as plain JSON."""
+        return load(dump(value))
 
 
-class _At:
+class _At(NamedTuple):
     """A position in a document."""
 
-    __slots__ = ("pointer", "tree", "uri")
-
-    def __init__(self, uri: str, pointer: str, tree: Any) -> None:
-        self.uri = uri
-        self.pointer = pointer
-        self.tree = tree
+    uri: str
+    pointer: str
+    tree: Any
 
     def down(self, *keys: str | int) -> "_At":
         tree, pointer = self.tree, self.pointer
@@ -103,45 +92,53 @@ class _At:
 
 
 class _Walk:
-    """A walk through a value along its schema, which builds a new value."""
+    """A walk through one value along its schema, which builds a new value.
+
+    It has a budget of steps: branches that all fit double the steps at each level.
+    """
 
     def __init__(
-        self, documents: Mapping[str, Any], validator: Callable[[str], Validate] | None, fields: Fields
+        self,
+        documents: Mapping[str, Any],
+        validator: Callable[[str], Validate] | None,
+        fields: Fields,
+        transform: FieldTransform,
     ) -> None:
         self._documents = documents
         self._validator = validator
         self._fields = fields
-        self._root = next(iter(documents))
+        self._transform = transform
+        self._steps = 0
 
-    def value(self, transform: FieldTransform, value: Any) -> Any:
-        """Call a transform with each selected field."""
-        begin = _At(self._root, "", self._documents[self._root])
-        return self._at(begin, "$", None, None, value, _Counted(transform), 0)
+    def value(self, value: Any) -> Any:
+        """Call the transform with each selected field."""
+        uri, document = next(iter(self._documents.items()))
+        return self._at(_At(uri, "", document), "$", None, None, value, 0)
 
-    def _at(
-        self, at: _At, path: str, place: Place | None, message: Any, value: Any, transform: "_Counted", depth: int
-    ) -> Any:
-        transform.step()
+    def _at(self, at: _At, path: str, place: Place | None, message: Any, value: Any, depth: int) -> Any:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise SchemaError(f"a rule needs more than {_MOST_STEPS} steps through the JSON Schema and the value")
         if value is None or not isinstance(at.tree, dict):
             return value
         if depth > _DEEPEST:
             raise SchemaError(f"the schema or the value is nested deeper than {_DEEPEST}")
-        go = functools.partial(self._at, path=path, place=place, message=message, transform=transform, depth=depth + 1)
+        go = functools.partial(self._at, path=path, place=place, message=message, depth=depth + 1)
         tree = at.tree
         kind = _type_name(tree, value)
         if kind in _LEAVES and place is not None and "$ref" not in tree:
-            return transform(place.context(kind, message), value) if place.selected else value
+            return self._transform(place.context(kind, message), value) if place.selected else value
         for branch in self._branches(at, value):
             value = go(branch, value=value)
         if isinstance(value, list):
             return self._items(at, value, go)
         if isinstance(value, dict) and isinstance(tree.get("properties"), dict):
-            value = self._properties(at, path, value, transform, depth)
+            value = self._properties(at, path, value, depth)
         if isinstance(tree.get("$ref"), str):
             value = go(self._target(at), value=value)
         return value
 
-    def _properties(self, at: _At, path: str, value: dict[str, Any], transform: "_Counted", depth: int) -> Any:
+    def _properties(self, at: _At, path: str, value: dict[str, Any], depth: int) -> Any:
         made = dict(value)
         for name, inner in at.tree["properties"].items():
             if made.get(name) is None or not isinstance(inner, dict):
@@ -150,7 +147,7 @@ class _Walk:
             place = self._fields.place(
                 below, name, frozenset(map(str, tags)) if isinstance(tags, list) else frozenset()
             )
-            made[name] = self._at(at.down("properties", name), below, place, made, made[name], transform, depth + 1)
+            made[name] = self._at(at.down("properties", name), below, place, made, made[name], depth + 1)
         return made
 
     def _items(self, at: _At, value: list[Any], go: Callable[..., Any]) -> list[Any]:
@@ -182,11 +179,9 @@ class _Walk:
 
     def _target(self, at: _At) -> _At:
         reference = at.tree["$ref"]
-        for base in (at.uri, urljoin(at.uri, str(_own_id(self._documents[at.uri])))):
+        for base in (at.uri, base_uri(self._documents[at.uri], at.uri)):
             uri, fragment = urldefrag(urljoin(base, reference))
-            known = next(
-                (one for one in self._documents if uri in (one, urljoin(one, _own_id(self._documents[one])))), None
-            )
+            known = next((one for one, tree in self._documents.items() if uri in (one, base_uri(tree, one))), None)
             if known is None or (fragment and not fragment.startswith("/")):
                 continue
             target = _At(known, "", self._documents[known])
@@ -198,29 +193,6 @@ class _Walk:
                 continue
             return target
         raise SchemaError(f"cannot resolve the $ref {reference[:100]!r} for a rule")
-
-
-class _Counted:
-    """A transform for one record with a budget of steps: branches that all fit double the steps at each level."""
-
-    __slots__ = ("_steps", "_transform")
-
-    def __init__(self, transform: FieldTransform) -> None:
-        self._transform = transform
-        self._steps = 0
-
-    def __call__(self, field: FieldContext, value: Any) -> Any:
-        return self._transform(field, value)
-
-    def step(self) -> None:
-        self._steps += 1
-        if self._steps > _MOST_STEPS:
-            raise SchemaError(f"a rule needs more than {_MOST_STEPS} steps through the JSON Schema and the value")
-
-
-def _own_id(document: Any) -> str:
-    own = document.get("$id", document.get("id", "")) if isinstance(document, dict) else ""
-    return own if isinstance(own, str) else ""
 
 
 def _list(tree: Mapping[str, Any], key: str) -> list[Any]:

@@ -13,7 +13,7 @@ Rules of this file: it joins `base.py` with `json_text.py` and `validator.py`, a
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 import orjson
@@ -22,11 +22,10 @@ from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.deserializer import Deserializer, FromDict
 from strata.serdes.errors import DecodeError, EncodeError, SchemaError
 from strata.serdes.json_schema.json_text import dump, load
-from strata.serdes.json_schema.validator import Validator, compiled
+from strata.serdes.json_schema.validator import Validator, base_uri, compiled
 from strata.serdes.model import JSON, schema_given
 from strata.serdes.references import MAX_REFERENCES, resolve
-from strata.serdes.serializer import Encode, Serializer, ToDict
-from strata.serdes.subject_name_strategies import RecordContext
+from strata.serdes.serializer import Encode, TextSerializer
 
 if TYPE_CHECKING:
     from strata.serdes.json_schema.rule_values import JsonShapes, JsonValues
@@ -41,7 +40,7 @@ _BASE = "http://registry.invalid/"
 """The base of relative references; no host is named `.invalid`, and nothing is fetched."""
 
 
-class JsonSerializer(Serializer):
+class JsonSerializer(TextSerializer):
     """A serializer of JSON values, which registers or looks up their JSON Schema.
 
     Call it as `Serializer.__call__` says.
@@ -61,33 +60,8 @@ class JsonSerializer(Serializer):
 
     format = JSON
 
-    def __init__(
-        self,
-        client: RegistryClient,
-        schema: str | Schema | None = None,
-        to_dict: ToDict | None = None,
-        conf: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(client, to_dict, conf)
-        self._given = (client, schema, to_dict, conf)
-        self._schema = None if schema is None else schema_given(schema, JSON)
-        self._name = None
-        if self._schema is None:
-            self._need_choice()
-        else:
-            self._name = _title(_document(self._schema.text))
-
-    def __reduce__(self) -> tuple[type["JsonSerializer"], tuple[Any, ...]]:
-        return type(self), self._given
-
-    def _record_name(self) -> str | None:
-        return self._name
-
-    def _local(self, context: RecordContext) -> Schema:  # noqa: ARG002 - an interface
-        return cast("Schema", self._schema)
-
-    def _described(self) -> Schema | None:
-        return self._schema
+    def _checked(self, schema: Schema) -> str | None:
+        return _title(_document(schema.text))
 
     def _writer(self, schema: Schema, subject: str, schema_id: int) -> tuple[Encode, tuple[int, ...]]:  # noqa: ARG002
         if not self._settings.validate:
@@ -147,9 +121,6 @@ class JsonDeserializer(Deserializer):
         wanted = None if reader_schema is None else schema_given(reader_schema, JSON, "reader_schema")
         self._validate = None if wanted is None else validator_of(client, wanted)
 
-    def __reduce__(self) -> tuple[type["JsonDeserializer"], tuple[Any, ...]]:
-        return type(self), self._given
-
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Callable[[bytes], Any]:  # noqa: ARG002
         if not self._settings.validate:
             return load
@@ -186,12 +157,7 @@ def _values(client: RegistryClient, schema: Schema, subject: str | None) -> "Jso
     documents = _documents(client, schema, subject)
     own = documents[_BASE].get("id") if isinstance(documents[_BASE], dict) else None  # not known: draft 4's `id`
     resources = documents | ({urljoin(_BASE, own): documents[_BASE]} if isinstance(own, str) else {})
-    return JsonValues(
-        documents,
-        lambda uri: compiled({"$ref": uri}, resources, ""),
-        lambda value: load(dump(value)),
-        schema.metadata,
-    )
+    return JsonValues(documents, lambda uri: compiled({"$ref": uri}, resources, ""), schema.metadata)
 
 
 def validator_of(client: RegistryClient, schema: Schema, subject: str | None = None) -> Validator:
@@ -222,8 +188,7 @@ def _documents(client: RegistryClient, schema: Schema, subject: str | None) -> d
 
 def _place(document: Any, schema: Schema, uri: str, named: Mapping[str, Schema], resources: dict[str, Any]) -> None:
     """Add what a schema refers to under the URIs that its `$ref`s resolve to."""
-    own = document.get("$id", document.get("id")) if isinstance(document, dict) else None
-    bases = {uri, urljoin(uri, own) if isinstance(own, str) else uri}  # validators differ on the base URI
+    bases = {uri, base_uri(document, uri)}  # validators differ on the base URI
     for reference in schema.references:
         target = named[reference.name]
         for place in {urljoin(base, reference.name) for base in bases} - resources.keys():

@@ -97,10 +97,13 @@ def compiled(document: Any, resources: Mapping[str, Any], base: str) -> Validato
         validator = jsonschema_rs.validator_for(document, registry=registry, base_uri=base or None, offline=True)
     except (ValueError, TypeError) as error:
         raise SchemaError(f"the JSON Schema cannot be used: {_brief(error)}") from None
+    return Validator(validator, {base: document, **resources, base_uri(document, base): document})
+
+
+def base_uri(document: Any, uri: str) -> str:
+    """Return the base URI of a document: its `$id`, or draft 4's `id`, resolved against the URI that it is found at."""
     own = document.get("$id", document.get("id")) if isinstance(document, dict) else None
-    return Validator(
-        validator, {base: document, **resources, urljoin(base, own if isinstance(own, str) else base): document}
-    )
+    return urljoin(uri, own) if isinstance(own, str) else uri
 
 
 def _most_branches(documents: list[Any]) -> int:

@@ -27,7 +27,7 @@ from strata.serdes.errors import DecodeError, DecodeReason, RuleError, SchemaErr
 from strata.serdes.model import Metadata, Rule, Schema
 from strata.serdes.protobuf.json_mapping import dict_of, from_json, to_json
 from strata.serdes.rules.executors import FieldTransform
-from strata.serdes.rules.fields import Fields, Place, Visit
+from strata.serdes.rules.fields import Fields, Place, Values, Visit
 
 __all__ = ["ProtobufShapes", "ProtobufValues", "inline_tags"]
 
@@ -70,7 +70,7 @@ def inline_tags(schema: Schema, references: Mapping[str, Schema]) -> Tags:
     return found
 
 
-class ProtobufValues:
+class ProtobufValues(Values):
     """The messages of a schema's type, in a class that may be another one."""
 
     def __init__(self, described: Descriptor, kind: type[Message], tags: Tags, metadata: Metadata | None) -> None:
@@ -92,10 +92,6 @@ class ProtobufValues:
             return made
 
         return visit
-
-    def plain(self, value: Any) -> Any:
-        """Return the message unchanged."""
-        return value
 
     def lower(self, value: Any) -> Any:
         """Return a message as JSON."""
@@ -297,6 +293,4 @@ class ProtobufShapes:
 
     def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:  # noqa: ARG002 - an interface
         """Return the conversion of messages to dicts, if the caller wants dicts."""
-        if not self._as_dict:
-            return None
-        return dict_of
+        return dict_of if self._as_dict else None

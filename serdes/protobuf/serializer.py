@@ -12,7 +12,7 @@ Rules of this file: the protobuf library handles bytes, `strata.serdes.protobuf.
 
 import copy
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
@@ -75,9 +75,6 @@ class ProtobufSerializer(Serializer):
         self._serialize: Any = message_type.SerializeToString  # the class's: a field of that name hides the method
         self._initialization_errors: Any = getattr(message_type, "FindInitializationErrors")  # noqa: B009 - untyped
         self._reference_subject = self._settings.reference_subject_name_strategy
-
-    def __reduce__(self) -> tuple[type["ProtobufSerializer"], tuple[Any, ...]]:
-        return type(self), self._given
 
     def _record_name(self) -> str:
         return str(self._message.full_name)
@@ -201,14 +198,12 @@ class ProtobufDeserializer(Deserializer):
         if message_type is not None:
             _check_class(message_type)
         self._given = (client, message_type, from_dict, conf)
+        self._options = {"as_dict": as_dict}
         self._type = message_type
         self._as_dict = as_dict
         self._files: SharedCache[tuple[Schema, str | None], FileDescriptor | SchemaError] = SharedCache(
             client.settings.cache_size
         )
-
-    def __reduce__(self) -> tuple[Callable[..., "ProtobufDeserializer"], tuple[Any, ...]]:
-        return functools.partial(type(self), as_dict=self._as_dict), self._given
 
     def _reader(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> Decode:
         written = find_message(self._file(schema, subject), indexes)

@@ -31,10 +31,12 @@ __all__ = [
     "FieldTransform",
     "MessageExecutor",
     "RuleContext",
+    "same",
 ]
 
 
-def _same(value: Any) -> Any:
+def same(value: Any) -> Any:
+    """Return the value unchanged."""
     return value
 
 
@@ -68,7 +70,7 @@ class RuleContext:
     headers: Any = None
     original_key: Any = None
     original_value: Any = None
-    redact: Callable[[Any], Any] = _same
+    redact: Callable[[Any], Any] = same
 
     def parameter(self, name: str) -> str | None:
         """Return a parameter of the rule, else the property of that name in the target's metadata, else None."""

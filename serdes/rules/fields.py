@@ -8,9 +8,10 @@ Rules of this file: names and tags; no values.
 
 import functools
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from strata.serdes.model import Metadata, Rule
 from strata.serdes.rules.executors import FieldContext, FieldTransform
@@ -24,9 +25,10 @@ Visit = Callable[[FieldTransform, Any], Any]
 """Calls a transform with each selected field of a value and returns the new value; the old one does not change."""
 
 
-class Values(Protocol):
-    """The values of one schema as rules see them."""
+class Values(ABC):
+    """The values of one schema as rules see them; a format overrides the conversions that it needs."""
 
+    @abstractmethod
     def visitor(self, rule: Rule, *, loosely: bool = False) -> Visit:
         """Return the visitor of the fields that a rule selects.
 
@@ -37,9 +39,11 @@ class Values(Protocol):
 
     def plain(self, value: Any) -> Any:
         """Return a value as the first rule gets it, whatever its classes."""
+        return value
 
     def lower(self, value: Any) -> Any:
         """Return a value as JSON; JSON does not change."""
+        return value
 
     def lift(self, value: Any) -> Any:
         """Convert the result of a rule to a value of the schema; such a value does not change.
@@ -47,6 +51,7 @@ class Values(Protocol):
         Raises:
             RuleError: If the result is not a value of the schema, in formats that check it here.
         """
+        return value
 
 
 @dataclass(frozen=True, slots=True)

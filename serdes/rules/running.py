@@ -11,7 +11,7 @@ Rules of this file: the order and the outcome of rules; executors do the work.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from strata.serdes.client import RegistryClient
 from strata.serdes.errors import RuleError, SerdeError
 from strata.serdes.model import Rule, RuleSet, Schema
 from strata.serdes.rules.actions import ACTIONS, NAME_HEADER, header
-from strata.serdes.rules.executors import EXECUTORS, Action, Executor, FieldContext, RuleContext
+from strata.serdes.rules.executors import EXECUTORS, Action, Executor, FieldContext, RuleContext, same
 from strata.serdes.rules.fields import Values
 from strata.serdes.serde_settings import SerdeSettings
 from strata.serdes.subject_name_strategies import RecordContext
@@ -149,8 +149,8 @@ class Runner:
         transform: Callable[[RuleContext, Any], Any] = executor.transform
         if values is None:
             return transform
-        lower = values.lower if getattr(executor, "takes_json", False) else _same
-        lift = values.lift if phase == DOMAIN and rule.kind != "CONDITION" else _same
+        lower = values.lower if getattr(executor, "takes_json", False) else same
+        lift = values.lift if phase == DOMAIN and rule.kind != "CONDITION" else same
         return lambda context, value: lift(transform(context, lower(value)))
 
     def _executor(self, rule: Rule) -> Any:
@@ -256,10 +256,6 @@ def _unknown_action(name: str, context: RuleContext, value: Any, error: Exceptio
     raise RuleError(f"unknown rule action {name}") from error
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def _no_fields(context: RuleContext, value: Any) -> Any:  # noqa: ARG001 - an interface
     raise RuleError(
         f"a rule of type {context.rule.type} runs over fields, so it cannot run over a migration or a payload"
@@ -294,19 +290,13 @@ def run(steps: tuple[Step, ...], value: Any, record: RecordContext, original: An
         known = step.context
         if replayed is not None and replayed == known.rule.name and not _would_write_plaintext(known):
             continue  # the record is a dead letter of this rule, sent again
-        context = RuleContext(
-            known.rule,
-            known.phase,
-            known.mode,
-            known.subject,
-            record.topic,
-            is_key,
-            known.source,
-            known.target,
-            headers,
-            key,
-            None if is_key else original,
-            known.redact,
+        context = replace(
+            known,
+            topic=record.topic,
+            is_key=is_key,
+            headers=headers,
+            original_key=key,
+            original_value=None if is_key else original,
         )
         try:
             value = _outcome(step, context, value)

@@ -219,7 +219,7 @@ def test_branches_that_all_fit(monkeypatch, kind):
     """A deep value has twice as many paths at each level; the visitor stops at a limit."""
     branch = {"properties": {"left": {"$ref": "#/definitions/tree"}, "name": {"type": "string"}}}
     document = {"$ref": "#/definitions/tree", "definitions": {"tree": {kind: [branch, branch]}}}
-    values = JsonValues({"": document}, lambda uri: lambda value: None, lambda value: value, None)
+    values = JsonValues({"": document}, lambda uri: lambda value: None, None)
     visit = values.visitor(Rule(name="r", type="X"))
     monkeypatch.setattr(rule_values, "_MOST_STEPS", 10_000)
     value = {"name": "a", "left": {"name": "b"}}
