@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from strata.compat.json_schema.findings import Comparer, Findings, described
+from strata.compat.json_schema.comparison import Comparison
+from strata.compat.json_schema.findings import Findings, described
 from strata.compat.json_schema.model import CombinedNode, Criterion, Node
 
 __all__ = ["compare_combined", "distinct"]
@@ -18,7 +19,7 @@ def distinct(node: CombinedNode) -> list[Node]:
     return list(kept.values())
 
 
-def compare_combined(context: Comparer, reader: CombinedNode, writer: CombinedNode, into: Findings) -> None:
+def compare_combined(context: Comparison, reader: CombinedNode, writer: CombinedNode, into: Findings) -> None:
     """Compare two combined schemas; add the differences to `into`."""
     if not _criteria(context, reader, writer, into):
         return
@@ -45,7 +46,7 @@ def compare_combined(context: Comparer, reader: CombinedNode, writer: CombinedNo
         context.note(into, "COMBINED_TYPE_SUBSCHEMAS_CHANGED", reader=ours, writer=theirs)
 
 
-def _criteria(context: Comparer, reader: CombinedNode, writer: CombinedNode, into: Findings) -> bool:
+def _criteria(context: Comparison, reader: CombinedNode, writer: CombinedNode, into: Findings) -> bool:
     if reader.criterion is writer.criterion:
         return True
     new_single, old_single = len(reader.branches) == 1, len(writer.branches) == 1
@@ -60,7 +61,7 @@ def _criteria(context: Comparer, reader: CombinedNode, writer: CombinedNode, int
     return extended
 
 
-def _matching(context: Comparer, fitting: list[dict[int, Findings]]) -> dict[int, int]:
+def _matching(context: Comparison, fitting: list[dict[int, Findings]]) -> dict[int, int]:
     """Return a maximum matching of compatible branches, by augmenting paths that a breadth-first search finds."""
     partner_of_new: dict[int, int] = {}
     partner_of_old: dict[int, int] = {}

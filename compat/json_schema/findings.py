@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from strata.compat.json_schema.model import (
     ArrayNode,
@@ -24,7 +25,7 @@ from strata.compat.json_schema.model import (
 )
 from strata.compat.result import Value
 
-__all__ = ["Comparer", "Difference", "Findings", "Shown", "TooComplexError", "described", "value_of"]
+__all__ = ["Difference", "Findings", "Shown", "TooComplexError", "change_of_set", "described", "value_of"]
 
 # The value of a schema at a path; values of enums and constants are canonical texts.
 Shown: TypeAlias = Value | ConstNode | frozenset[str]
@@ -65,39 +66,11 @@ class Findings:
     compatible: bool = True
 
 
-class Comparer(Protocol):
-    """The parts of the comparison that the rules for one kind of schema use."""
-
-    def note(self, into: Findings, kind: str, *steps: str, reader: Shown = None, writer: Shown = None) -> None:
-        """Add a difference to the findings of a pair.
-
-        Args:
-            into: The findings.
-            kind: The kind of difference.
-            *steps: The path from the pair to the difference.
-            reader: What the reader schema has there.
-            writer: What the writer schema has there.
-        """
-
-    def compare(self, reader: Node | None, writer: Node | None) -> Findings:
-        """Return the findings of comparing two schemas."""
-
-    def descend(self, into: Findings, reader: Node | None, writer: Node | None, *steps: str) -> bool:
-        """Compare two schemas below a pair and add their findings; return whether they are compatible."""
-
-    def take(self, into: Findings, findings: Findings, *steps: str) -> None:
-        """Add the findings of schemas below a pair, under some steps."""
-
-    def charge(self, amount: int = 1) -> None:
-        """Count work.
-
-        Raises:
-            TooComplexError: The comparison takes too much work.
-            OutOfTime: The time of the limits ran out.
-        """
-
-    def matches(self, pattern: str, name: str) -> bool:
-        """Return whether a pattern matches somewhere in a property name."""
+def change_of_set(reader: AbstractSet[str], writer: AbstractSet[str]) -> str:
+    """Return how two different sets differ: EXTENDED, NARROWED or CHANGED."""
+    if reader > writer:
+        return "EXTENDED"
+    return "NARROWED" if reader < writer else "CHANGED"
 
 
 def described(node: Node | None) -> str | None:

@@ -5,7 +5,7 @@ One loader reads the older dialects and another the newer ones. They know differ
 
 import math
 from decimal import ROUND_DOWN, Decimal
-from typing import Final, TypeVar
+from typing import Final, TypeGuard, TypeVar
 
 from strata.compat.json_schema.dialects import Dialect
 from strata.compat.json_schema.java_regex import check_pattern
@@ -47,6 +47,7 @@ _FLAGS: Final[dict[Dialect, tuple[str, ...]]] = {
     Dialect.DRAFT_2019_09: ("readOnly", "writeOnly", "deprecated"),
     Dialect.DRAFT_2020_12: ("readOnly", "writeOnly", "deprecated"),
 }
+_TYPE_NAMES: Final[dict[type, str]] = {str: "a string", bool: "a boolean", list: "an array", dict: "an object"}
 _INT: Final = 1 << 31  # the older loader reads counts into 32 bits
 
 _T = TypeVar("_T")
@@ -76,9 +77,9 @@ class Keywords:
             if isinstance(name, str) and (self._dialect.modern or not start):
                 check_uri(start + name)
         for word in _FLAGS.get(self._dialect, ()):
-            self.typed(word, bool, "a boolean")
+            self.typed(word, bool)
         if self._dialect.modern:
-            self.typed("$dynamicAnchor", str, "a string")
+            self.typed("$dynamicAnchor", str)
 
     def pattern(self) -> str | None:
         """Return the pattern of strings, or None if it is absent.
@@ -86,7 +87,7 @@ class Keywords:
         Raises:
             SchemaParseError: The value is not a pattern that Java compiles.
         """
-        pattern = self.typed("pattern", str, "a string")
+        pattern = self.typed("pattern", str)
         if pattern is not None:
             check_pattern(pattern, self._limits)
         return pattern
@@ -110,16 +111,18 @@ class Keywords:
             found.append(item)
         return found
 
-    def count(self, word: str) -> Number | None:
-        """Return a keyword that counts things, such as `minLength`, or None if it is absent.
+    def counts(self, *words: str) -> dict[str, Number]:
+        """Return the keywords that are present of those that count things, such as `minLength`.
 
         Raises:
-            SchemaParseError: The value is not a number or, in the older dialects, not a 32-bit integer.
+            SchemaParseError: A value is not a number or, in the older dialects, not a 32-bit integer.
         """
-        value = self.numeric(word)
+        return {word: self._count(word, value) for word, value in self.numbers(*words).items()}
+
+    def _count(self, word: str, value: Number) -> Number:
         if self._dialect.modern:  # the newer loader cuts off the digits after the point
             return value.to_integral_value(ROUND_DOWN) if isinstance(value, Decimal) else value
-        if isinstance(value, Decimal) or (value is not None and not -_INT <= value < _INT):
+        if isinstance(value, Decimal) or not -_INT <= value < _INT:
             raise self.fault(word, "a 32-bit integer")
         return value
 
@@ -129,36 +132,35 @@ class Keywords:
         Raises:
             SchemaParseError: The value is not a number or, in the older dialects, 0 or out of a double's range.
         """
-        value = self.numeric("multipleOf")
+        value = self.numbers("multipleOf").get("multipleOf")
         if value is not None and not self._dialect.modern and not 0 < abs(as_double(value)) < math.inf:
             raise self.fault("multipleOf", "a number other than 0, in the range of a double")
         return value
 
-    def number_or_none(self, word: str) -> Number | None:
-        """Return a number, or None if the keyword is absent or has another value."""
-        value = self._json.get(word)
-        return value if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+    def lenient_numbers(self, *words: str) -> dict[str, Number]:
+        """Return the keywords of some that have a number as value."""
+        return {word: value for word in words if _is_number(value := self._json.get(word))}
 
-    def numeric(self, word: str) -> Number | None:
-        """Return a number, or None if the keyword is absent.
+    def numbers(self, *words: str) -> dict[str, Number]:
+        """Return the keywords that are present of those that take numbers.
 
         Raises:
-            SchemaParseError: The value is not a number.
+            SchemaParseError: A value is not a number.
         """
-        if word not in self._json:
-            return None
-        value = self._json[word]
-        if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            raise self.fault(word, "a number")
-        return value
+        found: dict[str, Number] = {}
+        for word in words:
+            if word in self._json:
+                if not _is_number(value := self._json[word]):
+                    raise self.fault(word, "a number")
+                found[word] = value
+        return found
 
-    def typed(self, word: str, kind: type[_T], name: str, *, strict: bool = True) -> _T | None:
+    def typed(self, word: str, kind: type[_T], *, strict: bool = True) -> _T | None:
         """Return a value of a type, or None if the keyword is absent.
 
         Args:
             word: The keyword.
             kind: The type.
-            name: The name of the type for the error message.
             strict: Refuse a value of another type; otherwise return None for it.
 
         Raises:
@@ -171,7 +173,7 @@ class Keywords:
             return value
         if not strict:
             return None
-        raise self.fault(word, name)
+        raise self.fault(word, _TYPE_NAMES[kind])
 
     def has(self, words: frozenset[str]) -> bool:
         """Return whether the object has one of the keywords that the dialect defines and no type has used."""
@@ -183,3 +185,7 @@ class Keywords:
     def fault(self, word: str, name: str) -> SchemaParseError:
         """Return the error for an invalid value of a keyword; `name` says what is expected."""
         return SchemaParseError(f"{excerpt(word)!r} must be {name}, got {excerpt(write_json(self._json.get(word)))}")
+
+
+def _is_number(value: Json) -> TypeGuard[Number]:
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)

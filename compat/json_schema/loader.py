@@ -29,6 +29,7 @@ from strata.compat.json_schema.model import (
     NumberNode,
     ObjectNode,
     ReferenceNode,
+    Rest,
     StringNode,
 )
 from strata.compat.limits import Limits, OutOfTime
@@ -173,7 +174,7 @@ class _Reader:
             if self._keywords.has(words):
                 parts.append(build(self))
         if "enum" in self._json:
-            values = self._keywords.typed("enum", list, "an array") or []
+            values = self._keywords.typed("enum", list) or []
             parts.append(EnumNode(values=frozenset(map(json_key, values))))
         if "not" in self._json:
             parts.append(NotNode(inner=self._schema(self._json["not"])))
@@ -193,23 +194,22 @@ class _Reader:
     def _with_contains(self, node: Node) -> Node:
         """Add two limits that the older dialects lack: the reference reads them if the array is the only part."""
         if isinstance(node, ArrayNode) and not self._modern:
-            node.min_contains = self._keywords.number_or_none("minContains")
-            node.max_contains = self._keywords.number_or_none("maxContains")
+            node.bounds |= self._keywords.lenient_numbers("minContains", "maxContains")
         return node
 
     def _annotated(self, node: Node) -> Node:
         if not self._modern or self._place.root:  # the newer loader keeps only the name of the root
-            node.id = self._keywords.typed(self._place.dialect.id_keyword, str, "a string", strict=not self._modern)
+            node.id = self._keywords.typed(self._place.dialect.id_keyword, str, strict=not self._modern)
         self._keywords.check_annotations()
-        node.title = self._keywords.typed("title", str, "a string")
-        node.description = self._keywords.typed("description", str, "a string")
+        node.title = self._keywords.typed("title", str)
+        node.description = self._keywords.typed("description", str)
         if "default" in self._json:
             node.default = json_key(self._json["default"])
         node.connect_type = self._json.get("connect.type")
         return node
 
     def _reference(self, word: str = "$ref") -> ReferenceNode:
-        reference = self._keywords.typed(word, str, "a string") or ""
+        reference = self._keywords.typed(word, str) or ""
         node = ReferenceNode()
         by_hash = reference.endswith("#") and not self._modern  # the older loader distinguishes `name#` from `name`
         self._loader.wait(node, self._documents.resolve(reference, self._place), by_hash=by_hash)
@@ -224,7 +224,7 @@ class _Reader:
         found: list[Node] = []
         for criterion in (Criterion.ALL, Criterion.ANY, Criterion.ONE):
             if criterion.value in self._json:
-                values = self._keywords.typed(criterion.value, list, "an array") or []
+                values = self._keywords.typed(criterion.value, list) or []
                 self._loader.check_branches(len(values))
                 found.append(CombinedNode(criterion=criterion, branches=[self._branch(value) for value in values]))
         return found
@@ -257,28 +257,22 @@ class _Reader:
 
     def _string(self) -> StringNode:
         self._keywords.use(STRING_WORDS)
-        self._keywords.typed("format", str, "a string")
+        self._keywords.typed("format", str)
         return StringNode(
-            min_length=self._keywords.count("minLength"),
-            max_length=self._keywords.count("maxLength"),
+            bounds=self._keywords.counts("minLength", "maxLength"),
             pattern=self._keywords.pattern(),
         )
 
     def _number(self) -> NumberNode:
         self._keywords.use(NUMBER_WORDS)
-        minimum, maximum = self._keywords.numeric("minimum"), self._keywords.numeric("maximum")
+        bounds = self._keywords.numbers("minimum", "maximum")
         multiple_of = self._keywords.multiple_of()
         if self._place.dialect is Dialect.DRAFT_4:
-            self._keywords.typed("exclusiveMinimum", bool, "a boolean")
-            self._keywords.typed("exclusiveMaximum", bool, "a boolean")
-            return NumberNode(minimum=minimum, maximum=maximum, multiple_of=multiple_of)
-        return NumberNode(
-            minimum=minimum,
-            maximum=maximum,
-            exclusive_minimum=self._keywords.numeric("exclusiveMinimum"),
-            exclusive_maximum=self._keywords.numeric("exclusiveMaximum"),
-            multiple_of=multiple_of,
-        )
+            self._keywords.typed("exclusiveMinimum", bool)
+            self._keywords.typed("exclusiveMaximum", bool)
+        else:
+            bounds |= self._keywords.numbers("exclusiveMinimum", "exclusiveMaximum")
+        return NumberNode(bounds=bounds, multiple_of=multiple_of)
 
     def _integer(self) -> NumberNode:
         node = self._number()
@@ -287,20 +281,17 @@ class _Reader:
 
     def _object(self) -> ObjectNode:
         self._keywords.use(OBJECT_WORDS)
-        permits, additional = self._open("additionalProperties")
-        permits_unevaluated, unevaluated = self._unevaluated("unevaluatedProperties")
+        additional = self._rest("additionalProperties")
+        unevaluated = self._unevaluated("unevaluatedProperties")
         arrays, schemas = self._dependencies()
         if "propertyNames" in self._json and self._place.dialect is not Dialect.DRAFT_4:
             self._schema(self._json["propertyNames"])
         return ObjectNode(
             properties=self._properties(),
             required=frozenset(self._keywords.strings(self._json.get("required", []), "required")),
-            min_properties=self._keywords.count("minProperties"),
-            max_properties=self._keywords.count("maxProperties"),
-            permits_additional=permits,
+            bounds=self._keywords.counts("minProperties", "maxProperties"),
             additional=additional,
             patterns=self._patterns(),
-            permits_unevaluated=permits_unevaluated,
             unevaluated=unevaluated,
             property_dependencies=arrays,
             schema_dependencies=schemas,
@@ -308,90 +299,72 @@ class _Reader:
 
     def _array(self) -> ArrayNode:
         self._keywords.use(ARRAY_WORDS)
-        items, tuple_items, permits, additional = self._items()
-        permits_unevaluated, unevaluated = self._unevaluated("unevaluatedItems")
-        minimum = maximum = None
+        node = self._modern_items() if self._modern else self._items()
+        node.unevaluated = self._unevaluated("unevaluatedItems")
         if "contains" in self._json and self._place.dialect is not Dialect.DRAFT_4:
             self._schema(self._json["contains"])
             if self._modern:
-                minimum, maximum = (
-                    self._keywords.number_or_none("minContains"),
-                    self._keywords.number_or_none("maxContains"),
-                )
-                minimum = 1 if minimum is None else minimum
-        return ArrayNode(
-            min_items=self._keywords.count("minItems"),
-            max_items=self._keywords.count("maxItems"),
-            unique=self._keywords.typed("uniqueItems", bool, "a boolean") or False,
-            items=items,
-            tuple_items=tuple_items,
-            permits_additional=permits,
-            additional=additional,
-            permits_unevaluated=permits_unevaluated,
-            unevaluated=unevaluated,
-            min_contains=minimum,
-            max_contains=maximum,
-        )
+                node.bounds |= {"minContains": 1} | self._keywords.lenient_numbers("minContains", "maxContains")
+        node.bounds |= self._keywords.counts("minItems", "maxItems")
+        node.unique = self._keywords.typed("uniqueItems", bool) or False
+        return node
 
-    def _items(self) -> tuple[Node | None, list[Node] | None, bool, Node | None]:
-        """Return the schema of every item, those of the first items, whether others may follow, and their schema."""
-        if self._modern:
-            return self._modern_items()
-        permits, additional = self._open("additionalItems")
-        if "items" not in self._json:
-            return None, None, permits, additional
-        items = self._json["items"]
+    def _items(self) -> ArrayNode:
+        """Return an array with the schema of every item, or those of the first items and what may follow."""
+        node = ArrayNode(additional=self._rest("additionalItems"))
+        items = self._json.get("items")
         if isinstance(items, list):
-            return None, [self._schema(item) for item in items], permits, additional
-        return self._object_in_draft_4("items", items), None, permits, additional
+            node.tuple_items = [self._schema(item) for item in items]
+        elif "items" in self._json:
+            node.items = self._object_in_draft_4("items", items)
+        return node
 
-    def _modern_items(self) -> tuple[Node | None, list[Node] | None, bool, Node | None]:
-        prefix: list[Node] | None = None
+    def _modern_items(self) -> ArrayNode:
+        node = ArrayNode()
         if "prefixItems" in self._json:
-            values = self._keywords.typed("prefixItems", list, "an array") or []
-            prefix = [self._schema(value) for value in values]
-        rest = self._json.get("items", True)
-        if isinstance(rest, bool):
-            return None, prefix, rest, None
-        items = self._schema(rest)
-        return (items, None, True, None) if prefix is None else (None, prefix, True, items)
+            values = self._keywords.typed("prefixItems", list) or []
+            node.tuple_items = [self._schema(value) for value in values]
+        rest = self._rest("items")
+        if isinstance(rest, Node) and node.tuple_items is None:
+            node.items = rest
+        else:
+            node.additional = rest
+        return node
 
     def _dependencies(self) -> tuple[dict[str, frozenset[str]], dict[str, Node]]:
         arrays: dict[str, frozenset[str]] = {}
         schemas: dict[str, Node] = {}
         if self._modern:
-            for name, value in (self._keywords.typed("dependentRequired", dict, "an object") or {}).items():
+            for name, value in (self._keywords.typed("dependentRequired", dict) or {}).items():
                 arrays[name] = frozenset(self._keywords.strings(value, name))
             return _without_empty(arrays), self._schemas("dependentSchemas")
-        for name, value in (self._keywords.typed("dependencies", dict, "an object") or {}).items():
+        for name, value in (self._keywords.typed("dependencies", dict) or {}).items():
             if isinstance(value, list):
                 arrays[name] = frozenset(self._keywords.strings(value, name))
             else:
                 schemas[name] = self._object_in_draft_4(name, value)
         return _without_empty(arrays), schemas
 
-    def _open(self, word: str) -> tuple[bool, Node | None]:
+    def _rest(self, word: str) -> Rest:
         value = self._json.get(word, True)
-        if isinstance(value, bool):
-            return value, None
-        return True, self._schema(value)
+        return value if isinstance(value, bool) else self._schema(value)
 
-    def _unevaluated(self, word: str) -> tuple[bool, Node | None]:
-        """Return the same as `_open`, except that here the reference distinguishes `true` from an absent keyword."""
+    def _unevaluated(self, word: str) -> Rest:
+        """Return the same as `_rest`, except that here the reference distinguishes `true` from an absent keyword."""
         if not self._modern or word not in self._json:
-            return True, None
-        permits, schema = self._open(word)
-        return permits, EmptyNode() if permits and schema is None else schema
+            return True
+        rest = self._rest(word)
+        return EmptyNode() if rest is True else rest
 
     def _schema(self, value: Json) -> Node:
         return self._loader.node(value, self._place)
 
     def _schemas(self, word: str) -> dict[str, Node]:
-        values = self._keywords.typed(word, dict, "an object") or {}
+        values = self._keywords.typed(word, dict) or {}
         return {name: self._schema(value) for name, value in values.items()}
 
     def _properties(self) -> dict[str, Node]:
-        values = self._keywords.typed("properties", dict, "an object") or {}
+        values = self._keywords.typed("properties", dict) or {}
         name = "" if self._modern else self._place.dialect.id_keyword  # the older loader reads it as the object's id
         return {key: self._schema(value) for key, value in values.items() if key != name or isinstance(value, dict)}
 

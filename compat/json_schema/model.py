@@ -16,9 +16,11 @@ from strata.compat.schema import ParsedSchema
 __all__ = [
     "ArrayNode",
     "BooleanNode",
+    "BoundedNode",
     "CombinedNode",
     "ConditionalNode",
     "ConstNode",
+    "ContentNode",
     "Criterion",
     "EmptyNode",
     "EnumNode",
@@ -31,6 +33,7 @@ __all__ = [
     "NumberNode",
     "ObjectNode",
     "ReferenceNode",
+    "Rest",
     "StringNode",
     "follow",
 ]
@@ -76,58 +79,56 @@ class ConditionalNode(Node):
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class StringNode(Node):
+class BoundedNode(Node):
+    """The attributes of schemas whose values or sizes have limits."""
+
+    bounds: dict[str, Number] = field(default_factory=dict)  # by keyword
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class StringNode(BoundedNode):
     """Strings, or only keywords for strings."""
 
-    min_length: Number | None = None
-    max_length: Number | None = None
     pattern: str | None = None
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class NumberNode(Node):
+class NumberNode(BoundedNode):
     """Numbers, or only keywords for numbers."""
 
     integer: bool = False
-    minimum: Number | None = None
-    maximum: Number | None = None
-    exclusive_minimum: Number | None = None
-    exclusive_maximum: Number | None = None
     multiple_of: Number | None = None
 
 
+Rest: TypeAlias = bool | Node  # which other properties or items a schema allows
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
-class ObjectNode(Node):
+class ContentNode(BoundedNode):
+    """The attributes of objects and arrays: what they allow beyond the named properties or items."""
+
+    additional: Rest = True
+    patterns: dict[str, Node] = field(default_factory=dict)  # for names of properties
+    unevaluated: Rest = True
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class ObjectNode(ContentNode):
     """Objects, or only keywords for objects."""
 
     properties: dict[str, Node] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
-    min_properties: Number | None = None
-    max_properties: Number | None = None
-    permits_additional: bool = True
-    additional: Node | None = None
-    patterns: dict[str, Node] = field(default_factory=dict)
-    permits_unevaluated: bool = True
-    unevaluated: Node | None = None
     property_dependencies: dict[str, frozenset[str]] = field(default_factory=dict)
     schema_dependencies: dict[str, Node] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class ArrayNode(Node):
+class ArrayNode(ContentNode):
     """Arrays, or only keywords for arrays."""
 
-    min_items: Number | None = None
-    max_items: Number | None = None
     unique: bool = False
     items: Node | None = None  # the schema of every item
     tuple_items: list[Node] | None = None
-    permits_additional: bool = True
-    additional: Node | None = None
-    permits_unevaluated: bool = True
-    unevaluated: Node | None = None
-    min_contains: Number | None = None
-    max_contains: Number | None = None
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

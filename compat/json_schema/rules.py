@@ -1,22 +1,29 @@
 """The JSON Schema compatibility rules: whether a reader schema accepts everything that a writer schema allows.
 
-The rules are the reference's table of differences, and every difference is collected. A pair of schemas is judged once
-in a pass. A pair that is still being judged counts as compatible unless an earlier pass found otherwise. Passes repeat
-until no pair is added: the result is the largest set of pairs that do not contradict each other.
-
-Work is counted, so a check always ends. Beyond the limit, or too deep for the stack, its finding is TOO_COMPLEX.
+The rules are the reference's table of differences, and every difference is collected. Work is counted, so a check
+always ends. Beyond the limit, or too deep for the stack, its finding is TOO_COMPLEX.
 """
 
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from strata.compat.json_schema.arrays import compare_arrays
 from strata.compat.json_schema.combined import compare_combined
-from strata.compat.json_schema.findings import Difference, Findings, Shown, TooComplexError, described, value_of
+from strata.compat.json_schema.comparison import Comparison
+from strata.compat.json_schema.findings import (
+    Difference,
+    Findings,
+    TooComplexError,
+    change_of_set,
+    described,
+    value_of,
+)
 from strata.compat.json_schema.json_text import as_double
 from strata.compat.json_schema.model import (
     ArrayNode,
+    BoundedNode,
     CombinedNode,
     ConstNode,
     Criterion,
@@ -30,11 +37,9 @@ from strata.compat.json_schema.model import (
     NumberNode,
     ObjectNode,
     StringNode,
-    follow,
 )
-from strata.compat.json_schema.objects import compare_bound, compare_objects
-from strata.compat.json_schema.patterns import found_in
-from strata.compat.json_schema.wording import TOO_COMPLEX, compatible, describe
+from strata.compat.json_schema.objects import compare_objects
+from strata.compat.json_schema.wording import TOO_COMPLEX, describe
 from strata.compat.levels import Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.result import Incompatibility
@@ -42,18 +47,23 @@ from strata.compat.schema import SchemaFormat
 
 __all__ = ["check", "differences"]
 
-_COST_OF_A_PATTERN: Final = 20
 _COST_OF_A_DIVISION: Final = 20
-_STEPS_PER_CHARGE: Final = 8  # steps of a copied path that cost as much as one compared pair
-_DEEPEST: Final = 80  # pairs on the stack, each of which takes several calls
-_STRIDE: Final = 100  # units of work between two checks of the clock
 _LARGEST_FOR_DIVISION: Final = 1000  # decimal places
-_LIMITS_OF_NUMBERS: Final = (
-    ("maximum", "MAXIMUM", "maximum"),
-    ("minimum", "MINIMUM", "minimum"),
-    ("exclusive_maximum", "EXCLUSIVE_MAXIMUM", "exclusiveMaximum"),
-    ("exclusive_minimum", "EXCLUSIVE_MINIMUM", "exclusiveMinimum"),
-)
+# The keywords that limit values and sizes, in the order of their findings, with the beginnings of the kinds.
+_BOUNDS: Final = {
+    "maxLength": "MAX_LENGTH",
+    "minLength": "MIN_LENGTH",
+    "maximum": "MAXIMUM",
+    "minimum": "MINIMUM",
+    "exclusiveMaximum": "EXCLUSIVE_MAXIMUM",
+    "exclusiveMinimum": "EXCLUSIVE_MINIMUM",
+    "maxProperties": "MAX_PROPERTIES",
+    "minProperties": "MIN_PROPERTIES",
+    "maxItems": "MAX_ITEMS",
+    "minItems": "MIN_ITEMS",
+    "maxContains": "MAX_CONTAINS",
+    "minContains": "MIN_CONTAINS",
+}
 
 
 def check(
@@ -73,7 +83,7 @@ def check(
         OutOfTime: The time of `limits` ran out.
     """
     try:
-        found = _Comparison(policy, limits, harmless=False).run(reader.root, writer.root)
+        found = Comparison(_judge, policy, limits, harmless=False).run(reader.root, writer.root)
     except (TooComplexError, RecursionError) as error:
         detail = str(error) if isinstance(error, TooComplexError) else "the schemas are nested too deeply"
         return [Incompatibility(SchemaFormat.JSON, TOO_COMPLEX, "#/", describe(TOO_COMPLEX, detail), detail=detail)]
@@ -89,7 +99,7 @@ def differences(
         TooComplexError: The comparison takes too much work.
         OutOfTime: The time of `limits` ran out.
     """
-    return _Comparison(policy, limits, harmless=True).run(reader.root, writer.root)
+    return Comparison(_judge, policy, limits, harmless=True).run(reader.root, writer.root)
 
 
 def _finding(difference: Difference) -> Incompatibility:
@@ -105,212 +115,76 @@ def _finding(difference: Difference) -> Incompatibility:
     )
 
 
-class _TooDeepError(Exception):
-    """A pair is too deep below the current one and must be judged separately first."""
+def _judge(context: Comparison, reader: Node, writer: Node, into: Findings) -> None:
+    if reader.connect_type == "bytes" and writer.connect_type == "bytes":
+        return
+    if isinstance(reader, CombinedNode) != isinstance(writer, CombinedNode) and _one_sided(
+        context, reader, writer, into
+    ):
+        return
+    if isinstance(writer, FalseNode) or isinstance(reader, EmptyNode):
+        return
+    kind = type(reader)
+    if kind is not type(writer):
+        context.note(into, "TYPE_CHANGED", reader=described(reader), writer=described(writer))
+        return
+    _annotations(context, reader, writer, into)
+    if isinstance(reader, BoundedNode) and isinstance(writer, BoundedNode):
+        _bounds(context, reader, writer, into)
+    if kind in _RULES:
+        _RULES[kind](context, reader, writer, into)
 
-    def __init__(self, reader: Node, writer: Node):
-        super().__init__()
-        self.pair = (reader, writer)
 
-
-class _Comparison:
-    def __init__(self, policy: Policy, limits: Limits, *, harmless: bool):
-        self._harmless = harmless  # whether to keep compatible differences as well
-        self._policy = policy
-        self._limits = limits
-        self._work = 0
-        self._next_look = 0
-        self._open: set[tuple[int, int]] = set()
-        self._done: dict[tuple[int, int], Findings] = {}
-        self._incompatible: dict[tuple[int, int], Findings] = {}  # with their first findings
-        self._assumed = False  # whether a pair occurred while it was being judged
-        self._depth = 0
-
-    def run(self, reader: Node, writer: Node) -> list[Difference]:
-        """Compare in passes, each with the incompatible pairs of the earlier ones."""
-        reader, writer = follow(reader), follow(writer)
-        while True:
-            known = len(self._incompatible)
-            findings = self._pass(reader, writer)
-            if len(self._incompatible) == known or not self._assumed:
-                return findings.found
-            self._done = {}
-            self._assumed = False
-
-    def _pass(self, reader: Node, writer: Node) -> Findings:
-        """Judge a pair; first judge the pairs that are too deep for the stack, deepest first."""
-        waiting = [(reader, writer)]
-        while True:
-            pair = waiting[-1]
-            self._depth = 0
-            try:
-                findings = self._judged(*pair)
-            except _TooDeepError as deeper:
-                self._open.add((id(pair[0]), id(pair[1])))  # still being judged, although not on the stack
-                waiting.append(deeper.pair)
-                continue
-            waiting.pop()
-            if not waiting:
-                return findings
-
-    def note(self, into: Findings, kind: str, *steps: str, reader: Shown = None, writer: Shown = None) -> None:
-        self.charge()
-        is_harmless = compatible(kind, self._policy)
-        if self._harmless or (not is_harmless and len(into.found) < self._limits.incompatibilities):
-            into.found.append(Difference(kind, steps, reader, writer))
-        into.compatible = into.compatible and is_harmless
-
-    def take(self, into: Findings, findings: Findings, *steps: str) -> None:
-        found = findings.found if self._harmless else findings.found[: self._limits.incompatibilities - len(into.found)]
-        self.charge(1 + sum(_STEPS_PER_CHARGE + len(one.steps) for one in found) // _STEPS_PER_CHARGE)
-        into.found += (Difference(one.kind, steps + one.steps, one.reader, one.writer) for one in found)
-        into.compatible = into.compatible and findings.compatible
-
-    def descend(self, into: Findings, reader: Node | None, writer: Node | None, *steps: str) -> bool:
-        findings = self.compare(reader, writer)
-        self.take(into, findings, *steps)
-        return findings.compatible
-
-    def charge(self, amount: int = 1) -> None:
-        self._work += amount
-        if self._work >= self._next_look:
-            self._next_look = self._work + _STRIDE
-            self._limits.look_at_clock()
-        if self._work > self._limits.comparisons:
-            raise TooComplexError(f"the comparison needs more than {self._limits.comparisons} steps")
-
-    def matches(self, pattern: str, name: str) -> bool:
-        self.charge(_COST_OF_A_PATTERN)
-        return found_in(pattern, name, self._limits)
-
-    def compare(self, reader: Node | None, writer: Node | None) -> Findings:
-        """Compare two schemas, or return the earlier result."""
-        self.charge()
-        findings = Findings()
-        if reader is None or writer is None:
-            if reader is not writer:
-                kind = "SCHEMA_REMOVED" if reader is None else "SCHEMA_ADDED"
-                self.note(findings, kind, reader=described(reader), writer=described(writer))
-            return findings
-        reader, writer = follow(reader), follow(writer)
-        pair = (id(reader), id(writer))
-        known = self._done.get(pair)
-        if known is not None:
-            return known
-        if pair in self._open:
-            self._assumed = True
-            return self._incompatible.get(pair, Findings())
-        if self._depth >= _DEEPEST:
-            raise _TooDeepError(reader, writer)
-        return self._judged(reader, writer)
-
-    def _judged(self, reader: Node, writer: Node) -> Findings:
-        pair = (id(reader), id(writer))
-        findings = Findings()
-        self._open.add(pair)
-        self._depth += 1
-        try:
-            self._judge(reader, writer, findings)
-        finally:
-            self._open.discard(pair)
-            self._depth -= 1
-        if not findings.compatible:
-            self._incompatible.setdefault(pair, findings)
-        self._done[pair] = findings
-        return findings
-
-    def _judge(self, reader: Node, writer: Node, into: Findings) -> None:
-        if reader.connect_type == "bytes" and writer.connect_type == "bytes":
-            return
-        if isinstance(reader, CombinedNode) != isinstance(writer, CombinedNode) and self._one_sided(
-            reader, writer, into
-        ):
-            return
-        if isinstance(writer, FalseNode) or isinstance(reader, EmptyNode):
-            return
-        if type(reader) is not type(writer):
-            self.note(into, "TYPE_CHANGED", reader=described(reader), writer=described(writer))
-            return
-        self._annotations(reader, writer, into)
-        self._same_kind(reader, writer, into)
-
-    def _one_sided(self, reader: Node, writer: Node, into: Findings) -> bool:
-        """Compare a combined schema with a plain one; return whether that settles the pair."""
-        if isinstance(reader, CombinedNode):
-            several, kind = reader.criterion is not Criterion.ALL, "SUM_TYPE_EXTENDED"
-            pairs = [(branch, writer) for branch in reader.branches]
-        elif isinstance(writer, CombinedNode):
-            several, kind = writer.criterion is Criterion.ALL, "PRODUCT_TYPE_NARROWED"
-            pairs = [(reader, branch) for branch in writer.branches]
-        else:
-            return False
-        if len(pairs) == 1:
-            self.take(into, self.compare(*pairs[0]))
-            return True
-        for pair in pairs if several else ():
-            findings = self.compare(*pair)
-            if findings.compatible:
-                self.take(into, findings)
-                self.note(into, kind)
-                return True
+def _one_sided(context: Comparison, reader: Node, writer: Node, into: Findings) -> bool:
+    """Compare a combined schema with a plain one; return whether that settles the pair."""
+    if isinstance(reader, CombinedNode):
+        several, kind = reader.criterion is not Criterion.ALL, "SUM_TYPE_EXTENDED"
+        pairs = [(branch, writer) for branch in reader.branches]
+    elif isinstance(writer, CombinedNode):
+        several, kind = writer.criterion is Criterion.ALL, "PRODUCT_TYPE_NARROWED"
+        pairs = [(reader, branch) for branch in writer.branches]
+    else:
         return False
+    if len(pairs) == 1:
+        context.take(into, context.compare(*pairs[0]))
+        return True
+    for pair in pairs if several else ():
+        findings = context.compare(*pair)
+        if findings.compatible:
+            context.take(into, findings)
+            context.note(into, kind)
+            return True
+    return False
 
-    def _annotations(self, reader: Node, writer: Node, into: Findings) -> None:
-        for kind, new, old in (
-            ("ID_CHANGED", reader.id, writer.id),
-            ("TITLE_CHANGED", reader.title, writer.title),
-            ("DESCRIPTION_CHANGED", reader.description, writer.description),
-            ("DEFAULT_CHANGED", reader.default, writer.default),
-        ):
-            if new != old:
-                self.note(into, kind)
 
-    def _same_kind(self, reader: Node, writer: Node, into: Findings) -> None:
-        if isinstance(reader, CombinedNode) and isinstance(writer, CombinedNode):
-            compare_combined(self, reader, writer, into)
-        elif isinstance(reader, ObjectNode) and isinstance(writer, ObjectNode):
-            compare_objects(self, reader, writer, into)
-        elif isinstance(reader, ArrayNode) and isinstance(writer, ArrayNode):
-            compare_arrays(self, reader, writer, into)
-        elif isinstance(reader, StringNode) and isinstance(writer, StringNode):
-            self._strings(reader, writer, into)
-        elif isinstance(reader, NumberNode) and isinstance(writer, NumberNode):
-            self._numbers(reader, writer, into)
-        elif isinstance(reader, EnumNode) and isinstance(writer, EnumNode):
-            self._enums(reader, writer, into)
-        elif isinstance(reader, ConstNode) and isinstance(writer, ConstNode):
-            if reader.value != writer.value:
-                self.note(into, "ENUM_ARRAY_CHANGED", "const", reader=reader, writer=writer)
-        elif isinstance(reader, NotNode) and isinstance(writer, NotNode):
-            # Swap the sides: values that the new schema refuses must be among those that the old one refused.
-            fits = self.compare(writer.inner, reader.inner).compatible
-            kind = "NOT_TYPE_NARROWED" if fits else "NOT_TYPE_EXTENDED"
-            self.note(into, kind, "not", reader=described(reader.inner), writer=described(writer.inner))
+def _annotations(context: Comparison, reader: Node, writer: Node, into: Findings) -> None:
+    for kind, new, old in (
+        ("ID_CHANGED", reader.id, writer.id),
+        ("TITLE_CHANGED", reader.title, writer.title),
+        ("DESCRIPTION_CHANGED", reader.description, writer.description),
+        ("DEFAULT_CHANGED", reader.default, writer.default),
+    ):
+        if new != old:
+            context.note(into, kind)
 
-    def _strings(self, reader: StringNode, writer: StringNode, into: Findings) -> None:
-        compare_bound(self, reader.max_length, writer.max_length, into, "MAX_LENGTH", "maxLength")
-        compare_bound(self, reader.min_length, writer.min_length, into, "MIN_LENGTH", "minLength")
-        if reader.pattern != writer.pattern:
-            change = "ADDED" if writer.pattern is None else "REMOVED" if reader.pattern is None else "CHANGED"
-            self.note(into, f"PATTERN_{change}", "pattern", reader=reader.pattern, writer=writer.pattern)
 
-    def _numbers(self, reader: NumberNode, writer: NumberNode, into: Findings) -> None:
-        for attribute, kind, word in _LIMITS_OF_NUMBERS:
-            new, old = _double(getattr(reader, attribute)), _double(getattr(writer, attribute))
-            compare_bound(self, new, old, into, kind, word)
-        _multiples(self, reader.multiple_of, writer.multiple_of, into)
-        if reader.integer != writer.integer:
-            kind = "TYPE_NARROWED" if reader.integer else "TYPE_EXTENDED"
-            self.note(into, kind, reader=described(reader), writer=described(writer))
-
-    def _enums(self, reader: EnumNode, writer: EnumNode, into: Findings) -> None:
-        if reader.values == writer.values:
-            return
-        if reader.values > writer.values:
-            change = "EXTENDED"
+def _bounds(context: Comparison, reader: BoundedNode, writer: BoundedNode, into: Findings) -> None:
+    """Compare the limits that both schemas, or one of them, set."""
+    if not reader.bounds and not writer.bounds:
+        return
+    for word, kind in _BOUNDS.items():
+        new, old = reader.bounds.get(word), writer.bounds.get(word)
+        if isinstance(reader, NumberNode):
+            new, old = _double(new), _double(old)
+        if new == old:
+            continue
+        if old is None:
+            change = "ADDED"
+        elif new is None:
+            change = "REMOVED"
         else:
-            change = "NARROWED" if reader.values < writer.values else "CHANGED"
-        self.note(into, f"ENUM_ARRAY_{change}", "enum", reader=reader.values, writer=writer.values)
+            change = "INCREASED" if new > old else "DECREASED"
+        context.note(into, f"{kind}_{change}", word, reader=new, writer=old)
 
 
 def _double(value: Number | None) -> Number | None:
@@ -318,7 +192,20 @@ def _double(value: Number | None) -> Number | None:
     return None if value is None else Decimal(as_double(value))
 
 
-def _multiples(context: _Comparison, reader: Number | None, writer: Number | None, into: Findings) -> None:
+def _strings(context: Comparison, reader: StringNode, writer: StringNode, into: Findings) -> None:
+    if reader.pattern != writer.pattern:
+        change = "ADDED" if writer.pattern is None else "REMOVED" if reader.pattern is None else "CHANGED"
+        context.note(into, f"PATTERN_{change}", "pattern", reader=reader.pattern, writer=writer.pattern)
+
+
+def _numbers(context: Comparison, reader: NumberNode, writer: NumberNode, into: Findings) -> None:
+    _multiples(context, reader.multiple_of, writer.multiple_of, into)
+    if reader.integer != writer.integer:
+        kind = "TYPE_NARROWED" if reader.integer else "TYPE_EXTENDED"
+        context.note(into, kind, reader=described(reader), writer=described(writer))
+
+
+def _multiples(context: Comparison, reader: Number | None, writer: Number | None, into: Findings) -> None:
     if reader == writer:
         return
     if reader is None or writer is None:
@@ -334,3 +221,33 @@ def _multiples(context: _Comparison, reader: Number | None, writer: Number | Non
         elif abs(quotient.numerator) == 1:
             change = "REDUCED"
     context.note(into, f"MULTIPLE_OF_{change}", "multipleOf", reader=reader, writer=writer)
+
+
+def _enums(context: Comparison, reader: EnumNode, writer: EnumNode, into: Findings) -> None:
+    if reader.values != writer.values:
+        kind = f"ENUM_ARRAY_{change_of_set(reader.values, writer.values)}"
+        context.note(into, kind, "enum", reader=reader.values, writer=writer.values)
+
+
+def _constants(context: Comparison, reader: ConstNode, writer: ConstNode, into: Findings) -> None:
+    if reader.value != writer.value:
+        context.note(into, "ENUM_ARRAY_CHANGED", "const", reader=reader, writer=writer)
+
+
+def _negations(context: Comparison, reader: NotNode, writer: NotNode, into: Findings) -> None:
+    # Swap the sides: values that the new schema refuses must be among those that the old one refused.
+    fits = context.compare(writer.inner, reader.inner).compatible
+    kind = "NOT_TYPE_NARROWED" if fits else "NOT_TYPE_EXTENDED"
+    context.note(into, kind, "not", reader=described(reader.inner), writer=described(writer.inner))
+
+
+_RULES: Final[Mapping[type[Node], Callable[[Comparison, Any, Any, Findings], None]]] = {
+    ArrayNode: compare_arrays,
+    CombinedNode: compare_combined,
+    ConstNode: _constants,
+    EnumNode: _enums,
+    NotNode: _negations,
+    NumberNode: _numbers,
+    ObjectNode: compare_objects,
+    StringNode: _strings,
+}

@@ -136,17 +136,16 @@ class _TreeBuilder:
             named = {name: one for name, one in node.properties.items() if name in wanted}
             trees = {name: self.tree(one, f"{path}.{name}".lstrip(".")) for name, one in named.items()}
             return _Tree("object", trees)
-        open_ended = node.permits_additional and node.additional is None
-        values = [*node.patterns.values(), *([] if node.additional is None else [node.additional])]
-        if open_ended or not values:
+        values = [*node.patterns.values(), *([node.additional] if isinstance(node.additional, Node) else [])]
+        if node.additional is True or not values:
             return _Tree("object")
         return _Tree("map", item=reduce(_either, [self.tree(one, f"{path}{{}}") for one in values]))
 
     def _array(self, node: ArrayNode, path: str) -> _Tree:
         items = [node.items] if node.tuple_items is None else [*node.tuple_items, node.additional]
-        if node.tuple_items is not None and not node.permits_additional:
+        if items[-1] is False:
             items.pop()
-        trees = [_ANY if one is None else self.tree(one, f"{path}[]") for one in items]
+        trees = [self.tree(one, f"{path}[]") if isinstance(one, Node) else _ANY for one in items]
         return _Tree("array", item=reduce(_either, trees) if trees else _ANY)
 
 

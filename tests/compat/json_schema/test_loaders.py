@@ -67,10 +67,11 @@ class Description:
                 return f"Not({self.of(node.inner)})"
             case StringNode():
                 pattern = "-" if node.pattern is None else node.pattern
-                return f"String({_count(node.min_length)},{_count(node.max_length)},{pattern})"
+                return f"String({_counts(node, 'minLength', 'maxLength')},{pattern})"
             case NumberNode():
-                limits = (node.minimum, node.maximum, node.exclusive_minimum, node.exclusive_maximum, node.multiple_of)
-                return f"{'Integer' if node.integer else 'Number'}(,{','.join(map(_number, limits))})"
+                words = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+                limits = ",".join(_number(node.bounds.get(word)) for word in words)
+                return f"{'Integer' if node.integer else 'Number'}(,{limits},{_number(node.multiple_of)})"
             case CombinedNode():
                 return f"{node.criterion.value}[{', '.join(sorted(map(self.of, node.branches)))}]"
             case ArrayNode():
@@ -82,18 +83,21 @@ class Description:
     def _array(self, node):
         items = ", ".join(map(self.of, node.tuple_items or ()))
         return (
-            f"Array({_count(node.min_items)},{_count(node.max_items)},{_flag(node.unique)},{self.of(node.items)}[{items}],"
-            f"{_flag(node.permits_additional)},{self.of(node.additional)},"
-            f"{_number(node.min_contains)},{_number(node.max_contains)})"
+            f"Array({_counts(node, 'minItems', 'maxItems')},{_flag(node.unique)},{self.of(node.items)}[{items}],"
+            f"{self._rest(node.additional)},"
+            f"{_number(node.bounds.get('minContains'))},{_number(node.bounds.get('maxContains'))})"
         )
 
     def _object(self, node):
         dependencies = {name: f"[{', '.join(sorted(names))}]" for name, names in node.property_dependencies.items()}
         return (
-            f"Object({_count(node.min_properties)},{_count(node.max_properties)},[{', '.join(sorted(node.required))}]"
-            f"{self._named(node.properties)},{_flag(node.permits_additional)},{self.of(node.additional)},"
+            f"Object({_counts(node, 'minProperties', 'maxProperties')},[{', '.join(sorted(node.required))}]"
+            f"{self._named(node.properties)},{self._rest(node.additional)},"
             f"{self._named(node.patterns)}{_map(dependencies)}{self._named(node.schema_dependencies)})"
         )
+
+    def _rest(self, rest):
+        return f"{_flag(rest)},-" if isinstance(rest, bool) else f"true,{self.of(rest)}"
 
     def _named(self, nodes):
         return _map({name: self.of(node) for name, node in nodes.items()})
@@ -113,8 +117,8 @@ def _flag(value):
     return "true" if value else "false"
 
 
-def _count(value):
-    return "null" if value is None else str(value)
+def _counts(node, *words):
+    return ",".join(str(node.bounds.get(word, "null")) for word in words)
 
 
 def _number(value):

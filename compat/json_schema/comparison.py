@@ -1,0 +1,173 @@
+"""The comparison of two schemas: its state, its bounds and its results so far.
+
+A pair of schemas is judged once in a pass. A pair that is still being judged counts as compatible unless an earlier
+pass found otherwise. Passes repeat until no pair is added: the result is the largest set of pairs that do not
+contradict each other. Work is counted, so a comparison always ends.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from strata.compat.json_schema.findings import Difference, Findings, Shown, TooComplexError, described
+from strata.compat.json_schema.model import Node, follow
+from strata.compat.json_schema.patterns import found_in
+from strata.compat.json_schema.wording import compatible
+from strata.compat.levels import Policy
+from strata.compat.limits import Limits
+
+__all__ = ["Comparison", "Judge"]
+
+_COST_OF_A_PATTERN: Final = 20
+_STEPS_PER_CHARGE: Final = 8  # steps of a copied path that cost as much as one compared pair
+_DEEPEST: Final = 80  # pairs on the stack, each of which takes several calls
+_STRIDE: Final = 100  # units of work between two checks of the clock
+
+Judge: TypeAlias = Callable[["Comparison", Node, Node, Findings], None]
+
+
+class _TooDeepError(Exception):
+    """A pair is too deep below the current one and must be judged separately first."""
+
+    def __init__(self, reader: Node, writer: Node):
+        super().__init__()
+        self.pair = (reader, writer)
+
+
+class Comparison:
+    """A comparison of a reader schema with a writer schema.
+
+    Args:
+        judge: The rules: adds the differences of a pair to its findings.
+        policy: How strictly to treat differences.
+        limits: Bounds on work, findings and time.
+        harmless: Whether to keep compatible differences as well.
+    """
+
+    def __init__(self, judge: Judge, policy: Policy, limits: Limits, *, harmless: bool):
+        self._judge = judge
+        self._harmless = harmless
+        self._policy = policy
+        self._limits = limits
+        self._work = 0
+        self._next_look = 0
+        self._open: set[tuple[int, int]] = set()
+        self._done: dict[tuple[int, int], Findings] = {}
+        self._incompatible: dict[tuple[int, int], Findings] = {}  # with their first findings
+        self._assumed = False  # whether a pair occurred while it was being judged
+        self._depth = 0
+
+    def run(self, reader: Node, writer: Node) -> list[Difference]:
+        """Compare in passes, each with the incompatible pairs of the earlier ones.
+
+        Raises:
+            TooComplexError: The comparison takes too much work.
+            OutOfTime: The time of the limits ran out.
+        """
+        reader, writer = follow(reader), follow(writer)
+        while True:
+            known = len(self._incompatible)
+            findings = self._pass(reader, writer)
+            if len(self._incompatible) == known or not self._assumed:
+                return findings.found
+            self._done = {}
+            self._assumed = False
+
+    def _pass(self, reader: Node, writer: Node) -> Findings:
+        """Judge a pair; first judge the pairs that are too deep for the stack, deepest first."""
+        waiting = [(reader, writer)]
+        while True:
+            pair = waiting[-1]
+            self._depth = 0
+            try:
+                findings = self._judged(*pair)
+            except _TooDeepError as deeper:
+                self._open.add((id(pair[0]), id(pair[1])))  # still being judged, although not on the stack
+                waiting.append(deeper.pair)
+                continue
+            waiting.pop()
+            if not waiting:
+                return findings
+
+    def note(self, into: Findings, kind: str, *steps: str, reader: Shown = None, writer: Shown = None) -> None:
+        """Add a difference to the findings of a pair.
+
+        Args:
+            into: The findings.
+            kind: The kind of difference.
+            *steps: The path from the pair to the difference.
+            reader: What the reader schema has there.
+            writer: What the writer schema has there.
+        """
+        self.charge()
+        is_harmless = compatible(kind, self._policy)
+        if self._harmless or (not is_harmless and len(into.found) < self._limits.incompatibilities):
+            into.found.append(Difference(kind, steps, reader, writer))
+        into.compatible = into.compatible and is_harmless
+
+    def take(self, into: Findings, findings: Findings, *steps: str) -> None:
+        """Add the findings of schemas below a pair, under some steps."""
+        found = findings.found if self._harmless else findings.found[: self._limits.incompatibilities - len(into.found)]
+        self.charge(1 + sum(_STEPS_PER_CHARGE + len(one.steps) for one in found) // _STEPS_PER_CHARGE)
+        into.found += (Difference(one.kind, steps + one.steps, one.reader, one.writer) for one in found)
+        into.compatible = into.compatible and findings.compatible
+
+    def descend(self, into: Findings, reader: Node | None, writer: Node | None, *steps: str) -> bool:
+        """Compare two schemas below a pair and add their findings; return whether they are compatible."""
+        findings = self.compare(reader, writer)
+        self.take(into, findings, *steps)
+        return findings.compatible
+
+    def charge(self, amount: int = 1) -> None:
+        """Count work.
+
+        Raises:
+            TooComplexError: The comparison takes too much work.
+            OutOfTime: The time of the limits ran out.
+        """
+        self._work += amount
+        if self._work >= self._next_look:
+            self._next_look = self._work + _STRIDE
+            self._limits.look_at_clock()
+        if self._work > self._limits.comparisons:
+            raise TooComplexError(f"the comparison needs more than {self._limits.comparisons} steps")
+
+    def matches(self, pattern: str, name: str) -> bool:
+        """Return whether a pattern matches somewhere in a property name."""
+        self.charge(_COST_OF_A_PATTERN)
+        return found_in(pattern, name, self._limits)
+
+    def compare(self, reader: Node | None, writer: Node | None) -> Findings:
+        """Return the findings of comparing two schemas, from an earlier comparison if there was one."""
+        self.charge()
+        findings = Findings()
+        if reader is None or writer is None:
+            if reader is not writer:
+                kind = "SCHEMA_REMOVED" if reader is None else "SCHEMA_ADDED"
+                self.note(findings, kind, reader=described(reader), writer=described(writer))
+            return findings
+        reader, writer = follow(reader), follow(writer)
+        pair = (id(reader), id(writer))
+        known = self._done.get(pair)
+        if known is not None:
+            return known
+        if pair in self._open:
+            self._assumed = True
+            return self._incompatible.get(pair, Findings())
+        if self._depth >= _DEEPEST:
+            raise _TooDeepError(reader, writer)
+        return self._judged(reader, writer)
+
+    def _judged(self, reader: Node, writer: Node) -> Findings:
+        pair = (id(reader), id(writer))
+        findings = Findings()
+        self._open.add(pair)
+        self._depth += 1
+        try:
+            self._judge(self, reader, writer, findings)
+        finally:
+            self._open.discard(pair)
+            self._depth -= 1
+        if not findings.compatible:
+            self._incompatible.setdefault(pair, findings)
+        self._done[pair] = findings
+        return findings
