@@ -5,7 +5,7 @@ A new schema language needs a package next to `avro/`, a member of `SchemaFormat
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from strata.compat.avro import equivalence, normalizer, parser, printer, rules, wording
 from strata.compat.avro.model import AvroSchema
@@ -18,15 +18,19 @@ from strata.compat.levels import Policy
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.protobuf import equivalence as protobuf_equivalence
 from strata.compat.protobuf import formats as protobuf_formats
+from strata.compat.protobuf import normalizer as protobuf_normalizer
+from strata.compat.protobuf import parser as protobuf_parser
 from strata.compat.protobuf import rules as protobuf_rules
 from strata.compat.protobuf import wording as protobuf_wording
-from strata.compat.protobuf.normalizer import normalize as normalize_protobuf
-from strata.compat.protobuf.parser import parse as parse_protobuf
 from strata.compat.protobuf.schema import ProtobufSchema
 from strata.compat.result import Incompatibility
 from strata.compat.schema import ParsedSchema, ResolvedReference, SchemaFormat
 
 __all__ = ["FORMATS", "Format"]
+
+
+_SchemaT = TypeVar("_SchemaT", bound=ParsedSchema)
+_OfSchemaT = TypeVar("_OfSchemaT", bound=ParsedSchema, contravariant=True)
 
 
 class _Parse(Protocol):
@@ -40,27 +44,24 @@ class _Parse(Protocol):
     ) -> ParsedSchema: ...
 
 
-class _Check(Protocol):
+class _Print(Protocol[_OfSchemaT]):
+    def __call__(self, schema: _OfSchemaT, *, limits: Limits = DEFAULT_LIMITS) -> str: ...
+
+
+class _Check(Protocol[_OfSchemaT]):
     def __call__(
-        self,
-        reader: ParsedSchema,
-        writer: ParsedSchema,
-        *,
-        policy: Policy = Policy.STRICT,
-        limits: Limits = DEFAULT_LIMITS,
+        self, reader: _OfSchemaT, writer: _OfSchemaT, *, policy: Policy = Policy.STRICT, limits: Limits = DEFAULT_LIMITS
     ) -> Sequence[Incompatibility]: ...
 
 
-class _Normalize(Protocol):
-    def __call__(self, schema: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> str: ...
+class _CheckOfAnyPolicy(Protocol[_OfSchemaT]):
+    def __call__(
+        self, reader: _OfSchemaT, writer: _OfSchemaT, *, limits: Limits = DEFAULT_LIMITS
+    ) -> Sequence[Incompatibility]: ...
 
 
-class _Equivalent(Protocol):
-    def __call__(self, left: ParsedSchema, right: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> bool: ...
-
-
-class _PrintAs(Protocol):
-    def __call__(self, schema: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> str: ...
+class _Equivalent(Protocol[_OfSchemaT]):
+    def __call__(self, left: _OfSchemaT, right: _OfSchemaT, *, limits: Limits = DEFAULT_LIMITS) -> bool: ...
 
 
 class _WireMessage(Protocol):
@@ -68,109 +69,56 @@ class _WireMessage(Protocol):
 
 
 @dataclass(frozen=True)
-class Format:
+class Format(Generic[_SchemaT]):
     """The functions of one format; each takes only schemas of that format."""
 
     parse: _Parse  # strict for a new schema, lenient for a stored one; raises SchemaParseError
-    normalize: _Normalize  # returns the text that normalize=true stores
-    check: _Check
-    equivalent: _Equivalent  # whether two texts are one version of a subject
+    normalize: _Print[_SchemaT]  # returns the text that normalize=true stores
+    check: _Check[_SchemaT]
+    equivalent: _Equivalent[_SchemaT]  # whether two texts are one version of a subject
     wire_message: _WireMessage  # a finding in the reference's words
     explain: Callable[[Incompatibility], str]  # a finding in a sentence for people, with advice
-    printed_as: Mapping[str, _PrintAs]  # the texts of `format=`, except for the stored one
+    printed_as: Mapping[str, _Print[_SchemaT]]  # the texts of `format=`, except for the stored one
 
 
-def _avro(schema: ParsedSchema) -> AvroSchema:
-    if not isinstance(schema, AvroSchema):
-        raise TypeError(f"expected an Avro schema, got {schema.format}")
-    return schema
-
-
-def _resolved_avro(schema: ParsedSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
+def _resolved_avro(schema: AvroSchema, *, limits: Limits = DEFAULT_LIMITS) -> str:
     """Return the text with each type of a reference written out at its first use."""
     limits.look_at_clock()
-    return printer.print_schema(_avro(schema).root, _avro(schema).names, limits)
+    return printer.print_schema(schema.root, schema.names, limits)
 
 
-def _protobuf(schema: ParsedSchema) -> ProtobufSchema:
-    if not isinstance(schema, ProtobufSchema):
-        raise TypeError(f"expected a Protobuf schema, got {schema.format}")
-    return schema
+def _for_any_policy(check: _CheckOfAnyPolicy[_SchemaT]) -> _Check[_SchemaT]:
+    """Return the check of a format whose rules know no policy."""
+    return lambda reader, writer, *, policy=Policy.STRICT, limits=DEFAULT_LIMITS: check(reader, writer, limits=limits)  # noqa: ARG005
 
 
-def _check_protobuf(
-    reader: ParsedSchema,
-    writer: ParsedSchema,
-    *,
-    policy: Policy = Policy.STRICT,  # noqa: ARG001 - Protobuf's rules know no policy
-    limits: Limits = DEFAULT_LIMITS,
-) -> Sequence[Incompatibility]:
-    return protobuf_rules.check(_protobuf(reader), _protobuf(writer), limits=limits)
-
-
-def _check_avro(
-    reader: ParsedSchema,
-    writer: ParsedSchema,
-    *,
-    policy: Policy = Policy.STRICT,  # noqa: ARG001 - Avro's rules know no policy
-    limits: Limits = DEFAULT_LIMITS,
-) -> Sequence[Incompatibility]:
-    return rules.check(_avro(reader), _avro(writer), limits=limits)
-
-
-def _json(schema: ParsedSchema) -> JsonSchema:
-    if not isinstance(schema, JsonSchema):
-        raise TypeError(f"expected a JSON Schema, got {schema.format}")
-    return schema
-
-
-def _check_json(
-    reader: ParsedSchema,
-    writer: ParsedSchema,
-    *,
-    policy: Policy = Policy.STRICT,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Sequence[Incompatibility]:
-    return json_rules.check(_json(reader), _json(writer), policy=policy, limits=limits)
-
-
-FORMATS: Final[Mapping[SchemaFormat, Format]] = {
-    SchemaFormat.AVRO: Format(
+FORMATS: Final[Mapping[SchemaFormat, Format[Any]]] = {
+    SchemaFormat.AVRO: Format[AvroSchema](
         parse=parser.parse,
-        normalize=lambda schema, *, limits=DEFAULT_LIMITS: normalizer.normalize(_avro(schema), limits=limits),
-        check=_check_avro,
-        equivalent=lambda left, right, *, limits=DEFAULT_LIMITS: equivalence.equivalent(
-            _avro(left), _avro(right), limits=limits
-        ),
+        normalize=normalizer.normalize,
+        check=_for_any_policy(rules.check),
+        equivalent=equivalence.equivalent,
         wire_message=wording.wire_message,
         explain=wording.explain,
         printed_as={"resolved": _resolved_avro},
     ),
-    SchemaFormat.PROTOBUF: Format(
-        parse=parse_protobuf,
-        normalize=lambda schema, *, limits=DEFAULT_LIMITS: normalize_protobuf(_protobuf(schema), limits=limits),
-        check=_check_protobuf,
-        equivalent=lambda left, right, *, limits=DEFAULT_LIMITS: protobuf_equivalence.equivalent(
-            _protobuf(left), _protobuf(right), limits=limits
-        ),
+    SchemaFormat.PROTOBUF: Format[ProtobufSchema](
+        parse=protobuf_parser.parse,
+        normalize=protobuf_normalizer.normalize,
+        check=_for_any_policy(protobuf_rules.check),
+        equivalent=protobuf_equivalence.equivalent,
         wire_message=protobuf_wording.wire_message,
         explain=protobuf_wording.explain,
         printed_as={
-            "serialized": lambda schema, *, limits=DEFAULT_LIMITS: protobuf_formats.serialized(
-                _protobuf(schema), limits=limits
-            ),
-            "ignore_extensions": lambda schema, *, limits=DEFAULT_LIMITS: protobuf_formats.ignore_extensions(
-                _protobuf(schema), limits=limits
-            ),
+            "serialized": protobuf_formats.serialized,
+            "ignore_extensions": protobuf_formats.ignore_extensions,
         },
     ),
-    SchemaFormat.JSON: Format(
+    SchemaFormat.JSON: Format[JsonSchema](
         parse=json_parser.parse,
-        normalize=lambda schema, *, limits=DEFAULT_LIMITS: json_parser.normalize(_json(schema), limits=limits),
-        check=_check_json,
-        equivalent=lambda left, right, *, limits=DEFAULT_LIMITS: json_equivalence.equivalent(
-            _json(left), _json(right), limits=limits
-        ),
+        normalize=json_parser.normalize,
+        check=json_rules.check,
+        equivalent=json_equivalence.equivalent,
         wire_message=json_wording.wire_message,
         explain=json_wording.explain,
         printed_as={},

@@ -340,7 +340,7 @@ def _parse_uncached(
     return schema_format.parse(text, strict=strict, references=references, limits=limits)
 
 
-def _format(schema_type: str) -> Format | None:
+def _format(schema_type: str) -> Format[Any] | None:
     return next((row for name, row in FORMATS.items() if name.value == schema_type), None)
 
 
