@@ -16,6 +16,5 @@ def top_fields(schema: ParsedSchema) -> tuple[str, ...]:
         properties = schema.json.get("properties") if isinstance(schema.json, dict) else None
         return tuple(properties) if isinstance(properties, dict) else ()
     if isinstance(schema, ProtobufSchema) and (message := next(schema.file.messages, None)):
-        fields = (*message.fields, *(field for oneof in message.oneofs for field in oneof.fields))
-        return tuple(field.name for field in fields)
+        return tuple(field.name for field in message.all_fields)
     return ()

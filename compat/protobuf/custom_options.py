@@ -16,12 +16,11 @@ from google.protobuf.message_factory import GetMessageClass
 
 from strata.compat.protobuf.builtin import builtin_files, builtin_names
 from strata.compat.protobuf.descriptor_class import FileDescriptor, new_pool, unfold_maps
-from strata.compat.protobuf.metadata import with_metadata
 from strata.compat.protobuf.model import File
 from strata.compat.protobuf.names import Names
-from strata.compat.protobuf.to_descriptor import file_to_descriptor
+from strata.compat.protobuf.to_descriptor import file_to_descriptor, metadata_pool
 
-__all__ = ["with_custom_options"]
+__all__ = ["with_custom_options", "with_metadata"]
 
 
 def with_custom_options(descriptor: FileDescriptorProto, imports: Mapping[str, File]) -> Proto:
@@ -40,12 +39,23 @@ def with_custom_options(descriptor: FileDescriptorProto, imports: Mapping[str, F
     if plain.ByteSize() == known.ByteSize():
         return known
     try:
-        pool = _pool(descriptor, imports)
-        full_name = descriptor.DESCRIPTOR.full_name
-        linked: Proto = GetMessageClass(pool.FindMessageTypeByName(full_name)).FromString(known.SerializeToString())
+        return _as_message_of(_pool(descriptor, imports), known)
     except (DecodeError, TypeError, ValueError):  # the last two: the pool refuses a file
         return known
-    return linked
+
+
+def with_metadata(descriptor: Proto) -> Proto:
+    """Return the same descriptor as a message of a class whose options know Confluent's metadata.
+
+    Raises:
+        DecodeError: The bytes of the metadata are invalid.
+    """
+    return _as_message_of(metadata_pool(), descriptor)
+
+
+def _as_message_of(pool: DescriptorPool, descriptor: Proto) -> Proto:
+    kind = GetMessageClass(pool.FindMessageTypeByName(descriptor.DESCRIPTOR.full_name))
+    return kind.FromString(descriptor.SerializeToString())
 
 
 def _pool(descriptor: FileDescriptorProto, imports: Mapping[str, File]) -> DescriptorPool:

@@ -60,11 +60,10 @@ def _order(file: File) -> tuple[object, ...]:
 
 
 def _order_in(message: Message) -> tuple[object, ...]:
-    fields = (*message.fields, *(field for oneof in message.oneofs for field in oneof.fields))
     nested = (inner for inner in message.messages if not is_map_entry(inner))
     return (
         _option_names(message.options),
-        tuple((field.tag, _option_names(field.options)) for field in fields),
+        tuple((field.tag, _option_names(field.options)) for field in message.all_fields),
         *map(_order_in, nested),
     )
 

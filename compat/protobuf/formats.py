@@ -1,14 +1,17 @@
 """The forms in which `format=` returns a stored schema."""
 
 import base64
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
-from strata.compat.protobuf.model import Enum, Field, File, Group, Message, OneOf, Option, TypeDefinition
+from strata.compat.protobuf.model import Option
 from strata.compat.protobuf.printer import print_file
 from strata.compat.protobuf.schema import ProtobufSchema
 from strata.compat.protobuf.to_descriptor import file_to_descriptor
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = ["ignore_extensions", "serialized"]
 
@@ -30,62 +33,22 @@ def ignore_extensions(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS
         SchemaParseError: The text would be too long.
         OutOfTime: The time of `limits` ran out.
     """
-    return print_file(_file(schema.file), limits)
+    return print_file(_without_custom(schema.file), limits)
 
 
-def _file(file: File) -> File:
-    return replace(
-        file,
-        types=tuple(map(_definition, file.types)),
-        extends=(),
-        options=_own(file.options),
-        services=tuple(
-            replace(
-                service,
-                options=_own(service.options),
-                rpcs=tuple(replace(rpc, options=_own(rpc.options)) for rpc in service.rpcs),
+_PartT = TypeVar("_PartT", bound="DataclassInstance")
+
+
+def _without_custom(part: _PartT) -> _PartT:
+    """Return a part of a file, and all parts in it, without custom options, `extend` blocks and extension ranges."""
+    changes: dict[str, tuple[object, ...]] = {}
+    for attribute in fields(part):
+        values = getattr(part, attribute.name)
+        if attribute.name in ("extends", "extensions"):
+            changes[attribute.name] = ()
+        elif isinstance(values, tuple):
+            kept = (value for value in values if not (isinstance(value, Option) and value.custom))
+            changes[attribute.name] = tuple(
+                one if isinstance(one, str | int | tuple) else _without_custom(one) for one in kept
             )
-            for service in file.services
-        ),
-    )
-
-
-def _definition(definition: TypeDefinition) -> TypeDefinition:
-    if isinstance(definition, Enum):
-        return replace(
-            definition,
-            options=_own(definition.options),
-            constants=tuple(replace(constant, options=_own(constant.options)) for constant in definition.constants),
-        )
-    return _message(definition)
-
-
-def _message(message: Message) -> Message:
-    return replace(
-        message,
-        fields=_fields(message.fields),
-        oneofs=tuple(map(_oneof, message.oneofs)),
-        groups=tuple(map(_group, message.groups)),
-        types=tuple(map(_definition, message.types)),
-        options=_own(message.options),
-        extensions=(),
-        extends=(),
-    )
-
-
-def _oneof(oneof: OneOf) -> OneOf:
-    return replace(
-        oneof, fields=_fields(oneof.fields), groups=tuple(map(_group, oneof.groups)), options=_own(oneof.options)
-    )
-
-
-def _group(group: Group) -> Group:
-    return replace(group, fields=_fields(group.fields))
-
-
-def _fields(fields: Iterable[Field]) -> tuple[Field, ...]:
-    return tuple(replace(field, options=_own(field.options)) for field in fields)
-
-
-def _own(options: Iterable[Option]) -> tuple[Option, ...]:
-    return tuple(option for option in options if not option.custom)
+    return replace(part, **changes)

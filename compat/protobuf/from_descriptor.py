@@ -214,18 +214,6 @@ def _constants(first: int, last: int) -> int | Range:
     return _range(first, LARGEST_TAG if last == LARGEST_CONSTANT else last)
 
 
-_Described = (
-    FileDescriptorProto
-    | DescriptorProto
-    | DescriptorProto.ExtensionRange
-    | FieldDescriptorProto
-    | OneofDescriptorProto
-    | EnumDescriptorProto
-    | ServiceDescriptorProto
-    | MethodDescriptorProto
-)
-
-
 def _options(described: Options) -> tuple[Option, ...]:
     holder: Options = described.options  # type: ignore[attr-defined]
     found: list[Option] = []

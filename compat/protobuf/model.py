@@ -4,7 +4,7 @@ The tree has the content of the text in the order of the text. Nothing is resolv
 comments and no file-level `reserved` statements, which appear in no output.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
@@ -33,6 +33,8 @@ __all__ = [
     "Service",
     "TypeDefinition",
     "Value",
+    "bounds",
+    "in_maps",
     "is_map_entry",
     "map_types",
 ]
@@ -185,6 +187,13 @@ class Message:
     extends: tuple[Extend, ...] = ()
 
     @property
+    def all_fields(self) -> Iterator[Field]:
+        """The fields of the message and of its oneofs, without those of groups."""
+        yield from self.fields
+        for oneof in self.oneofs:
+            yield from oneof.fields
+
+    @property
     def messages(self) -> "Iterator[Message]":
         """The messages defined inside this one."""
         return (nested for nested in self.types if isinstance(nested, Message))
@@ -242,6 +251,18 @@ class File:
     def enums(self) -> Iterator[Enum]:
         """The enums at the top of the file."""
         return (defined for defined in self.types if isinstance(defined, Enum))
+
+
+def bounds(tags: int | Range) -> Range:
+    """Return the first and the last tag of a range or of a single tag."""
+    return (tags, tags) if isinstance(tags, int) else tags
+
+
+def in_maps(path: Sequence[str], value: Value) -> Value:
+    """Return a value inside a map for each part of a path."""
+    for part in reversed(path):
+        value = MapValue(((part, value),))
+    return value
 
 
 def map_types(type_name: str) -> tuple[str, str] | None:

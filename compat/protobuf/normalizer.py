@@ -33,12 +33,13 @@ from strata.compat.protobuf.model import (
     Service,
     TypeDefinition,
     Value,
+    bounds,
     is_map_entry,
     map_types,
 )
 from strata.compat.protobuf.names import Names, inside
 from strata.compat.protobuf.option_merging import OptionMerger
-from strata.compat.protobuf.printer import default_option, print_file
+from strata.compat.protobuf.printer import print_file, with_attributes
 from strata.compat.protobuf.schema import ProtobufSchema
 from strata.compat.schema import SchemaParseError
 
@@ -146,12 +147,8 @@ class _Normalizer:
 
     def _field(self, field: Field, scope: str) -> Field:
         """Return a field with its default and JSON name among the options, to be sorted with them."""
-        options = list(field.options)
-        if field.default is not None:
-            options.append(default_option(field))
-        if field.json_name is not None:
-            options.append(Option("json_name", Scalar(Kind.STRING, field.json_name)))
-        return Field(field.label, self._type(field.type, scope), field.name, field.tag, self._options(options, scope))
+        options = self._options(with_attributes(field), scope)
+        return Field(field.label, self._type(field.type, scope), field.name, field.tag, options)
 
     def _oneof(self, oneof: OneOf, scope: str) -> OneOf:
         return OneOf(
@@ -199,7 +196,7 @@ class _Normalizer:
             Extensions((tags,), self._options(statement.options, scope))
             for tags, statement in sorted(
                 ((_plain(tags), statement) for statement in statements for tags in statement.values),
-                key=lambda pair: _bounds(pair[0]),
+                key=lambda pair: bounds(pair[0]),
             )
         )
 
@@ -274,13 +271,9 @@ def _first_tag(oneof: OneOf) -> int:
 
 def _reserved(statements: Iterable[Reserved]) -> tuple[Reserved, ...]:
     values = [value for statement in statements for value in statement.values]
-    tags = sorted((_plain(value) for value in values if not isinstance(value, str)), key=_bounds)
+    tags = sorted((_plain(value) for value in values if not isinstance(value, str)), key=bounds)
     return tuple(Reserved((value,)) for value in (*tags, *sorted(value for value in values if isinstance(value, str))))
 
 
 def _plain(tags: int | Range) -> int | Range:
     return tags[0] if isinstance(tags, tuple) and tags[0] == tags[1] else tags
-
-
-def _bounds(tags: int | Range) -> Range:
-    return (tags, tags) if isinstance(tags, int) else tags

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from strata.compat.limits import Limits
-from strata.compat.protobuf.model import SCALARS, Field, ListValue, MapValue, Message, Option, Value, map_types
+from strata.compat.protobuf.model import SCALARS, Field, ListValue, MapValue, Message, Option, Value, in_maps, map_types
 from strata.compat.protobuf.names import Known, Names
 
 __all__ = ["OptionMerger"]
@@ -108,10 +108,7 @@ class OptionMerger:
 
 def _whole(option: Option) -> Value:
     """Return the value inside maps for its path; an extension in the path gets brackets."""
-    value = option.value
-    for part in reversed(option.path):
-        value = MapValue(((f"[{part[1:-1]}]" if part.startswith("(") else part, value),))
-    return value
+    return in_maps([f"[{part[1:-1]}]" if part.startswith("(") else part for part in option.path], option.value)
 
 
 def _end(value: Value, length: int) -> Value:
@@ -124,10 +121,7 @@ def _end(value: Value, length: int) -> Value:
 
 def _fields(message: Known) -> dict[str, Field]:
     definition = message.definition
-    if not isinstance(definition, Message):
-        return {}
-    members = (field for oneof in definition.oneofs for field in oneof.fields)
-    return {field.name: field for field in (*definition.fields, *members)}
+    return {field.name: field for field in definition.all_fields} if isinstance(definition, Message) else {}
 
 
 def _items(value: Value) -> tuple[Value, ...]:

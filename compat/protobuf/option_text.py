@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from strata.compat.protobuf.model import Kind, ListValue, MapValue, Option, Scalar, Value
+from strata.compat.protobuf.model import Kind, ListValue, MapValue, Option, Scalar, Value, in_maps
 from strata.compat.protobuf.reader import Reader
 
 __all__ = ["read_option", "read_options"]
@@ -93,10 +93,7 @@ def _read_map(reader: Reader, depth: int) -> Value:
         name, path, _ = _read_name(reader, depth)
         if not reader.take(":") and reader.peek() != "{":
             raise reader.fault(f"':' or a value in braces is missing after the key {name[:60]}")
-        value = _read_value(reader, depth - len(path) - 1)
-        for part in reversed(path):
-            value = MapValue(((part, value),))
-        entries.setdefault(name, []).append(value)
+        entries.setdefault(name, []).append(in_maps(path, _read_value(reader, depth - len(path) - 1)))
         if not reader.take(","):
             reader.take(";")
     return MapValue(tuple((name, _joined(values)) for name, values in entries.items()))

@@ -4,21 +4,15 @@ A value that does not fit the type of its option is omitted: the reference store
 descriptor as well.
 """
 
-from functools import cache
 from typing import Final, cast
 
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as Proto
-from google.protobuf.message_factory import GetMessageClass
 
-from strata.compat.protobuf.model import Kind, ListValue, MapValue, Scalar, Value
+from strata.compat.protobuf.model import Kind, ListValue, MapValue, Scalar, Value, in_maps
 
-__all__ = ["set_metadata", "set_option", "storable"]
+__all__ = ["set_extension", "set_option", "storable"]
 
-_METADATA: Final = frozenset(f"confluent.{name}_meta" for name in ("file", "message", "field", "enum", "enum_value"))
-_METADATA_TAG: Final = 1088
 _INTEGERS: Final = frozenset(
     {
         FieldDescriptor.CPPTYPE_INT32,
@@ -39,67 +33,25 @@ def set_option(holder: Proto, name: str, value: Value) -> None:
         value: Its value.
     """
     first, *path = name.split(".")
-    for part in reversed(path):
-        value = MapValue(((part, value),))
-    field = _field_of(holder, first)
-    if field is not None:
-        _set(holder, field, value)
+    _fill(holder, MapValue(((first, in_maps(path, value)),)))
 
 
-def set_metadata(holder: Proto, name: str | None, value: Value) -> None:
-    """Set Confluent's metadata; ignore other options.
+def set_extension(holder: Proto, extension: FieldDescriptor, value: MapValue) -> None:
+    """Set an option that is a message.
 
     Args:
-        holder: The message of options, which keeps the metadata as an unknown field.
-        name: The full name of the option, or None if it is unknown.
+        holder: The message of options.
+        extension: The option.
         value: Its value.
     """
-    if name not in _METADATA or not isinstance(value, MapValue):
-        return
-    metadata = _metadata_class()()
-    _fill(metadata, value)
-    content = metadata.SerializeToString(deterministic=True)
-    holder.MergeFromString(_varint(_METADATA_TAG << 3 | 2) + _varint(len(content)) + content)
+    message: Proto = holder.Extensions[extension]  # type: ignore[index]
+    message.SetInParent()
+    _fill(message, value)
 
 
 def storable(text: str) -> str:
     """Return the text with question marks for lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-@cache
-def _metadata_class() -> type[Proto]:
-    """Return the class of Confluent's metadata, from a descriptor that is written out here.
-
-    Making a descriptor from the file itself would need this module. The map is a list of entries here, which keep their
-    order.
-    """
-    file = FileDescriptorProto(name="meta", package="confluent", syntax="proto3")
-    string, message = FieldDescriptorProto.TYPE_STRING, FieldDescriptorProto.TYPE_MESSAGE
-    one, many = FieldDescriptorProto.LABEL_OPTIONAL, FieldDescriptorProto.LABEL_REPEATED
-    meta = file.message_type.add(name="Meta")
-    meta.field.add(name="doc", number=1, type=string, label=one)
-    meta.field.add(name="params", number=2, type=message, label=many, type_name="ParamsEntry")
-    meta.field.add(name="tags", number=3, type=string, label=many)
-    meta.field.add(name="rules", number=4, type=message, label=many, type_name="Rule")
-    entry = meta.nested_type.add(name="ParamsEntry")
-    for number, name in enumerate(("key", "value"), start=1):
-        entry.field.add(name=name, number=number, type=string, label=one)
-    rule = file.message_type.add(name="Rule")
-    for number, name in enumerate(("name", "doc", "expr", "sql"), start=1):
-        rule.field.add(name=name, number=number, type=string, label=one)
-    pool = DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    return GetMessageClass(pool.FindMessageTypeByName("confluent.Meta"))
-
-
-def _varint(number: int) -> bytes:
-    written = bytearray()
-    while number > 0x7F:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
-    return bytes(written)
 
 
 def _field_of(target: Proto, name: str) -> FieldDescriptor | None:

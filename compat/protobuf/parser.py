@@ -18,7 +18,7 @@ from strata.compat.protobuf.builtin import builtin_names
 from strata.compat.protobuf.custom_options import with_custom_options
 from strata.compat.protobuf.descriptor_class import FileDescriptor
 from strata.compat.protobuf.from_descriptor import file_from_descriptor
-from strata.compat.protobuf.model import SCALARS, Extend, Field, File, Group, Message, is_map_entry, map_types
+from strata.compat.protobuf.model import SCALARS, Extend, Field, File, Message, is_map_entry, map_types
 from strata.compat.protobuf.names import LOCAL, Names, inside
 from strata.compat.protobuf.printer import is_readable_default, print_file
 from strata.compat.protobuf.schema import ProtobufSchema
@@ -163,14 +163,6 @@ def _fault(message: str, place: str) -> SchemaParseError:
 
 
 def _fields(message: Message) -> Iterator[Field]:
-    yield from message.fields
-    for group in message.groups:
-        yield from _group_fields(group)
-    for oneof in message.oneofs:
-        yield from oneof.fields
-        for group in oneof.groups:
-            yield from _group_fields(group)
-
-
-def _group_fields(group: Group) -> Iterator[Field]:
-    yield from group.fields
+    yield from message.all_fields
+    for group in (*message.groups, *(group for oneof in message.oneofs for group in oneof.groups)):
+        yield from group.fields

@@ -33,7 +33,7 @@ from strata.compat.protobuf.model import (
 )
 from strata.compat.schema import SchemaParseError
 
-__all__ = ["default_option", "is_readable_default", "print_file", "quoted"]
+__all__ = ["is_readable_default", "print_file", "quoted", "with_attributes"]
 
 _ESCAPES: Final = str.maketrans(
     {
@@ -72,13 +72,19 @@ def quoted(text: str) -> str:
     return f'"{text.translate(_ESCAPES)}"'
 
 
-def default_option(field: Field) -> Option:
-    """Return the default of a field as an option, with the kind of value that the field's type requires.
+def with_attributes(field: Field) -> list[Option]:
+    """Return the options of a field, with its default and its JSON name as further ones.
 
-    The reference treats bytes like a number and prints them without quotes.
+    The default has the kind of value that the field's type requires. The reference treats bytes like a number and
+    prints them without quotes.
     """
-    text = field.default or ""
-    return Option("default", Scalar(_default_kind(field.type) if _WORD.fullmatch(text) else Kind.STRING, text))
+    options = list(field.options)
+    if field.default is not None:
+        kind = _default_kind(field.type) if _WORD.fullmatch(field.default) else Kind.STRING
+        options.append(Option("default", Scalar(kind, field.default)))
+    if field.json_name is not None:
+        options.append(Option("json_name", Scalar(Kind.STRING, field.json_name)))
+    return options
 
 
 def is_readable_default(field: Field) -> bool:
@@ -215,12 +221,7 @@ class _Printer:
 
     def _field(self, field: Field) -> Lines:
         label = f"{field.label} " if field.label else ""
-        options = list(field.options)
-        if field.default is not None:
-            options.append(default_option(field))
-        if field.json_name is not None:
-            options.append(Option("json_name", Scalar(Kind.STRING, field.json_name)))
-        return self._with_options(f"{label}{field.type} {field.name} = {field.tag}", options)
+        return self._with_options(f"{label}{field.type} {field.name} = {field.tag}", with_attributes(field))
 
     def _with_options(self, head: str, options: Sequence[Option]) -> Lines:
         """Append options to a line: one option on the same line, several on separate lines."""

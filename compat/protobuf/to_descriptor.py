@@ -6,7 +6,8 @@ label. A method states whether it streams, in both directions. The only custom o
 link the descriptor together with the referenced files.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Final
 
 from google.protobuf.descriptor_pb2 import (
@@ -16,10 +17,13 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
     ServiceDescriptorProto,
 )
+from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message as Proto
+from google.protobuf.message_factory import GetMessageClass
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
-from strata.compat.protobuf.descriptor_class import FileDescriptor
+from strata.compat.protobuf.confluent_files import CONFLUENT_FILES
+from strata.compat.protobuf.descriptor_class import FileDescriptor, new_pool, unfold_maps
 from strata.compat.protobuf.model import (
     LARGEST_CONSTANT,
     LARGEST_TAG,
@@ -36,14 +40,20 @@ from strata.compat.protobuf.model import (
     Option,
     Range,
     Service,
+    TypeDefinition,
+    bounds,
+    in_maps,
     map_types,
 )
 from strata.compat.protobuf.names import Names, inside
-from strata.compat.protobuf.option_values import set_metadata, set_option, storable
+from strata.compat.protobuf.option_values import set_extension, set_option, storable
+from strata.compat.protobuf.syntax import read_file
 
-__all__ = ["FILE_NAME", "file_to_descriptor"]
+__all__ = ["FILE_NAME", "file_to_descriptor", "metadata_pool"]
 
 FILE_NAME: Final = "default"
+_META: Final = "confluent/meta.proto"
+_METADATA: Final = frozenset(f"confluent.{name}_meta" for name in ("file", "message", "field", "enum", "enum_value"))
 _LABELS: Final[Mapping[str, FieldDescriptorProto.Label.ValueType]] = {
     "optional": FieldDescriptorProto.LABEL_OPTIONAL,
     "required": FieldDescriptorProto.LABEL_REQUIRED,
@@ -111,13 +121,8 @@ class _Writer:
             self._extend(extend, target.extension.add, scope)
         for statement in message.extensions:
             self._extensions(statement, target, scope)
-        for reserved in message.reserved:
-            for value in reserved.values:
-                if isinstance(value, str):
-                    target.reserved_name.append(value)
-                else:
-                    first, last = _bounds(value)
-                    target.reserved_range.add(start=first, end=last + 1)
+        for first, last in _reserved_ranges(message, target):
+            target.reserved_range.add(start=first, end=last + 1)
         self._options(message.options, target, scope)
 
     def _oneof(self, oneof: OneOf, index: int, target: DescriptorProto, scope: str) -> None:
@@ -197,7 +202,7 @@ class _Writer:
 
     def _extensions(self, statement: Extensions, target: DescriptorProto, scope: str) -> None:
         for value in statement.values:
-            first, last = _bounds(value)
+            first, last = bounds(value)
             written = target.extension_range.add(start=first, end=last + 1)
             self._options(statement.options, written, scope)
 
@@ -205,13 +210,8 @@ class _Writer:
         target.name = enum.name
         for constant in enum.constants:
             self._options(constant.options, target.value.add(name=constant.name, number=constant.tag), scope)
-        for reserved in enum.reserved:
-            for value in reserved.values:
-                if isinstance(value, str):
-                    target.reserved_name.append(value)
-                else:
-                    first, last = _bounds(value)
-                    target.reserved_range.add(start=first, end=LARGEST_CONSTANT if last == LARGEST_TAG else last)
+        for first, last in _reserved_ranges(enum, target):
+            target.reserved_range.add(start=first, end=LARGEST_CONSTANT if last == LARGEST_TAG else last)
         self._options(enum.options, target, scope)
 
     def _service(self, service: Service, target: ServiceDescriptorProto, scope: str) -> None:
@@ -232,13 +232,44 @@ class _Writer:
         for option in options:
             self._limits.look_at_clock()
             holder: Proto = target.options  # type: ignore[attr-defined]
-            value = option.value
-            for part in reversed(option.path):
-                value = MapValue(((part, value),))
-            if option.custom:
-                set_metadata(holder, self._names.extension_of(option.name, scope), value)
-            else:
+            value = in_maps(option.path, option.value)
+            if not option.custom:
                 set_option(holder, option.name, value)
+            elif self._names.extension_of(option.name, scope) in _METADATA and isinstance(value, MapValue):
+                holder.MergeFromString(_metadata(value))
+
+
+@cache
+def metadata_pool() -> DescriptorPool:
+    """Return a pool of the messages of descriptors, whose options know Confluent's metadata.
+
+    The default pool is not used, so client libraries that register files there change nothing here.
+    """
+    pool = new_pool()
+    meta = file_to_descriptor(read_file(CONFLUENT_FILES[_META], DEFAULT_LIMITS), Names())
+    meta.name = _META
+    for message in meta.message_type:
+        unfold_maps(message)
+    pool.AddSerializedFile(meta.SerializeToString())
+    return pool
+
+
+def _metadata(value: MapValue) -> bytes:
+    """Return a message of options with only this metadata, whose tag and type are the same in all options."""
+    pool = metadata_pool()
+    options = GetMessageClass(pool.FindMessageTypeByName("google.protobuf.FieldOptions"))()
+    set_extension(options, pool.FindExtensionByName("confluent.field_meta"), value)
+    return options.SerializeToString(deterministic=True)
+
+
+def _reserved_ranges(definition: TypeDefinition, target: DescriptorProto | EnumDescriptorProto) -> Iterator[Range]:
+    """Add the reserved names of a message or enum; yield its reserved tags as ranges."""
+    for reserved in definition.reserved:
+        for value in reserved.values:
+            if isinstance(value, str):
+                target.reserved_name.append(value)
+            else:
+                yield bounds(value)
 
 
 def entry_name(field: str) -> str:
@@ -246,7 +277,3 @@ def entry_name(field: str) -> str:
     if "_" in field:
         field = "".join(part.capitalize() for part in field.split("_"))
     return f"{field}Entry"
-
-
-def _bounds(value: int | Range) -> Range:
-    return (value, value) if isinstance(value, int) else value

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from harness.proto_texts import Maker
+from strata.compat.protobuf.custom_options import with_metadata
 from strata.compat.protobuf.formats import serialized
-from strata.compat.protobuf.metadata import with_metadata
 from strata.compat.protobuf.normalizer import normalize
 from strata.compat.protobuf.parser import parse
 from strata.compat.schema import ResolvedReference, SchemaParseError
