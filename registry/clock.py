@@ -8,7 +8,6 @@ compute.
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Generic, TypeVar
 
 from strata.compat.limits import Limits
@@ -64,7 +63,7 @@ class Clock(Generic[_T]):
 
     def _timed(self, state: State) -> Decision[_T]:
         # Thread time, so the remaining time follows the request from one thread to the next.
-        limits = replace(self._limits, ends=time.thread_time() + max(self._left, 0.0))
+        limits = self._limits.ending_in(max(self._left, 0.0))
         try:
             return self._decide(state, limits)
         finally:

@@ -16,6 +16,7 @@ __all__ = ["fingerprint", "guid_of"]
 _PRESENT = b"\x01"
 _RULE_KINDS = ("migrationRules", "domainRules", "encodingRules")
 _RULE_TEXTS = ("name", "doc", "kind", "mode", "type")
+_CHUNK = 2047  # bytes; hashlib releases the interpreter lock for more, and waiting to get it back takes far longer
 
 
 def fingerprint(
@@ -37,7 +38,10 @@ def fingerprint(
             encoded.
         struct.error: A version does not fit into 32 bits.
     """
-    digest = hashlib.md5(text.encode(), usedforsecurity=False)
+    digest = hashlib.md5(usedforsecurity=False)
+    content = text.encode()
+    for start in range(0, len(content), _CHUNK):
+        digest.update(content[start : start + _CHUNK])
     for name, subject, version in references:
         digest.update(name.encode() + subject.encode() + struct.pack(">i", version))
     if metadata:

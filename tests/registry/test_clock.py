@@ -33,6 +33,7 @@ class SlowParser:
         self.spent = 0.0
         self._parsed = schemas._parse_uncached
         monkeypatch.setattr("time.thread_time", lambda: self.spent)
+        monkeypatch.setattr("time.monotonic", lambda: self.spent)
         monkeypatch.setattr("strata.registry.parsing._parse_uncached", self.parsed)
         schemas._schemas.clear()
 
