@@ -28,6 +28,7 @@ __all__ = [
     "Contract",
     "SchemaRequest",
     "compare",
+    "differs",
     "equivalent",
     "inline_tags",
     "parse_request",
@@ -39,12 +40,16 @@ __all__ = [
 _SchemaKey = tuple[str, str, bool, tuple[ResolvedReference, ...]]
 _VerdictKey = tuple[int, tuple[tuple[int, int], ...], Level, Policy]
 
+_Outline = tuple[SchemaFormat, int]
+
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _BYTES_PER_CHARACTER: Final = 20  # bytes of a parsed schema per character of its text, measured on dense schemas
 _BYTES_AT_LEAST: Final = 4_000
 _schemas: Final[Cache[_SchemaKey, ParsedSchema]] = Cache(128 << 20)
 # Verdicts and normalized texts keep their schemas alive: the keys hold `id()`s, which must not be reused by other
 # objects.
+_outlines: Final[Cache[tuple[str, bytes], _Outline]] = Cache(16 << 20)
+_BYTES_OF_OUTLINE: Final = 400
 _normal_texts: Final[Cache[int, tuple[str, ParsedSchema]]] = Cache(16 << 20)
 _verdicts: Final[Cache[_VerdictKey, tuple[CheckResult, ParsedSchema, list[Previous]]]] = Cache(64 << 20)
 
@@ -238,6 +243,12 @@ def printed(state: State, entry: SchemaVersion, form: str) -> str:
         raise errors.invalid_schema(f"The stored schema cannot be printed as {form!r}: {error}") from None
 
 
+def differs(candidate: Candidate, entry: SchemaVersion) -> bool:
+    """Return whether it is known at a glance that a version does not hold the candidate, not even in other words."""
+    known = _outlines.get((entry.schema.schema_type, entry.schema.fingerprint))
+    return known is not None and known != _outline(candidate.parsed)
+
+
 def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool:
     """Return whether a version holds the candidate under the weaker equality of look-ups.
 
@@ -257,6 +268,8 @@ def equivalent(state: State, candidate: Candidate, entry: SchemaVersion) -> bool
             known = resolved(state, entry.subject, candidate.references, candidate.limits)
             ours = _parse_cached(candidate.schema_type, candidate.text, False, known, candidate.limits)
         stored = _parse_stored(state, entry, candidate.limits)
+        key = entry.schema.schema_type, entry.schema.fingerprint
+        _outlines.put(key, _outline(stored), _BYTES_OF_OUTLINE)
         return FORMATS[ours.format].equivalent(ours, stored, limits=candidate.limits)
     except OutOfTime as error:
         raise errors.TooExpensive(f"The schema cannot be looked up: {error}") from None
@@ -317,6 +330,10 @@ def _parse_cached(
         parsed = _parse_uncached(schema_type, text, strict, references, limits)
         _schemas.put(key, parsed, sum(map(_size, (text, *(reference.text for reference in references)))))
     return parsed
+
+
+def _outline(parsed: ParsedSchema) -> _Outline:
+    return parsed.format, parsed.outline
 
 
 def _normalized(parsed: ParsedSchema, limits: Limits) -> str:

@@ -124,10 +124,11 @@ class _Comparison:
         elif isinstance(left, RecordType) and isinstance(right, RecordType):
             self._compare_names(left, right)
             # Most versions of a subject differ in the names of their fields, which are quick to compare.
-            _want([field.name for field in left.fields] == [field.name for field in right.fields])
+            _want(tuple(left.by_name) == tuple(right.by_name))
             for ours, theirs in zip(left.fields, right.fields, strict=True):
-                self._compare_fields(ours, theirs)
-                yield ours.type, theirs.type
+                if ours.text is None or ours.text != theirs.text:
+                    self._compare_fields(ours, theirs)
+                    yield ours.type, theirs.type
 
     def _compare_names(self, left: EnumType | FixedType | RecordType, right: EnumType | FixedType | RecordType) -> None:
         _want(left.name.full == right.name.full)

@@ -3,12 +3,13 @@
 A use of a named type is a `Reference`, so the tree has no cycles even if the schema is recursive. The table of named
 types (`AvroSchema.names`) maps a reference to its definition.
 
-Nodes compare by identity, and each occurrence in the text is a separate node: the rules remember pairs of nodes
-together with the path at which they first met a pair.
+Nodes compare by identity. A field whose type has no names may be shared by several records and schemas
+(`known_fields.py`); any other occurrence of a type in the text is a separate node.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Final, TypeAlias
 
 from strata.compat.avro.names import PRIMITIVES, Name
@@ -109,7 +110,10 @@ class FixedType:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """A field of a record; its aliases are simple names."""
+    """A field of a record; its aliases are simple names.
+
+    `text` is the canonical text of a field whose type has no names, and so means the same in every schema.
+    """
 
     name: str
     type: "Node"
@@ -118,11 +122,15 @@ class Field:
     order: str
     aliases: tuple[str, ...]
     properties: Properties
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordType:
-    """A named list of fields; an error is a record with `is_error`."""
+    """A named list of fields; an error is a record with `is_error`.
+
+    `plain` holds the texts of the fields that have no names in their type and no aliases.
+    """
 
     kind: ClassVar[str] = "record"
     name: Name
@@ -131,6 +139,14 @@ class RecordType:
     fields: tuple[Field, ...]
     is_error: bool
     properties: Properties
+    by_name: Mapping[str, Field] = field(init=False)
+    plain: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Index the fields."""
+        plain = frozenset(field.text for field in self.fields if field.text is not None and not field.aliases)
+        object.__setattr__(self, "by_name", {field.name: field for field in self.fields})
+        object.__setattr__(self, "plain", plain)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +169,12 @@ class AvroSchema(ParsedSchema):
     root: Node = field(repr=False)
     names: Names = field(repr=False)
     external: frozenset[str] = frozenset()  # types whose definitions are referenced schemas; printed as names
+
+    @cached_property
+    def outline(self) -> int:
+        """A number made of the names at the root."""
+        root = resolve(self.root, self.names)
+        return hash((root.name.full, *root.by_name)) if isinstance(root, RecordType) else 0
 
 
 def resolve(node: Node, names: Names) -> Node:

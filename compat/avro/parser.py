@@ -15,12 +15,14 @@ already.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from strata.compat.avro.defaults import DefaultCheck
 from strata.compat.avro.equivalence import same_structure
 from strata.compat.avro.java_numbers import parse_java_double
 from strata.compat.avro.json_text import excerpt, read_json, write_json
+from strata.compat.avro.known_fields import KnownFields
 from strata.compat.avro.model import (
     MISSING,
     PRIMITIVES,
@@ -41,7 +43,7 @@ from strata.compat.avro.model import (
     UnionType,
 )
 from strata.compat.avro.names import make_name, name_fault, qualify
-from strata.compat.avro.printer import print_schema
+from strata.compat.avro.printer import print_field, print_schema
 from strata.compat.limits import DEFAULT_LIMITS, Limits, OutOfTime, check_references
 from strata.compat.schema import ResolvedReference, SchemaFormat, SchemaParseError
 
@@ -55,6 +57,9 @@ _FIELD_WORDS: Final = frozenset({"type", "name", "doc", "default", "order", "ali
 _ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE": "ignore"}
 _NO_PROPERTIES: Final[Properties] = {}
 _LARGEST_SIZE: Final = 2**31 - 9  # the longest array of the JVM
+_BARE: Final = {kind: PrimitiveType(kind, _NO_PROPERTIES) for kind in PRIMITIVES}
+_KNOWN_FIELDS: Final = {True: KnownFields(), False: KnownFields()}
+"""The fields read in strict mode, and those read in lenient mode."""
 
 _Object = dict[str, Json]
 _NamedT = TypeVar("_NamedT", EnumType, FixedType, RecordType)
@@ -105,6 +110,8 @@ class _Parser:
         self._limits = limits
         self._strict = strict
         self._fields = 0
+        self._named = 0  # how many definitions and uses of named types were met
+        self._known_fields = _KNOWN_FIELDS[strict]
         self._path: list[str] = []  # the fields around the current position, for error messages
         self._open: tuple[str, ...] = ()  # the records around it
         self._forward: dict[int, tuple[Reference, str]] = {}  # by object id, each with the path of its field
@@ -122,9 +129,9 @@ class _Parser:
 
     def node(self, json: Json, namespace: str) -> Node:
         """Read a type: a name, an object or a union."""
-        self._limits.look_at_clock()
         if isinstance(json, str):
             return self._reference(json, namespace)
+        self._limits.look_at_clock()
         if isinstance(json, dict):
             kind = json.get("type")
             if not isinstance(kind, str):
@@ -138,8 +145,10 @@ class _Parser:
         raise self._fault(f"Expected a type (a name, an object or an array of types), got {_shown(json)}")
 
     def _reference(self, text: str, namespace: str) -> Node:
-        if text in PRIMITIVES:
-            return PrimitiveType(text, _NO_PROPERTIES)
+        bare = _BARE.get(text)
+        if bare is not None:
+            return bare
+        self._named += 1
         full = qualify(text, namespace)
         for known in (full, text):
             if known in self.names:
@@ -214,6 +223,7 @@ class _Parser:
         fields = {}
         for text in texts:
             field = self._field(text, name)
+            self._limits.look_at_clock()
             if field.name in fields:
                 raise self._fault(f"Record {name.full} has two fields called {field.name}; rename one")
             fields[field.name] = field
@@ -224,6 +234,18 @@ class _Parser:
         return self._define(RecordType(name, _text(json, "doc"), aliases, tuple(fields.values()), is_error, properties))
 
     def _field(self, json: Json, record: Name) -> Field:
+        """Return a field that was read before, or read it."""
+        key = KnownFields.key(json)
+        field = self._known_fields.get(key)
+        if field is None:
+            named = self._named
+            field = self._new_field(json, record)
+            if named == self._named:
+                field = replace(field, text=print_field(field, self._limits))
+                self._known_fields.put(key, field)
+        return field
+
+    def _new_field(self, json: Json, record: Name) -> Field:
         name = _text(json, "name") if isinstance(json, dict) else None
         if name is None:
             raise self._fault(f'A field needs a "name" that is a string: {_shown(json)}')
@@ -293,6 +315,7 @@ class _Parser:
         return tuple(dict.fromkeys(texts))
 
     def _define(self, node: _NamedT) -> _NamedT:
+        self._named += 1
         full = node.name.full
         known = self.names.get(full)
         if known is None:

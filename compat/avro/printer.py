@@ -33,7 +33,7 @@ from strata.compat.avro.names import printed
 from strata.compat.limits import Limits
 from strata.compat.schema import SchemaParseError
 
-__all__ = ["print_schema"]
+__all__ = ["print_field", "print_schema"]
 
 
 def print_schema(root: Node, names: Names, limits: Limits, *, external: Set[str] = frozenset()) -> str:
@@ -54,6 +54,13 @@ def print_schema(root: Node, names: Names, limits: Limits, *, external: Set[str]
     text = "".join(printer.parts)
     check_bounds(text, limits)
     return text
+
+
+def print_field(field: Field, limits: Limits) -> str:
+    """Print a field whose type has no names."""
+    printer = _Printer({}, limits, frozenset())
+    printer.put_field(field, "", 0)
+    return "".join(printer.parts)
 
 
 class _Printer:
@@ -128,10 +135,19 @@ class _Printer:
         kind = "error" if node.is_error else "record"
         self.parts.append(f'{{"type":"{kind}"{_name(node.name, namespace)}{_doc(node.doc)},"fields":[')
         for position, field in enumerate(node.fields):
-            self.parts.append(f'{"," if position else ""}{{"name":{quote(field.name)},"type":')
-            self.put(field.type, node.name.namespace, depth + 3)
-            self.parts.append(_after_type(field))
+            if position:
+                self.parts.append(",")
+            if field.text is None:
+                self.put_field(field, node.name.namespace, depth + 3)
+            else:
+                self.parts.append(field.text)
         self.parts.append(f"]{_properties(node.properties)}{_aliases(node.name, node.aliases)}}}")
+
+    def put_field(self, field: Field, namespace: str, depth: int) -> None:
+        """Append a field whose type is at a depth of JSON brackets."""
+        self.parts.append(f'{{"name":{quote(field.name)},"type":')
+        self.put(field.type, namespace, depth)
+        self.parts.append(_after_type(field))
 
 
 _PUT: Final[Mapping[type, Callable[..., None]]] = {

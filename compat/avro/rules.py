@@ -12,9 +12,12 @@ because the messages, and in rare recursive schemas the verdict, depend on them:
 Judging uses an explicit stack (of generators that yield the pairs they need judged). So neither a long chain of types
 nor two cycles of coprime length overflow Python's stack, and the numbers of pairs and findings are bounded. All memory
 is local to one check: another check never sees a half-finished answer.
+
+Most fields of two versions are equal or differ in types without names only. Such a pair is compared without a note of
+its place, and judged as above only if that fails.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from strata.compat.avro.findings import Findings, Note, Place, report, start
@@ -45,16 +48,21 @@ from strata.compat.schema import SchemaParseError
 __all__ = ["check"]
 
 
+_Spot: TypeAlias = Hashable
+"""Where a type stands in its schema, since fields share their types: a place in a named type, or that type itself."""
+
+
 class _Pair(NamedTuple):
     """A pair of types to judge: can the reader type read the writer type?"""
 
     reader: Node
     writer: Node
     place: Place
+    spots: tuple[_Spot, _Spot]
 
 
 _Judging: TypeAlias = Generator[_Pair, Findings, Findings]
-_Key: TypeAlias = tuple[int, int]
+_Key: TypeAlias = tuple[_Spot, _Spot]
 _NONE: Final[Findings] = ()
 
 
@@ -96,12 +104,11 @@ class _Check:
         self._writer_names = writer_names
         self._limits = limits
         self._judged: dict[_Key, Findings | None] = {}  # None while a pair is being judged
-        self._fields: dict[int, dict[str, Field]] = {}
 
     def run(self, reader: Node, writer: Node) -> Findings:
         """Judge a pair and every pair that it depends on."""
         stack: list[tuple[_Key, _Judging]] = []
-        answer = self._ask(_Pair(reader, writer, start(None)), stack)
+        answer = self._ask(_Pair(reader, writer, start(None), (None, None)), stack)
         while stack:
             key, judging = stack[-1]
             try:
@@ -119,14 +126,14 @@ class _Check:
         writer = resolve(pair.writer, self._writer_names)
         if isinstance(reader, PrimitiveType) and isinstance(writer, PrimitiveType):
             return _primitives(reader, writer, pair.place)
-        key = (id(reader), id(writer))
+        key = _spot(reader, pair.spots[0]), _spot(writer, pair.spots[1])
         if key in self._judged:
             return self._judged[key] or _NONE
         if len(self._judged) >= self._limits.comparisons:
             word = f"more than {self._limits.comparisons} pairs of types to compare"
             raise _GaveUp(Note(Kind.TOO_COMPLEX, pair.place, reader, writer, word))
         self._limits.look_at_clock()
-        judging = self._judging(reader, writer, pair.place)
+        judging = self._judging(reader, writer, pair.place, key)
         if judging is None:
             answer = self._judged[key] = _leaves(reader, writer, pair.place)
             return answer
@@ -134,37 +141,38 @@ class _Check:
         stack.append((key, judging))
         return None
 
-    def _judging(self, reader: Node, writer: Node, place: Place) -> _Judging | None:
+    def _judging(self, reader: Node, writer: Node, place: Place, spots: _Key) -> _Judging | None:
         """Return the judging of a pair of types that contain other types, or None if there are no others."""
         if isinstance(writer, UnionType):
-            return self._branches(reader, writer, place)
+            return self._branches(reader, writer, place, spots)
         if isinstance(reader, UnionType):
-            return self._any_branch(reader, writer, place)
+            return self._any_branch(reader, writer, place, spots)
         if isinstance(reader, RecordType) and isinstance(writer, RecordType):
             return self._records(reader, writer, place)
         if isinstance(reader, ArrayType) and isinstance(writer, ArrayType):
-            return _inside(reader.items, writer.items, Place(place, "items", "[]"))
+            return _inside(reader.items, writer.items, Place(place, "items", "[]"), spots)
         if isinstance(reader, MapType) and isinstance(writer, MapType):
-            return _inside(reader.values, writer.values, Place(place, "values", "{}"))
+            return _inside(reader.values, writer.values, Place(place, "values", "{}"), spots)
         return None
 
-    def _branches(self, reader: Node, writer: UnionType, place: Place) -> _Judging:
+    def _branches(self, reader: Node, writer: UnionType, place: Place, spots: _Key) -> _Judging:
         """Check that the reader reads every branch of the writer."""
         notes: list[Note] = []
         for position, branch in enumerate(writer.branches):
             step = Place(place, str(position), "")
+            inner = spots[0], (spots[1], position)
             if not isinstance(reader, UnionType):
-                notes += yield _Pair(reader, branch, step)
-            elif (yield _Pair(reader, branch, start(step))):
+                notes += yield _Pair(reader, branch, step, inner)
+            elif (yield _Pair(reader, branch, start(step), inner)):
                 lacking = resolve(branch, self._writer_names)
                 notes.append(Note(Kind.MISSING_UNION_BRANCH, step, reader, lacking))
         return tuple(notes)
 
-    def _any_branch(self, reader: UnionType, writer: Node, place: Place) -> _Judging:
+    def _any_branch(self, reader: UnionType, writer: Node, place: Place, spots: _Key) -> _Judging:
         """Find one branch of the reader that reads the writer's type."""
         step = start(place)
-        for branch in reader.branches:
-            if not (yield _Pair(branch, writer, step)):
+        for position, branch in enumerate(reader.branches):
+            if not (yield _Pair(branch, writer, step, ((spots[0], position), spots[1]))):
                 return _NONE
         return (Note(Kind.MISSING_UNION_BRANCH, place, reader, writer),)
 
@@ -172,26 +180,31 @@ class _Check:
         """Check that each field of the reader is in the writer, under its name or an alias, or has a default."""
         notes = list(_names(reader, writer, place))
         fields = Place(place, "fields", "")
+        same = reader.plain & writer.plain
         for position, field in enumerate(reader.fields):
+            if field.text in same:
+                continue
+            self._limits.look_at_clock()
+            if not field.aliases and _is_fine(field, writer.by_name.get(field.name)):
+                continue
             step = Place(fields, str(position), f".{field.name}")
             source = self._source(field, writer, position, step)
             node = resolve(field.type, self._reader_names)
+            spot = id(reader), position
             if source is not None:
-                notes += yield _Pair(node, source.type, Place(step, "type", ""))
+                notes += yield _Pair(node, source.type, Place(step, "type", ""), (spot, (id(writer), source.name)))
             elif not isinstance(field.default, Missing):
                 continue
             elif isinstance(node, EnumType) and node.default is not None:
                 # Avro Java compares the enum with the writer's record, which no enum can read.
-                notes += yield _Pair(node, writer, Place(step, "type", ""))
+                notes += yield _Pair(node, writer, Place(step, "type", ""), (spot, None))
             else:
                 notes.append(Note(Kind.READER_FIELD_MISSING_DEFAULT_VALUE, step, reader, writer, field.name))
         return tuple(notes)
 
     def _source(self, field: Field, writer: RecordType, position: int, place: Place) -> Field | None:
         """Return the writer's field that the reader's field reads, or None."""
-        fields = self._fields.get(id(writer))
-        if fields is None:
-            fields = self._fields[id(writer)] = {candidate.name: candidate for candidate in writer.fields}
+        fields = writer.by_name
         found = [fields[name] for name in (field.name, *field.aliases) if name in fields]
         if len(found) <= 1:
             return found[0] if found else None
@@ -207,8 +220,36 @@ class _Check:
         raise _GaveUp(Note(Kind.AMBIGUOUS_FIELD, place, node, writer, word))
 
 
-def _inside(reader: Node, writer: Node, place: Place) -> _Judging:
-    return (yield _Pair(reader, writer, place))
+def _spot(node: Node, spot: _Spot) -> _Spot:
+    return id(node) if isinstance(node, RecordType | EnumType | FixedType) else spot
+
+
+def _is_fine(field: Field, source: Field | None) -> bool:
+    """Return whether it is plain that a reader's field reads the writer's field, or that its default replaces it."""
+    if source is None:
+        return not isinstance(field.default, Missing)
+    if field.text is None or source.text is None:
+        return False
+    return _reads(field.type, source.type)
+
+
+def _reads(reader: Node, writer: Node) -> bool:
+    """Return whether a type without names reads another one."""
+    if isinstance(writer, UnionType):
+        return all(_reads(reader, branch) for branch in writer.branches)
+    if isinstance(reader, UnionType):
+        return any(_reads(branch, writer) for branch in reader.branches)
+    if isinstance(reader, PrimitiveType) and isinstance(writer, PrimitiveType):
+        return _promotes(reader, writer)
+    if isinstance(reader, ArrayType) and isinstance(writer, ArrayType):
+        return _reads(reader.items, writer.items)
+    if isinstance(reader, MapType) and isinstance(writer, MapType):
+        return _reads(reader.values, writer.values)
+    return False
+
+
+def _inside(reader: Node, writer: Node, place: Place, spots: _Key) -> _Judging:
+    return (yield _Pair(reader, writer, place, ((spots[0], place.token), (spots[1], place.token))))
 
 
 def _leaves(reader: Node, writer: Node, place: Place) -> Findings:
@@ -220,9 +261,11 @@ def _leaves(reader: Node, writer: Node, place: Place) -> Findings:
 
 
 def _primitives(reader: PrimitiveType, writer: PrimitiveType, place: Place) -> Findings:
-    if reader.kind == writer.kind or writer.kind in PROMOTED_FROM.get(reader.kind, ()):
-        return _NONE
-    return (Note(Kind.TYPE_MISMATCH, place, reader, writer),)
+    return _NONE if _promotes(reader, writer) else (Note(Kind.TYPE_MISMATCH, place, reader, writer),)
+
+
+def _promotes(reader: PrimitiveType, writer: PrimitiveType) -> bool:
+    return reader.kind == writer.kind or writer.kind in PROMOTED_FROM.get(reader.kind, ())
 
 
 def _names(reader: NamedType, writer: NamedType, place: Place) -> Findings:

@@ -11,7 +11,7 @@ from strata.registry import errors
 from strata.registry.decide.contracts import agrees, merged_contract
 from strata.registry.effective_settings import config_in_force
 from strata.registry.lookup import namesakes, use_of, versions_of
-from strata.registry.parsing import Candidate, SchemaRequest, equivalent, parse_request
+from strata.registry.parsing import Candidate, SchemaRequest, differs, equivalent, parse_request
 from strata.storage.records import Subject, context_of
 from strata.storage.state import SchemaVersion, State
 
@@ -117,6 +117,6 @@ def equal_version(state: State, candidate: Candidate, versions: Sequence[SchemaV
     equal = (
         entry
         for entry in reversed(versions)
-        if agrees(candidate.contract, entry) and equivalent(state, candidate, entry)
+        if not differs(candidate, entry) and agrees(candidate.contract, entry) and equivalent(state, candidate, entry)
     )
     return next(equal, None)
