@@ -21,7 +21,7 @@ quotes names of fields, keys of maps and symbols of enums up to a length.
 """
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from enum import Enum, IntEnum, StrEnum
 from pathlib import Path
@@ -41,6 +41,7 @@ __all__ = [
     "SchemaError",
     "SerdeError",
     "TokenError",
+    "any_of",
     "did_you_mean",
     "expected",
     "got",
@@ -315,6 +316,11 @@ def one_of(choices: Iterable[str]) -> str:
     names = [repr(_cut(one)) for one in choices]
     if len(names) > _MOST_NAMES:
         return f"one of {', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
+    return any_of(names)
+
+
+def any_of(names: Sequence[str]) -> str:
+    """Join names as text: `A, B or C`."""
     return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 

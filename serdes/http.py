@@ -47,15 +47,15 @@ def open_pool(
         cert_file: the client certificate.
         key_file: the key of `cert_file`.
     """
-    files = {"ca_certs": ca_file, "cert_file": cert_file, "key_file": key_file}
-    tls: dict[str, Any] = {name: file for name, file in files.items() if file is not None}
     options: dict[str, Any] = {
         "num_pools": hosts,
         "maxsize": settings.pool_size,
         "block": True,
         "timeout": urllib3.Timeout(connect=settings.timeout, read=settings.timeout),
         "retries": False,
-        **tls,
+        "ca_certs": ca_file,
+        "cert_file": cert_file,
+        "key_file": key_file,
     }
     if settings.proxy is None:
         return urllib3.PoolManager(**options)

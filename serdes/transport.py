@@ -81,7 +81,8 @@ class Transport:
         failure: Exception | None = None
         wait: float | None = None
         for attempt in range(max(self._settings.retries + 1, len(self._settings.urls))):
-            self._pause(attempt, wait)
+            if attempt and attempt % len(self._settings.urls) == 0:  # all addresses are tried before a wait
+                self._sleep(backoff(self._settings, attempt // len(self._settings.urls), wait))
             preferred = self._preferred
             base = self._settings.urls[preferred]
             try:
@@ -116,13 +117,6 @@ class Transport:
         if payload is not None:
             headers["Content-Type"] = _MEDIA_TYPE
         return exchange(self._pool, method, url, payload, headers, self._settings.max_answer_bytes)
-
-    def _pause(self, attempt: int, asked: float | None) -> None:
-        """Wait before a retry; the other addresses are tried first, without waiting."""
-        rounds = attempt // len(self._settings.urls)
-        if attempt == 0 or attempt % len(self._settings.urls):
-            return
-        self._sleep(backoff(self._settings, rounds, asked))
 
 
 def _authorization(settings: ClientSettings) -> dict[str, str]:

@@ -130,7 +130,7 @@ class Columns:
         if column.storage == Storage.NULLS:
             return pa.nulls(count)
         if column.storage == Storage.STRUCT:
-            return _array(column.arrow, count, [validity], self._children(column, count))
+            return _array(column.arrow, count, [validity], children=self._children(column, count))
         values = self._memory[column.number, output.VALUES]
         if column.storage == Storage.FIXED:
             values = values.slice(0, column.width * count)
@@ -143,8 +143,8 @@ class Columns:
         children = self._children(column, end)
         if pa.types.is_map(column.arrow):
             entries = pa.struct([child.field() for child in column.children])
-            children = [_array(entries, end, [None], children)]
-        return _array(column.arrow, count, buffers, children)
+            children = [_array(entries, end, [None], children=children)]
+        return _array(column.arrow, count, buffers, children=children)
 
     def _children(self, column: Column, count: int) -> list[pa.Array]:
         return [
@@ -157,7 +157,4 @@ class Columns:
         return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def _array(
-    kind: pa.DataType, count: int, buffers: list[pa.Buffer | None], children: list[pa.Array] | None = None
-) -> pa.Array:
-    return pa.Array.from_buffers(kind, count, buffers, children=children)
+_array = pa.Array.from_buffers

@@ -19,21 +19,9 @@ import numpy as np
 from strata.serdes.arrow import operations as op
 from strata.serdes.arrow.layout import ANY_SPAN, Column, Storage, is_null
 from strata.serdes.arrow.output import COLUMN
+from strata.serdes.avro import resolution as plans
 from strata.serdes.avro.logical_types import Branch, rescaling
 from strata.serdes.avro.raw_values import lowering
-from strata.serdes.avro.resolution import (
-    Branches,
-    Bytes,
-    Entries,
-    Fail,
-    Fields,
-    Items,
-    Plan,
-    Rest,
-    Scalar,
-    Symbols,
-    Tag,
-)
 from strata.serdes.avro.schema import Array, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
 from strata.serdes.errors import SchemaError
 
@@ -84,11 +72,11 @@ class Compiler:
         self._rows = code.rows
         self._routines: dict[tuple[int, int], int] = {}
         self._calls: list[tuple[list[int], tuple[int, int]]] = []
-        self._pending: list[tuple[tuple[int, int], Fields, Record | None, Column | None]] = []
+        self._pending: list[tuple[tuple[int, int], plans.Fields, Record | None, Column | None]] = []
         self._depth = 0
         self._left = MAX_INSTRUCTIONS
 
-    def compile(self, plan: Plan, reader: Node, root: Column) -> int:
+    def compile(self, plan: plans.Plan, reader: Node, root: Column) -> int:
         """Return the start of a program that reads payloads into columns.
 
         Args:
@@ -121,7 +109,7 @@ class Compiler:
         """Return the difference between the address of an instruction and that of the one before the target."""
         return op.INSTRUCTION * (target - first - 1)
 
-    def _routine(self, key: tuple[int, int], plan: Fields, reader: Record | None, column: Column | None) -> None:
+    def _routine(self, key: tuple[int, int], plan: plans.Fields, reader: Record | None, column: Column | None) -> None:
         self._routines[key] = len(self._rows)
         self._depth = 0
         if column is None or reader is None:
@@ -130,7 +118,7 @@ class Compiler:
             self._read_fields(plan, reader, column)
         self._emit(op.RETURN, None, 0, int(plan.recursive))
 
-    def _call(self, plan: Fields, reader: Record | None, column: Column | None) -> None:
+    def _call(self, plan: plans.Fields, reader: Record | None, column: Column | None) -> None:
         key = (id(plan), -1 if column is None else column.number)
         if key not in self._routines:
             self._routines[key] = -1
@@ -139,23 +127,23 @@ class Compiler:
 
     # Reading
 
-    def _read(self, plan: Plan, node: Node, column: Column, *, is_marked: bool = False) -> None:
+    def _read(self, plan: plans.Plan, node: Node, column: Column, *, is_marked: bool = False) -> None:
         """Write the instructions for a value; `is_marked` if an instruction has already marked it as not null."""
         match plan, node:
-            case Fail(), _:
+            case plans.Fail(), _:
                 self._emit(op.FAIL, column, self._code.say(plan.message))
-            case Branches(plans=[one, other]), _ if column.nullable and _is_null(one) != _is_null(other):
+            case plans.Branches(plans=[one, other]), _ if column.nullable and _is_null(one) != _is_null(other):
                 self._read_option(plan, node, column)
-            case Branches(), _:
+            case plans.Branches(), _:
                 self._choose(plan, lambda branch: self._read(branch, node, column, is_marked=is_marked))
-            case Tag(), Union() if column.members is not None:
+            case plans.Tag(), Union() if column.members is not None:
                 self._mark(column, is_marked=is_marked)
                 member = column.members[plan.position]
                 self._emit(op.MEMBER, column, member.number - column.number)
                 self._read(plan.value, node.branches[plan.position], member)
-            case Tag(), Union():
+            case plans.Tag(), Union():
                 self._read(plan.value, node.branches[plan.position], column, is_marked=is_marked)
-            case Scalar(kind=Kind.NULL), _:
+            case plans.Scalar(kind=Kind.NULL), _:
                 self._emit(op.NULL, column)
             case _, Union():
                 branch = next(one for one in node.branches if not is_null(one))
@@ -168,7 +156,7 @@ class Compiler:
         if column.nullable and not is_marked:
             self._emit(op.MARK, column)
 
-    def _read_option(self, plan: Branches, node: Node, column: Column) -> None:
+    def _read_option(self, plan: plans.Branches, node: Node, column: Column) -> None:
         """Write a union of null and another type, in which a null skips the instructions of the value."""
         place = 0 if _is_null(plan.plans[0]) else 1
         first = len(self._rows)
@@ -176,38 +164,38 @@ class Compiler:
         self._read(plan.plans[1 - place], node, column, is_marked=True)
         option[2] = self._distance(first, len(self._rows))
 
-    def _read_value(self, plan: Plan, node: Node, column: Column) -> None:
+    def _read_value(self, plan: plans.Plan, node: Node, column: Column) -> None:
         match plan, node:
-            case Fields(), Record():
+            case plans.Fields(), Record():
                 if plan.uses > 1 or plan.recursive:
                     self._call(plan, node, column)
                 else:
                     self._read_fields(plan, node, column)
-            case Items(), Array():
+            case plans.Items(), Array():
                 item = column.children[0]
                 self._loop(column, plan.weightless, 0, lambda: self._read(plan.item, node.items, item))
-            case Entries(), Map():
+            case plans.Entries(), Map():
                 self._loop(column, 0, 1, lambda: self._read_entry(plan, node, column))
-            case Symbols(), _:
+            case plans.Symbols(), _:
                 self._emit(op.ENUM, column, 2 * len(plan.written), self._symbols(plan))
-            case ((Scalar() | Bytes() | Rest()), (Primitive() | Fixed())):
+            case ((plans.Scalar() | plans.Bytes() | plans.Rest()), (Primitive() | Fixed())):
                 self._read_scalar(plan, node, column)
             case _:
                 raise AssertionError(plan, node)
 
-    def _read_entry(self, plan: Entries, node: Map, column: Column) -> None:
+    def _read_entry(self, plan: plans.Entries, node: Map, column: Column) -> None:
         key, value = column.children
         self._emit(op.STRING, key)
         self._read(plan.value, node.values, value)
 
-    def _read_fields(self, plan: Fields, reader: Record, column: Column) -> None:
+    def _read_fields(self, plan: plans.Fields, reader: Record, column: Column) -> None:
         children = {one.name: one for one in column.children}
         types = {one.name: one.type for one in reader.fields}
         for name, default in plan.defaults.items():
             self._put(default, types[name], children[name])
         self._steps(plan, lambda name, value: self._read(value, types[name], children[name]))
 
-    def _steps(self, plan: Fields, read: Callable[[str, Plan], None]) -> None:
+    def _steps(self, plan: plans.Fields, read: Callable[[str, plans.Plan], None]) -> None:
         shared = {number for number, step in enumerate(plan.steps[1:]) if step.again}
         for number, step in enumerate(plan.steps):
             if step.again:
@@ -227,7 +215,7 @@ class Compiler:
         self._depth += entries
         self._code.deepest = max(self._code.deepest, self._depth + 2)
 
-    def _choose(self, plan: Branches, each: Callable[[Plan], None]) -> None:
+    def _choose(self, plan: plans.Branches, each: Callable[[plans.Plan], None]) -> None:
         table = len(self._code.table)
         self._code.table += [0] * len(plan.plans)
         self._emit(op.BRANCH, None, 2 * len(plan.plans), table)
@@ -250,7 +238,7 @@ class Compiler:
         loop[2] = self._distance(first, following)
         self._emit(op.NEXT, column, self._distance(following, first + 1), weightless, is_map)
 
-    def _symbols(self, plan: Symbols) -> int:
+    def _symbols(self, plan: plans.Symbols) -> int:
         table = len(self._code.table)
         for written, read in zip(plan.written, plan.read, strict=True):
             if read is None:
@@ -261,27 +249,29 @@ class Compiler:
                 self._code.table += [self._code.keep(raw), len(raw)]
         return table
 
-    def _read_scalar(self, plan: Scalar | Bytes | Rest, node: Primitive | Fixed, column: Column) -> None:
+    def _read_scalar(
+        self, plan: plans.Scalar | plans.Bytes | plans.Rest, node: Primitive | Fixed, column: Column
+    ) -> None:
         logical = node.logical
         if logical is not None and logical.name == "decimal":
             self._read_decimal(_size(plan), plan.written, logical, column)
             return
         match plan:
-            case Scalar(kind=Kind.STRING):
+            case plans.Scalar(kind=Kind.STRING):
                 self._emit(op.STRING, column)
-            case Bytes() | Rest() | Scalar(kind=Kind.BYTES):
+            case plans.Bytes() | plans.Rest() | plans.Scalar(kind=Kind.BYTES):
                 is_text = isinstance(node, Primitive) and node.kind is Kind.STRING
                 self._emit(op.BINARY, column, _size(plan), int(is_text))
-            case Scalar(kind=Kind.BOOLEAN):
+            case plans.Scalar(kind=Kind.BOOLEAN):
                 self._emit(op.BOOL, column)
-            case Scalar(kind=Kind.FLOAT) if column.width == 8:
+            case plans.Scalar(kind=Kind.FLOAT) if column.width == 8:
                 self._emit(op.WIDEN, column)
-            case Scalar(kind=Kind.FLOAT | Kind.DOUBLE):
+            case plans.Scalar(kind=Kind.FLOAT | Kind.DOUBLE):
                 self._emit(op.COPY_8 if column.width == 8 else op.COPY_4, column)
-            case Scalar():
+            case plans.Scalar():
                 self._read_integer(plan, node, column)
 
-    def _read_integer(self, plan: Scalar, node: Primitive | Fixed, column: Column) -> None:
+    def _read_integer(self, plan: plans.Scalar, node: Primitive | Fixed, column: Column) -> None:
         bits = 32 if plan.kind is Kind.INT else 64
         up, down = rescaling(plan.written, node.logical)
         # A column that joins two integer types has no unit, but each type read into it has one.
@@ -389,32 +379,32 @@ class Compiler:
 
     # Skipping
 
-    def _skip(self, plan: Plan) -> None:
+    def _skip(self, plan: plans.Plan) -> None:
         match plan:
-            case Scalar():
+            case plans.Scalar():
                 self._skip_scalar(plan.kind)
-            case Bytes():
+            case plans.Bytes():
                 self._emit(op.SKIP_SIZE, None, plan.size)
-            case Symbols():
+            case plans.Symbols():
                 self._emit(op.SKIP_INDEX, None, 2 * len(plan.written))
-            case Items():
+            case plans.Items():
                 self._loop(None, plan.weightless, 0, lambda: self._skip(plan.item))
-            case Entries():
+            case plans.Entries():
                 self._loop(None, 0, 0, lambda: self._skip_entry(plan))
-            case Branches():
+            case plans.Branches():
                 self._choose(plan, self._skip)
-            case Fields() if plan.uses > 1 or plan.recursive:
+            case plans.Fields() if plan.uses > 1 or plan.recursive:
                 self._call(plan, None, None)
-            case Fields():
+            case plans.Fields():
                 self._skip_fields(plan)
-            case Tag():
+            case plans.Tag():
                 self._skip(plan.value)
 
-    def _skip_fields(self, plan: Fields) -> None:
+    def _skip_fields(self, plan: plans.Fields) -> None:
         for step in plan.steps:
             self._skip(step.value)
 
-    def _skip_entry(self, plan: Entries) -> None:
+    def _skip_entry(self, plan: plans.Entries) -> None:
         self._emit(op.SKIP_BYTES)
         self._skip(plan.value)
 
@@ -430,15 +420,15 @@ class Compiler:
                 self._emit(op.SKIP_SIZE, None, {Kind.BOOLEAN: 1, Kind.FLOAT: 4, Kind.DOUBLE: 8}[kind])
 
 
-def _is_null(plan: Plan) -> bool:
-    return isinstance(plan, Scalar) and plan.kind is Kind.NULL
+def _is_null(plan: plans.Plan) -> bool:
+    return isinstance(plan, plans.Scalar) and plan.kind is Kind.NULL
 
 
-def _size(plan: Scalar | Bytes | Rest) -> int:
+def _size(plan: plans.Scalar | plans.Bytes | plans.Rest) -> int:
     match plan:
-        case Bytes():
+        case plans.Bytes():
             return plan.size
-        case Rest():
+        case plans.Rest():
             return -2
     return -1
 

@@ -34,16 +34,8 @@ __all__ = ["BatchDecoder", "Decoded", "Frames", "Limits", "Refusal", "decode_bat
 Frames: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes | None]
 """Frames as an Arrow column of binary values, which is not copied, or one by one; None is a null frame."""
 
-_REASONS = {
-    op.TRUNCATED: DecodeReason.TRUNCATED,
-    op.TRAILING_BYTES: DecodeReason.TRAILING_BYTES,
-    op.INVALID_UTF8: DecodeReason.INVALID_UTF8,
-    op.NEGATIVE_LENGTH: DecodeReason.NEGATIVE_LENGTH,
-    op.INVALID_INDEX: DecodeReason.INVALID_INDEX,
-    op.INVALID_BOOLEAN: DecodeReason.INVALID_BOOLEAN,
-    op.OUT_OF_RANGE: DecodeReason.OUT_OF_RANGE,
-    op.LIMIT: DecodeReason.LIMIT,
-}
+# The statuses of the VM that refuse a payload have the names of the reasons.
+_REASONS = {getattr(op, reason.name): reason for reason in DecodeReason if hasattr(op, reason.name)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,12 +122,8 @@ def _rows(batch: pa.RecordBatch | pa.Table | pa.Array, node: Node) -> pa.Array:
     if "error" in columns and columns["error"].type == ERROR_TYPE and "error" not in [one.name for one in node.fields]:
         del columns["error"]
     if not columns:
-        return _empty_structs(batch.num_rows)
+        return pa.Array.from_buffers(pa.struct([]), batch.num_rows, [None], children=[])
     return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
-
-
-def _empty_structs(count: int) -> pa.Array:
-    return pa.Array.from_buffers(pa.struct([]), count, [None], children=[])
 
 
 def _run(program: "_Program", feed: Feed, rows: int, header: bytes) -> pa.Array:

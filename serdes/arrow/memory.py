@@ -144,7 +144,7 @@ def _swapped(typing_context: Any, number: Any) -> Any:
 trailing_zeros: Callable[[int], int] = _trailing_zeros
 swapped: Callable[[int], int] = _swapped
 
-_HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
+HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
 
 PADDING = 16
 """How many bytes `copy_short` reads and writes, whatever size it is given."""
@@ -156,10 +156,10 @@ def copy_short(source: int, target: int, size: int) -> int:
     low, high = load_64(source), load_64(source + 8)
     store_64(target, low)
     store_64(target + 8, high)
-    seen = low & (_HIGH_BITS if size >= 8 else (1 << (size << 3)) - 1)
+    seen = low & (HIGH_BITS if size >= 8 else (1 << (size << 3)) - 1)
     if size > 8:
-        seen |= high & (_HIGH_BITS if size == 16 else (1 << ((size - 8) << 3)) - 1)
-    return seen & _HIGH_BITS
+        seen |= high & (HIGH_BITS if size == 16 else (1 << ((size - 8) << 3)) - 1)
+    return seen & HIGH_BITS
 
 
 @compiled
@@ -175,7 +175,7 @@ def copy(source: int, target: int, size: int) -> int:
             at += 8
         word = load_64(source + size - 8)  # the rest, overlapping bytes that are already copied
         store_64(target + size - 8, word)
-        return (seen | word) & _HIGH_BITS
+        return (seen | word) & HIGH_BITS
     while at < size:
         byte = load_8(source + at)
         store_8(target + at, byte)

@@ -11,7 +11,7 @@ import numpy as np
 
 from strata.serdes.arrow import operations as op
 from strata.serdes.arrow import vm_state as vm
-from strata.serdes.arrow.memory import compiled, get, inlined, load_8, load_64, put, trailing_zeros
+from strata.serdes.arrow.memory import HIGH_BITS, compiled, get, inlined, load_8, load_64, put, trailing_zeros
 
 __all__ = [
     "extent",
@@ -24,9 +24,6 @@ __all__ = [
 ]
 
 _POSITIVE = 0x7FFFFFFFFFFFFFFF
-
-
-_HIGH_BITS = -9187201950435737472  # 0x80 in each of eight bytes
 
 
 @inlined
@@ -75,7 +72,7 @@ def quick(i: int, limit: int) -> tuple[int, int]:
     if i + 8 > limit:
         return _NEVER, 0
     word = load_64(i)
-    lasts = ~word & _HIGH_BITS
+    lasts = ~word & HIGH_BITS
     if lasts == 0:
         return _NEVER, 0
     word &= lasts ^ (lasts - 1)
@@ -137,7 +134,7 @@ def is_text(i: int, end: int) -> bool:
         first = load_8(i)
         i += 1
         if first < 128:
-            while i + 8 <= end and load_64(i) & -9187201950435737472 == 0:
+            while i + 8 <= end and load_64(i) & HIGH_BITS == 0:
                 i += 8
             continue
         low, high = 0x80, 0xBF

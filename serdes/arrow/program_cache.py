@@ -109,6 +109,10 @@ class Programs:
             found = None
         except SchemaError as error:
             found = error
+        except RegistryError as error:
+            if error.error_code != ErrorCode.SCHEMA_NOT_FOUND:
+                raise
+            found = None
         with self._lock:
             if len(self._starts) >= _MAX_PROGRAMS:
                 self._clear()
@@ -119,9 +123,7 @@ class Programs:
     def learn_own(self) -> tuple[Snapshot, int]:
         """Return a snapshot with a program for payloads that have the reader schema, and the program's start."""
         with self._lock:
-            start = Compiler(self._code).compile(
-                plan(self._reader, self._reader, self._shape), self._reader, self._root
-            )
+            start = self._compiled(self._reader)
             self._snapshot = self._take()
             return self._snapshot, start
 
@@ -132,11 +134,14 @@ class Programs:
             return self._refuse(f"writer schema is {found.format}")
         try:
             writer = self._writers[schema_id] = _node(found)
-            return Compiler(self._code).compile(plan(writer, self._reader, self._shape), self._reader, self._root)
+            return self._compiled(writer)
         except SchemaError as error:
             return self._refuse("unusable writer schema", str(error))
         except RecursionError:
             return self._refuse("unusable writer schema", "the types of the schema are nested too deeply")
+
+    def _compiled(self, writer: Node) -> int:
+        return Compiler(self._code).compile(plan(writer, self._reader, self._shape), self._reader, self._root)
 
     def _refuse(self, reason: str, message: str = "") -> int:
         return -1 - self._refusals.setdefault((reason, message), len(self._refusals))
@@ -196,21 +201,6 @@ def _node(found: Writer | SchemaError) -> Node:
 
 
 def _finder(writers: WriterSchemas) -> Callable[[int], Writer]:
-    """Return a look-up that raises LookupError for an unknown id, for any source of writer schemas."""
-    fetch = _fetcher(writers)
-
-    def find(schema_id: int) -> Writer:
-        try:
-            return fetch(schema_id)
-        except RegistryError as error:
-            if error.error_code != ErrorCode.SCHEMA_NOT_FOUND:
-                raise
-            raise LookupError(schema_id) from None
-
-    return find
-
-
-def _fetcher(writers: WriterSchemas) -> Callable[[int], Writer]:
     if isinstance(writers, RegistryClient):
         return lambda schema_id: read_schema(writers, writers.get_schema(schema_id))
     return writers.__getitem__ if isinstance(writers, Mapping) else writers

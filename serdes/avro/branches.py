@@ -12,14 +12,12 @@ Rules of this file: it looks at values and never writes bytes.
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
-from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from strata.serdes.avro.logical_types import Branch
-from strata.serdes.avro.raw_values import TYPE_MARK, lowering
+from strata.serdes.avro.raw_values import PYTHON_TYPES, TYPE_MARK, lowering
 from strata.serdes.avro.schema import MISSING, Array, Enum, Fixed, Kind, Map, Node, Primitive, Record, Union, describe
-from strata.serdes.errors import EncodeError, did_you_mean, expected
+from strata.serdes.errors import EncodeError, any_of, did_you_mean, expected
 
 __all__ = ["Explain", "chooser", "fit", "takes_null"]
 
@@ -33,18 +31,6 @@ _INT, _LONG = 2**31, 2**63
 
 # How well a value fits, from not at all to exactly.
 _NO, _ROUNDED, _WIDER, _WIDE, _RIGHT, _EXACT = range(6)
-
-_LOGICAL_TYPES: dict[str, type] = {
-    "date": date,
-    "time-millis": time,
-    "time-micros": time,
-    "timestamp-millis": datetime,
-    "timestamp-micros": datetime,
-    "local-timestamp-millis": datetime,
-    "local-timestamp-micros": datetime,
-    "decimal": Decimal,
-    "uuid": UUID,
-}
 
 
 def takes_null(node: Node) -> bool:
@@ -111,8 +97,7 @@ def _stated(union: Union, value: Any) -> str | None:
 
 
 def _listed(union: Union) -> str:
-    names = [describe(one) for one in union.branches]
-    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:]))) or "a branch of an empty union"
+    return any_of([describe(one) for one in union.branches]) or "a branch of an empty union"
 
 
 def _likeness(node: Node, value: Any) -> int:
@@ -132,7 +117,7 @@ def _likeness(node: Node, value: Any) -> int:
         case Primitive(logical=None):
             return int(node.kind in (Kind.INT, Kind.LONG) and type(value) is int) * (1 + (node.kind is Kind.LONG))
         case Primitive(logical=logical) if logical is not None:
-            kinds = _LOGICAL_TYPES.get(logical.name, ())
+            kinds = PYTHON_TYPES.get(logical.name, ())
             return 2 * isinstance(value, kinds) + isinstance(value, date | time | str)
     return 0
 
@@ -187,7 +172,7 @@ def _fit_logical(node: Primitive | Fixed, value: Any) -> int:
     A value of its Python type that cannot be stored fits a little, so that the encoder rejects it with the reason
     instead of writing it as another type.
     """
-    wanted = _LOGICAL_TYPES.get(node.logical.name) if node.logical is not None else None
+    wanted = PYTHON_TYPES.get(node.logical.name) if node.logical is not None else None
     if wanted is None or not isinstance(value, (wanted, str)):
         return _NO
     lower = lowering(node.logical, node.size if isinstance(node, Fixed) else None)

@@ -15,23 +15,11 @@ Rules of this file: it writes text and runs nothing. `runtime.py` has the functi
 """
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from strata.serdes.avro import resolution as plans
 from strata.serdes.avro.logical_types import Branch, Convert
-from strata.serdes.avro.resolution import (
-    Branches,
-    Bytes,
-    Entries,
-    Fail,
-    Fields,
-    Items,
-    Plan,
-    Rest,
-    Scalar,
-    Symbols,
-    Tag,
-)
 from strata.serdes.avro.schema import Kind
 from strata.serdes.avro.source_lines import Listing, Part, SourceWriter
 
@@ -43,7 +31,7 @@ _DEEPEST_BLOCK = 12
 _WIDTH = {Kind.FLOAT: 4, Kind.DOUBLE: 8}
 
 
-def write_decoder(plan: Plan) -> Listing:
+def write_decoder(plan: plans.Plan) -> Listing:
     """Return the source of `decode(buf, room, idle)` for a plan."""
     writer = _DecoderWriter()
     writer.write(plan)
@@ -56,9 +44,9 @@ class _DecoderWriter(SourceWriter):
     def __init__(self) -> None:
         super().__init__()
         self._functions: dict[tuple[int, bool], str] = {}
-        self._pending: list[tuple[str, Plan, bool]] = []
+        self._pending: list[tuple[str, plans.Plan, bool]] = []
 
-    def write(self, plan: Plan) -> None:
+    def write(self, plan: plans.Plan) -> None:
         self.begin("def decode(buf, room, idle):")
         self.lines("i = 0", "end = len(buf)")
         self._read(plan, "value")
@@ -66,9 +54,9 @@ class _DecoderWriter(SourceWriter):
         while self._pending:
             self._write_function(*self._pending.pop())
 
-    def _write_function(self, name: str, plan: Plan, skipped: bool) -> None:
+    def _write_function(self, name: str, plan: plans.Plan, skipped: bool) -> None:
         self.begin(f"def {name}(buf, i, end, room, idle):")
-        if isinstance(plan, Fields) and plan.recursive:
+        if isinstance(plan, plans.Fields) and plan.recursive:
             self.lines("if not room: too_deep()", "room -= 1")
         if skipped:
             self._skip_here(plan)
@@ -77,50 +65,52 @@ class _DecoderWriter(SourceWriter):
             self._read_here(plan, "value")
             self.line("return value, i")
 
-    def _function(self, plan: Plan, *, skipped: bool) -> str:
+    def _function(self, plan: plans.Plan, *, skipped: bool) -> str:
         key = (id(plan), skipped)
         if key not in self._functions:
             self._functions[key] = f"f{len(self._functions)}"
             self._pending.append((self._functions[key], plan, skipped))
         return self._functions[key]
 
-    def _stands_alone(self, plan: Plan) -> bool:
-        if isinstance(plan, Fields) and (plan.recursive or plan.uses > 1):
+    def _stands_alone(self, plan: plans.Plan) -> bool:
+        if isinstance(plan, plans.Fields) and (plan.recursive or plan.uses > 1):
             return True
-        return self.indent >= _DEEPEST_BLOCK and isinstance(plan, Fields | Items | Entries | Branches)
+        return self.indent >= _DEEPEST_BLOCK and isinstance(
+            plan, plans.Fields | plans.Items | plans.Entries | plans.Branches
+        )
 
     # Reading
 
-    def _read(self, plan: Plan, into: str) -> None:
+    def _read(self, plan: plans.Plan, into: str) -> None:
         if self._stands_alone(plan):
             self.line(f"{into}, i = {self._function(plan, skipped=False)}(buf, i, end, room, idle)")
         else:
             self._read_here(plan, into)
 
-    def _read_here(self, plan: Plan, into: str) -> None:
+    def _read_here(self, plan: plans.Plan, into: str) -> None:
         match plan:
-            case Scalar():
+            case plans.Scalar():
                 self._read_scalar(plan, into)
-            case Bytes():
+            case plans.Bytes():
                 self.lines(f"j = i + {plan.size}", "if j > end: truncated()", f"{into} = buf[i:j]", "i = j")
                 self._convert(plan.convert, into)
-            case Rest():
+            case plans.Rest():
                 self.lines(f"{into} = buf[i:]", "i = end")
                 self._convert(plan.convert, into)
-            case Symbols():
+            case plans.Symbols():
                 self._read_symbol(plan, into)
-            case Items():
+            case plans.Items():
                 self._read_items(plan, into)
-            case Entries():
+            case plans.Entries():
                 self._read_entries(plan, into)
-            case Branches():
+            case plans.Branches():
                 self._choose(plan, lambda branch: self._read(branch, into))
-            case Tag():
+            case plans.Tag():
                 self._read(plan.value, into)
                 self.line(f"{into} = {self.constant(Branch)}({plan.position}, {into})")
-            case Fields():
+            case plans.Fields():
                 self._read_fields(plan, into)
-            case Fail():
+            case plans.Fail():
                 self.line(f"unresolved({self.constant(plan.message)})")
 
     def _convert(self, convert: Convert | None, name: str) -> None:
@@ -134,7 +124,7 @@ class _DecoderWriter(SourceWriter):
         self._varint()
         self.lines("j = i + (b >> 1)", "if b & 1 or j > end: bad_length(b)")
 
-    def _read_scalar(self, plan: Scalar, into: str) -> None:
+    def _read_scalar(self, plan: plans.Scalar, into: str) -> None:
         match plan.kind:
             case Kind.NULL:
                 self.line(f"{into} = None")
@@ -153,11 +143,11 @@ class _DecoderWriter(SourceWriter):
                 self.lines(f"{into} = buf[i:j].decode()", "i = j")
         self._convert(plan.convert, into)
 
-    def _symbol_index(self, plan: Symbols) -> None:
+    def _symbol_index(self, plan: plans.Symbols) -> None:
         self._varint("int_more")
         self.line(f"if b & 1 or b >= {2 * len(plan.written)}: bad_index(b)")
 
-    def _read_symbol(self, plan: Symbols, into: str) -> None:
+    def _read_symbol(self, plan: plans.Symbols, into: str) -> None:
         self._symbol_index(plan)
         self.line(f"{into} = {self.constant(plan.read)}[b >> 1]")
         if None in plan.read:
@@ -177,7 +167,7 @@ class _DecoderWriter(SourceWriter):
             with self.block(f"for _ in range({count}):"):
                 each()
 
-    def _read_items(self, plan: Items, into: str) -> None:
+    def _read_items(self, plan: plans.Items, into: str) -> None:
         items, item = self.variable(), self.variable()
         self.line(f"{items} = []")
 
@@ -189,24 +179,24 @@ class _DecoderWriter(SourceWriter):
         self._blocks(plan.weightless, each)
         self.line(f"{into} = {items}")
 
-    def _read_entries(self, plan: Entries, into: str) -> None:
+    def _read_entries(self, plan: plans.Entries, into: str) -> None:
         entries, key, value = self.variable(), self.variable(), self.variable()
         self.line(f"{entries} = {{}}")
 
         def each() -> None:
             with self.inside("{}"):
-                self._read_scalar(Scalar(Kind.STRING), key)
+                self._read_scalar(plans.Scalar(Kind.STRING), key)
                 self._read(plan.value, value)
             self.line(f"{entries}[{key}] = {value}")
 
         self._blocks(0, each)
         self.line(f"{into} = {entries}")
 
-    def _choose(self, plan: Branches, each: Callable[[Plan], None]) -> None:
+    def _choose(self, plan: plans.Branches, each: Callable[[plans.Plan], None]) -> None:
         self._varint("int_more")
         self.cases("b", range(0, 2 * len(plan.plans), 2), lambda b: each(plan.plans[b // 2]), otherwise="bad_index(b)")
 
-    def _read_fields(self, plan: Fields, into: str) -> None:
+    def _read_fields(self, plan: plans.Fields, into: str) -> None:
         start = ""
         names = {target: self.variable() for target in plan.targets if target not in plan.defaults}
         for step, following in itertools.zip_longest(plan.steps, plan.steps[1:]):
@@ -239,38 +229,38 @@ class _DecoderWriter(SourceWriter):
 
     # Skipping
 
-    def _skip(self, plan: Plan) -> None:
+    def _skip(self, plan: plans.Plan) -> None:
         if self._stands_alone(plan):
             self.line(f"i = {self._function(plan, skipped=True)}(buf, i, end, room, idle)")
         else:
             self._skip_here(plan)
 
-    def _skip_here(self, plan: Plan) -> None:
+    def _skip_here(self, plan: plans.Plan) -> None:
         """Skip a value; only its length matters."""
         match plan:
-            case Scalar():
+            case plans.Scalar():
                 self._skip_scalar(plan.kind)
-            case Bytes():
+            case plans.Bytes():
                 self.line(f"i += {plan.size}")
-            case Symbols():
+            case plans.Symbols():
                 self._symbol_index(plan)
-            case Items():
+            case plans.Items():
                 self._blocks(plan.weightless, lambda: self._skip_inside("[]", plan.item))
-            case Entries():
+            case plans.Entries():
                 self._blocks(0, lambda: self._skip_entry(plan))
-            case Branches():
+            case plans.Branches():
                 self._choose(plan, self._skip)
-            case Tag():
+            case plans.Tag():
                 self._skip(plan.value)
-            case Fields():
+            case plans.Fields():
                 for step in plan.steps:
                     self._skip_inside(f".{step.name}", step.value)
 
-    def _skip_inside(self, part: str, plan: Plan) -> None:
+    def _skip_inside(self, part: str, plan: plans.Plan) -> None:
         with self.inside(part):
             self._skip(plan)
 
-    def _skip_entry(self, plan: Entries) -> None:
+    def _skip_entry(self, plan: plans.Entries) -> None:
         with self.inside("{}"):
             self._skip_scalar(Kind.STRING)
             self._skip(plan.value)
@@ -290,8 +280,4 @@ class _DecoderWriter(SourceWriter):
 
 def _number_of(items: str) -> Part:
     """Return a path part: the number of finished items is the index of the item that failed."""
-
-    def tell(known: Mapping[str, Any]) -> str:
-        return f"[{len(known[items])}]"
-
-    return tell
+    return lambda known: f"[{len(known[items])}]"

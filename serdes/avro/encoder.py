@@ -341,7 +341,4 @@ def _item_of(items: str, item: str) -> Part:
 
 
 def _key_of(key: str) -> Part:
-    def tell(known: Mapping[str, Any]) -> str:
-        return key_part(known.get(key))
-
-    return tell
+    return lambda known: key_part(known.get(key))

@@ -27,7 +27,7 @@ from strata.serdes.errors import (
     zoned_time,
 )
 
-__all__ = ["NAMES", "TYPE_MARK", "lack", "lowering"]
+__all__ = ["NAMES", "PYTHON_TYPES", "TYPE_MARK", "lack", "lowering"]
 
 TYPE_MARK = "-type"
 """The key of a mapping for the name of its record; it is not a field."""
@@ -177,7 +177,7 @@ def lowering(logical: Logical | None, size: int | None = None) -> Callable[[Any]
         return _decimal(logical, size)
     if logical.name == "uuid":
         return _uuid_text if size is None else _uuid_bytes
-    return _TIMES.get(logical.name)
+    return _TIMES[logical.name][1] if logical.name in _TIMES else None
 
 
 def _is_stored(value: Any) -> bool:
@@ -249,15 +249,17 @@ def _parsed(text: str, pattern: re.Pattern[str], parse: Callable[[str], Any], wh
     raise EncodeError(f"expected {what}, got a string that is not one")
 
 
-_TIMES: dict[str, Callable[[Any], Any]] = {
-    "date": _date,
-    "time-millis": _time(1000),
-    "time-micros": _time(1),
-    "timestamp-millis": _timestamp(_MILLI, local=False),
-    "timestamp-micros": _timestamp(_MICRO, local=False),
-    "local-timestamp-millis": _timestamp(_MILLI, local=True),
-    "local-timestamp-micros": _timestamp(_MICRO, local=True),
+_TIMES: dict[str, tuple[type, Callable[[Any], Any]]] = {
+    "date": (date, _date),
+    "time-millis": (time, _time(1000)),
+    "time-micros": (time, _time(1)),
+    "timestamp-millis": (datetime, _timestamp(_MILLI, local=False)),
+    "timestamp-micros": (datetime, _timestamp(_MICRO, local=False)),
+    "local-timestamp-millis": (datetime, _timestamp(_MILLI, local=True)),
+    "local-timestamp-micros": (datetime, _timestamp(_MICRO, local=True)),
 }
+PYTHON_TYPES = {"decimal": Decimal, "uuid": UUID, **{name: kind for name, (kind, _) in _TIMES.items()}}
+"""The type of values by logical type; values of other logical types are the stored ones."""
 
 
 def _uuid_text(value: Any) -> Any:

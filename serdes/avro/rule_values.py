@@ -6,8 +6,8 @@ are a string with one character per byte, a decimal is a string of its digits, a
 Rules of this file: the schema decides; a value that does not fit it is left for the encoder to reject.
 """
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -189,20 +189,25 @@ def _lifted_text(logical: Logical, value: Any) -> Any:
     return value
 
 
+@dataclass(frozen=True, slots=True)
 class AvroShapes:
-    """Conversions of Avro values between schemas; `node` parses a schema with its references."""
+    """Conversions of Avro values between schemas.
 
-    def __init__(
-        self, node: Callable[[Schema], Node], written: Schema, wanted: Node | None, options: Mapping[str, Any]
-    ) -> None:
-        self._node = functools.cache(node)
-        self._written = written
-        self._wanted = wanted
-        self._options = options
+    Attributes:
+        node: parses a schema with its references.
+        written: the writer schema.
+        reader: the reader schema of the caller, if any.
+        options: those of `compile_decoder`.
+    """
+
+    node: Callable[[Schema], Node]
+    written: Schema
+    reader: Node | None
+    options: Mapping[str, Any]
 
     def values(self, schema: Schema) -> AvroValues:
         """Return the values of a schema as rules see them."""
-        return AvroValues(self._node(schema), schema.metadata, numeric_times=self._options["numeric_times"])
+        return AvroValues(self.node(schema), schema.metadata, numeric_times=self.options["numeric_times"])
 
     def decoder(self, shape: Schema) -> Decoder:
         """Return the decoder of payloads to values of a schema.
@@ -210,8 +215,8 @@ class AvroShapes:
         Raises:
             SchemaError: If a schema cannot be used.
         """
-        reader = None if shape.bare == self._written.bare else self._node(shape)
-        return compile_decoder(self._node(self._written), reader, **self._options)
+        reader = None if shape.bare == self.written.bare else self.node(shape)
+        return compile_decoder(self.node(self.written), reader, **self.options)
 
     first = decoder
 
@@ -222,7 +227,7 @@ class AvroShapes:
             SchemaError: If a schema cannot be used.
             DecodeError: From the returned function, if the result does not fit the schema.
         """
-        return self._converted(self._node(have), self._node(want))
+        return self._converted(self.node(have), self.node(want))
 
     adopted = between
 
@@ -233,11 +238,11 @@ class AvroShapes:
             SchemaError: If a schema cannot be used.
             DecodeError: From the returned function, if the value does not fit the reader schema.
         """
-        return None if self._wanted is None else self._converted(self._node(shape), self._wanted)
+        return None if self.reader is None else self._converted(self.node(shape), self.reader)
 
     def _converted(self, have: Node, want: Node) -> Callable[[Any], Any]:
         lift = AvroValues(have).lift
-        encode, decode = compile_encoder(have, drop_unknown=True), compile_decoder(have, want, **self._options)
+        encode, decode = compile_encoder(have, drop_unknown=True), compile_decoder(have, want, **self.options)
 
         def convert(value: Any) -> Any:
             try:

@@ -144,18 +144,14 @@ class Union:
 
 Node = Primitive | Fixed | Enum | Record | Array | Map | Union
 
-_LOGICAL_BASES: dict[str, frozenset[Kind]] = {
-    "date": frozenset({Kind.INT}),
-    "time-millis": frozenset({Kind.INT}),
-    "time-micros": frozenset({Kind.LONG}),
-    "timestamp-millis": frozenset({Kind.LONG}),
-    "timestamp-micros": frozenset({Kind.LONG}),
-    "timestamp-nanos": frozenset({Kind.LONG}),
-    "local-timestamp-millis": frozenset({Kind.LONG}),
-    "local-timestamp-micros": frozenset({Kind.LONG}),
-    "local-timestamp-nanos": frozenset({Kind.LONG}),
-    "uuid": frozenset({Kind.STRING}),
-    "decimal": frozenset({Kind.BYTES}),
+_LOGICAL_TYPES: dict[Kind, tuple[str, ...]] = {
+    Kind.INT: ("date", "time-millis"),
+    Kind.LONG: (
+        *("time-micros", "timestamp-millis", "timestamp-micros", "timestamp-nanos"),
+        *("local-timestamp-millis", "local-timestamp-micros", "local-timestamp-nanos"),
+    ),
+    Kind.STRING: ("uuid",),
+    Kind.BYTES: ("decimal",),
 }
 _PRIMITIVES = frozenset(Kind)
 _UUID_SIZE = 16
@@ -362,7 +358,7 @@ def _tags(tree: dict[str, Any]) -> frozenset[str]:
 
 def _logical(tree: dict[str, Any], kind: Kind) -> Logical | None:
     name = tree.get("logicalType")
-    if not isinstance(name, str) or kind not in _LOGICAL_BASES.get(name, ()):
+    if name not in _LOGICAL_TYPES.get(kind, ()):
         return None
     return _decimal(tree) if name == "decimal" else Logical(name)
 

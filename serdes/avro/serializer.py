@@ -11,7 +11,7 @@ Rules of this file: it joins `base.py` with `compile_encoder` and `compile_decod
 """
 
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from strata.serdes.avro.decoder import DEFAULT_LIMITS, Decoder, Limits, compile_decoder
@@ -122,7 +122,8 @@ class AvroDeserializer(Deserializer):
     def _shapes(self, schema: Schema, indexes: tuple[int, ...], subject: str | None) -> "AvroShapes":  # noqa: ARG002
         from strata.serdes.avro.rule_values import AvroShapes
 
-        return AvroShapes(lambda one: _node(self._client, one, subject), schema, self._node, self._options)
+        node = cache(lambda one: _node(self._client, one, subject))
+        return AvroShapes(node, schema, self._node, self._options)
 
 
 def _name(node: Node) -> str | None:

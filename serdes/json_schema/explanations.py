@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import Any
 from urllib.parse import unquote
 
-from strata.serdes.errors import did_you_mean, index_part, join_path, key_part, one_of, unknown_field
+from strata.serdes.errors import any_of, did_you_mean, index_part, join_path, key_part, one_of, unknown_field
 
 __all__ = ["explain", "path_of"]
 
@@ -135,8 +135,7 @@ def _kind(value: Any) -> str:
 
 
 def _types(names: Iterable[str]) -> str:
-    *others, last = (_TYPES.get(one, one) for one in sorted(names, key=lambda name: name == "null"))
-    return f"{', '.join(others)} or {last}" if others else last
+    return any_of([_TYPES.get(one, one) for one in sorted(names, key=lambda name: name == "null")])
 
 
 def _type(error: Any, _: Documents) -> tuple[str, str]:

@@ -9,6 +9,7 @@ Rules of this file: no schema; orjson bounds the depth of parsed text.
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Iterable
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -36,6 +37,7 @@ _LONG_INTEGER = b"0" * 19
 """An integer of so many digits may exceed 64 bits; a pattern search would take thirty times as long."""
 _TIMES = (date, time)
 _INTEGERS = range(-(2**63), 2**64)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def load(payload: bytes) -> Any:
@@ -86,7 +88,7 @@ def _check(value: Any, path: str) -> None:
         raise EncodeError("expected a finite number, got NaN or an infinity", path=path)
     if isinstance(value, int) and value not in _INTEGERS:
         raise EncodeError(f"expected an integer of at most 64 bits, got one of {value.bit_length()} bits", path=path)
-    if isinstance(value, str) and not _is_unicode(value):
+    if isinstance(value, str) and _SURROGATE.search(value):
         raise EncodeError("expected a string that UTF-8 can hold, got one with a lone surrogate", path=path)
     if isinstance(value, dict):
         for key in value:
@@ -94,14 +96,6 @@ def _check(value: Any, path: str) -> None:
                 raise expected("a string as key", key, path=path)
     for part, inner in _inside(value, path):
         _check(inner, f"{path}{part}".lstrip("."))
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _inside(value: Any, path: str) -> Iterable[tuple[str, Any]]:

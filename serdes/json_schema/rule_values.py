@@ -9,6 +9,7 @@ Rules of this file: a reference that cannot be followed is an error, since a rul
 
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
@@ -91,24 +92,18 @@ class _At(NamedTuple):
         return _At(self.uri, pointer, tree)
 
 
+@dataclass(slots=True)
 class _Walk:
     """A walk through one value along its schema, which builds a new value.
 
     It has a budget of steps: branches that all fit double the steps at each level.
     """
 
-    def __init__(
-        self,
-        documents: Mapping[str, Any],
-        validator: Callable[[str], Validate] | None,
-        fields: Fields,
-        transform: FieldTransform,
-    ) -> None:
-        self._documents = documents
-        self._validator = validator
-        self._fields = fields
-        self._transform = transform
-        self._steps = 0
+    _documents: Mapping[str, Any]
+    _validator: Callable[[str], Validate] | None
+    _fields: Fields
+    _transform: FieldTransform
+    _steps: int = 0
 
     def value(self, value: Any) -> Any:
         """Call the transform with each selected field."""
@@ -211,19 +206,21 @@ def _type_name(tree: Mapping[str, Any], value: Any) -> str:
     return _TYPE_NAMES.get(kinds, "NULL") if isinstance(kinds, str) else "NULL"
 
 
+@dataclass(frozen=True, slots=True)
 class JsonShapes:
-    """Conversions of JSON values between schemas: values do not change, and the last schema validates them."""
+    """Conversions of JSON values between schemas: values do not change, and the last schema validates them.
 
-    def __init__(
-        self, load: Decode, values: Callable[[Schema], Values], validator: Callable[[Schema], Validate | None]
-    ) -> None:
-        self._load = load
-        self.values = values
-        self._validator = validator
+    Attributes:
+        values: returns the values of a schema as rules see them.
+        validator: returns the validation against a schema, if any.
+    """
+
+    values: Callable[[Schema], Values]
+    validator: Callable[[Schema], Validate | None]
 
     def decoder(self, shape: Schema) -> Decode:  # noqa: ARG002 - an interface
         """Return the parser of payloads."""
-        return self._load
+        return load
 
     first = decoder
 
@@ -240,7 +237,7 @@ class JsonShapes:
             SchemaError: If the schema cannot be used.
             DecodeError: From the returned function, if the schema does not allow the value.
         """
-        validate = self._validator(shape)
+        validate = self.validator(shape)
         if validate is None:
             return None
 

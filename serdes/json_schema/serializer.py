@@ -142,7 +142,7 @@ class JsonDeserializer(Deserializer):
         def validator(shape: Schema) -> Validate | None:
             return (self._validate or validator_of(self._client, shape, subject)) if self._settings.validate else None
 
-        return JsonShapes(load, lambda one: _values(self._client, one, subject), validator)
+        return JsonShapes(lambda one: _values(self._client, one, subject), validator)
 
 
 def _title(document: Any) -> str | None:

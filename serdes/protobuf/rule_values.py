@@ -7,8 +7,8 @@ Rules of this file: the caller's message never changes. It calls methods of the 
 """
 
 import base64
-import functools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -214,10 +214,11 @@ def _is_map(field: Any) -> bool:
     return field.type == _F.TYPE_MESSAGE and bool(field.message_type.GetOptions().map_entry)
 
 
+@dataclass(frozen=True, slots=True)
 class ProtobufShapes:
     """Conversions of messages between schemas.
 
-    Args:
+    Attributes:
         described: returns the message type in a schema that corresponds to the one in the frame.
         tags: returns the inline tags of a schema.
         parsed: returns the decoder of a class.
@@ -225,23 +226,14 @@ class ProtobufShapes:
         as_dict: whether the caller wants dicts.
     """
 
-    def __init__(
-        self,
-        described: Callable[[Schema], Descriptor],
-        tags: Callable[[Schema], Tags],
-        parsed: Callable[[type[Message]], Decode],
-        message_type: type[Message] | None,
-        *,
-        as_dict: bool,
-    ) -> None:
-        self._described = functools.cache(described)
-        self._tags = tags
-        self._parsed = parsed
-        self._type = message_type
-        self._as_dict = as_dict
+    described: Callable[[Schema], Descriptor]
+    tags: Callable[[Schema], Tags]
+    parsed: Callable[[type[Message]], Decode]
+    message_type: type[Message] | None
+    as_dict: bool
 
     def _kind(self, schema: Schema) -> type[Message]:
-        return GetMessageClass(self._described(schema))
+        return GetMessageClass(self.described(schema))
 
     def values(self, schema: Schema) -> ProtobufValues:
         """Return the values of a schema as rules see them.
@@ -249,10 +241,10 @@ class ProtobufShapes:
         Raises:
             SchemaError: If the schema's message has another name than the caller's class.
         """
-        described = self._described(schema)
-        if self._type is not None and self._type.DESCRIPTOR.name != described.name:
-            raise SchemaError(f"expected the message {self._type.DESCRIPTOR.full_name}, got {described.full_name}")
-        return ProtobufValues(described, self._type or self._kind(schema), self._tags(schema), schema.metadata)
+        described, wanted = self.described(schema), self.message_type
+        if wanted is not None and wanted.DESCRIPTOR.name != described.name:
+            raise SchemaError(f"expected the message {wanted.DESCRIPTOR.full_name}, got {described.full_name}")
+        return ProtobufValues(described, wanted or self._kind(schema), self.tags(schema), schema.metadata)
 
     def decoder(self, shape: Schema) -> Decode:
         """Return the decoder of payloads to messages of a schema, or of the caller's class.
@@ -260,7 +252,7 @@ class ProtobufShapes:
         Raises:
             SchemaError: If the schema cannot be used or lacks the message.
         """
-        return self._parsed(self._type or self._kind(shape))
+        return self.parsed(self.message_type or self._kind(shape))
 
     def first(self, shape: Schema) -> Decode:
         """Return the decoder of payloads to JSON, for migrations.
@@ -268,7 +260,7 @@ class ProtobufShapes:
         Raises:
             SchemaError: If the schema cannot be used or lacks the message.
         """
-        parse_payload = self._parsed(self._kind(shape))
+        parse_payload = self.parsed(self._kind(shape))
         return lambda payload: dict_of(parse_payload(payload))
 
     def between(self, have: Schema, want: Schema) -> Callable[[Any], Any]:
@@ -288,9 +280,9 @@ class ProtobufShapes:
             SchemaError: If a schema cannot be used or lacks the message.
             DecodeError: From the returned function, if the JSON does not fit the message.
         """
-        old, new = self._kind(have), self._type or self._kind(want)
+        old, new = self._kind(have), self.message_type or self._kind(want)
         return lambda value: _moved(old, new, value)
 
     def wanted(self, shape: Schema) -> Callable[[Any], Any] | None:  # noqa: ARG002 - an interface
         """Return the conversion of messages to dicts, if the caller wants dicts."""
-        return dict_of if self._as_dict else None
+        return dict_of if self.as_dict else None

@@ -235,6 +235,7 @@ class ProtobufDeserializer(Deserializer):
 
         written = find_message(self._file(schema, subject), indexes)
 
+        @functools.cache
         def described(shape: Schema) -> Descriptor:
             if shape.bare == schema.bare:
                 return written

@@ -6,6 +6,7 @@ Patterns are RE2's, whose time is linear in the text.
 Rules of this file: JSON in, JSON out.
 """
 
+import functools
 import sys
 import threading
 import time
@@ -87,15 +88,9 @@ class JsonataExecutor:
             raise RuleError(f"the expression cannot be evaluated: {_kind(error)}") from None
 
     def _compiled(self, text: str) -> Any:
-        programs: dict[str, Any] | None = getattr(self._local, "programs", None)
-        if programs is None:
-            programs = self._local.programs = {}
-        found = programs.get(text)
-        if found is None:
-            if len(programs) >= _CACHED:
-                programs.clear()
-            found = programs[text] = _compiled(text)
-        return found
+        if not hasattr(self._local, "compiled"):
+            self._local.compiled = functools.lru_cache(_CACHED)(_compiled)
+        return self._local.compiled(text)
 
 
 class _Guard:

@@ -137,15 +137,18 @@ class Runner:
         )
 
     def _action(self, name: str) -> Action:
-        return self._actions.get(name) or partial(_unknown_action, name)
+        return self._actions.get(name) or _refusing(f"unknown rule action {name}")
 
     def _applied(self, rule: Rule, phase: str, values: Values | None) -> Callable[[RuleContext, Any], Any]:
         """Return a function that runs one rule over a value: the new value or, for a condition, whether it holds."""
         executor = self._executor(rule)
         if executor is None:
-            return partial(_unknown_type, rule.type)
+            return _refusing(f"unknown rule type {rule.type}: no executor runs it")
         if hasattr(executor, "field_transform"):
-            return _no_fields if values is None or phase == MIGRATION else _over_fields(rule, executor, values)
+            if values is not None and phase != MIGRATION:
+                return _over_fields(rule, executor, values)
+            where = "so it cannot run over a migration or a payload"
+            return _refusing(f"a rule of type {rule.type} runs over fields, {where}")
         transform: Callable[[RuleContext, Any], Any] = executor.transform
         if values is None:
             return transform
@@ -248,18 +251,13 @@ def _masked(field: FieldContext, value: Any) -> Any:  # noqa: ARG001 - an interf
     return _MARKER.encode() if isinstance(value, bytes | bytearray | memoryview) else value
 
 
-def _unknown_type(name: str, context: RuleContext, value: Any) -> Any:  # noqa: ARG001 - an interface
-    raise RuleError(f"unknown rule type {name}: no executor runs it")
+def _refusing(message: str) -> Callable[..., Any]:
+    """Return a function in the place of an executor or action that cannot be run."""
 
+    def refuse(context: RuleContext, value: Any, error: Exception | None = None) -> Any:  # noqa: ARG001 - an interface
+        raise RuleError(message) from error
 
-def _unknown_action(name: str, context: RuleContext, value: Any, error: Exception | None) -> None:  # noqa: ARG001
-    raise RuleError(f"unknown rule action {name}") from error
-
-
-def _no_fields(context: RuleContext, value: Any) -> Any:  # noqa: ARG001 - an interface
-    raise RuleError(
-        f"a rule of type {context.rule.type} runs over fields, so it cannot run over a migration or a payload"
-    )
+    return refuse
 
 
 def _meaning(rule: Rule) -> str:
