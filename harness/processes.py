@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["Process", "free_port", "start_tied", "stop_process", "tail"]
+__all__ = ["Process", "free_port", "is_running", "start_tied", "stop_process", "tail"]
 
 _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="harness-starter")
 _PR_SET_PDEATHSIG = 1
@@ -94,6 +94,14 @@ def stop_process(process: Process, *, grace_s: float = 0) -> None:
     if process.poll() is None:
         process.kill()
     process.wait()
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process, of any parent, runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def free_port() -> int:

@@ -7,23 +7,26 @@
 """
 
 import http.client
+import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
-from harness.processes import Process, free_port, start_tied, stop_process, tail
+from harness.processes import Process, free_port, is_running, start_tied, stop_process, tail
 
 __all__ = ["RegistryNode"]
 
 _HOST = "127.0.0.1"
 _READY_S = 60.0
 _POLL_S = 0.02
+_TO_ALL = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT)
 
 
 class Starter(Protocol):
@@ -69,6 +72,14 @@ class RegistryNode:
         return self._process.pid
 
     @property
+    def workers(self) -> list[int]:
+        """The ids of the node's worker processes, if it has several."""
+        try:
+            return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+        except OSError:  # the node has ended, or this is not Linux
+            return []
+
+    @property
     def is_started(self) -> bool:
         """Whether the node was ever started."""
         return self._process is not None
@@ -90,10 +101,13 @@ class RegistryNode:
             time.sleep(_POLL_S)
 
     def kill(self) -> None:
-        """Kill the node (SIGKILL)."""
+        """Kill the node (SIGKILL) with its workers."""
         assert self._process
-        self._process.kill()
+        workers = self.workers
+        self.send(signal.SIGKILL)
         self._process.wait()
+        while any(map(is_running, workers)):  # they would keep the port in use
+            time.sleep(_POLL_S)
 
     def terminate(self, *, grace_s: float = 20) -> int:
         """Stop the node with SIGTERM, wait for it and return its exit code."""
@@ -101,9 +115,13 @@ class RegistryNode:
         return self.wait(grace_s=grace_s)
 
     def send(self, number: signal.Signals) -> None:
-        """Send the node a signal."""
+        """Send the node a signal; the workers get only those that no process can handle itself."""
         assert self._process
+        workers = self.workers if number in _TO_ALL else []
         self._process.send_signal(number)
+        for worker in workers:
+            with suppress(ProcessLookupError):
+                os.kill(worker, number)
 
     def wait(self, *, grace_s: float = 20) -> int:
         """Wait for the node to exit and return its exit code."""

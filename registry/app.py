@@ -1,7 +1,7 @@
 """Assembles the service: routes, the mapping of errors to responses, and the layers in front."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any
@@ -23,33 +23,44 @@ from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.forward import Forward
 from strata.registry.transport.front import Front
+from strata.registry.transport.link import Link
 from strata.registry.wire.json_bodies import answer
+from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
 from strata.storage.log import Log
+from strata.storage.state import State
 
 __all__ = ["create_app"]
 
 
 def create_app(
-    log: Log, settings: Settings, *, cluster_id: str = "strata", draining: Callable[[], bool] = lambda: False
+    log: Log,
+    settings: Settings,
+    *,
+    cluster_id: str = "strata",
+    state: State | None = None,
+    seat: Seat | None = None,
+    link: Link | None = None,
 ) -> Front:
     """Return the ASGI app of one node over an open log; shutting the app down closes the log.
 
-    Reads the whole log first, which blocks.
+    Reads the log first, which blocks.
 
     Args:
         log: the log.
         settings: the settings of the service.
         cluster_id: the name of the log in `/v1/metadata/id`.
-        draining: returns whether the node is about to shut down; it then reports that it is not ready, and still
-            serves.
+        state: the State from which to read on; by default the log is read from the start.
+        seat: the place of this process among the workers of the node; by default it is the only one.
+        link: the connection to the worker that writes, if this is not the one.
 
     Raises:
         LogError: if the log cannot be read.
     """
-    writer = Writer(log, write_timeout_s=settings.write_timeout)
-    writer.replay()
-    health = Health(writer, draining)
+    writer = Writer(log, state=state, write_timeout_s=settings.write_timeout)
+    writer.replay(quietly=state is not None)
+    seat = seat or Seat()
+    health = Health(writer, seat)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -78,8 +89,10 @@ def create_app(
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid_parameter)
     app.add_exception_handler(Exception, _answer_exception)
-    cache = AnswerCache(lambda: -1 if writer.lags else writer.state.removals)
-    forward = Forward(app, writer, max_waiting=settings.max_waiting, max_waiting_bytes=settings.max_waiting_bytes)
+    cache = AnswerCache(lambda: -1 if writer.lags else writer.state.removals, processes=seat.board.workers)
+    forward = Forward(
+        app, writer, max_waiting=settings.max_waiting, max_waiting_bytes=settings.max_waiting_bytes, link=link
+    )
     guard = BrowserGuard(settings.hosts, settings.origins)
     return Front(forward, cache, ROUTES, guard, max_body=settings.max_body, access_log=settings.access_log)
 

@@ -48,6 +48,10 @@ class Cache(Generic[_KeyT, _T]):
             while self.size > self._most:
                 self._drop(next(iter(self._kept)))
 
+    def share(self, processes: int) -> None:
+        """Bound this cache to its share, because several processes have one each; call it once, before use."""
+        self._most //= processes
+
     def clear(self) -> None:
         """Remove every entry."""
         with self._lock:

@@ -47,7 +47,7 @@ def _setting_options(command: Any) -> Any:
 def _metavar(kind: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return "|".join(kind)
-    return "NUMBER" if kind in (int, float) else "TEXT"
+    return "NUMBER" if kind in (int, float, int | None) else "TEXT"
 
 
 class _ServeCommand(click.Command):

@@ -8,11 +8,11 @@ not delay them. Any client may probe, so the answers use general words; the serv
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from strata.registry.errors import RegistryError
+from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
 from strata.storage.log import LogError, LogReadOnly
 
@@ -26,9 +26,11 @@ _log = logging.getLogger("strata.health")
 class Health:
     """A watch on the log of one node that reports whether the node is ready.
 
+    Each worker of a node watches the log for itself, and the node is ready only if all its workers are.
+
     Args:
         writer: the writer, which holds the State and reads the log.
-        draining: returns whether the node is about to shut down.
+        seat: this worker's place among the workers of the node.
         every_s: the longest interval between two reads of the log, in seconds.
         too_long_s: how long the log may be silent before the node is not ready, in seconds.
     """
@@ -36,13 +38,13 @@ class Health:
     def __init__(
         self,
         writer: Writer,
-        draining: Callable[[], bool],
+        seat: Seat,
         *,
         every_s: float = _EVERY_S,
         too_long_s: float = _TOO_LONG_S,
     ) -> None:
         self._writer = writer
-        self._draining = draining
+        self._seat = seat
         self._every_s, self._too_long_s = every_s, too_long_s
         self._end = writer.state.offset
         self._read_only = False
@@ -72,8 +74,14 @@ class Health:
 
     def reason(self) -> str | None:
         """Return why this node is not ready; None if it is."""
-        if self._draining():
+        if self._seat.board.is_draining:
             return "the node is shutting down"
+        reason = self._own_reason()
+        if reason is None and (missing := self._seat.missing()):
+            return f"not all workers of the node are ready; these are not: {', '.join(map(str, missing))}"
+        return reason
+
+    def _own_reason(self) -> str | None:
         if self._writer.read_failure is not None:
             return f"the log cannot be read: {self._writer.read_failure}"
         age = time.monotonic() - self._writer.read_at
@@ -91,9 +99,12 @@ class Health:
         return False
 
     def _tell_changes(self) -> None:
-        reason = self.reason()
+        reason, draining = self._own_reason(), self._seat.board.is_draining
+        self._seat.report(ready=reason is None)
+        if draining:
+            reason = self.reason()
         if reason is not None and self._was_ready:
-            _log.log(logging.INFO if self._draining() else logging.ERROR, "not ready: %s", reason)
+            _log.log(logging.INFO if draining else logging.ERROR, "not ready: %s", reason)
         elif reason is None and not self._was_ready:
             _log.info("ready again")
         self._was_ready = reason is None

@@ -34,6 +34,7 @@ __all__ = [
     "parse_request",
     "printed",
     "schema_types",
+    "share_caches",
     "with_tags",
 ]
 
@@ -52,6 +53,12 @@ _outlines: Final[Cache[tuple[str, bytes], _Outline]] = Cache(16 << 20)
 _BYTES_OF_OUTLINE: Final = 400
 _normal_texts: Final[Cache[int, tuple[str, ParsedSchema]]] = Cache(16 << 20)
 _verdicts: Final[Cache[_VerdictKey, tuple[CheckResult, ParsedSchema, list[Previous]]]] = Cache(64 << 20)
+
+
+def share_caches(processes: int) -> None:
+    """Bound the caches of this module to the share of one of several processes; call it once, before their use."""
+    for cache in (_schemas, _normal_texts, _verdicts):
+        cache.share(processes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,35 +1,43 @@
-"""Runs one node: opens socket and log, replays the log, serves, and shuts down cleanly on SIGTERM and SIGINT."""
+"""Runs one node: opens socket and log, replays the log, serves in one or several processes until SIGTERM or SIGINT."""
 
+import gc
 import logging
-import math
 import os
+import shutil
 import signal
 import socket
 import sys
-import threading
 import time
-from pathlib import PurePath
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import NoReturn
 from urllib.parse import urlsplit
 
 import orjson
-import uvicorn
 
 from strata.registry.app import create_app
 from strata.registry.hosts import is_loopback
+from strata.registry.http_server import HttpServer
+from strata.registry.parsing import share_caches
 from strata.registry.process import end_start
 from strata.registry.settings import LogFormat, SettingRefused, Settings
-from strata.registry.transport.acceptor import Acceptor, room_for
-from strata.registry.transport.protocol import ConnectionLimits, HttpProtocol
+from strata.registry.transport.front import Front
+from strata.registry.transport.link import Link
 from strata.registry.variables import unknown_variables
+from strata.registry.workers.board import Board, Seat
+from strata.registry.workers.parent import Lines, Parent
+from strata.registry.writer import Writer
 from strata.storage.addresses import without_password
 from strata.storage.log import Log, LogError
-from strata.storage.open_log import check_url, not_opened, open_log
+from strata.storage.open_log import check_url, is_memory, not_opened, open_log
+from strata.storage.state import State
 
 __all__ = ["StartError", "open_for", "run"]
 
-_SHUTDOWN_SECONDS = 10
+_SHARED_S = 5.0  # a State read longer ago is not read on from: the log may have been compacted or replaced since
 _log = logging.getLogger("strata")
 
 
@@ -53,93 +61,104 @@ def run(settings: Settings) -> None:
         # uvicorn shuts down gracefully on either signal, and then raises it again for the previous handler.
         signal.signal(number, _end)
     listener = _bind(settings)
-    port = listener.getsockname()[1]
-    url = settings.url_for(port)
+    url = settings.url_for(listener.getsockname()[1])
     if not is_loopback(settings.host):
         _log.warning(
             "there is no access control: every client that can reach %s can register and delete schemas",
             settings.listen,
         )
     _log.info("opening %s", without_password(settings.log))
-    log = open_for(settings, url)
-    draining = threading.Event()
-    try:
-        app = create_app(log, settings, cluster_id=_log_name(settings.log), draining=draining.is_set)
-    except LogError as error:
-        log.close()
-        raise StartError(f"the log {without_password(settings.log)} cannot be read: {error}") from None
-    end_start()
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="on",
-        server_header=False,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        timeout_keep_alive=settings.idle_seconds,
-        proxy_headers=False,
-        ws="none",
-    )
-    _log.info("serving %s on %s, ready in %.2f s", without_password(settings.log), url, time.monotonic() - started)
-    try:
-        _Server(config, settings, draining).run(sockets=[listener])
-    finally:
-        log.close()
-        _log.info("stopped")
+
+    def tell_started() -> None:
+        _log.info("serving %s on %s, ready in %.2f s", without_password(settings.log), url, time.monotonic() - started)
+
+    if settings.worker_count > 1:
+        _serve_in_workers(settings, url, listener, tell_started)
+    else:
+        _serve_alone(settings, url, listener, tell_started)
+    _log.info("stopped")
 
 
-class _Server(uvicorn.Server):
-    """A server that keeps serving for a while after SIGTERM, not ready, so that load balancers stop sending requests.
+def _serve_alone(settings: Settings, url: str, listener: socket.socket, started: Callable[[], None]) -> None:
+    """Serve in this process."""
+    seat = Seat()
+    with closing(open_for(settings, url)) as log:
+        app = _app(log, settings, seat)
+        end_start()
+        HttpServer(app, settings, seat, started=started).run(sockets=[listener])
 
-    SIGINT shuts it down at once.
+
+def _serve_in_workers(settings: Settings, url: str, listener: socket.socket, started: Callable[[], None]) -> None:
+    """Serve in several processes that share the socket and the State as replayed here.
+
+    Nothing that a fork would copy in a broken state is left when the workers start: the log is closed, with its
+    connections and threads.
     """
+    with closing(open_for(settings, url)) as log:
+        state = _replayed(log, settings)
+    del log
+    replayed_at = time.monotonic()
+    gc.collect()  # clients of Kafka end their threads when they are collected
+    gc.freeze()
+    board = Board(settings.worker_count)
+    share = settings.shared_by(board.workers)
+    with TemporaryDirectory(prefix="strata-") as folder, socket.socket(socket.AF_UNIX) as entrance:
+        path = Path(folder, "writer")
+        entrance.bind(str(path))
+        entrance.listen(board.workers)
 
-    def __init__(self, config: uvicorn.Config, settings: Settings, draining: threading.Event) -> None:
-        super().__init__(config)
-        self._draining, self._drain_s = draining, settings.drain_seconds
-        self._ends_at = math.inf
-        self._limits = ConnectionLimits(
-            connections=room_for(settings.max_connections),
-            headers=settings.max_headers,
-            head_bytes=settings.max_header_bytes,
-            seconds=settings.request_seconds,
-        )
+        def orphaned() -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os._exit(1)
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the app, then accept connections on the sockets."""
-        await super().startup(sockets=[])
-        for listener in sockets or []:
-            acceptor = Acceptor(
-                listener,
-                self._connection,
-                count=lambda: len(self.server_state.connections),
-                limit=self._limits.connections,
-                tls=self.config.ssl,
-            )
-            self.servers.append(acceptor)  # type: ignore[arg-type]  # uvicorn closes it like a server
+        def work(seat: Seat, lines: Lines) -> None:
+            _set_up_logging(settings, worker=seat.number)
+            share_caches(board.workers)
+            with closing(open_for(settings, url if seat.writes else None)) as log:
+                fresh = time.monotonic() - replayed_at < _SHARED_S
+                app = _app(log, share, seat, state=state if fresh else None, link=None if seat.writes else Link(path))
+                end_start()
+                HttpServer(
+                    app,
+                    share,
+                    seat,
+                    started=lines.tell_started,
+                    parent=lines.from_parent,
+                    orphaned=orphaned,
+                    entrance=entrance if seat.writes else None,
+                ).run(sockets=[listener])
 
-    def _connection(self) -> HttpProtocol:
-        return HttpProtocol(
-            config=self.config,
-            server_state=self.server_state,
-            app_state=self.lifespan.state,
-            limits=self._limits,
-        )
+        Parent(board, work, started=started, drain_s=settings.drain_seconds).run()
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Start draining on SIGTERM; a second signal ends it."""
-        if sig == signal.SIGTERM and self._drain_s and not self._draining.is_set():
-            self._draining.set()
-            self._ends_at = time.monotonic() + self._drain_s
-        else:
-            super().handle_exit(sig, frame)
 
-    async def on_tick(self, counter: int) -> bool:
-        """Shut down when draining is over."""
-        if time.monotonic() >= self._ends_at:
-            self._ends_at = math.inf
-            super().handle_exit(signal.SIGTERM, None)
-        return await super().on_tick(counter)
+def _replayed(log: Log, settings: Settings) -> State:
+    """Return the State at the end of a log.
+
+    Raises:
+        StartError: if the log cannot be read.
+    """
+    writer = Writer(log)
+    with _reading(settings):
+        writer.replay()
+    return writer.state
+
+
+def _app(log: Log, settings: Settings, seat: Seat, *, state: State | None = None, link: Link | None = None) -> Front:
+    """Return the app over a log; see `create_app`.
+
+    Raises:
+        StartError: if the log cannot be read.
+    """
+    with _reading(settings):
+        return create_app(log, settings, cluster_id=_log_name(settings.log), state=state, seat=seat, link=link)
+
+
+@contextmanager
+def _reading(settings: Settings) -> Iterator[None]:
+    try:
+        yield
+    except LogError as error:
+        raise StartError(f"the log {without_password(settings.log)} cannot be read: {error}") from None
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -176,6 +195,10 @@ def _check(settings: Settings) -> None:
         settings.kafka_settings()
     except SettingRefused as error:
         raise SettingRefused(f"--kafka-config (or STRATA_KAFKA_CONFIG): {error}") from None
+    if settings.worker_count > 1 and is_memory(settings.log):
+        raise SettingRefused(
+            f"--workers (or STRATA_WORKERS) is {settings.workers}: a log in memory belongs to one process; expected 1"
+        )
 
 
 def open_for(
@@ -217,21 +240,29 @@ def _log_name(log_url: str) -> str:
 class _JsonLines(logging.Formatter):
     """A log formatter that writes one JSON object per line."""
 
+    def __init__(self, worker: int | None) -> None:
+        super().__init__()
+        self._worker = worker
+
     def format(self, record: logging.LogRecord) -> str:
-        content = {
+        content: dict[str, object] = {
             "time": self.formatTime(record),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if self._worker is not None:
+            content["worker"] = self._worker
         if record.exc_info:
             content["exception"] = self.formatException(record.exc_info)
         return orjson.dumps(content).decode()
 
 
-def _set_up_logging(settings: Settings) -> None:
+def _set_up_logging(settings: Settings, *, worker: int | None = None) -> None:
+    """Log to standard error, each record in one write, so that lines of several workers do not mix."""
     handler = logging.StreamHandler(sys.stderr)
-    text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-    handler.setFormatter(_JsonLines() if settings.log_format is LogFormat.JSON else text)
+    name = "%(name)s" if worker is None else f"worker {worker} %(name)s"
+    text = logging.Formatter(f"%(asctime)s %(levelname)-7s {name}: %(message)s")
+    handler.setFormatter(_JsonLines(worker) if settings.log_format is LogFormat.JSON else text)
     logging.basicConfig(level=settings.log_level.value.upper(), handlers=[handler], force=True)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

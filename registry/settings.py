@@ -142,6 +142,9 @@ class Settings(BaseSettings):
         None,
         description="comma-separated origins whose web pages may write, besides the registry's own; `*` allows any",
     )
+    workers: int | None = Field(
+        None, gt=0, le=256, description="number of processes that serve together; more than one needs a shared log  [1]"
+    )
     max_connections: int = Field(4096, gt=0, description="maximum number of open client connections")
     max_headers: int = Field(100, gt=0, description="maximum number of headers in a request")
     max_header_bytes: int = Field(
@@ -200,6 +203,15 @@ class Settings(BaseSettings):
             backtracks=self.max_backtracks,
             seconds=self.max_seconds,
         )
+
+    @property
+    def worker_count(self) -> int:
+        """The number of processes that serve."""
+        return self.workers or 1
+
+    def shared_by(self, workers: int) -> "Settings":
+        """Return the settings of one of several workers: its share of what is limited for the whole node."""
+        return self.model_copy(update={"max_connections": -(-self.max_connections // workers)})
 
     @property
     def hosts(self) -> frozenset[str] | None:

@@ -63,13 +63,14 @@ class Writer:
 
     Args:
         log: the log, which `close` closes.
+        state: the State from which to read on; by default the log is read from the start.
         write_timeout_s: the longest time for a write or a catch-up, in seconds.
     """
 
-    def __init__(self, log: Log, *, write_timeout_s: float = WRITE_TIMEOUT_S) -> None:
+    def __init__(self, log: Log, *, state: State | None = None, write_timeout_s: float = WRITE_TIMEOUT_S) -> None:
         self.log = log
         self.write_timeout_s = write_timeout_s
-        self.state = State()
+        self.state = state or State()
         self.passed_over: str | None = None
         """The URL of a pen holder that does not respond: this node may write although that one holds the pen."""
         self.read_at = time.monotonic()
@@ -86,8 +87,11 @@ class Writer:
         self._reading: asyncio.Task[None] | None = None
         self._next_reading: asyncio.Task[None] | None = None
 
-    def replay(self) -> None:
-        """Read the whole log before the service answers any request; blocks.
+    def replay(self, *, quietly: bool = False) -> None:
+        """Read the log to its end before the service answers any request; blocks.
+
+        Args:
+            quietly: whether to report nothing, because another process has reported what it read.
 
         Raises:
             LogError: if the log cannot be read.
@@ -95,6 +99,8 @@ class Writer:
         started = time.monotonic()
         self.state = self._synced(self.state)
         self.read_at = time.monotonic()
+        if quietly:
+            return
         _log.info(
             "replayed the log up to offset %d in %.2f s: %d subjects, %d records set aside",
             self.state.offset,

@@ -14,7 +14,7 @@ from strata.storage.log import Log, LogError
 from strata.storage.memory_log import MemoryLog
 from strata.storage.reopening_log import ReopeningLog
 
-__all__ = ["check_url", "not_opened", "open_log"]
+__all__ = ["check_url", "is_memory", "not_opened", "open_log"]
 
 _FORMS = (
     "sqlite:///FILE, postgresql+psycopg://USER:PASSWORD@HOST/DATABASE, kafka://HOST:PORT[,HOST:PORT…]/TOPIC, or memory:"
@@ -97,6 +97,11 @@ def check_url(url: str) -> None:
         from strata.storage.sql.database import checked_url
 
         checked_url(url)
+
+
+def is_memory(url: str) -> bool:
+    """Return whether the log at a valid URL lives in the memory of the process that opens it."""
+    return _scheme(url) == "memory"
 
 
 def _scheme(url: str) -> str:

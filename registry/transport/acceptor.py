@@ -2,6 +2,10 @@
 
 The servers of the event loops accept every waiting connection. When the process runs out of file descriptors, uvloop's
 server stops for good, and asyncio's pauses for all clients. This acceptor closes a connection above the limit at once.
+
+Several processes may accept at one socket. The system wakes all of them, and without a rule the first one gets many
+connections in a row, which then stay with it. So a process that has more connections than another one waits a moment
+before it accepts.
 """
 
 import asyncio
@@ -15,6 +19,7 @@ __all__ = ["Acceptor", "room_for"]
 
 _AT_ONCE = 64
 _PAUSE_S = 0.1
+_YIELD_S = 0.01  # for a process with fewer connections to accept the next one
 _SURPLUS = 16  # connections above the limit that get a 503 before they are closed
 _OTHER_DESCRIPTORS = 96  # for files, the event loop, and connections to the log and to other nodes
 _log = logging.getLogger("strata")
@@ -49,6 +54,7 @@ class Acceptor:
         protocol: returns the protocol for a new connection.
         count: returns the number of open connections.
         limit: the most open connections; a few more are accepted so that they get a 503.
+        has_most: returns whether, with so many connections here, another process at the same socket has fewer.
         tls: the server's TLS context, if any.
     """
 
@@ -59,11 +65,12 @@ class Acceptor:
         *,
         count: Callable[[], int],
         limit: int,
+        has_most: Callable[[int], bool] = lambda _connections: False,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener, self._protocol, self._tls = listener, protocol, tls
-        self._count, self._most = count, limit + _SURPLUS
+        self._count, self._most, self._has_most = count, limit + _SURPLUS, has_most
         self._starting: set[asyncio.Task[object]] = set()
         self._retry: asyncio.TimerHandle | None = None
         listener.setblocking(False)
@@ -73,8 +80,17 @@ class Acceptor:
         self._retry = None
         self._loop.add_reader(self._listener, self._accept)
 
-    def _accept(self) -> None:
-        for _ in range(_AT_ONCE):
+    def _listen_after_wait(self) -> None:
+        self._listen()
+        self._accept(has_waited=True)
+
+    def _accept(self, *, has_waited: bool = False) -> None:
+        for turn in range(_AT_ONCE):
+            has_most = self._has_most(self._count() + len(self._starting))
+            if has_most and not (has_waited and turn == 0):
+                self._loop.remove_reader(self._listener)
+                self._retry = self._loop.call_later(_YIELD_S, self._listen_after_wait)
+                return
             try:
                 connection, _address = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

@@ -37,11 +37,12 @@ class AnswerCache:
 
     Args:
         removals: returns a number that changes when the cached answers become invalid.
+        processes: the number of processes that share the memory for answers.
     """
 
-    def __init__(self, removals: Callable[[], int]) -> None:
+    def __init__(self, removals: Callable[[], int], *, processes: int = 1) -> None:
         self.removals = removals
-        self._answers: Cache[Key, tuple[bytes, bytes | None]] = Cache(_MOST_BYTES)
+        self._answers: Cache[Key, tuple[bytes, bytes | None]] = Cache(_MOST_BYTES // processes)
         self._valid_at = 0
 
     def get(self, key: Key) -> tuple[bytes, bytes | None] | None:

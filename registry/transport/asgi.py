@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-__all__ = ["App", "Headers", "Message", "Receive", "Scope", "Send"]
+__all__ = ["Answer", "App", "Headers", "Message", "Receive", "Scope", "Send"]
 
 Headers = list[tuple[bytes, bytes]]
+Answer = tuple[int, Headers, bytes]
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -12,6 +12,9 @@ While the holder keeps a write waiting, this node probes it, so that it soon giv
 Every write passes through this module, which therefore also bounds writes in number, bytes and time. The holder gets
 the remaining time in a header and does nothing after it. A write is dropped if its client disconnects before the log
 has it.
+
+In a node of several workers, one writes. The others pass every write on to it (`link.py`), wherever the write came
+from, and it alone follows the pen.
 """
 
 import asyncio
@@ -26,15 +29,15 @@ import urllib3
 
 from strata.registry import errors
 from strata.registry.errors import RegistryError
-from strata.registry.transport.asgi import App, Headers, Message, Receive, Scope, Send
+from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.bodies import read_whole, replayed
+from strata.registry.transport.link import Link
 from strata.registry.transport.node_calls import Call, pool_manager
+from strata.registry.transport.reply import KeptAnswer
 from strata.registry.transport.request_checks import facts_of
 from strata.registry.writer import DEADLINE, Writer
 
 __all__ = ["Forward"]
-
-_Answer = tuple[int, Headers, bytes]
 
 _FORWARDED = b"x-forward"
 _TIME_LEFT = b"x-strata-time-left"
@@ -59,11 +62,15 @@ class Forward:
         writer: the writer of this node.
         max_waiting: the most writes that may wait.
         max_waiting_bytes: the most bytes that the bodies of waiting writes may have together.
+        link: the connection to the worker that writes, if this is not the one.
     """
 
-    def __init__(self, app: App, writer: Writer, *, max_waiting: int, max_waiting_bytes: int) -> None:
+    def __init__(
+        self, app: App, writer: Writer, *, max_waiting: int, max_waiting_bytes: int, link: Link | None = None
+    ) -> None:
         self._app = app
         self._writer = writer
+        self._link = link
         self._max_waiting, self._max_bytes = max_waiting, max_waiting_bytes
         self._waiting = self._waiting_bytes = 0
         self._threads = ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="strata-forward")
@@ -106,14 +113,26 @@ class Forward:
                     left = min(left, max(0.0, float(value)))
         return time.monotonic() + left
 
-    async def _answer(self, scope: Scope, body: bytes, receive: Receive) -> _Answer:
+    async def _answer(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
+        if self._link is not None:
+            return await self._pass_on(self._link, scope, body)
         if not any(name == _FORWARDED for name, _ in scope["headers"]):
             return await self._follow_pen(scope, body, receive)
         if self._holder() is not None:
             raise errors.not_the_writer()
         return await self._answer_locally(scope, body, receive)
 
-    async def _follow_pen(self, scope: Scope, body: bytes, receive: Receive) -> _Answer:
+    async def _pass_on(self, link: Link, scope: Scope, body: bytes) -> Answer:
+        """Let the worker that writes answer, and read what it has written."""
+        deadline = DEADLINE.get()
+        end = await link.open(deadline)
+        headers = [header for header in scope["headers"] if header[0] != _TIME_LEFT]
+        headers.append((_TIME_LEFT, b"%.3f" % ((deadline - time.monotonic()) * _SHARE)))
+        answer = await end.ask(scope, headers, body, deadline)
+        await self._catch_up(deadline, answered=True)
+        return answer
+
+    async def _follow_pen(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
         """Follow the pen from node to node; if its holder is unknown, write here, which takes the pen."""
         deadline = DEADLINE.get()
         for _ in range(_MAX_MOVES):
@@ -151,21 +170,13 @@ class Forward:
         holder = self._writer.log.holder()
         return None if holder == self._writer.passed_over else holder
 
-    async def _answer_locally(self, scope: Scope, body: bytes, receive: Receive) -> _Answer:
+    async def _answer_locally(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
         """Return this node's own response."""
-        status, headers, content = 500, [], bytearray()
+        kept = KeptAnswer()
+        await self._app(scope, replayed(body, receive), kept.send)
+        return kept.whole
 
-        async def keep(message: Message) -> None:
-            nonlocal status, headers
-            if message["type"] == "http.response.start":
-                status, headers = message["status"], list(message["headers"])
-            else:
-                content.extend(message.get("body", b""))
-
-        await self._app(scope, replayed(body, receive), keep)
-        return status, headers, bytes(content)
-
-    async def _ask_holder(self, holder: str, scope: Scope, body: bytes, deadline: float) -> _Answer | None:
+    async def _ask_holder(self, holder: str, scope: Scope, body: bytes, deadline: float) -> Answer | None:
         """Return the holder's response; None if the holder did nothing or was not asked.
 
         Raises:
@@ -212,7 +223,7 @@ class Forward:
         _log.warning("the node that holds the pen (%s) does not respond, taking over: %s", holder, reason)
         return errors.write_forwarding_failed()
 
-    def _call(self, call: Call, holder: str, scope: Scope, body: bytes, deadline: float) -> _Answer | None:
+    def _call(self, call: Call, holder: str, scope: Scope, body: bytes, deadline: float) -> Answer | None:
         """Return the holder's response; None if it did nothing and the pen's holder must be looked up again.
 
         Raises:
@@ -266,7 +277,7 @@ def _error_code(body: bytes) -> int | None:
     return code if isinstance(code, int) else None
 
 
-async def _unless_disconnected(work: "asyncio.Task[_Answer]", receive: Receive) -> _Answer | None:
+async def _unless_disconnected(work: "asyncio.Task[Answer]", receive: Receive) -> Answer | None:
     """Return the result of a request's work; cancel it and return None if the client disconnects first."""
     disconnected = asyncio.create_task(_disconnected(receive))
     try:

@@ -5,12 +5,12 @@ A hot read costs the server itself little more than its bytes; a FastAPI handler
 """
 
 from strata.registry.transport.answer_cache import AnswerCache, is_marked
-from strata.registry.transport.asgi import App, Receive, Scope, Send
+from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.error_boundary import ErrorBoundary
 from strata.registry.transport.media_types import TYPES, media_type_for
-from strata.registry.transport.reply import Reply, send_whole, without_body
-from strata.registry.transport.request_checks import RequestChecks, facts_of
+from strata.registry.transport.reply import KeptAnswer, Reply, send_whole, without_body
+from strata.registry.transport.request_checks import RequestChecks, facts_of, find_facts
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 from strata.registry.transport.request_ids import RequestIds
 from strata.registry.transport.route_facts import RouteTable
@@ -41,7 +41,9 @@ class Front:
         access_log: bool,
     ) -> None:
         self._app, self._cache, self._guard = app, cache, guard
+        self._routes = routes
         self._layers = ErrorBoundary(RequestChecks(app, routes, guard, max_body), access_log=access_log)
+        self._inner = ErrorBoundary(app, access_log=False)
         self._uses_cache = not access_log
         self._ids = RequestIds()
 
@@ -66,6 +68,14 @@ class Front:
                 return
         scope["headers"] = [*(one for one in scope["headers"] if one[0] != REQUEST_ID), (REQUEST_ID, request_id)]
         await self._pass_on(scope, receive, Reply(send, media_type or TYPES[0], request_id, encodings))
+
+    async def answer_passed_on(self, scope: Scope, receive: Receive) -> Answer:
+        """Return the answer to a request that another worker has received and checked."""
+        find_facts(scope, self._routes)
+        kept, request_id = KeptAnswer(), dict(scope["headers"])[REQUEST_ID]
+        await self._inner.answer(scope, receive, Reply(kept.send, TYPES[0], request_id, b""))
+        status, headers, body = kept.whole
+        return status, [header for header in headers if header[0] != REQUEST_ID], body
 
     async def _pass_on(self, scope: Scope, receive: Receive, reply: Reply) -> None:
         """Let the routes answer, and keep the answer if its route allows that."""

@@ -3,11 +3,11 @@
 import orjson
 
 from strata.registry.errors import RegistryError
-from strata.registry.transport.asgi import Headers, Message, Send
+from strata.registry.transport.asgi import Answer, Headers, Message, Send
 from strata.registry.transport.compression import GZIP, accepts_gzip, compressed
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 
-__all__ = ["Reply", "error_body", "send_whole", "without_body"]
+__all__ = ["KeptAnswer", "Reply", "error_body", "send_whole", "without_body"]
 
 _BODILESS = (204, 304)
 
@@ -71,6 +71,25 @@ class Reply:
         media_type = given.pop(b"content-type", self._media_type)
         given.pop(b"content-length", None)
         return [(b"content-type", media_type), (REQUEST_ID, self.request_id), *given.items()]
+
+
+class KeptAnswer:
+    """An answer that is kept instead of sent."""
+
+    def __init__(self) -> None:
+        self._status, self._headers, self._body = 500, Headers(), bytearray()
+
+    async def send(self, message: Message) -> None:
+        """Keep a part of the answer, as the `send` of ASGI."""
+        if message["type"] == "http.response.start":
+            self._status, self._headers = message["status"], list(message["headers"])
+        else:
+            self._body += message.get("body", b"")
+
+    @property
+    def whole(self) -> Answer:
+        """Status, headers and body."""
+        return self._status, self._headers, bytes(self._body)
 
 
 def error_body(code: int, message: str) -> bytes:

@@ -14,7 +14,7 @@ from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.media_types import BODY_TYPES, media_type_for
 from strata.registry.transport.route_facts import RouteFacts, RouteTable
 
-__all__ = ["RequestChecks", "facts_of", "plain_path"]
+__all__ = ["RequestChecks", "facts_of", "find_facts", "plain_path"]
 
 _FACTS = "strata.facts"
 _GZIP_NAMES = (b"gzip", b"x-gzip")
@@ -29,6 +29,13 @@ _UNKNOWN = RouteFacts()
 def facts_of(scope: Scope) -> RouteFacts:
     """Return the facts about the route of a request that has passed the checks."""
     return scope.get(_FACTS, _UNKNOWN)  # type: ignore[no-any-return]
+
+
+def find_facts(scope: Scope, routes: RouteTable) -> None:
+    """Find the route of a request whose path is settled, and keep its facts for `facts_of`."""
+    route = routes.find(scope["method"], scope["path"])
+    if route is not None:
+        scope[_FACTS] = route.facts
 
 
 class RequestChecks:
@@ -70,9 +77,7 @@ class RequestChecks:
             # Change the raw path too, since it is what a forwarded write is sent to.
             scope["raw_path"], scope["query_string"] = within.encode(), query.encode()
         scope["path"], scope["root_path"] = within, ""
-        route = self._routes.find(method, within)
-        if route is not None:
-            scope[_FACTS] = route.facts
+        find_facts(scope, self._routes)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         if len(scope["path"]) > _MAX_PATH:

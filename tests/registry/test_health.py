@@ -11,6 +11,7 @@ import pytest
 from harness.logs import ServerLog
 from harness.registry import RegistryNode
 from strata.registry.health import Health
+from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
 from strata.storage.log import LogError, LogReadOnly
 from strata.storage.record_json import encode
@@ -50,7 +51,7 @@ def log():
 @pytest.fixture
 async def health(log):
     """Yield the health of a node that checks its log every few milliseconds."""
-    found = Health(Writer(log), lambda: False, every_s=0.005, too_long_s=0.2)
+    found = Health(Writer(log), Seat(), every_s=0.005, too_long_s=0.2)
     watch = asyncio.create_task(found.watch())
     yield found
     watch.cancel()

@@ -80,6 +80,8 @@ BAD_SETTINGS = [
         {"STRATA_COMPATIBILITY_LEVEL": "SIDEWAYS"},
         ["STRATA_COMPATIBILITY_LEVEL", "SIDEWAYS", "BACKWARD"],
     ),
+    ("no worker", ["--workers=0"], {}, ["--workers", "STRATA_WORKERS", "greater than 0"]),
+    ("several workers in memory", ["--workers=2", "--log=memory:"], {}, ["--workers", "STRATA_WORKERS", "expected 1"]),
     ("no reads", ["--reads=stale"], {}, ["--reads", "'stale'", "linearizable", "local"]),
     ("no number", [], {"STRATA_MAX_BODY": "much"}, ["STRATA_MAX_BODY", "'much'", "integer"]),
     ("a number below", [], {"STRATA_MAX_BODY": "0"}, ["STRATA_MAX_BODY", "greater than 0"]),

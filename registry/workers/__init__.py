@@ -1,0 +1,1 @@
+"""The worker processes of one node: the parent that starts and replaces them, and what they share."""

@@ -1,0 +1,106 @@
+"""The board: numbers in memory that all workers of a node share, because each inherits it from the parent.
+
+Every cell has one writer at a time, and a cell is an aligned 8-byte number, so no reader sees half of one. A process
+that dies cannot leave the board locked: there is no lock.
+"""
+
+import mmap
+import time
+
+__all__ = ["Board", "Seat"]
+
+_CELL = 8
+_CONNECTIONS, _BEAT, _READY = range(3)
+_ROW = 3
+_FRESH_S = 1.0  # a worker that has not beaten for so long takes no connections now
+_SILENT_S = 15.0
+
+
+class Board:
+    """What the workers of a node know of each other.
+
+    Args:
+        workers: the number of workers.
+    """
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers = workers
+        self._cells = memoryview(mmap.mmap(-1, _CELL * (1 + _ROW * workers))).cast("d")
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the node is about to shut down."""
+        return self._cells[0] != 0
+
+    def drain(self) -> None:
+        """Record that the node is about to shut down."""
+        self._cells[0] = 1
+
+    def vacate(self, worker: int) -> None:
+        """Record that a worker has ended."""
+        for cell in range(_ROW):
+            self._set(worker, cell, 0)
+
+    def connections(self, worker: int) -> int:
+        """Return how many connections a worker has; 0 if it does not run."""
+        return int(self._get(worker, _CONNECTIONS))
+
+    def is_ready(self, worker: int) -> bool:
+        """Return whether a worker serves, by its own account, and has said so lately."""
+        return self._get(worker, _READY) != 0 and time.monotonic() - self._get(worker, _BEAT) < _SILENT_S
+
+    def all_ready(self) -> bool:
+        """Return whether every worker is ready."""
+        return all(map(self.is_ready, range(self.workers)))
+
+    def fewest_connections(self) -> int:
+        """Return the number of connections of the worker that has the fewest, of those that run."""
+        recent = time.monotonic() - _FRESH_S
+        running = (worker for worker in range(self.workers) if self._get(worker, _BEAT) > recent)
+        return min(map(self.connections, running), default=0)
+
+    def _get(self, worker: int, cell: int) -> float:
+        return self._cells[1 + _ROW * worker + cell]
+
+    def _set(self, worker: int, cell: int, value: float) -> None:
+        self._cells[1 + _ROW * worker + cell] = value
+
+
+class Seat:
+    """The place of one worker at the board.
+
+    Args:
+        board: the board; by default that of a node with one worker.
+        number: the number of the worker; worker 0 is the one that writes.
+    """
+
+    def __init__(self, board: Board | None = None, number: int = 0) -> None:
+        self.board = board or Board()
+        self.number = number
+
+    @property
+    def writes(self) -> bool:
+        """Whether this worker writes to the log."""
+        return self.number == 0
+
+    def beat(self, connections: int) -> None:
+        """Record that this worker runs, and its number of connections."""
+        self._set(_CONNECTIONS, connections)
+        self._set(_BEAT, time.monotonic())
+
+    def report(self, *, ready: bool) -> None:
+        """Record whether this worker is ready."""
+        self._set(_READY, ready)
+
+    def has_most(self, connections: int) -> bool:
+        """Record this worker's number of connections, and return whether another one has fewer."""
+        self._set(_CONNECTIONS, connections)
+        return self.board.workers > 1 and connections > self.board.fewest_connections()
+
+    def missing(self) -> list[int]:
+        """Return the numbers of the other workers that are not ready."""
+        board = self.board
+        return [one for one in range(board.workers) if one != self.number and not board.is_ready(one)]
+
+    def _set(self, cell: int, value: float) -> None:
+        self.board._set(self.number, cell, value)
