@@ -1,13 +1,16 @@
 """Pure reads over State that answer the queries of the routes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from typing import TypeVar
 from uuid import UUID
 
 from strata.registry import errors
 from strata.registry.subject_names import is_scope_name, subject_name
-from strata.storage.records import DEFAULT_CONTEXT, MAX_VERSION, Subject, Version, context_of
+from strata.storage.listing import Listed, beyond
+from strata.storage.records import DEFAULT_CONTEXT, MAX_VERSION, Subject, context_of
 from strata.storage.state import IdEntry, SchemaVersion, State
 
 __all__ = [
@@ -19,6 +22,7 @@ __all__ = [
     "parse_version",
     "schema_by_id",
     "schemas",
+    "schemas_of",
     "subjects",
     "use_of",
     "uses_of",
@@ -32,6 +36,13 @@ __all__ = [
 
 _T = TypeVar("_T")
 _ALL_CONTEXTS = ":*:"
+# By whether soft-deleted versions are included, and whether only the newest version of a subject counts.
+_VERSIONS_LISTED = {
+    (False, False): Listed.LIVE_VERSIONS,
+    (True, False): Listed.VERSIONS,
+    (False, True): Listed.LIVE_SUBJECTS,
+    (True, True): Listed.SUBJECTS,
+}
 _FORMATS = ("AVRO", "JSON", "PROTOBUF")  # formats that a log may hold, even if this service does not parse them
 LATEST = -1
 
@@ -163,20 +174,22 @@ def version_to_compare(state: State, subject: Subject, version: int) -> list[Sch
     return [entry]
 
 
-def subjects(state: State, prefix: str, *, include_deleted: bool, deleted_only: bool) -> list[Subject]:
-    """Return the sorted names of the subjects under a prefix.
+def subjects(
+    state: State, prefix: str, *, include_deleted: bool, deleted_only: bool, offset: int = 0, limit: int = -1
+) -> list[Subject]:
+    """Return the names of the subjects under a prefix, sorted.
 
     Args:
         state: the State to search.
         prefix: the prefix; `:*:` stands for every context.
         include_deleted: whether to include soft-deleted subjects.
         deleted_only: whether to return only soft-deleted subjects.
+        offset: how many names to skip.
+        limit: the most names to return; below 1 means no limit.
     """
-    return sorted(
-        name
-        for name, versions in state.subjects.items()
-        if has_prefix(name, prefix) and _is_listed(versions, include_deleted, deleted_only)
-    )
+    listed = Listed.SUBJECTS if include_deleted else Listed.LIVE_SUBJECTS
+    found = _under(state, prefix, Listed.DELETED_SUBJECTS if deleted_only else listed, offset)
+    return [name for name, _ in islice(found, limit if limit > 0 else None)]
 
 
 def schema_by_id(state: State, schema_id: int, subject: str) -> tuple[IdEntry, SchemaVersion] | None:
@@ -214,19 +227,32 @@ def use_of(state: State, subject: Subject, entry: IdEntry) -> SchemaVersion | No
 
 
 def schemas(
-    state: State, prefix: str, more: Iterable[Subject] = (), *, include_deleted: bool, latest_only: bool
+    state: State, prefix: str, *, include_deleted: bool, latest_only: bool, offset: int, limit: int
 ) -> list[SchemaVersion]:
-    """Return versions of the subjects under a prefix, sorted by subject and version.
+    """Return a page of the versions of the subjects under a prefix, sorted by subject and version.
 
     Args:
         state: the State to search.
         prefix: the prefix; `:*:` stands for every context.
-        more: further subjects.
         include_deleted: whether to include soft-deleted versions.
         latest_only: whether to return only the newest version of each subject.
+        offset: how many versions to skip.
+        limit: the most versions to return.
     """
     found: list[SchemaVersion] = []
-    for name in sorted({*subjects(state, prefix, include_deleted=include_deleted, deleted_only=False), *more}):
+    for name, skip in _under(state, prefix, _VERSIONS_LISTED[include_deleted, latest_only], offset):
+        found += schemas_of(state, [name], include_deleted=include_deleted, latest_only=latest_only)[skip:]
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+def schemas_of(
+    state: State, names: Iterable[Subject], *, include_deleted: bool, latest_only: bool
+) -> list[SchemaVersion]:
+    """Return the versions, or only the newest version, of each of some subjects."""
+    found: list[SchemaVersion] = []
+    for name in names:
         versions = state.versions(name, include_deleted=include_deleted)
         found += versions[-1:] if latest_only else versions
     return found
@@ -246,16 +272,9 @@ def ids_of_guid(state: State, guid: str) -> list[tuple[str, int]]:
     )
 
 
-def uses_of(state: State, schema_id: int, subject: str, *, include_deleted: bool) -> list[SchemaVersion]:
-    """Return the versions that use an id, sorted by subject and version.
-
-    Raises:
-        RegistryError: 40403 if the id is unknown.
-    """
-    found = schema_by_id(state, schema_id, subject)
-    if found is None:
-        raise errors.schema_not_found(schema_id)
-    entries = (state.version(*place) for place in found[0].used_by)
+def uses_of(state: State, entry: IdEntry, *, include_deleted: bool) -> list[SchemaVersion]:
+    """Return the versions that use an id, sorted by subject and version."""
+    entries = (state.version(*place) for place in entry.used_by)
     seen = [entry for entry in entries if entry and (include_deleted or not entry.deleted)]
     return sorted(seen, key=lambda entry: (entry.subject, entry.version))
 
@@ -274,6 +293,23 @@ def has_prefix(name: str, prefix: str) -> bool:
     return context_of(name) == context_of(plain) and name.startswith(plain)
 
 
-def _is_listed(versions: Mapping[Version, SchemaVersion], include_deleted: bool, deleted_only: bool) -> bool:
-    flags = {entry.deleted for entry in versions.values()}
-    return flags == {True} if deleted_only else include_deleted or False in flags
+def _under(state: State, prefix: str, listed: Listed, skip: int) -> Iterator[tuple[Subject, int]]:
+    """Yield the subjects under a prefix that add to a list; see `Listing.entries`."""
+    if not prefix.startswith(_ALL_CONTEXTS):
+        return state.listing.entries(listed, _bounds(state, subject_name(prefix)), max(skip, 0))
+    keep = None if prefix == _ALL_CONTEXTS else partial(has_prefix, prefix=prefix)
+    return state.listing.entries(listed, [("", None)], max(skip, 0), keep)
+
+
+def _bounds(state: State, plain: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the ranges of names that begin with a text and belong to its context.
+
+    The names of another context follow each other, so they interrupt those of the default context at one place.
+    """
+    low, high = plain, beyond(plain)
+    if context_of(plain) == DEFAULT_CONTEXT:
+        for block in sorted(f":{context}:" for context in state.contexts if context != DEFAULT_CONTEXT):
+            if block.startswith(plain):
+                yield low, block
+                low = beyond(block) or block
+    yield low, high

@@ -12,9 +12,11 @@ import struct
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from strata.storage.fingerprint import fingerprint
+from strata.storage.listing import Listing, VersionCount
 from strata.storage.log import Entry
 from strata.storage.record_json import RecordError, decode_key, decode_value, encode, plain_schema
 from strata.storage.records import (
@@ -65,6 +67,9 @@ _MAX_SET_ASIDE = 1000
 _NO_VERSIONS: dict[Version, SchemaVersion] = {}
 _NO_CONTEXT = ContextState()
 _NO_CONFIG = ConfigValue()
+_DELETED = attrgetter("deleted")
+# Most subjects have few versions, so equal counts share one object.
+_COUNTS = {(live, every): VersionCount(live, every) for every in range(17) for live in range(every + 1)}
 
 
 class Fold(Generic[_S]):
@@ -119,6 +124,7 @@ class Fold(Generic[_S]):
             offset=self._offset,
             records=self._records,
             subjects=self._finished_subjects(),
+            listing=self._finished_listing(),
             contexts=self._finished_contexts(),
             configs=self._configs.finish(),
             modes=self._modes.finish(),
@@ -262,6 +268,14 @@ class Fold(Generic[_S]):
             else:
                 subjects[subject] = versions
         return subjects.finish()
+
+    def _finished_listing(self) -> Listing:
+        changes: dict[Subject, VersionCount] = {}
+        for subject, versions in self._subjects.items():
+            deleted = sum(map(_DELETED, versions.values()))
+            count = len(versions) - deleted, len(versions)
+            changes[subject] = _COUNTS.get(count) or VersionCount._make(count)
+        return self._base.listing.after(changes)
 
     def _finished_contexts(self) -> "Map[str, ContextState]":
         contexts = self._base.contexts.mutate()

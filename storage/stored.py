@@ -13,6 +13,7 @@ from immutables import Map
 from strata.storage.associations import Associations
 from strata.storage.encryption_keys import EncryptionKeys
 from strata.storage.fingerprint import guid_of
+from strata.storage.listing import Listing
 from strata.storage.log import START
 from strata.storage.records import DEFAULT_CONTEXT, ConfigValue, Key, SchemaId, SchemaValue, Subject, Version
 
@@ -108,7 +109,8 @@ class StateData:
     or replaces something: an answer from one State stays valid in a later State with the same number.
 
     The versions of a subject are in ascending order. `odd_keys` holds keys that the log spells differently from our
-    encoder, such as with `"magic":0` of the first registries or another order of properties.
+    encoder, such as with `"magic":0` of the first registries or another order of properties. `listing` has the names in
+    `subjects` in order.
     """
 
     offset: int = START
@@ -121,6 +123,7 @@ class StateData:
     encryption_keys: EncryptionKeys = field(default_factory=EncryptionKeys)
     odd_keys: "Map[Key, frozenset[bytes]]" = field(default_factory=Map, compare=False)
     records: int = field(default=0, compare=False)
+    listing: Listing = field(default_factory=Listing, compare=False)
     removals: int = field(default_factory=REMOVALS.__next__, compare=False)
     set_aside: tuple[SetAside, ...] = field(default=(), compare=False)
     set_aside_count: int = field(default=0, compare=False)

@@ -1,13 +1,13 @@
 """`/schemas`: all versions of all subjects, in pages."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Query
 from fastapi.responses import Response
 
 from strata.registry.aliases import aliases_of
 from strata.registry.decide.association_requests import check_lifecycle
-from strata.registry.lookup import page, schemas
+from strata.registry.lookup import page, schemas, schemas_of, subjects
 from strata.registry.routes.associations import AssociationType
 from strata.registry.routes.parameters import Deleted, Limit, Offset
 from strata.registry.routes.router import Router
@@ -17,7 +17,8 @@ from strata.registry.transport.route_facts import ContextForm
 from strata.registry.wire.associations import AssociationAnswer, associated, select
 from strata.registry.wire.json_bodies import Flag, answer
 from strata.registry.wire.schemas import SchemaAnswer, schema_version
-from strata.storage.state import SchemaVersion
+from strata.storage.records import Subject
+from strata.storage.state import SchemaVersion, State
 
 __all__ = ["router"]
 
@@ -62,29 +63,49 @@ async def all_schemas(
     for lifecycle in lifecycles:
         check_lifecycle(None if lifecycle == _NONE else lifecycle)
     state = await service.fresh()
-    names = aliases_of(state, subject_prefix) if aliases else {}
-    found = schemas(state, subject_prefix, names, include_deleted=deleted, latest_only=latest_only)
-    if rule_type:
-        found = [entry for entry in found if _has_rule(entry, rule_type)]
-    more: dict[str, dict[str, Any]] = {}
-    if resource_type or association_type or lifecycles:
-        for subject in {entry.subject for entry in found}:
-            held = select(state.associations.of_subject(subject), resource_type, association_type, None)
-            chosen = [one for one in held if not lifecycles or one.value.lifecycle in lifecycles]
-            if chosen:
-                more[subject] = {"associations": [associated(one) for one in chosen]}
-            elif not held and _NONE in lifecycles:
-                more[subject] = {}
-        found = [entry for entry in found if entry.subject in more]
-    taken = page(found, offset, limit if 0 < limit <= _MOST else _MOST)
-    return answer(
-        [
-            schema_version(entry)
-            | more.get(entry.subject, {})
-            | ({"aliases": names[entry.subject]} if entry.subject in names else {})
-            for entry in taken
-        ]
-    )
+    most = limit if 0 < limit <= _MOST else _MOST
+    chosen = _Chosen(subject_prefix, aliases, rule_type, resource_type, tuple(association_type), tuple(lifecycles))
+    if chosen == _Chosen(subject_prefix):
+        found = schemas(
+            state, subject_prefix, include_deleted=deleted, latest_only=latest_only, offset=offset, limit=most
+        )
+        return answer([schema_version(entry) for entry in found])
+    # The order of the names does not lead to these, so all subjects are searched, without holding up other requests.
+    rows = await service.writer.in_thread(lambda: _rows(state, chosen, deleted=deleted, latest_only=latest_only))
+    return answer([schema_version(entry) | more for entry, more in page(rows, offset, most)])
+
+
+class _Chosen(NamedTuple):
+    """What a request asks for besides the plain list."""
+
+    prefix: str
+    aliases: bool = False
+    rule_type: str = ""
+    resource_type: str = ""
+    association_types: tuple[str, ...] = ()
+    lifecycles: tuple[str, ...] = ()
+
+
+def _rows(
+    state: State, chosen: _Chosen, *, deleted: bool, latest_only: bool
+) -> list[tuple[SchemaVersion, dict[str, Any]]]:
+    """Return all versions that a request asks for, with what else to show of their subjects."""
+    prefix, with_aliases, rule_type, resource_type, association_types, lifecycles = chosen
+    aliases = aliases_of(state, prefix) if with_aliases else {}
+    names = {*subjects(state, prefix, include_deleted=deleted, deleted_only=False), *aliases}
+    more: dict[Subject, dict[str, Any]] = {
+        name: {"aliases": aliases[name]} if name in aliases else {} for name in sorted(names)
+    }
+    if resource_type or association_types or lifecycles:
+        for name in tuple(more):
+            held = select(state.associations.of_subject(name), resource_type, list(association_types), None)
+            kept = [one for one in held if not lifecycles or one.value.lifecycle in lifecycles]
+            if kept:
+                more[name] = {"associations": [associated(one) for one in kept]} | more[name]
+            elif held or _NONE not in lifecycles:
+                del more[name]
+    found = schemas_of(state, more, include_deleted=deleted, latest_only=latest_only)
+    return [(entry, more[entry.subject]) for entry in found if not rule_type or _has_rule(entry, rule_type)]
 
 
 def _has_rule(entry: SchemaVersion, rule_type: str) -> bool:

@@ -1,5 +1,6 @@
 """`/schemas/ids`: schemas by id. The schema of an id never changes, so memory answers unless the id is new."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -31,6 +32,8 @@ from strata.storage.state import SchemaVersion, State
 __all__ = ["router"]
 
 router = Router("/schemas/ids/{schema_id}", "schemas", context=ContextForm.SUBJECT_PARAMETER)
+_AT_ONCE = 1000
+"""How many users of an id are sorted without a thread."""
 
 
 @router.reads("GET", "", SchemaStringAnswer, (40403,), cacheable=True)
@@ -77,8 +80,7 @@ async def subjects(
     limit: Limit = -1,
 ) -> Response:
     """List the subjects that use a schema."""
-    state = await service.fresh()
-    uses = uses_of(state, schema_id, _named(state, subject), include_deleted=deleted)
+    uses = await _uses(service, schema_id, subject, deleted)
     return answer(page(sorted({entry.subject for entry in uses}), offset, limit))
 
 
@@ -92,10 +94,18 @@ async def versions(
     limit: Limit = -1,
 ) -> Response:
     """List the subjects and versions that use a schema."""
-    state = await service.fresh()
-    uses = uses_of(state, schema_id, _named(state, subject), include_deleted=deleted)
+    uses = await _uses(service, schema_id, subject, deleted)
     pairs = [{"subject": entry.subject, "version": entry.version} for entry in uses]
     return answer(page(pairs, offset, limit))
+
+
+async def _uses(service: Service, schema_id: int, subject: PathSubject, deleted: bool) -> list[SchemaVersion]:
+    state = await service.fresh()
+    found = schema_by_id(state, schema_id, _named(state, subject))
+    if found is None:
+        raise errors.schema_not_found(schema_id)
+    uses = partial(uses_of, state, found[0], include_deleted=deleted)
+    return uses() if len(found[0].used_by) <= _AT_ONCE else await service.writer.in_thread(uses)
 
 
 async def _found(service: Service, schema_id: int, subject: PathSubject) -> SchemaVersion:

@@ -1,5 +1,6 @@
 """`/subjects`: registration, look-up, versions and deletion."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -49,6 +50,8 @@ from strata.storage.state import SchemaVersion, State
 __all__ = ["router"]
 
 router = Router("/subjects", "subjects")
+_AT_ONCE = 1000
+"""How many names are listed without a thread."""
 
 
 @router.reads("GET", "", list[str], (404,), context=ContextForm.SUBJECT_PREFIX)
@@ -64,8 +67,10 @@ async def subjects(
 ) -> Response:
     """List the subjects."""
     state = await service.fresh()
-    names = lookup.subjects(state, subject_prefix, include_deleted=deleted, deleted_only=deleted_only)
-    return answer(lookup.page(names, offset, limit))
+    listed = partial(lookup.subjects, state, subject_prefix, include_deleted=deleted, deleted_only=deleted_only)
+    if 0 < limit <= _AT_ONCE or len(state.subjects) <= _AT_ONCE:
+        return answer(listed(offset=offset, limit=limit))
+    return await service.writer.in_thread(lambda: answer(listed(offset=offset, limit=limit)))
 
 
 @router.reads("POST", "/{subject}", SchemaAnswer, (400, 40401, 40403, 422, 42201), body=SchemaBody)
