@@ -2,10 +2,9 @@
 
 import base64
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
-from strata.compat.protobuf.model import Option
 from strata.compat.protobuf.printer import print_file
 from strata.compat.protobuf.schema import ProtobufSchema
 from strata.compat.protobuf.to_descriptor import file_to_descriptor
@@ -36,19 +35,20 @@ def ignore_extensions(schema: ProtobufSchema, *, limits: Limits = DEFAULT_LIMITS
     return print_file(_without_custom(schema.file), limits)
 
 
+_PLAIN: Final = (str, int, tuple)  # imports, tags and ranges
+
 _PartT = TypeVar("_PartT", bound="DataclassInstance")
 
 
 def _without_custom(part: _PartT) -> _PartT:
     """Return a part of a file, and all parts in it, without custom options, `extend` blocks and extension ranges."""
-    changes: dict[str, tuple[object, ...]] = {}
+    changes: dict[str, object] = {}
     for attribute in fields(part):
         values = getattr(part, attribute.name)
         if attribute.name in ("extends", "extensions"):
             changes[attribute.name] = ()
-        elif isinstance(values, tuple):
-            kept = (value for value in values if not (isinstance(value, Option) and value.custom))
-            changes[attribute.name] = tuple(
-                one if isinstance(one, str | int | tuple) else _without_custom(one) for one in kept
-            )
+        elif attribute.name == "options":
+            changes[attribute.name] = tuple(option for option in values if not option.custom)
+        elif values and isinstance(values, tuple):
+            changes[attribute.name] = tuple(one if isinstance(one, _PLAIN) else _without_custom(one) for one in values)
     return replace(part, **changes)

@@ -7,10 +7,10 @@
 - Groups, services, options, reserved tags, default values and imports are not compared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.protobuf.model import SCALARS, Enum, Field, Message, TypeDefinition, is_map_entry, map_types
@@ -32,6 +32,9 @@ _WIRE_GROUPS: Final[Mapping[str, str]] = {
     "double": "double",
 }
 _TEXTS: Final = frozenset({"string", "bytes"})
+
+_KeyT = TypeVar("_KeyT", str, int)
+_KindT = TypeVar("_KindT", Message, Enum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +156,6 @@ class _Comparison:
     def _note(self, difference: Difference, path: str, reader: Value = None, writer: Value = None) -> None:
         self._here.found.append(Found(difference, path, reader, writer))
 
-    def _note_of(
-        self, field: Field, difference: Difference, path: str, *, reader: Value = None, writer: Value = None
-    ) -> None:
-        self.field_names[path] = field.name
-        self._note(difference, path, reader, writer)
-
     def _spend(self) -> None:
         self._compared += 1
         self._limits.look_at_clock()
@@ -173,41 +170,35 @@ class _Comparison:
         scopes: tuple[str, str],
     ) -> None:
         """Compare the messages and enums of one scope by name."""
-        ours, theirs = _by_name(reader, Message), _by_name(writer, Message)
-        for name in theirs.keys() | ours.keys():
-            self._spend()
-            at = f"{path}{name}"
-            if name not in ours:
-                self._note(Difference.MESSAGE_REMOVED, at, None, f"message {name}")
-            elif name not in theirs:
-                self._note(Difference.MESSAGE_ADDED, at)
-            else:
-                (index, one), (other_index, other) = ours[name], theirs[name]
-                if index != other_index:
-                    self._note(Difference.MESSAGE_MOVED, at)
-                self._messages(one, other, at, (inside(scopes[0], name), inside(scopes[1], name)))
+        messages, their_messages = _by_name(reader, Message), _by_name(writer, Message)
+        for name, at in self._shared(messages, their_messages, path, "MESSAGE"):
+            (index, one), (other_index, other) = messages[name], their_messages[name]
+            if index != other_index:
+                self._note(Difference.MESSAGE_MOVED, at)
+            self._messages(one, other, at, (inside(scopes[0], name), inside(scopes[1], name)))
         enums, their_enums = _by_name(reader, Enum), _by_name(writer, Enum)
-        for name in their_enums.keys() | enums.keys():
-            self._spend()
-            at = f"{path}{name}"
-            if name not in enums:
-                self._note(Difference.ENUM_REMOVED, at)
-            elif name not in their_enums:
-                self._note(Difference.ENUM_ADDED, at)
-            else:
-                self._enums(enums[name][1], their_enums[name][1], at)
+        for name, at in self._shared(enums, their_enums, path, "ENUM"):
+            ours, theirs = (
+                {constant.tag: constant.name for constant in enum.constants}
+                for _, enum in (enums[name], their_enums[name])
+            )
+            for tag, place in self._shared(ours, theirs, f"{at}/", "ENUM_CONST"):
+                if ours[tag] != theirs[tag]:
+                    self._note(Difference.ENUM_CONST_CHANGED, place)
 
-    def _enums(self, reader: Enum, writer: Enum, path: str) -> None:
-        ours = {constant.tag: constant.name for constant in reader.constants}
-        theirs = {constant.tag: constant.name for constant in writer.constants}
-        for tag in theirs.keys() | ours.keys():
+    def _shared(
+        self, reader: Mapping[_KeyT, object], writer: Mapping[_KeyT, object], path: str, kind: str
+    ) -> Iterator[tuple[_KeyT, str]]:
+        """Yield what both schemas have, with its path; note what only one of them has."""
+        for key in writer.keys() | reader.keys():
             self._spend()
-            if tag not in ours:
-                self._note(Difference.ENUM_CONST_REMOVED, f"{path}/{tag}")
-            elif tag not in theirs:
-                self._note(Difference.ENUM_CONST_ADDED, f"{path}/{tag}")
-            elif ours[tag] != theirs[tag]:
-                self._note(Difference.ENUM_CONST_CHANGED, f"{path}/{tag}")
+            at = f"{path}{key}"
+            if key not in reader:
+                self._note(Difference(f"{kind}_REMOVED"), at, None, f"{kind.lower()} {key}")
+            elif key not in writer:
+                self._note(Difference(f"{kind}_ADDED"), at)
+            else:
+                yield key, at
 
     def _messages(self, reader: Message, writer: Message, path: str, scopes: tuple[str, str]) -> None:
         self._types(reader.types, writer.types, f"{path}/", scopes)
@@ -216,32 +207,22 @@ class _Comparison:
         for tag in theirs.keys() | ours.keys():
             self._spend()
             if tag not in ours:
-                self._removed(theirs[tag], gone, path)
+                if theirs[tag].oneof not in gone:  # a member may be removed together with the whole oneof
+                    self._one_sided(theirs[tag], path, "REMOVED")
             elif tag not in theirs:
-                self._added(ours[tag], path)
+                self._one_sided(ours[tag], path, "ADDED")
             else:
                 self._fields(ours[tag], theirs[tag], path, scopes)
 
-    def _removed(self, member: _Member, gone: frozenset[str], path: str) -> None:
-        """Note a removed field; a member of a oneof may be removed together with the whole oneof."""
-        if member.oneof is not None:
-            if member.oneof not in gone:
-                at = f"{path}/{member.oneof}/{member.field.tag}"
-                self._note_of(member.field, Difference.ONEOF_FIELD_REMOVED, at, writer=member.field.type)
-        elif member.field.label == "required":
-            at, was = f"{path}/{member.field.tag}", f"required {member.field.type}"
-            self._note_of(member.field, Difference.REQUIRED_FIELD_REMOVED, at, writer=was)
-        else:
-            self._note(Difference.FIELD_REMOVED, f"{path}/{member.field.tag}")
-
-    def _added(self, member: _Member, path: str) -> None:
-        if member.oneof is not None:
-            self._note(Difference.ONEOF_FIELD_ADDED, f"{path}/{member.oneof}/{member.field.tag}")
-        elif member.field.label == "required":
-            at, added = f"{path}/{member.field.tag}", f"required {member.field.type}"
-            self._note_of(member.field, Difference.REQUIRED_FIELD_ADDED, at, reader=added)
-        else:
-            self._note(Difference.FIELD_ADDED, f"{path}/{member.field.tag}")
+    def _one_sided(self, member: _Member, path: str, change: str) -> None:
+        """Note a field that only one schema has; the change is ADDED or REMOVED."""
+        field, required = member.field, member.field.label == "required"
+        kind = "ONEOF_FIELD" if member.oneof is not None else "REQUIRED_FIELD" if required else "FIELD"
+        at = f"{path}/{field.tag}" if member.oneof is None else f"{path}/{member.oneof}/{field.tag}"
+        self.field_names[at] = field.name
+        shown = f"required {field.type}" if required else field.type
+        reader, writer = (shown, None) if change == "ADDED" else (None, shown)
+        self._note(Difference(f"{kind}_{change}"), at, reader, writer)
 
     def _oneofs(
         self,
@@ -293,30 +274,25 @@ class _Comparison:
         ours, theirs = reader.resolved(), writer.resolved()
         if ours.kind != theirs.kind:
             self._note(Difference.FIELD_KIND_CHANGED, path, reader.name, writer.name)
-        elif isinstance(ours, _ScalarUse) and isinstance(theirs, _ScalarUse):
-            self._scalars(ours, theirs, path, (reader.name, writer.name))
-        elif isinstance(ours, _MapUse) and isinstance(theirs, _MapUse):
-            self._type_names(ours.key, theirs.key, path)
-            self._type_names(ours.value, theirs.value, path)
-        elif isinstance(ours, _MessageUse) and isinstance(theirs, _MessageUse):
+        elif ours.kind == "scalar":
+            self._scalars(ours.name, theirs.name, reader, writer, path)
+        elif ours.kind == "message":
             self._named(ours, theirs, path)
+        else:
+            for part, other in zip(ours.parts, theirs.parts, strict=True):
+                self._type_names(part, other, path)
 
-    def _scalars(self, reader: "_ScalarUse", writer: "_ScalarUse", path: str, names: tuple[str, str]) -> None:
-        if _WIRE_GROUPS[reader.name] != _WIRE_GROUPS[writer.name]:
-            self._note(Difference.FIELD_SCALAR_KIND_CHANGED, path, *names)
+    def _scalars(self, ours: str, theirs: str, reader: "_Use", writer: "_Use", path: str) -> None:
+        if _WIRE_GROUPS[ours] != _WIRE_GROUPS[theirs]:
+            self._note(Difference.FIELD_SCALAR_KIND_CHANGED, path, reader.name, writer.name)
         if reader.label and writer.label and reader.label != writer.label:
-            is_text = reader.name in _TEXTS
-            self._note(
-                Difference.FIELD_STRING_OR_BYTES_LABEL_CHANGED if is_text else Difference.FIELD_NUMERIC_LABEL_CHANGED,
-                path,
-                reader.label,
-                writer.label,
-            )
+            kind = "STRING_OR_BYTES" if ours in _TEXTS else "NUMERIC"
+            self._note(Difference(f"FIELD_{kind}_LABEL_CHANGED"), path, reader.label, writer.label)
 
-    def _named(self, reader: "_MessageUse", writer: "_MessageUse", path: str) -> None:
+    def _named(self, reader: "_Resolved", writer: "_Resolved", path: str) -> None:
         ours, theirs = reader.known, writer.known
-        if reader.relative != writer.relative:
-            self._note(Difference.FIELD_NAMED_TYPE_CHANGED, path, reader.relative, writer.relative)
+        if reader.name != writer.name:
+            self._note(Difference.FIELD_NAMED_TYPE_CHANGED, path, reader.name, writer.name)
             return
         if ours is None or theirs is None or ours.identity == theirs.identity:
             return
@@ -327,29 +303,16 @@ class _Comparison:
             self._waiting.append((pair, ours, theirs))
 
 
-@dataclass(frozen=True, slots=True)
-class _ScalarUse:
-    name: str
-    label: str | None
-    kind: str = "scalar"
+class _Resolved(NamedTuple):
+    """The type that a name means."""
+
+    kind: str  # scalar, message or map
+    name: str = ""  # of a scalar; of a message, without the package
+    known: Known | None = None  # the message
+    parts: tuple["_Use", ...] = ()  # the key and the value of a map
 
 
-@dataclass(frozen=True, slots=True)
-class _MessageUse:
-    relative: str
-    known: Known | None
-    kind: str = "message"
-
-
-@dataclass(frozen=True, slots=True)
-class _MapUse:
-    key: "_Use"
-    value: "_Use"
-    kind: str = "map"
-
-
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(NamedTuple):
     """A type name, and the scope in which it is used."""
 
     name: str
@@ -357,26 +320,26 @@ class _Use:
     names: Names
     label: str | None = None
 
-    def resolved(self) -> _ScalarUse | _MessageUse | _MapUse:
+    def resolved(self) -> _Resolved:
         if self.name in SCALARS:
-            return _ScalarUse(self.name, self.label)
+            return _Resolved("scalar", self.name)
         types = map_types(self.name)
         if types is not None:
-            return _MapUse(_Use(types[0], self.scope, self.names), _Use(types[1], self.scope, self.names))
+            return self._map(types, self.scope)
         known = self.names.type_of(self.name, self.scope)
         if known is None:
-            return _MessageUse(self.name.lstrip("."), None)
+            return _Resolved("message", self.name.lstrip("."))
         if known.is_enum:
-            return _ScalarUse("enum", self.label)
+            return _Resolved("scalar", "enum")
         entry = known.definition
         if self.label == "repeated" and isinstance(entry, Message) and is_map_entry(entry):
             parts = {field.tag: field.type for field in entry.fields}
             if parts.keys() >= {1, 2}:
-                return _MapUse(_Use(parts[1], known.full, self.names), _Use(parts[2], known.full, self.names))
-        return _MessageUse(known.relative, known)
+                return self._map((parts[1], parts[2]), known.full)
+        return _Resolved("message", known.relative, known)
 
-
-_KindT = TypeVar("_KindT", Message, Enum)
+    def _map(self, types: tuple[str, str], scope: str) -> _Resolved:
+        return _Resolved("map", parts=(_Use(types[0], scope, self.names), _Use(types[1], scope, self.names)))
 
 
 def _by_name(types: tuple[TypeDefinition, ...], kind: type[_KindT]) -> dict[str, tuple[int, _KindT]]:
@@ -406,23 +369,21 @@ def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> 
     stack = [_Frame(None, root.uses, whole)]
     while stack:
         frame = stack[-1]
-        if frame.next == len(frame.uses):
+        while frame.next < len(frame.uses):
+            used, path = frame.uses[frame.next]
+            if used in totals:
+                use = Found(Difference.FIELD_NAMED_TYPE_CHANGED, path, used.reader, used.writer)
+                frame.total.add(totals[used], use, most)
+            elif used not in open_pairs:
+                open_pairs.add(used)
+                stack.append(_Frame(used, judged[used].uses, _Total(list(judged[used].found))))
+                break
+            frame.next += 1
+        else:
             stack.pop()
             if frame.pair is not None:
                 open_pairs.discard(frame.pair)
                 totals[frame.pair] = frame.total
-            continue
-        used, path = frame.uses[frame.next]
-        if used in totals:
-            frame.total.add(
-                totals[used], Found(Difference.FIELD_NAMED_TYPE_CHANGED, path, used.reader, used.writer), most
-            )
-            frame.next += 1
-        elif used in open_pairs:
-            frame.next += 1
-        else:
-            open_pairs.add(used)
-            stack.append(_Frame(used, judged[used].uses, _Total(list(judged[used].found))))
     return whole.found
 
 
