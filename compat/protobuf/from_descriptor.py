@@ -6,6 +6,7 @@ into maps.
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -65,7 +66,7 @@ def file_from_descriptor(descriptor: FileDescriptorProto) -> File:
     """
     if descriptor.syntax not in _SYNTAXES:
         raise SchemaParseError(f"The descriptor has the syntax {descriptor.syntax[:60]!r}; expected proto2 or proto3")
-    is_proto3 = descriptor.syntax == "proto3"
+    messages = _Messages(descriptor)
     public, weak = set(descriptor.public_dependency), set(descriptor.weak_dependency)
     paths = list(enumerate(descriptor.dependency))
     return File(
@@ -74,108 +75,98 @@ def file_from_descriptor(descriptor: FileDescriptorProto) -> File:
         tuple(path for number, path in paths if number not in public | weak),
         tuple(path for number, path in paths if number in public),
         tuple(path for number, path in paths if number in weak),
-        (
-            *(_message(message, is_proto3=is_proto3) for message in descriptor.message_type),
-            *map(_enum, descriptor.enum_type),
-        ),
+        (*map(messages.message, descriptor.message_type), *map(_enum, descriptor.enum_type)),
         tuple(map(_service, descriptor.service)),
-        _extends(descriptor.extension, is_proto3=is_proto3),
+        messages.extends(descriptor.extension),
         _options(descriptor),
     )
 
 
-def _message(message: DescriptorProto, *, is_proto3: bool) -> Message:
-    groups = {field.type_name.rpartition(".")[2] for field in message.field if field.type == _Type.TYPE_GROUP}
-    groups |= {field.type_name.rpartition(".")[2] for field in message.extension if field.type == _Type.TYPE_GROUP}
-    top = [field for field in message.field if not field.HasField("oneof_index") or field.proto3_optional]
-    members: dict[int, list[FieldDescriptorProto]] = {}
-    for field in message.field:
-        if field.HasField("oneof_index") and not field.proto3_optional:
-            members.setdefault(field.oneof_index, []).append(field)
-    synthetic = {field.oneof_index for field in message.field if field.proto3_optional}
-    return Message(
-        message.name,
-        tuple(_field(field, is_proto3=is_proto3) for field in top if field.type != _Type.TYPE_GROUP),
-        tuple(
-            _oneof(oneof, members.get(number, ()), message.nested_type, is_proto3=is_proto3)
-            for number, oneof in enumerate(message.oneof_decl)
-            if number not in synthetic
-        ),
-        _groups(top, message.nested_type, is_proto3=is_proto3, in_oneof=False),
-        (
-            *(_message(nested, is_proto3=is_proto3) for nested in message.nested_type if nested.name not in groups),
-            *map(_enum, message.enum_type),
-        ),
-        _options(message),
-        (
-            *(Reserved((_range(part.start, part.end - 1),)) for part in message.reserved_range),
-            *(Reserved((name,)) for name in message.reserved_name),
-        ),
-        tuple(Extensions((_range(part.start, part.end - 1),), _options(part)) for part in message.extension_range),
-        _extends(message.extension, is_proto3=is_proto3),
-    )
+class _Messages:
+    """The reader of the messages and extensions of one file."""
 
+    def __init__(self, descriptor: FileDescriptorProto):
+        self._is_proto3 = descriptor.syntax == "proto3"
 
-def _oneof(
-    oneof: OneofDescriptorProto,
-    fields: Sequence[FieldDescriptorProto],
-    types: Iterable[DescriptorProto],
-    *,
-    is_proto3: bool,
-) -> OneOf:
-    return OneOf(
-        oneof.name,
-        tuple(_field(field, is_proto3=is_proto3, in_oneof=True) for field in fields if field.type != _Type.TYPE_GROUP),
-        _groups(fields, types, is_proto3=is_proto3, in_oneof=True),
-        _options(oneof),
-    )
-
-
-def _groups(
-    fields: Iterable[FieldDescriptorProto], types: Iterable[DescriptorProto], *, is_proto3: bool, in_oneof: bool
-) -> tuple[Group, ...]:
-    known = {message.name: message for message in types}
-    groups = []
-    for field in fields:
-        if field.type == _Type.TYPE_GROUP:
-            name = field.type_name.rpartition(".")[2]
-            inner = known[name].field if name in known else ()
-            groups.append(
-                Group(
-                    None if in_oneof else _LABELS[field.label],
-                    name,
-                    field.number,
-                    tuple(_field(part, is_proto3=is_proto3) for part in inner),
-                )
-            )
-    return tuple(groups)
-
-
-def _field(field: FieldDescriptorProto, *, is_proto3: bool, in_oneof: bool = False) -> Field:
-    is_plain = field.label == FieldDescriptorProto.LABEL_OPTIONAL and is_proto3 and not field.proto3_optional
-    return Field(
-        None if in_oneof or is_plain else _LABELS[field.label],
-        field.type_name or _Type.Name(field.type).removeprefix("TYPE_").lower(),
-        field.name,
-        field.number,
-        _options(field),
-        field.default_value if field.HasField("default_value") else None,
-        field.json_name if field.HasField("json_name") else None,
-    )
-
-
-def _extends(fields: Iterable[FieldDescriptorProto], *, is_proto3: bool) -> tuple[Extend, ...]:
-    """Return one block for each extended type, in order of first occurrence."""
-    blocks: dict[str, list[FieldDescriptorProto]] = {}
-    for field in fields:
-        blocks.setdefault(field.extendee, []).append(field)
-    return tuple(
-        Extend(
-            name,
-            tuple(_field(field, is_proto3=is_proto3) for field in block if field.type != _Type.TYPE_GROUP),
+    def message(self, message: DescriptorProto) -> Message:
+        groups = {_group_name(field) for field in (*message.field, *message.extension) if _is_group(field)}
+        top = [field for field in message.field if not field.HasField("oneof_index") or field.proto3_optional]
+        members: dict[int, list[FieldDescriptorProto]] = {}
+        for field in message.field:
+            if field.HasField("oneof_index") and not field.proto3_optional:
+                members.setdefault(field.oneof_index, []).append(field)
+        synthetic = {field.oneof_index for field in message.field if field.proto3_optional}
+        return Message(
+            message.name,
+            self._fields(top),
+            tuple(
+                self._oneof(oneof, members.get(number, ()), message.nested_type)
+                for number, oneof in enumerate(message.oneof_decl)
+                if number not in synthetic
+            ),
+            self._groups(top, message.nested_type),
+            (
+                *(self.message(nested) for nested in message.nested_type if nested.name not in groups),
+                *map(_enum, message.enum_type),
+            ),
+            _options(message),
+            (
+                *(Reserved((_range(part.start, part.end - 1),)) for part in message.reserved_range),
+                *(Reserved((name,)) for name in message.reserved_name),
+            ),
+            tuple(Extensions((_range(part.start, part.end - 1),), _options(part)) for part in message.extension_range),
+            self.extends(message.extension),
         )
-        for name, block in blocks.items()
-    )
+
+    def extends(self, fields: Iterable[FieldDescriptorProto]) -> tuple[Extend, ...]:
+        """Return one block for each extended type, in order of first occurrence."""
+        blocks: dict[str, list[FieldDescriptorProto]] = {}
+        for field in fields:
+            blocks.setdefault(field.extendee, []).append(field)
+        return tuple(Extend(name, self._fields(block)) for name, block in blocks.items())
+
+    def _oneof(
+        self, oneof: OneofDescriptorProto, fields: Sequence[FieldDescriptorProto], types: Iterable[DescriptorProto]
+    ) -> OneOf:
+        members = (replace(field, label=None) for field in self._fields(fields))
+        groups = (replace(group, label=None) for group in self._groups(fields, types))
+        return OneOf(oneof.name, tuple(members), tuple(groups), _options(oneof))
+
+    def _groups(self, fields: Iterable[FieldDescriptorProto], types: Iterable[DescriptorProto]) -> tuple[Group, ...]:
+        bodies = {message.name: message.field for message in types}
+        return tuple(
+            Group(
+                _LABELS[field.label],
+                _group_name(field),
+                field.number,
+                tuple(map(self._field, bodies.get(_group_name(field), ()))),
+            )
+            for field in fields
+            if _is_group(field)
+        )
+
+    def _fields(self, fields: Iterable[FieldDescriptorProto]) -> tuple[Field, ...]:
+        return tuple(self._field(field) for field in fields if not _is_group(field))
+
+    def _field(self, field: FieldDescriptorProto) -> Field:
+        is_plain = field.label == FieldDescriptorProto.LABEL_OPTIONAL and self._is_proto3 and not field.proto3_optional
+        return Field(
+            None if is_plain else _LABELS[field.label],
+            field.type_name or _Type.Name(field.type).removeprefix("TYPE_").lower(),
+            field.name,
+            field.number,
+            _options(field),
+            field.default_value if field.HasField("default_value") else None,
+            field.json_name if field.HasField("json_name") else None,
+        )
+
+
+def _is_group(field: FieldDescriptorProto) -> bool:
+    return field.type == _Type.TYPE_GROUP
+
+
+def _group_name(field: FieldDescriptorProto) -> str:
+    return field.type_name.rpartition(".")[2]
 
 
 def _enum(enum: EnumDescriptorProto) -> Enum:
