@@ -2,7 +2,8 @@
 
 `json_text`: reading and printing · `dialects`: the dialect by `$schema` · `model`: the nodes · `documents`: resolution
 of `$ref` · `loader`: JSON to model · `parser`: text to schema, `normalize` · `rules`: reader against writer, with
-`objects`, `arrays`, `combined` and `findings` · `wording`: the messages for a finding.
+`objects`, `arrays`, `content`, `combined` and `findings` · `comparison`: the state of a comparison · `wording`: the
+messages for a finding.
 """
 
 from strata.imports import require
