@@ -242,11 +242,12 @@ class _Parser:
         if not isinstance(name, str) or not name:
             raise SchemaError(f"a {shell.__name__.lower()} without a name")
         stated = tree.get("namespace")
-        full = make_name(name, stated if isinstance(stated, str) else outer)
-        aliases = tuple(make_name(alias, full.namespace).full for alias in _aliases(tree))
-        self._shells[id(tree)] = shell(full.full, aliases)
-        self._named.setdefault(full.full, self._shells[id(tree)])  # texts may repeat equal definitions
-        return full.namespace
+        full = _full_name(name, stated if isinstance(stated, str) else outer)
+        namespace = full.rpartition(".")[0]
+        aliases = tuple(_full_name(alias, namespace) for alias in _aliases(tree))
+        self._shells[id(tree)] = shell(full, aliases)
+        self._named.setdefault(full, self._shells[id(tree)])  # texts may repeat equal definitions
+        return namespace
 
     def _build(self, tree: Any, namespace: str) -> Node:
         if isinstance(tree, str):
@@ -313,7 +314,7 @@ class _Parser:
     def _find(self, name: str, namespace: str) -> Node:
         if name in _PRIMITIVES:
             return Primitive(Kind(name))
-        for full in (make_name(name, namespace).full, name):
+        for full in (_full_name(name, namespace), name):
             if full in self._named:
                 return self._named[full]
         raise SchemaError(f"the type {name} is not defined in the schema")
@@ -343,6 +344,11 @@ def _inner_types(tree: dict[str, Any]) -> list[Any]:
             return []
         case _:
             return [kind]
+
+
+def _full_name(name: str, namespace: str) -> str:
+    """Return the full name that a name means inside a namespace; `.X` is the type X without namespace."""
+    return make_name(name, namespace).full.removeprefix(".")
 
 
 def _aliases(tree: dict[str, Any]) -> list[str]:

@@ -102,6 +102,7 @@ def decode(column: Column | str, **options: Unpack[DecodeOptions]) -> Column:
 
 def _plan(options: DecodeOptions) -> DecodePlan:
     mode = one_of(Mode, "mode", options.get("mode", "DEADLETTER"))
+    settings = settings_of(options["registry"])
     source = ReaderSource(
         options.get("reader_schema"),
         options.get("subject"),
@@ -110,7 +111,7 @@ def _plan(options: DecodeOptions) -> DecodePlan:
         options.get("format"),
     )
     return plan_decode(
-        settings_of(options["registry"]),
+        settings,
         source,
         mode=mode,
         columns=options.get("columns"),

@@ -105,7 +105,7 @@ def test_kafka_compacts_itself(kafka_broker: KafkaBroker):
     open_log(url).close()
     code, output = strata("compact", url)
 
-    assert (0, True) == (code, "brokers compact it by themselves" in output)
+    assert (0, True) == (code, "the brokers compact by themselves" in output)
 
 
 @pytest.mark.parametrize("command", ["export", "import", "migrate", "verify"])

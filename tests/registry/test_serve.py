@@ -209,7 +209,7 @@ def test_a_new_log_is_told_with_its_place(tmp_path):
 
 # content of the file, words of the message
 KAFKA_SETTINGS = [
-    pytest.param(b"abc", "line 1: NAME=VALUE is wanted", id="a line without a value"),
+    pytest.param(b"abc", "line 1: expected NAME=VALUE", id="a line without a value"),
     pytest.param(b"\xff=1", "cannot be read as text", id="no text"),
     pytest.param(b"no.such.setting=1", 'No such configuration property: "no.such.setting"', id="unknown"),
 ]

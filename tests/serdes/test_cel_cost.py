@@ -14,7 +14,7 @@ from strata.serdes.rules.executors import FieldContext, RuleContext
 
 CEL = CelExecutor(RegistryClient("http://localhost:1"), {})
 FIELD = CelFieldExecutor(RegistryClient("http://localhost:1"), {})
-TOO_MUCH = "may take more than 256 MiB over this value"
+TOO_MUCH = "may need more than 256 MiB for this value"
 
 
 def context(expr, kind="TRANSFORM"):
@@ -100,7 +100,7 @@ def test_macros_in_macros():
     nested = "".join(f"[1].all({name}, " for name in "abcdefgh")
 
     assert CEL.transform(context(f"{nested} true {')' * 8}"), None) is True
-    with pytest.raises(RuleError, match="macros more than 8 deep"):
+    with pytest.raises(RuleError, match="nests macros deeper than 8"):
         CEL.transform(context(f"{nested} [1].all(i, true) {')' * 8}"), None)
 
 
