@@ -15,7 +15,6 @@ already.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from strata.compat.avro.defaults import DefaultCheck
@@ -58,6 +57,8 @@ _ORDERS: Final = {"ASCENDING": "ascending", "DESCENDING": "descending", "IGNORE"
 _NO_PROPERTIES: Final[Properties] = {}
 _LARGEST_SIZE: Final = 2**31 - 9  # the longest array of the JVM
 _BARE: Final = {kind: PrimitiveType(kind, _NO_PROPERTIES) for kind in PRIMITIVES}
+_PAIRS: Final = {(a, b): UnionType((_BARE[a], _BARE[b])) for a in PRIMITIVES for b in PRIMITIVES if a != b}
+"""The unions of two bare primitive types: most unions make one such type optional."""
 _KNOWN_FIELDS: Final = {True: KnownFields(), False: KnownFields()}
 """The fields read in strict mode, and those read in lenient mode."""
 
@@ -158,6 +159,8 @@ class _Parser:
         return reference
 
     def _union(self, json: list[Json], namespace: str) -> Node:
+        if len(json) == 2 and isinstance(json[0], str) and isinstance(json[1], str) and (json[0], json[1]) in _PAIRS:
+            return _PAIRS[json[0], json[1]]
         if len(json) > self._limits.branches:
             raise self._fault(f"A union of {len(json)} branches, more than the {self._limits.branches} allowed")
         branches = tuple(self.node(branch, namespace) for branch in json)
@@ -241,7 +244,7 @@ class _Parser:
             named = self._named
             field = self._new_field(json, record)
             if named == self._named:
-                field = replace(field, text=print_field(field, self._limits))
+                object.__setattr__(field, "text", print_field(field, self._limits))  # nothing else has seen it yet
                 self._known_fields.put(key, field)
         return field
 
@@ -272,7 +275,7 @@ class _Parser:
             if number is None:
                 raise self._invalid_default(self._field_path(), node, value)
             value = number
-        if self._strict:
+        if self._strict and not (value is None and _starts_with_null(node)):
             check = DefaultCheck(self.names, self._limits, undefined=self._forward)
             if not check.accepts(node, value):
                 raise self._invalid_default(self._field_path(), node, value)
@@ -375,6 +378,10 @@ def _fault(message: str, field: str) -> SchemaParseError:
 
 def _shown(json: Json) -> str:
     return excerpt(write_json(json))
+
+
+def _starts_with_null(node: Node) -> bool:
+    return isinstance(node, UnionType) and node.branches[:1] == (_BARE["null"],)
 
 
 def _branch_name(node: Node) -> str:

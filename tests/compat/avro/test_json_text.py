@@ -115,3 +115,14 @@ def test_equal(left, right):
 def test_java_order():
     """Strings are compared by UTF-16 units, as in Java: characters beyond the BMP sort before its last ones."""
     assert ["Z", "a", "é", "😀", "\uffee"] == in_java_order(["\uffee", "😀", "é", "a", "Z"])
+
+
+@pytest.mark.parametrize("before", range(0, 1000, 83))
+def test_a_long_number_is_found_wherever_it_stands(before):
+    """The quick search for long numbers misses none, however it falls between the samples."""
+    limits = Limits(number=100)
+    blanks = " " * before
+
+    assert read_json(f"[{blanks}{'1' * 100}]", limits)
+    with pytest.raises(SchemaParseError, match="more than 100 digits"):
+        read_json(f"[{blanks}{'1' * 101}]", limits)
