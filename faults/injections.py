@@ -25,7 +25,7 @@ class Fault:
     """A kind of fault.
 
     `seconds` is its shortest and longest duration, `weight` how often it is drawn. `needs_service` marks faults that
-    break the broker or the server itself, which the run must own.
+    break the broker or the server itself, which the run must own; `needs_workers` marks faults of a part of a node.
     """
 
     inject: Inject
@@ -33,6 +33,7 @@ class Fault:
     weight: int
     logs: tuple[str, ...] = _EVERYWHERE
     needs_service: bool = False
+    needs_workers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Planned:
     seed: str
 
 
-def plan(log: str, seed: int, *, work_s: float, own_service: bool) -> list[Planned]:
+def plan(log: str, seed: int, *, work_s: float, own_service: bool, workers: int = 1) -> list[Planned]:
     """Return a run's schedule: one to five faults, which may overlap and may be of the same kind.
 
     Args:
@@ -53,9 +54,14 @@ def plan(log: str, seed: int, *, work_s: float, own_service: bool) -> list[Plann
         seed: determines the schedule.
         work_s: the seconds that the clients work.
         own_service: whether the run may break the broker or server itself.
+        workers: the worker processes of each node.
     """
     rng = random.Random(f"{log} {seed} schedule")
-    known = {k: f for k, f in FAULTS.items() if log in f.logs and (own_service or not f.needs_service)}
+    known = {
+        kind: fault
+        for kind, fault in FAULTS.items()
+        if log in fault.logs and (own_service or not fault.needs_service) and (workers > 1 or not fault.needs_workers)
+    }
     kinds = rng.choices(list(known), [fault.weight for fault in known.values()], k=rng.choice((1, 1, 2, 2, 3, 4)))
     times = [(kind, rng.uniform(0.4, work_s * 0.75)) for kind in kinds]
     if rng.random() < _TWINS:
@@ -74,6 +80,8 @@ FAULTS = {
     "kill -9 of a node": Fault(lambda s, r: nodes.kill(s, r, writer=False), (0.1, 1.0), 5),
     "kill -9 of the pen's holder": Fault(lambda s, r: nodes.kill(s, r, writer=True), (0.1, 2.0), 8, ("kafka",)),
     "kill -9 of all nodes": Fault(nodes.kill_all, (0.0, 0.3), 3),
+    "kill -9 of a worker": Fault(nodes.kill_worker, (0.1, 1.0), 10, needs_workers=True),
+    "pause of a worker": Fault(nodes.pause_worker, (0.2, 2.5), 5, needs_workers=True),
     "restart of a node": Fault(nodes.terminate, (0.0, 0.5), 3),
     "pause of a node": Fault(lambda s, r: nodes.pause(s, r, writer=False), (0.2, 2.5), 3),
     "pause of the pen's holder": Fault(lambda s, r: nodes.pause(s, r, writer=True), (0.2, 4.0), 5, ("kafka",)),

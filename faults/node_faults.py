@@ -4,18 +4,31 @@ Each fault is a context manager that injects on entry and heals on exit. It yiel
 another fault holds the target.
 """
 
+import os
 import random
 import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from faults.nursery import set_clock
 from faults.proxy import Proxy
 from faults.scene import Member, Scene
 
-__all__ = ["cut", "cut_from_log", "kill", "kill_all", "pause", "restart", "shift_clock", "start", "terminate"]
+__all__ = [
+    "cut",
+    "cut_from_log",
+    "kill",
+    "kill_all",
+    "kill_worker",
+    "pause",
+    "pause_worker",
+    "restart",
+    "shift_clock",
+    "start",
+    "terminate",
+]
 
 _TERMINATE_S = 20.0
 _RESTART_S = 45.0
@@ -49,6 +62,37 @@ def pause(scene: Scene, rng: random.Random, *, writer: bool) -> Iterator[str]:
             yield f"node {member.number}"
         finally:
             member.node.send(signal.SIGCONT)
+
+
+@contextmanager
+def kill_worker(scene: Scene, rng: random.Random) -> Iterator[str]:
+    """Kill (SIGKILL) a worker of a node, which the node replaces."""
+    with scene.claim(rng) as member:
+        yield _to_a_worker(member, rng, signal.SIGKILL)[0]
+
+
+@contextmanager
+def pause_worker(scene: Scene, rng: random.Random) -> Iterator[str]:
+    """Pause (SIGSTOP) a worker of a node, and resume it."""
+    with scene.claim(rng) as member:
+        target, worker = _to_a_worker(member, rng, signal.SIGSTOP)
+        try:
+            yield target
+        finally:
+            if target:
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGCONT)
+
+
+def _to_a_worker(member: Member | None, rng: random.Random, number: signal.Signals) -> tuple[str, int]:
+    """Send a signal to a worker, in half of the cases to the oldest, which is most likely the one that writes."""
+    workers = sorted(member.node.workers) if member else []
+    if member is None or not workers:
+        return "", 0
+    worker = workers[0] if rng.random() < 0.5 else rng.choice(workers)
+    with suppress(ProcessLookupError):
+        os.kill(worker, number)
+    return f"worker {workers.index(worker)} of node {member.number}", worker
 
 
 @contextmanager

@@ -176,7 +176,9 @@ def _prepare(scene: Scene) -> None:
 def _work(scene: Scene, seed: int, settings: Settings, recorder: Recorder) -> list[Happened]:
     """Run clients and faults; return when the clients have stopped and every fault is healed."""
     owned = scene.services.own_broker if scene.log == "kafka" else scene.services.own_postgres
-    schedule = plan(scene.log, seed, work_s=settings.work_s, own_service=owned is not None)
+    schedule = plan(
+        scene.log, seed, work_s=settings.work_s, own_service=owned is not None, workers=scene.services.workers
+    )
     count, stop = settings.clients_per_node * len(scene.members), threading.Event()
     with ThreadPoolExecutor(count + len(schedule)) as pool:
         clients = [

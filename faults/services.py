@@ -34,7 +34,8 @@ _POSTGRES_SETTINGS = {"max_connections": "60"}
 class Services:
     """The services behind the logs; each is started on first use, unless the caller lent one.
 
-    A lent service is not broken, only the nodes are. With a `mutant`, the nodes run a registry with a planted bug.
+    A lent service is not broken, only the nodes are. With a `mutant`, the nodes run a registry with a planted bug. Each
+    node has `workers` worker processes.
     """
 
     lent_broker: KafkaBroker | None = None
@@ -42,6 +43,7 @@ class Services:
     own_broker: KafkaBroker | None = None
     own_postgres: Postgres | None = None
     mutant: str | None = None
+    workers: int = 1
     _nursery: Nursery | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _folder: Path | None = None

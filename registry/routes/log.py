@@ -17,7 +17,7 @@ __all__ = ["router"]
 router = Router("/v1/log", "operations")
 
 
-@router.reads("GET", "", LogAnswer, (404,))
+@router.reads("GET", "", LogAnswer, (404,), about_writer=True)
 async def log(service: ServiceDep, offset: Offset = 0, limit: Limit = 100) -> Response:
     """Describe the log; `offset` and `limit` page through the last 1000 records set aside, newest first."""
     state = service.state

@@ -46,6 +46,7 @@ class Router(APIRouter):
         context: ContextForm | None = None,
         cacheable: bool = False,
         any_media_type: bool = False,
+        about_writer: bool = False,
         **options: Any,
     ) -> Callable[[_Endpoint], _Endpoint]:
         """Return a decorator for a route that only reads.
@@ -58,9 +59,10 @@ class Router(APIRouter):
             context: the form of the route under `/contexts/{ctx}/`; None: that of the group.
             cacheable: whether the route may mark its answers by `keep_answer`.
             any_media_type: whether the route ignores `Accept`.
+            about_writer: whether the answer describes the process that writes.
             options: the options of `_declare`.
         """
-        facts = RouteFacts(False, context or self._context(path), cacheable, any_media_type)
+        facts = RouteFacts(False, context or self._context(path), cacheable, any_media_type, about_writer)
         return self._declare(method, path, facts, answer, errors, **options)
 
     def writes(

@@ -81,7 +81,8 @@ class Forward:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a write with the response of the node that holds the pen."""
-        if not facts_of(scope).writes:
+        facts = facts_of(scope)
+        if not facts.writes and not (facts.about_writer and self._link is not None):
             await self._app(scope, receive, send)
             return
         body = await read_whole(receive)
@@ -125,10 +126,15 @@ class Forward:
     async def _pass_on(self, link: Link, scope: Scope, body: bytes) -> Answer:
         """Let the worker that writes answer, and read what it has written."""
         deadline = DEADLINE.get()
-        end = await link.open(deadline)
-        headers = [header for header in scope["headers"] if header[0] != _TIME_LEFT]
-        headers.append((_TIME_LEFT, b"%.3f" % ((deadline - time.monotonic()) * _SHARE)))
-        answer = await end.ask(scope, headers, body, deadline)
+        try:
+            end = await link.open(deadline)
+            headers = [header for header in scope["headers"] if header[0] != _TIME_LEFT]
+            headers.append((_TIME_LEFT, b"%.3f" % ((deadline - time.monotonic()) * _SHARE)))
+            answer = await end.ask(scope, headers, body, deadline)
+        except RegistryError:
+            if facts_of(scope).writes:
+                raise
+            raise errors.log_unreadable("the process that writes does not respond") from None
         await self._catch_up(deadline, answered=True)
         return answer
 

@@ -35,12 +35,14 @@ class RouteFacts:
         context: the form of the route under `/contexts/{ctx}/`.
         cacheable: whether the route may mark its answers by `keep_answer`.
         any_media_type: whether the route ignores `Accept`, because its answers have media types of their own.
+        about_writer: whether the answer describes the process that writes, so that it must give the answer.
     """
 
     writes: bool = False
     context: ContextForm = ContextForm.UNCHANGED
     cacheable: bool = False
     any_media_type: bool = False
+    about_writer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,19 @@ def test_connections_are_shared_evenly(node, number):
     assert max(counts) <= 1 + 2 * number / _WORKERS
 
 
+@pytest.mark.kafka
+def test_every_worker_describes_the_process_that_writes(kafka_broker):
+    """`GET /v1/log` says that the node holds the pen, whichever worker is asked."""
+    with (
+        started(f"kafka://{kafka_broker.bootstrap}/schemas-{uuid4().hex}") as node,
+        connected_to_all(node) as connections,
+    ):
+        assert 200 == connections[0].register("s")[0]
+        for connection in connections:
+            answer = connection.call("GET", "/v1/log")[1]
+            assert (True, None) == (answer["holdsPen"], answer.get("holder"))
+
+
 def test_killed_worker_is_replaced_and_the_node_stays_one(node):
     """The log says which worker died, another one serves in its place, and it sees everything."""
     with connected(node, 1) as (connection,):
