@@ -92,13 +92,12 @@ def _serve_in_workers(settings: Settings, url: str, listener: socket.socket, sta
     """Serve in several processes that share the socket and the State as replayed here.
 
     Nothing that a fork would copy in a broken state is left when the workers start: the log is closed, with its
-    connections and threads.
+    connections and threads: Kafka's clients end their threads with the last reference to them.
     """
     with closing(open_for(settings, url)) as log:
         state = _replayed(log, settings)
     del log
     replayed_at = time.monotonic()
-    gc.collect()  # clients of Kafka end their threads when they are collected
     gc.freeze()
     board = Board(settings.worker_count)
     share = settings.shared_by(board.workers)
