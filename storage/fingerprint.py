@@ -38,10 +38,12 @@ def fingerprint(
             encoded.
         struct.error: A version does not fit into 32 bits.
     """
-    digest = hashlib.md5(usedforsecurity=False)
     content = text.encode()
-    for start in range(0, len(content), _CHUNK):
+    digest = hashlib.md5(content[:_CHUNK], usedforsecurity=False)
+    for start in range(_CHUNK, len(content), _CHUNK):
         digest.update(content[start : start + _CHUNK])
+    if not (references or metadata or rule_set):
+        return digest.digest()
     for name, subject, version in references:
         digest.update(name.encode() + subject.encode() + struct.pack(">i", version))
     if metadata:

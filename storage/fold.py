@@ -68,6 +68,8 @@ _NO_VERSIONS: dict[Version, SchemaVersion] = {}
 _NO_CONTEXT = ContextState()
 _NO_CONFIG = ConfigValue()
 _DELETED = attrgetter("deleted")
+# A named tuple's own constructor is a Python function, which costs as much as the rest of making one.
+_new = tuple.__new__
 # Most subjects have few versions, so equal counts share one object.
 _COUNTS = {(live, every): VersionCount(live, every) for every in range(17) for live in range(every + 1)}
 
@@ -180,8 +182,9 @@ class Fold(Generic[_S]):
     # --- versions
 
     def _put(self, value: SchemaValue, timestamp: int) -> None:
-        subject, number, schema_id = value[:3]
-        ids, pair = self._ids(context_of(subject)), (subject, number)
+        subject, number, schema_id, *_ = value
+        context, pair = context_of(subject), (subject, number)
+        ids = self._contexts.get(context) or self._ids(context)
         held = ids.schemas.get(schema_id)
         schema = _schema_of(value) if held is None or not _is_copy(held.schema.value, value) else held.schema
         if held is not None and held.schema != schema and ids.users(held) != {pair: None}:
@@ -189,7 +192,9 @@ class Fold(Generic[_S]):
                 f"id {schema_id} of context {context_of(subject)} already names a schema other than that of "
                 f"subject {subject!r} version {number}"
             )
-        versions = self._versions(subject)
+        versions = self._subjects.get(subject)
+        if versions is None:
+            versions = self._versions(subject)
         old = versions.get(number)
         if old is not None:
             self._unlink(old)
@@ -201,7 +206,7 @@ class Fold(Generic[_S]):
             # If the subject already uses the id, look-ups by id now show this version.
             self._has_removals |= held is not None and any(entry.schema is held.schema for entry in versions.values())
         schema = ids.link(held, schema, pair)
-        versions[number] = SchemaVersion(subject, number, schema, timestamp, value.deleted)
+        versions[number] = _new(SchemaVersion, (subject, number, schema, timestamp, value.deleted))
         if schema.value.references:
             for target in _targets(schema.value):
                 self._referring_to(target).add(pair)
@@ -321,7 +326,7 @@ class _Ids:
         if held is not None:
             self.users(held)[pair] = None
             return held.schema
-        self.schemas[schema_id] = IdEntry(schema, (pair,))
+        self.schemas[schema_id] = _new(IdEntry, (schema, (pair,)))
         identity = _identity(schema)
         known = self._ids.get(identity)
         if known is None:
@@ -378,11 +383,11 @@ def _is_copy(held: SchemaValue, value: SchemaValue) -> bool:
 
 def _schema_of(value: SchemaValue) -> StoredSchema:
     try:
-        references = [(r.name, r.subject, r.version) for r in value.references]
+        references = [(r.name, r.subject, r.version) for r in value.references] if value.references else ()
         digest = fingerprint(value.text, references, value.metadata, value.rule_set)
     except (AttributeError, TypeError, ValueError, struct.error) as error:
         raise RecordError(f"cannot compute the fingerprint of the schema: {error}") from None
-    return StoredSchema(value.schema_id, value.schema_type, value.text, digest, value)
+    return _new(StoredSchema, (value.schema_id, value.schema_type, value.text, digest, value))
 
 
 def _targets(value: SchemaValue) -> Iterator[SubjectVersion]:

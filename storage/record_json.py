@@ -51,6 +51,7 @@ _SCHEMA_KEY = b'{"keytype":"SCHEMA",'
 _PLAIN_FIELDS = itemgetter("subject", "version", "id", "schema")
 _NOT_PLAIN = frozenset({"references", "metadata", "ruleSet"})
 _T = TypeVar("_T")
+_new = tuple.__new__  # see storage/fold.py
 
 
 class RecordError(ValueError):
@@ -237,7 +238,7 @@ def plain_schema(key: bytes | None, value: bytes | None) -> SchemaValue | None:
     ):
         return None
     # Few names occur many times; keep one copy of each.
-    return SchemaValue._make((intern(subject), version, schema_id, text, intern(schema_type), (), None, None, deleted))
+    return _new(SchemaValue, (intern(subject), version, schema_id, text, intern(schema_type), (), None, None, deleted))
 
 
 def decode_key(data: bytes | None) -> Key:

@@ -92,8 +92,7 @@ class SqlLog:
             rows = self._run(partial(tables.read_batch, after=after))
             if after != START and rows and rows[-1][0] - after != len(rows):
                 self._check_gap(begun, generation)
-            for offset, timestamp, key, value in rows:
-                yield Entry(offset, timestamp, key, value)
+            yield from map(Entry._make, rows)
             if len(rows) < tables.BATCH:
                 return
             after = rows[-1][0]

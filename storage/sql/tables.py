@@ -10,7 +10,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    Row,
     Table,
     bindparam,
     delete,
@@ -101,9 +100,15 @@ class Compactions(NamedTuple):
     upto: int = START
 
 
-def read_batch(connection: Connection, after: int) -> Sequence[Row[int, int, bytes, bytes | None]]:
+def read_batch(connection: Connection, after: int) -> Sequence[tuple[int, int, bytes, bytes | None]]:
     """Return the next rows after an offset, at most `BATCH`, as (offset, timestamp, key, value)."""
-    return connection.execute(_READ, {"after": after, "rows": BATCH}).fetchall()
+    result = connection.execute(_READ, {"after": after, "rows": BATCH})
+    if connection.dialect.name != "sqlite" or result.cursor is None:
+        return [row.tuple() for row in result]
+    # SQLite's own rows need no conversion; those of SQLAlchemy would double the time of a replay's reads.
+    rows: Sequence[tuple[int, int, bytes, bytes | None]] = result.cursor.fetchall()
+    result.close()
+    return rows
 
 
 def last_offset(connection: Connection) -> int:
