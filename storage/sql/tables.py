@@ -104,7 +104,7 @@ def read_batch(connection: Connection, after: int) -> Sequence[tuple[int, int, b
     """Return the next rows after an offset, at most `BATCH`, as (offset, timestamp, key, value)."""
     result = connection.execute(_READ, {"after": after, "rows": BATCH})
     if connection.dialect.name != "sqlite" or result.cursor is None:
-        return [row.tuple() for row in result]
+        return [tuple(row) for row in result]
     # SQLite's own rows need no conversion; those of SQLAlchemy would double the time of a replay's reads.
     rows: Sequence[tuple[int, int, bytes, bytes | None]] = result.cursor.fetchall()
     result.close()
