@@ -15,8 +15,9 @@ from strata.registry import errors
 from strata.registry.decide import delete, register
 from strata.registry.effective_settings import Mode
 from strata.registry.routes import schemas as schema_routes
-from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.forward import Forward
+from strata.registry.transport.front import Front
+from strata.registry.transport.kept_answers import KeptAnswers
 from strata.registry.writer import Writer
 from strata.storage.associations import Associations
 from strata.storage.encryption_keys import EncryptionKeys
@@ -248,8 +249,15 @@ def _repeat_forwarded_write() -> None:
     _swap(Forward, "_ask_holder", make)
 
 
-def _keep_answers() -> None:
-    _swap(AnswerCache, "__init__", lambda original: lambda self, _removals: original(self, lambda: 0))
+def _keep_answers(layer: type) -> None:
+    def make(original: Any) -> Any:
+        def create(self: Any, *args: Any, **options: Any) -> None:
+            original(self, *args, **options)
+            self._cache._current = lambda: 0
+
+        return create
+
+    _swap(layer, "__init__", make)
 
 
 # --- decisions
@@ -329,7 +337,10 @@ MUTANTS: Mapping[str, Mutant] = {
         "soft deletions of a subject change nothing", _SQLITE, lambda: _swap(Fold, "_soft_delete", _nothing)
     ),
     "tombstone-dropped": Mutant("a restart restores hard-deleted versions", _SQLITE, _drop_tombstones_at_start),
-    "cache-not-emptied": Mutant("cached answers outlive a deletion", _SQLITE, _keep_answers),
+    "cache-not-emptied": Mutant("cached answers outlive a deletion", _SQLITE, lambda: _keep_answers(Front)),
+    "kept-for-another-state": Mutant(
+        "kept answers outlive the State that they were made from", _ANY, lambda: _keep_answers(KeptAnswers)
+    ),
     "id-given-twice-after-restart": Mutant(
         "a restart forgets the ids of hard-deleted schemas", _SQLITE, lambda: _after_replay(_forget_ids)
     ),

@@ -22,7 +22,8 @@ from strata.registry.settings import Settings
 from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.forward import Forward
-from strata.registry.transport.front import Front
+from strata.registry.transport.front import Front, Key
+from strata.registry.transport.kept_answers import KeptAnswers
 from strata.registry.transport.link import Link
 from strata.registry.wire.json_bodies import answer
 from strata.registry.workers.board import Seat
@@ -31,6 +32,8 @@ from strata.storage.log import Log
 from strata.storage.state import State
 
 __all__ = ["create_app"]
+
+_HOT_BYTES, _KEPT_BYTES = 64 << 20, 32 << 20  # of the cached answers of all processes of the node
 
 
 def create_app(
@@ -80,7 +83,6 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    app.state.service = Service(writer, settings, cluster_id, health)
     for router in ROUTERS:
         # include_router would nest routers: each request is then matched twice, which costs a quarter of the
         # throughput.
@@ -89,12 +91,18 @@ def create_app(
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(RequestValidationError, _answer_invalid_parameter)
     app.add_exception_handler(Exception, _answer_exception)
-    cache = AnswerCache(lambda: -1 if writer.lags else writer.state.removals, processes=seat.board.workers)
     forward = Forward(
         app, writer, max_waiting=settings.max_waiting, max_waiting_bytes=settings.max_waiting_bytes, link=link
     )
     guard = BrowserGuard(settings.hosts, settings.origins)
-    return Front(forward, cache, ROUTES, guard, max_body=settings.max_body, access_log=settings.access_log)
+    processes = seat.board.workers
+    service = Service(writer, settings, cluster_id, health)
+    kept = KeptAnswers(forward, service, most_bytes=_KEPT_BYTES // processes)
+    # Of a node that lags no answer is valid: a new object is the same as no other.
+    cache: AnswerCache[Key] = AnswerCache(
+        lambda: object() if writer.lags else writer.state.removals, _HOT_BYTES // processes
+    )
+    return Front(forward, kept.answer, cache, ROUTES, guard, max_body=settings.max_body, access_log=settings.access_log)
 
 
 def _body(error: RegistryError) -> Response:

@@ -9,7 +9,7 @@ from strata.registry.aliases import aliased
 from strata.registry.decide.checks import Verdict, check_fields, check_history
 from strata.registry.decide.contracts import merged_contract
 from strata.registry.effective_settings import config_in_force
-from strata.registry.errors import RegistryError
+from strata.registry.errors import RegistryError, TooExpensive
 from strata.registry.findings import findings_json
 from strata.registry.lookup import version_to_compare
 from strata.registry.parsing import SchemaRequest, parse_request
@@ -101,6 +101,8 @@ def _verdict(
     except RegistryError as error:
         if not verbose:
             raise
+        if isinstance(error, TooExpensive):
+            service.forget()
         return Verdict((error.message,), others=(Finding("INVALID_SCHEMA", error.message),))
     contract = merged_contract(request, state.latest(subject), config)
     default = service.settings.compatibility_level

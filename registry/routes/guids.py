@@ -18,15 +18,17 @@ router = Router("/schemas/guids/{guid}", "schemas")
 @router.reads("GET", "", SchemaStringAnswer, (40403,))
 async def schema(service: ServiceDep, guid: GuidPath, form: Form = "") -> Response:
     """Return the schema of a GUID, as stored in the first context (by name) that holds it."""
-    # Do not cache the response: a registration in another context may change it.
-    ids = ids_of_guid(await service.fresh(), guid) or ids_of_guid(await service.writer.catch_up(), guid)
+    state = await service.fresh()
+    if not (ids := ids_of_guid(state, guid)):
+        state = await service.fresh_on_miss()
+        ids = ids_of_guid(state, guid)
     if not ids:
         raise errors.schema_not_found(guid)
     context, schema_id = ids[0]
-    found = schema_by_id(service.state, schema_id, f":{context}:")
+    found = schema_by_id(state, schema_id, f":{context}:")
     if found is None:
         raise errors.schema_not_found(guid)
-    text = await service.text_of(found[1], form)
+    text = await service.text_of(state, found[1], form)
     return answer(schema_string(found[1], named=False, max_id=None, text=text))
 
 

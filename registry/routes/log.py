@@ -8,6 +8,7 @@ from strata.registry.lookup import page
 from strata.registry.routes.parameters import Limit, Offset
 from strata.registry.routes.router import Router
 from strata.registry.service import Service, ServiceDep
+from strata.registry.transport.route_facts import Kept
 from strata.registry.wire.json_bodies import answer
 from strata.registry.wire.operations import LogAnswer
 from strata.storage.state import State
@@ -17,7 +18,7 @@ __all__ = ["router"]
 router = Router("/v1/log", "operations")
 
 
-@router.reads("GET", "", LogAnswer, (404,), about_writer=True)
+@router.reads("GET", "", LogAnswer, (404,), kept=Kept.NO, about_writer=True)
 async def log(service: ServiceDep, offset: Offset = 0, limit: Limit = 100) -> Response:
     """Describe the log; `offset` and `limit` page through the last 1000 records set aside, newest first."""
     state = service.state

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter
 
 from strata.registry.routes.documentation import body_of, failures
-from strata.registry.transport.route_facts import SUBJECT, ContextForm, DeclaredRoute, RouteFacts
+from strata.registry.transport.route_facts import SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
 from strata.registry.wire.contracts import Body
 
 __all__ = ["Router", "TextAnswer"]
@@ -44,9 +44,10 @@ class Router(APIRouter):
         errors: tuple[int, ...] = (),
         *,
         context: ContextForm | None = None,
-        cacheable: bool = False,
+        kept: Kept = Kept.PER_STATE,
         any_media_type: bool = False,
         about_writer: bool = False,
+        needs_log: bool = True,
         **options: Any,
     ) -> Callable[[_Endpoint], _Endpoint]:
         """Return a decorator for a route that only reads.
@@ -57,13 +58,15 @@ class Router(APIRouter):
             answer: the type of the answer, `TextAnswer`, or None if it has no body.
             errors: the error codes of the route, besides those of every route.
             context: the form of the route under `/contexts/{ctx}/`; None: that of the group.
-            cacheable: whether the route may mark its answers by `keep_answer`.
+            kept: how long its answers may be kept.
             any_media_type: whether the route ignores `Accept`.
             about_writer: whether the answer describes the process that writes.
+            needs_log: whether the answer comes from the log; if not, it is never kept.
             options: the options of `_declare`.
         """
-        facts = RouteFacts(False, context or self._context(path), cacheable, any_media_type, about_writer)
-        return self._declare(method, path, facts, answer, errors, **options)
+        kept = kept if needs_log else Kept.NO
+        facts = RouteFacts(False, context or self._context(path), kept, any_media_type, about_writer)
+        return self._declare(method, path, facts, answer, errors, needs_log=needs_log, **options)
 
     def writes(
         self,

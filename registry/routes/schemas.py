@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query
 from fastapi.responses import Response
 
 from strata.registry import errors
@@ -22,8 +22,7 @@ from strata.registry.routes.parameters import (
 from strata.registry.routes.router import Router, TextAnswer
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import is_scope_name, subject_name
-from strata.registry.transport.answer_cache import keep_answer
-from strata.registry.transport.route_facts import ContextForm
+from strata.registry.transport.route_facts import ContextForm, Kept
 from strata.registry.wire.json_bodies import Flag, answer, text_answer
 from strata.registry.wire.schemas import SchemaStringAnswer, SubjectVersionAnswer, schema_string
 from strata.storage.records import Subject, context_of
@@ -36,9 +35,8 @@ _AT_ONCE = 1000
 """How many users of an id are sorted without a thread."""
 
 
-@router.reads("GET", "", SchemaStringAnswer, (40403,), cacheable=True)
+@router.reads("GET", "", SchemaStringAnswer, (40403,), kept=Kept.FOR_GOOD)
 async def schema(
-    request: Request,
     service: ServiceDep,
     schema_id: IdPath,
     subject: SubjectQuery,
@@ -48,26 +46,24 @@ async def schema(
     fetch_max_id: Annotated[Flag, Query(alias="fetchMaxId", description="include the highest id in use")] = False,
 ) -> Response:
     """Return the schema of an id, even if it is soft-deleted."""
-    shown = await _found(service, schema_id, subject)
+    state, shown = await _found(service, schema_id, subject)
     max_id = None
     if fetch_max_id:
-        max_id = service.state.context(context_of(shown.subject)).high_water
+        max_id = state.context(context_of(shown.subject)).high_water
     else:
-        _keep(request, service, shown, subject)
-    text, tags = await service.text_of(shown, form), await service.tags_of(shown, find_tags)
+        _keep(service, state, shown, subject)
+    text, tags = await service.text_of(state, shown, form), await service.tags_of(state, shown, find_tags)
     return answer(
         schema_string(shown, named=True, max_id=max_id, text=text, tags=tags, reference_format=reference_format)
     )
 
 
-@router.reads("GET", "/schema", TextAnswer, (40403,), cacheable=True)
-async def schema_text(
-    request: Request, service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, form: Form = ""
-) -> Response:
+@router.reads("GET", "/schema", TextAnswer, (40403,), kept=Kept.FOR_GOOD)
+async def schema_text(service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, form: Form = "") -> Response:
     """Return the text of a schema as it is."""
-    shown = await _found(service, schema_id, subject)
-    _keep(request, service, shown, subject)
-    return text_answer(await service.text_of(shown, form))
+    state, shown = await _found(service, schema_id, subject)
+    _keep(service, state, shown, subject)
+    return text_answer(await service.text_of(state, shown, form))
 
 
 @router.reads("GET", "/subjects", list[str], (40403,))
@@ -108,21 +104,23 @@ async def _uses(service: Service, schema_id: int, subject: PathSubject, deleted:
     return uses() if len(found[0].used_by) <= _AT_ONCE else await service.writer.in_thread(uses)
 
 
-async def _found(service: Service, schema_id: int, subject: PathSubject) -> SchemaVersion:
-    name = _named(service.known, subject)
-    found = schema_by_id(service.known, schema_id, name)
+async def _found(service: Service, schema_id: int, subject: PathSubject) -> tuple[State, SchemaVersion]:
+    """Return the version to show for an id, and the State that holds it."""
+    state = service.known
+    name = _named(state, subject)
+    found = schema_by_id(state, schema_id, name)
     if found and _is_settled(found[1], name):
-        return found[1]
-    state = await (service.fresh() if found else service.writer.catch_up())
+        return state, found[1]
+    state = await (service.fresh() if found else service.fresh_on_miss())
     found = schema_by_id(state, schema_id, _named(state, subject))
     if found is None:
         raise errors.schema_not_found(schema_id)
-    return found[1]
+    return state, found[1]
 
 
-def _keep(request: Request, service: Service, shown: SchemaVersion, subject: PathSubject) -> None:
-    if _is_settled(shown, _named(service.state, subject)):
-        keep_answer(request)
+def _keep(service: Service, state: State, shown: SchemaVersion, subject: PathSubject) -> None:
+    if _is_settled(shown, _named(state, subject)):
+        service.keep()
 
 
 def _is_settled(shown: SchemaVersion, subject: Subject) -> bool:

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import Query, Request
+from fastapi import Query
 from fastapi.responses import Response
 
 from strata.registry import lookup
@@ -33,8 +33,7 @@ from strata.registry.routes.parameters import (
 from strata.registry.routes.router import Router, TextAnswer
 from strata.registry.service import Service, ServiceDep
 from strata.registry.subject_names import writable_subject
-from strata.registry.transport.answer_cache import keep_answer
-from strata.registry.transport.route_facts import ContextForm
+from strata.registry.transport.route_facts import ContextForm, Kept
 from strata.registry.wire.json_bodies import Flag, answer, text_answer
 from strata.registry.wire.schemas import (
     RegisteredAnswer,
@@ -88,7 +87,7 @@ async def look_up(
     found = await service.writer.in_thread(
         lambda: version_with(state, name, asked, normalize=normalize, include_deleted=deleted)
     )
-    text = await service.text_of(found.entry, form or ("serialized" if asked.own_text else ""))
+    text = await service.text_of(state, found.entry, form or ("serialized" if asked.own_text else ""))
     return answer(schema_version(found.entry, stored=not found.identical, text=text))
 
 
@@ -104,7 +103,7 @@ async def with_metadata(
     """Return the newest version whose metadata has all given properties."""
     state, wanted = await service.fresh(), list(zip(key, value, strict=False))
     entry = lookup.version_with_properties(state, aliased(state, subject), wanted, include_deleted=deleted)
-    return answer(schema_version(entry, text=await service.text_of(entry, form)))
+    return answer(schema_version(entry, text=await service.text_of(state, entry, form)))
 
 
 @router.writes("DELETE", "/{subject}", list[int], (40401, 40404, 40405, 40904, 42205, 42206))
@@ -160,13 +159,12 @@ async def register_schema(
     placed = await service.write(
         lambda state, limits: register(state, _target(state, subject), asked.under(limits), rules)
     )
-    text = await service.text_of(placed.entry, form) if form else asked.own_text
+    text = await service.text_of(service.state, placed.entry, form) if form else asked.own_text
     return answer(registered(placed, text))
 
 
-@router.reads("GET", "/{subject}/versions/{version}", SchemaAnswer, (40401, 40402, 42202), cacheable=True)
+@router.reads("GET", "/{subject}/versions/{version}", SchemaAnswer, (40401, 40402, 42202), kept=Kept.FOR_GOOD)
 async def version(
-    request: Request,
     service: ServiceDep,
     subject: SubjectPath,
     version: VersionPath,
@@ -176,8 +174,8 @@ async def version(
     find_tags: FindTags = [],  # noqa: B006 - FastAPI copies it
 ) -> Response:
     """Return a version of a subject."""
-    entry = await _version(request, service, subject, version, deleted)
-    text, tags = await service.text_of(entry, form), await service.tags_of(entry, find_tags)
+    state, entry = await _version(service, subject, version, deleted)
+    text, tags = await service.text_of(state, entry, form), await service.tags_of(state, entry, find_tags)
     return answer(schema_version(entry, text=text, tags=tags, reference_format=reference_format))
 
 
@@ -202,9 +200,8 @@ async def tags(
     return answer(registered(placed))
 
 
-@router.reads("GET", "/{subject}/versions/{version}/schema", TextAnswer, (40401, 40402, 42202), cacheable=True)
+@router.reads("GET", "/{subject}/versions/{version}/schema", TextAnswer, (40401, 40402, 42202), kept=Kept.FOR_GOOD)
 async def version_text(
-    request: Request,
     service: ServiceDep,
     subject: SubjectPath,
     version: VersionPath,
@@ -212,8 +209,8 @@ async def version_text(
     form: Form = "",
 ) -> Response:
     """Return the text of a version as it is."""
-    entry = await _version(request, service, subject, version, deleted)
-    return text_answer(await service.text_of(entry, form))
+    state, entry = await _version(service, subject, version, deleted)
+    return text_answer(await service.text_of(state, entry, form))
 
 
 @router.reads("GET", "/{subject}/versions/{version}/referencedby", list[int], (40401, 40402, 42202))
@@ -250,12 +247,13 @@ def _target(state: State, subject: str) -> Subject:
     return writable_subject(aliased(state, subject))
 
 
-async def _version(request: Request, service: Service, subject: str, version: int, deleted: bool) -> SchemaVersion:
-    """Return a version from memory if its number is known there, else from a fresh State."""
+async def _version(service: Service, subject: str, version: int, deleted: bool) -> tuple[State, SchemaVersion]:
+    """Return a version from memory if its number is known there, else from a fresh State; and that State."""
     if version != LATEST:
-        known = service.known.version(aliased(service.known, subject), version)
+        state = service.known
+        known = state.version(aliased(state, subject), version)
         if known and (deleted or not known.deleted):
-            keep_answer(request)
-            return known
+            service.keep()
+            return state, known
     state = await service.fresh()
-    return lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=deleted)
+    return state, lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=deleted)

@@ -1,68 +1,56 @@
-"""The cache of whole answers: hot reads whose answer changes only when something is deleted.
+"""A cache of whole answers, which are valid as long as what they were made from is in force."""
 
-A schema by id, or by subject and explicit version, stays the same until a deletion. The route of such an answer
-declares itself `cacheable` and calls `keep_answer` for each answer that may be kept; any deletion empties the cache.
-Large answers are kept compressed as well.
-"""
-
-from collections.abc import Callable
-
-from fastapi import Request
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 from strata.registry.cache import Cache
-from strata.registry.transport.asgi import Scope
+from strata.registry.transport.asgi import Answer
 
-__all__ = ["AnswerCache", "Key", "is_marked", "keep_answer"]
+__all__ = ["AnswerCache"]
 
-Key = tuple[bytes, bytes]
-"""The raw path and the query string of a GET request."""
+_BYTES_AROUND = 1000  # memory per answer in addition to its bytes
+_SHARE = 16  # an answer larger than this part of the cache would displace too many others
 
-_KEEP = "strata.keep"
-_MOST_BYTES = 64 << 20
-_BYTES_AROUND = 600  # memory per answer in addition to its bytes
+_KeyT = TypeVar("_KeyT", bound=Hashable)
 
 
-def keep_answer(request: Request) -> None:
-    """Mark the answer of a request for the cache, which keeps it until something is deleted."""
-    request.scope[_KEEP] = True
+class AnswerCache(Generic[_KeyT]):
+    """Answers by request, all made from the same basis.
 
-
-def is_marked(scope: Scope) -> bool:
-    """Return whether `keep_answer` was called for a request."""
-    return _KEEP in scope
-
-
-class AnswerCache:
-    """Answers by request, each as plain bytes and, if it is large, compressed.
+    A new basis invalidates all answers at once, and costs nothing: newer answers displace the invalid ones over time.
 
     Args:
-        removals: returns a number that changes when the cached answers become invalid.
-        processes: the number of processes that share the memory for answers.
+        basis: returns the object that answers are now made from; only the very same object counts as the same.
+        most_bytes: the most bytes that all answers may have together.
     """
 
-    def __init__(self, removals: Callable[[], int], *, processes: int = 1) -> None:
-        self.removals = removals
-        self._answers: Cache[Key, tuple[bytes, bytes | None]] = Cache(_MOST_BYTES // processes)
-        self._valid_at = 0
+    def __init__(self, basis: Callable[[], object], most_bytes: int) -> None:
+        self.basis = basis
+        self._largest = most_bytes // _SHARE
+        self._answers: Cache[_KeyT, tuple[Answer, int]] = Cache(most_bytes)
+        self._made_from: object = None
+        self._generation = 0  # an answer keeps this number, since a State in its place would stay in memory
 
-    def get(self, key: Key) -> tuple[bytes, bytes | None] | None:
-        """Return an answer as plain and as compressed bytes; None on a cache miss."""
-        removals = self.removals()
-        if removals != self._valid_at:
-            self._answers.clear()
-            self._valid_at = removals
-        return self._answers.get(key)
+    def get(self, key: _KeyT) -> Answer | None:
+        """Return a valid answer; None on a cache miss."""
+        found = self._answers.get(key)
+        return found[0] if found and found[1] == self._current() else None
 
-    def put(self, key: Key, body: bytes, compressed: bytes | None, *, removals: int) -> None:
-        """Keep an answer, unless it may already be invalid.
+    def put(self, key: _KeyT, answer: Answer, basis: object, *, key_bytes: int) -> None:
+        """Keep an answer, unless it was made from another basis than the one in force.
 
         Args:
             key: the request.
-            body: the answer.
-            compressed: the answer as gzip; None if it is too small.
-            removals: the number of removals before the request was handled.
+            answer: the answer.
+            basis: what the answer was made from.
+            key_bytes: the size of the key.
         """
-        if removals == self.removals():
-            self.get(key)  # empties the cache if its answers are older
-            size = sum(len(part or b"") for part in (*key, body, compressed)) + _BYTES_AROUND
-            self._answers.put(key, (body, compressed), size)
+        size = len(answer[2]) + key_bytes + _BYTES_AROUND
+        if basis is self.basis() and size <= self._largest:
+            self._answers.put(key, (answer, self._current()), size)
+
+    def _current(self) -> int:
+        basis = self.basis()
+        if basis is not self._made_from:
+            self._made_from, self._generation = basis, self._generation + 1
+        return self._generation

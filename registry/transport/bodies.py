@@ -9,7 +9,7 @@ from strata.registry import errors
 from strata.registry.transport.asgi import Message, Receive
 from strata.registry.transport.compression import decompressed
 
-__all__ = ["decompressing", "limited", "read_whole", "replayed"]
+__all__ = ["decompressing", "limited", "read_up_to", "read_whole", "replayed"]
 
 
 def limited(receive: Receive, limit: int) -> Receive:
@@ -77,6 +77,29 @@ async def read_whole(receive: Receive) -> bytes:
         body += message.get("body", b"")
         more = message.get("more_body", False)
     return body
+
+
+async def read_up_to(receive: Receive, most: int) -> tuple[bytes | None, Receive]:
+    """Return the body of a request, None if it has more than `most` bytes, and a `receive` that gives it once more.
+
+    Raises:
+        ClientDisconnect: if the client disconnects before the body, or `most` bytes of it, have arrived.
+    """
+    body, messages = b"", []
+    while len(body) <= most:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body += message.get("body", b"")
+        messages.append(message)
+        if not message.get("more_body", False):
+            break
+    unread = iter(messages)
+
+    async def receive_again() -> Message:
+        return next(unread, None) or await receive()
+
+    return body if len(body) <= most else None, receive_again
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

@@ -7,10 +7,11 @@ to 70 µs for up to 8 KiB, 110 µs for 16 KiB and 260 µs for 64 KiB.
 import asyncio
 import gzip
 import zlib
+from functools import lru_cache
 
 from strata.registry import errors
 
-__all__ = ["GZIP", "accepts_gzip", "compressed", "decompressed"]
+__all__ = ["GZIP", "accepts_gzip", "compressed", "decompressed", "is_worth_compressing"]
 
 GZIP = b"gzip"
 _WORTH_COMPRESSING = 1400  # a smaller answer fits one packet anyway
@@ -19,12 +20,14 @@ _LEVEL = 5
 _GZIP_WINDOW = 31
 
 
-async def compressed(body: bytes) -> bytes | None:
-    """Return a body as gzip, or None if compression does not pay."""
-    if len(body) < _WORTH_COMPRESSING:
-        return None
-    smaller = _compress(body) if len(body) < _WORTH_A_THREAD else await asyncio.to_thread(_compress, body)
-    return smaller if len(smaller) < len(body) else None
+def is_worth_compressing(body: bytes) -> bool:
+    """Return whether a body may need more than one packet."""
+    return len(body) >= _WORTH_COMPRESSING
+
+
+async def compressed(body: bytes) -> bytes:
+    """Return a body as gzip, which may be larger."""
+    return _compress(body) if len(body) < _WORTH_A_THREAD else await asyncio.to_thread(_compress, body)
 
 
 def _compress(body: bytes) -> bytes:
@@ -60,6 +63,7 @@ def _decompress(body: bytes, limit: int) -> bytes:
     return found
 
 
+@lru_cache(maxsize=256)
 def accepts_gzip(accept_encoding: bytes) -> bool:
     """Return whether an `Accept-Encoding` header allows gzip, by name or by `*`, with a quality above 0."""
     weights: dict[bytes, bool] = {}

@@ -33,8 +33,10 @@ def within_context(path: str, query: str, routes: RouteTable, method: str) -> tu
     Raises:
         RegistryError: 400 if the context's name holds a colon.
     """
+    if not path.startswith(_PREFIX):
+        return path, query
     name, slash, rest = path.removeprefix(_PREFIX).partition("/")
-    if not path.startswith(_PREFIX) or not slash:
+    if not slash:
         return path, query
     prefix, path = _qualifier(unquote(name)), f"/{rest}"
     route = routes.find(method, path)

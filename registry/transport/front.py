@@ -1,29 +1,36 @@
-"""The outermost ASGI layer: answers hot reads from the answer cache, and passes all other requests on.
+"""The outermost ASGI layer: answers hot reads from memory, and hands all other requests to the layers within.
 
-A hot read costs the server itself little more than its bytes; a FastAPI handler costs three times as much
-(docs/benchmarks.md). So this layer does only what such a read needs: `Accept`, the request id, the host, the cache.
+A hot read is a schema by id, or by subject and explicit version, which stays the same until something is deleted. It
+costs the server little more than its bytes, so this layer does only what such a read needs: HEAD, the request id,
+`Accept`, the host, the cache. The layer in `kept_answers.py` answers what depends on the newest State.
 """
 
-from strata.registry.transport.answer_cache import AnswerCache, is_marked
+from http import HTTPStatus
+
+from strata.registry.service import SERVICE, Service
+from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.error_boundary import ErrorBoundary
-from strata.registry.transport.media_types import TYPES, media_type_for
-from strata.registry.transport.reply import KeptAnswer, Reply, send_whole, without_body
-from strata.registry.transport.request_checks import RequestChecks, facts_of, find_facts
+from strata.registry.transport.reply import KeptAnswer, Layer, Reply, without_body
+from strata.registry.transport.request_checks import RequestChecks, find_facts
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 from strata.registry.transport.request_ids import RequestIds
 from strata.registry.transport.route_facts import RouteTable
 
-__all__ = ["Front"]
+__all__ = ["Front", "Key"]
+
+Key = tuple[bytes, bytes, bytes, bool]
+"""Raw path, query string, media type, and whether the client accepts gzip, of a GET request."""
 
 
 class Front:
     """The ASGI app of the service.
 
     Args:
-        app: the inner ASGI app.
-        cache: the cache of answers.
+        app: the inner ASGI app, for what is not a request.
+        within: the layer that answers.
+        cache: the answers to hot reads.
         routes: the routes of the inner app.
         guard: the check of hosts and origins.
         max_body: the largest request body in bytes.
@@ -33,7 +40,8 @@ class Front:
     def __init__(
         self,
         app: App,
-        cache: AnswerCache,
+        within: Layer,
+        cache: AnswerCache[Key],
         routes: RouteTable,
         guard: BrowserGuard,
         *,
@@ -42,44 +50,38 @@ class Front:
     ) -> None:
         self._app, self._cache, self._guard = app, cache, guard
         self._routes = routes
-        self._layers = ErrorBoundary(RequestChecks(app, routes, guard, max_body), access_log=access_log)
-        self._inner = ErrorBoundary(app, access_log=False)
+        self._inner = ErrorBoundary(within, access_log=False)
         self._uses_cache = not access_log
+        self._layers = ErrorBoundary(RequestChecks(within, routes, guard, max_body).answer, access_log=access_log)
         self._ids = RequestIds()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request from the cache, or pass it on."""
+        """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        method = scope["method"]
-        if method == "HEAD":
-            method = scope["method"] = "GET"
-            send = without_body(send)
-        header = dict(scope["headers"]).get
-        encodings, given_id = header(b"accept-encoding", b""), header(REQUEST_ID)
-        media_type = media_type_for(header(b"accept", b""))
+        if scope["method"] == "HEAD":
+            # A copy, because the server must still see HEAD: else it misses the body and drops the connection.
+            scope, send = {**scope, "method": "GET"}, without_body(send)
+        headers = dict(scope["headers"])
+        given_id = headers.get(REQUEST_ID)
         request_id = self._ids.choose(given_id) if given_id else self._ids.next()
-        if method == "GET" and media_type and self._uses_cache and self._guard.knows(header(b"host", b"")):
-            cached = self._cache.get((scope["raw_path"], scope["query_string"]))
-            if cached is not None:
-                headers = [(b"content-type", media_type), (REQUEST_ID, request_id)]
-                await send_whole(send, 200, headers, *cached, encodings)
-                return
-        scope["headers"] = [*(one for one in scope["headers"] if one[0] != REQUEST_ID), (REQUEST_ID, request_id)]
-        await self._pass_on(scope, receive, Reply(send, media_type or TYPES[0], request_id, encodings))
+        reply = Reply(send, headers, request_id)
+        key = scope["raw_path"], scope["query_string"], reply.media_type, reply.takes_gzip
+        is_hot = scope["method"] == "GET" and reply.is_acceptable and self._uses_cache
+        if is_hot and self._guard.knows(headers.get(b"host", b"")) and (found := self._cache.get(key)):
+            await reply.send_answer(found)
+            return
+        basis = self._cache.basis()
+        await self._layers.answer(scope, receive, reply)
+        service: Service | None = scope.get(SERVICE)
+        if service and service.lasts and reply.answer and reply.status == HTTPStatus.OK:
+            self._cache.put(key, reply.answer, basis, key_bytes=len(key[0]) + len(key[1]))
 
     async def answer_passed_on(self, scope: Scope, receive: Receive) -> Answer:
         """Return the answer to a request that another worker has received and checked."""
         find_facts(scope, self._routes)
         kept, request_id = KeptAnswer(), dict(scope["headers"])[REQUEST_ID]
-        await self._inner.answer(scope, receive, Reply(kept.send, TYPES[0], request_id, b""))
+        await self._inner.answer(scope, receive, Reply(kept.send, {}, request_id))
         status, headers, body = kept.whole
         return status, [header for header in headers if header[0] != REQUEST_ID], body
-
-    async def _pass_on(self, scope: Scope, receive: Receive, reply: Reply) -> None:
-        """Let the routes answer, and keep the answer if its route allows that."""
-        key, removals = (scope["raw_path"], scope["query_string"]), self._cache.removals()
-        await self._layers.answer(scope, receive, reply)
-        if facts_of(scope).cacheable and is_marked(scope) and reply.status == 200:
-            self._cache.put(key, bytes(reply.body), await reply.compressed(), removals=removals)

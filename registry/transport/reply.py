@@ -1,37 +1,40 @@
 """Answers on their way to the client: their headers, their compression, and HEAD."""
 
+from collections.abc import Awaitable, Callable, Mapping
+
 import orjson
 
 from strata.registry.errors import RegistryError
-from strata.registry.transport.asgi import Answer, Headers, Message, Send
-from strata.registry.transport.compression import GZIP, accepts_gzip, compressed
+from strata.registry.transport.asgi import Answer, Headers, Message, Receive, Scope, Send
+from strata.registry.transport.compression import GZIP, accepts_gzip, compressed, is_worth_compressing
+from strata.registry.transport.media_types import TYPES, media_type_for
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 
-__all__ = ["KeptAnswer", "Reply", "error_body", "send_whole", "without_body"]
+__all__ = ["KeptAnswer", "Layer", "Reply", "error_body", "without_body"]
 
 _BODILESS = (204, 304)
 
 
 class Reply:
-    """The answer to one request: completes its headers, compresses it if that pays, and records status and body.
+    """The answer to one request: completes its headers, compresses it if that pays, and records it.
 
     Args:
         send: the ASGI callable of the server.
-        media_type: the media type of JSON that the client prefers.
+        asked: the headers of the request by lower-case name.
         request_id: the id of the request.
-        encodings: the request's `Accept-Encoding`.
     """
 
-    def __init__(self, send: Send, media_type: bytes, request_id: bytes, encodings: bytes) -> None:
+    def __init__(self, send: Send, asked: Mapping[bytes, bytes], request_id: bytes) -> None:
         self._send = send
-        self._encodings = encodings
         self._start: Message | None = None
-        self._compressed: bytes | None = None
-        self._is_compressed = False
-        self._media_type = media_type
+        self.asked = asked
+        accepted = media_type_for(asked.get(b"accept", b""))
+        self.media_type, self.is_acceptable = accepted or TYPES[0], accepted is not None
+        self.takes_gzip = accepts_gzip(asked.get(b"accept-encoding", b""))
         self.request_id = request_id
         self.status = 0
-        self.body = bytearray()
+        self.answer: Answer | None = None
+        """The answer, once it has been sent in one piece, without the request id."""
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer, as the `send` of ASGI; the start waits for the first part of the body."""
@@ -39,19 +42,17 @@ class Reply:
             self.status = message["status"]
             self._start = message
             return
-        body, start = message.get("body", b""), self._start
-        self.body += body
+        start = self._start
         if start is None:  # a later part of the body
             await self._send(message)
             return
         self._start = None
         headers = self._headers(dict(start["headers"]))
         if message.get("more_body", False):
-            await self._send({**start, "headers": headers})
+            await self._send({**start, "headers": [*headers, (REQUEST_ID, self.request_id)]})
             await self._send(message)
         else:
-            smaller = await self.compressed() if accepts_gzip(self._encodings) else None
-            await send_whole(self._send, self.status, headers, body, smaller, self._encodings)
+            await self._send_whole(headers, message.get("body", b""), may_compress=True)
 
     async def fail(self, error: RegistryError) -> None:
         """Send an error object, unless the answer has begun and can no longer become an error."""
@@ -59,18 +60,36 @@ class Reply:
             return
         self.status = error.status
         headers = self._headers({name.lower().encode(): value.encode() for name, value in error.headers.items()})
-        await send_whole(self._send, error.status, headers, error_body(error.code, error.message), None, b"")
+        await self._send_whole(headers, error_body(error.code, error.message), may_compress=False)
 
-    async def compressed(self) -> bytes | None:
-        """Return the whole body as gzip; None if compression does not pay."""
-        if not self._is_compressed:
-            self._compressed, self._is_compressed = await compressed(bytes(self.body)), True
-        return self._compressed
+    async def send_answer(self, answer: Answer) -> None:
+        """Send a complete answer."""
+        status, headers, body = answer
+        self.status = status
+        headers = [*headers, (REQUEST_ID, self.request_id)]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+    async def _send_whole(self, headers: Headers, body: bytes, *, may_compress: bool) -> None:
+        if may_compress and is_worth_compressing(body):
+            headers.append((b"vary", b"Accept-Encoding"))
+            smaller = await compressed(body) if self.takes_gzip else body
+            if len(smaller) < len(body):
+                headers.append((b"content-encoding", GZIP))
+                body = smaller
+        if self.status not in _BODILESS:
+            headers.append((b"content-length", b"%d" % len(body)))
+        self.answer = self.status, headers, body
+        await self.send_answer(self.answer)
 
     def _headers(self, given: dict[bytes, bytes]) -> Headers:
-        media_type = given.pop(b"content-type", self._media_type)
+        media_type = given.pop(b"content-type", self.media_type)
         given.pop(b"content-length", None)
-        return [(b"content-type", media_type), (REQUEST_ID, self.request_id), *given.items()]
+        return [(b"content-type", media_type), *given.items()]
+
+
+Layer = Callable[[Scope, Receive, Reply], Awaitable[None]]
+"""A layer before the routes, which sees the whole answer."""
 
 
 class KeptAnswer:
@@ -95,30 +114,6 @@ class KeptAnswer:
 def error_body(code: int, message: str) -> bytes:
     """Return the JSON of an error without findings."""
     return orjson.dumps({"error_code": code, "message": message})
-
-
-async def send_whole(
-    send: Send, status: int, headers: Headers, body: bytes, smaller: bytes | None, encodings: bytes
-) -> None:
-    """Send a complete answer.
-
-    Args:
-        send: the ASGI callable of the server.
-        status: the HTTP status.
-        headers: the headers, to which this function adds.
-        body: the body.
-        smaller: the body as gzip, if there is one.
-        encodings: the request's `Accept-Encoding`.
-    """
-    if smaller is not None:
-        headers.append((b"vary", b"Accept-Encoding"))
-        if encodings and accepts_gzip(encodings):
-            headers.append((b"content-encoding", GZIP))
-            body = smaller
-    if status not in _BODILESS:
-        headers.append((b"content-length", b"%d" % len(body)))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 def without_body(send: Send) -> Send:

@@ -7,11 +7,13 @@ ignored, and the prefix form of contexts becomes the plain form.
 import re
 
 from strata.registry import errors
-from strata.registry.transport.asgi import App, Receive, Scope, Send
+from strata.registry.transport.asgi import Receive, Scope
 from strata.registry.transport.bodies import decompressing, limited
 from strata.registry.transport.context_prefix import within_context
 from strata.registry.transport.cross_site import BrowserGuard
-from strata.registry.transport.media_types import BODY_TYPES, media_type_for
+from strata.registry.transport.media_types import BODY_TYPES
+from strata.registry.transport.reply import Layer, Reply
+from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 from strata.registry.transport.route_facts import RouteFacts, RouteTable
 
 __all__ = ["RequestChecks", "facts_of", "find_facts", "plain_path"]
@@ -20,7 +22,7 @@ _FACTS = "strata.facts"
 _GZIP_NAMES = (b"gzip", b"x-gzip")
 _ENCODINGS = (b"", b"identity", *_GZIP_NAMES)
 # What these headers say is dealt with here; a node that gets the forwarded write must not judge it again.
-_HANDLED = (b"content-encoding", b"content-length", b"origin", b"sec-fetch-site")
+_HANDLED = frozenset((b"content-encoding", b"content-length", b"origin", b"sec-fetch-site", REQUEST_ID))
 _MAX_PATH = 8192
 _BASE_URL = re.compile(r"/*(?:(contexts/[^/]+)/+(?=[^/]))?")
 _UNKNOWN = RouteFacts()
@@ -39,33 +41,35 @@ def find_facts(scope: Scope, routes: RouteTable) -> None:
 
 
 class RequestChecks:
-    """An ASGI app that rejects requests that no route accepts and brings all others into one form.
+    """A layer that rejects requests that no route accepts and brings all others into one form.
 
     Args:
-        app: the inner ASGI app.
+        within: the next layer.
         routes: the routes of the service.
         guard: the check of hosts and origins.
         max_body: the largest request body in bytes.
     """
 
-    def __init__(self, app: App, routes: RouteTable, guard: BrowserGuard, max_body: int) -> None:
-        self._app, self._routes, self._guard, self._max_body = app, routes, guard, max_body
+    def __init__(self, within: Layer, routes: RouteTable, guard: BrowserGuard, max_body: int) -> None:
+        self._within, self._routes, self._guard, self._max_body = within, routes, guard, max_body
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: Scope, receive: Receive, reply: Reply) -> None:
         """Check a request and pass it on.
 
         Raises:
             RegistryError: if no route accepts it.
         """
         self._settle_route(scope)
-        headers = dict(scope["headers"])
+        headers = reply.asked
+        encoding = headers.get(b"content-encoding", b"").strip().lower()
         self._guard.check(scope["method"], headers)
-        self._check(scope, headers)
+        self._check(scope, reply, encoding)
         receive = limited(receive, self._max_body)
-        if _encoding(headers) in _GZIP_NAMES:
+        if encoding in _GZIP_NAMES:
             receive = decompressing(receive, self._max_body)
-        scope["headers"] = [header for header in scope["headers"] if header[0] not in _HANDLED]
-        await self._app(scope, receive, send)
+        kept = [header for header in scope["headers"] if header[0] not in _HANDLED]
+        scope["headers"] = [*kept, (REQUEST_ID, reply.request_id)]
+        await self._within(scope, receive, reply)
 
     def _settle_route(self, scope: Scope) -> None:
         """Set the path that is routed, and the facts about its route."""
@@ -79,23 +83,19 @@ class RequestChecks:
         scope["path"], scope["root_path"] = within, ""
         find_facts(scope, self._routes)
 
-    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+    def _check(self, scope: Scope, reply: Reply, encoding: bytes) -> None:
         if len(scope["path"]) > _MAX_PATH:
             raise errors.http_error(414, "URI Too Long")
-        if media_type_for(headers.get(b"accept", b"")) is None and not facts_of(scope).any_media_type:
+        if not reply.is_acceptable and not facts_of(scope).any_media_type:
             raise errors.not_acceptable()
-        content_type = headers.get(b"content-type", b"")
+        content_type = reply.asked.get(b"content-type", b"")
         if content_type and content_type.split(b";", 1)[0].strip().lower() not in BODY_TYPES:
             raise errors.media_type()
-        if _encoding(headers) not in _ENCODINGS:
+        if encoding not in _ENCODINGS:
             raise errors.media_type()
-        length = headers.get(b"content-length", b"0")
+        length = reply.asked.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self._max_body:
             raise errors.too_large(self._max_body)
-
-
-def _encoding(headers: dict[bytes, bytes]) -> bytes:
-    return headers.get(b"content-encoding", b"").strip().lower()
 
 
 def plain_path(raw_path: bytes) -> str:

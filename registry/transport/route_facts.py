@@ -1,10 +1,11 @@
 """What the layers before the routes need to know about a route; `routes/router.py` declares it beside each route."""
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 
-__all__ = ["SUBJECT", "ContextForm", "DeclaredRoute", "RouteFacts", "RouteTable"]
+__all__ = ["SUBJECT", "ContextForm", "DeclaredRoute", "Kept", "RouteFacts", "RouteTable"]
 
 SUBJECT = "{subject}"
 """The segment of a route's path that names the subject."""
@@ -26,6 +27,16 @@ class ContextForm(Enum):
     """The parameter `context` gets the context's name."""
 
 
+class Kept(Enum):
+    """How long the answers of a route may be kept (`kept_answers.py`)."""
+
+    NO = auto()
+    PER_STATE = auto()
+    """While State is the one that the whole answer was computed from: the State that `Service.fresh` returned."""
+    FOR_GOOD = auto()
+    """Until something is deleted, if the route calls `Service.keep`; otherwise as `PER_STATE`."""
+
+
 @dataclass(frozen=True, slots=True)
 class RouteFacts:
     """The facts about one route.
@@ -33,14 +44,14 @@ class RouteFacts:
     Attributes:
         writes: whether the route writes, so that the node that holds the pen must handle it.
         context: the form of the route under `/contexts/{ctx}/`.
-        cacheable: whether the route may mark its answers by `keep_answer`.
+        kept: how long its answers may be kept.
         any_media_type: whether the route ignores `Accept`, because its answers have media types of their own.
         about_writer: whether the answer describes the process that writes, so that it must give the answer.
     """
 
     writes: bool = False
     context: ContextForm = ContextForm.UNCHANGED
-    cacheable: bool = False
+    kept: Kept = Kept.NO
     any_media_type: bool = False
     about_writer: bool = False
 
@@ -52,14 +63,16 @@ class DeclaredRoute:
     method: str
     path: str
     facts: RouteFacts
-    segments: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "segments", tuple(self.path.split("/")))
+    @property
+    def segments(self) -> list[str]:
+        """The path in parts."""
+        return self.path.split("/")
 
-    def matches(self, segments: list[str]) -> bool:
-        """Return whether a path of as many segments belongs to this route."""
-        return all(mine == given or mine[:1] == "{" for mine, given in zip(self.segments, segments, strict=True))
+    @property
+    def pattern(self) -> str:
+        """A regular expression for the paths of the route."""
+        return "/".join("[^/]*" if part[:1] == "{" else re.escape(part) for part in self.segments)
 
 
 class RouteTable:
@@ -70,12 +83,16 @@ class RouteTable:
     """
 
     def __init__(self, routes: Iterable[DeclaredRoute]) -> None:
-        self._routes: dict[tuple[str, int], list[DeclaredRoute]] = {}
+        self._routes: dict[str, list[DeclaredRoute]] = {}
         for route in routes:
-            self._routes.setdefault((route.method, len(route.segments)), []).append(route)
+            self._routes.setdefault(route.method, []).append(route)
+        self._patterns = {
+            method: re.compile("|".join(f"({route.pattern})" for route in found))
+            for method, found in self._routes.items()
+        }
 
     def find(self, method: str, path: str) -> DeclaredRoute | None:
         """Return the route of a request; None if there is none."""
-        segments = path.split("/")
-        candidates = self._routes.get((method, len(segments)), ())
-        return next((route for route in candidates if route.matches(segments)), None)
+        pattern = self._patterns.get(method)
+        match = pattern.fullmatch(path) if pattern else None
+        return self._routes[method][match.lastindex - 1] if match and match.lastindex else None

@@ -101,8 +101,8 @@ async def test_compression_of_any_size(size, monkeypatch):
     body = b"x" * size
     smaller = await compressed(body)
 
-    assert (None if size < 1400 else body) == (smaller and await decompressed(smaller, size))
-    assert [size >= 8192] * (size >= 1400) == [thread is not threading.main_thread() for thread in threads]
+    assert body == await decompressed(smaller, size)
+    assert [size >= 8192] == [thread is not threading.main_thread() for thread in threads]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,12 @@ async def test_request_id_is_logged_and_passed_on(caplog):
     async def send(_message):
         pass
 
-    front = Front(app, AnswerCache(lambda: 0), RouteTable(()), BrowserGuard(None, ()), max_body=10, access_log=True)
+    async def within(scope, receive, reply):
+        await app(scope, receive, reply.send)
+
+    front = Front(
+        app, within, AnswerCache(lambda: 0, 1), RouteTable(()), BrowserGuard(None, ()), max_body=10, access_log=True
+    )
     for headers in ([(b"x-request-id", b"mine")], []):
         scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": headers}
         await front(scope, None, send)

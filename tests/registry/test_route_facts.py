@@ -6,8 +6,7 @@ from fastapi.routing import APIRoute
 from strata.registry.app import create_app
 from strata.registry.routes.all import ROUTERS, ROUTES
 from strata.registry.settings import Settings
-from strata.registry.transport.front import Front
-from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts
+from strata.registry.transport.route_facts import DeclaredRoute, Kept, RouteFacts
 from strata.storage.memory_log import MemoryLog
 
 DECLARED = [route for router in ROUTERS for route in router.declared]
@@ -16,10 +15,11 @@ READING_POSTS = {
     "/", "/contexts/{context}", "/associations:batchGet", "/dek-registry/v1/keks/{name}/test", "/subjects/{subject}",
     "/compatibility/subjects/{subject}/versions", "/compatibility/subjects/{subject}/versions/{version}",
 }  # fmt: skip
-CACHEABLE = {
+KEPT_FOR_GOOD = {
     "/schemas/ids/{schema_id}", "/schemas/ids/{schema_id}/schema",
     "/subjects/{subject}/versions/{version}", "/subjects/{subject}/versions/{version}/schema",
 }  # fmt: skip
+NEVER_KEPT = ("/schemas/types", "/v1/", "/docs", "/openapi.json", "/health/")
 
 
 def test_every_route_declares_its_facts():
@@ -38,28 +38,12 @@ def test_routes_that_write():
     assert expected == [route.facts.writes for route in DECLARED]
 
 
-def test_routes_whose_answers_are_cached():
-    """Only a schema by id, or by subject and version, is cacheable."""
-    assert CACHEABLE == {route.path for route in DECLARED if route.facts.cacheable}
-
-
-@pytest.mark.parametrize("path", [*sorted(CACHEABLE), "/schemas/guids/{guid}", "/subjects/{subject}/versions"])
-def test_second_answer_comes_from_the_cache(api, monkeypatch, path):
-    """The layers after the cache see the second request for a cacheable answer no more, and all other requests."""
-    guid = api.post("/subjects/s/versions", {"schema": '"int"'})[1]["guid"]
-    url = path.format(schema_id=1, subject="s", version=1, guid=guid)
-    passed_on = []
-    original = Front._pass_on
-
-    async def pass_on(self, *args):
-        passed_on.append(args)
-        await original(self, *args)
-
-    monkeypatch.setattr(Front, "_pass_on", pass_on)
-    first, second = api.get(url), api.get(url)
-
-    assert first == second
-    assert (1 if path in CACHEABLE else 2) == len(passed_on)
+def test_routes_whose_answers_are_kept():
+    """A schema by id or version is kept for good, what else comes from the log per State, and the rest not at all."""
+    for route in DECLARED:
+        fixed = route.path == "/" or route.path.startswith(NEVER_KEPT)
+        others = Kept.NO if fixed or route.facts.writes else Kept.PER_STATE
+        assert (Kept.FOR_GOOD if route.path in KEPT_FOR_GOOD and route.method == "GET" else others) == route.facts.kept
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def test_empty_names_in_a_path_are_refused(shared_api, method, path):
 async def test_failure_in_the_app_becomes_a_500(caplog):
     """An exception never reaches the server: the app logs it and answers with JSON."""
 
-    async def broken(_scope, _receive, _send):
+    async def broken(_scope, _receive, _reply):
         raise RuntimeError("planted")
 
     sent = []
@@ -189,7 +189,9 @@ async def test_failure_in_the_app_becomes_a_500(caplog):
     async def receive():
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    front = Front(broken, AnswerCache(lambda: 0), RouteTable(()), BrowserGuard(None, ()), max_body=10, access_log=False)
+    front = Front(
+        broken, broken, AnswerCache(lambda: 0, 1), RouteTable(()), BrowserGuard(None, ()), max_body=10, access_log=False
+    )
     scope = {"type": "http", "method": "GET", "raw_path": b"/x", "query_string": b"", "headers": []}
     await front(scope, receive, send)
 
@@ -212,8 +214,8 @@ def test_failure_in_a_route_is_an_error_object(api, monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["/", "/subjects", "/schemas/ids/1", "/schemas/ids/9", "/config"])
-def test_head_is_get_without_a_body(api, path):
-    """HEAD returns status and headers of GET, and no body."""
+def test_head_is_get_without_a_body(api, path, caplog):
+    """HEAD returns status and headers of GET, and no body; the server does not miss the body."""
     api.placed("s", '"int"')
     status, _ = api.get(path)
     length = api.headers["content-length"]
@@ -221,3 +223,4 @@ def test_head_is_get_without_a_body(api, path):
     for _ in range(2):  # The second answer may come from the cache.
         assert (status, "") == api.call("HEAD", path)
         assert length == api.headers["content-length"]
+    assert [] == caplog.messages
