@@ -50,6 +50,7 @@ async def schema(
     max_id = None
     if fetch_max_id:
         max_id = state.context(context_of(shown.subject)).high_water
+        service.forget()  # memory answers this even while the log cannot be read
     else:
         _keep(service, state, shown, subject)
     text, tags = await service.text_of(state, shown, form), await service.tags_of(state, shown, find_tags)

@@ -249,11 +249,11 @@ def _target(state: State, subject: str) -> Subject:
 
 async def _version(service: Service, subject: str, version: int, deleted: bool) -> tuple[State, SchemaVersion]:
     """Return a version from memory if its number is known there, else from a fresh State; and that State."""
-    if version != LATEST:
-        state = service.known
-        known = state.version(aliased(state, subject), version)
-        if known and (deleted or not known.deleted):
-            service.keep()
-            return state, known
-    state = await service.fresh()
-    return state, lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=deleted)
+    state = service.known
+    found = None if version == LATEST else state.version(aliased(state, subject), version)
+    if found is None or (found.deleted and not deleted):
+        state = await service.fresh()
+        found = lookup.version_anywhere(state, aliased(state, subject), version, include_deleted=deleted)
+    if version != LATEST and found.subject == aliased(state, subject):
+        service.keep()
+    return state, found
