@@ -80,7 +80,7 @@ async def read_whole(receive: Receive) -> bytes:
 
 
 async def read_up_to(receive: Receive, most: int) -> tuple[bytes | None, Receive]:
-    """Return the body of a request, None if it has more than `most` bytes, and a `receive` that gives it once more.
+    """Return the body of a request, None if it has more than `most` bytes, and a `receive` that gives it again.
 
     Raises:
         ClientDisconnect: if the client disconnects before the body, or `most` bytes of it, have arrived.

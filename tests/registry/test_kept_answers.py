@@ -256,7 +256,7 @@ def test_large_bodies_are_passed_on(shared, size, runs):
 
 @pytest.mark.parametrize(("parts", "expected"), [([b"ab", b"cd"], b"abcd"), ([b"abc", b"de"], None), ([b""], b"")])
 async def test_start_of_a_body(parts, expected):
-    """A body is read up to a size, and whoever reads on gets all of it, and then what comes next."""
+    """A body is read up to a size, and the next reader gets all of it, and then what comes next."""
     arriving = iter([{"body": part, "more_body": part is not parts[-1]} for part in parts])
 
     async def receive():
@@ -394,7 +394,7 @@ class CountedLog(MemoryLog):
 
 
 def test_kept_answer_costs_one_read_of_the_log():
-    """The log is read once for each request, whether the answer is kept, made anew, or made for the first time."""
+    """The log is read once for each request, whether the answer is kept, computed again, or made for the first time."""
     log, latest = CountedLog(), ("GET", "/subjects/s/versions/latest")
     with node(log) as one, node(log) as other:
         one.done("POST", "/subjects/s/versions", INT)
