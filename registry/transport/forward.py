@@ -33,7 +33,7 @@ from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.bodies import read_whole, replayed
 from strata.registry.transport.link import Link
 from strata.registry.transport.node_calls import Call, pool_manager
-from strata.registry.transport.reply import KeptAnswer
+from strata.registry.transport.reply import CollectedAnswer
 from strata.registry.transport.request_checks import facts_of
 from strata.registry.writer import DEADLINE, Writer
 
@@ -178,7 +178,7 @@ class Forward:
 
     async def _answer_locally(self, scope: Scope, body: bytes, receive: Receive) -> Answer:
         """Return this node's own response."""
-        kept = KeptAnswer()
+        kept = CollectedAnswer()
         await self._app(scope, replayed(body, receive), kept.send)
         return kept.whole
 

@@ -12,7 +12,7 @@ from strata.registry.transport.answer_cache import AnswerCache
 from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.error_boundary import ErrorBoundary
-from strata.registry.transport.reply import KeptAnswer, Layer, Reply, without_body
+from strata.registry.transport.reply import CollectedAnswer, Layer, Reply, without_body
 from strata.registry.transport.request_checks import RequestChecks, find_facts
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 from strata.registry.transport.request_ids import RequestIds
@@ -81,7 +81,7 @@ class Front:
     async def answer_passed_on(self, scope: Scope, receive: Receive) -> Answer:
         """Return the answer to a request that another worker has received and checked."""
         find_facts(scope, self._routes)
-        kept, request_id = KeptAnswer(), dict(scope["headers"])[REQUEST_ID]
+        kept, request_id = CollectedAnswer(), dict(scope["headers"])[REQUEST_ID]
         await self._inner.answer(scope, receive, Reply(kept.send, {}, request_id))
         status, headers, body = kept.whole
         return status, [header for header in headers if header[0] != REQUEST_ID], body

@@ -10,7 +10,7 @@ from strata.registry.transport.compression import GZIP, accepts_gzip, compressed
 from strata.registry.transport.media_types import TYPES, media_type_for
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 
-__all__ = ["KeptAnswer", "Layer", "Reply", "error_body", "without_body"]
+__all__ = ["CollectedAnswer", "Layer", "Reply", "error_body", "without_body"]
 
 _BODILESS = (204, 304)
 
@@ -92,14 +92,14 @@ Layer = Callable[[Scope, Receive, Reply], Awaitable[None]]
 """A layer before the routes, which sees the whole answer."""
 
 
-class KeptAnswer:
-    """An answer that is kept instead of sent."""
+class CollectedAnswer:
+    """An answer that is collected instead of sent."""
 
     def __init__(self) -> None:
         self._status, self._headers, self._body = 500, Headers(), bytearray()
 
     async def send(self, message: Message) -> None:
-        """Keep a part of the answer, as the `send` of ASGI."""
+        """Collect a part of the answer, as the `send` of ASGI."""
         if message["type"] == "http.response.start":
             self._status, self._headers = message["status"], list(message["headers"])
         else:
