@@ -16,7 +16,8 @@ import subprocess
 import tempfile
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,7 @@ _JVM = (
 )
 _READY_S = 60.0
 _POLL_S = 0.05
+_PAUSE_S = 10.0
 
 
 @dataclass(slots=True)
@@ -152,8 +154,16 @@ class KafkaBroker:
         self._wait([self._nodes[i]])
 
     def pause(self, i: int = 0) -> None:
-        """Pause a node's process (SIGSTOP): its connections stay open and silent."""
-        self._signal(i, signal.SIGSTOP)
+        """Pause a node's process (SIGSTOP): its connections stay open and silent.
+
+        Return when all of its threads stand still; the signal alone does not wait for those that run on another core.
+        """
+        process = self._signal(i, signal.SIGSTOP)
+        deadline = time.monotonic() + _PAUSE_S
+        while not all(state == "T" for state in _thread_states(process.pid)):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"Node {i} did not pause within {_PAUSE_S} s")
+            time.sleep(0.001)
 
     def resume(self, i: int = 0) -> None:
         """Resume a paused node (SIGCONT)."""
@@ -166,11 +176,12 @@ class KafkaBroker:
                 stop_process(node.process)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _signal(self, i: int, number: signal.Signals) -> None:
+    def _signal(self, i: int, number: signal.Signals) -> subprocess.Popen[bytes]:
         process = self._nodes[i].process
         if process is None or process.poll() is not None:
             raise RuntimeError(f"Node {i} is not running")
         process.send_signal(number)
+        return process
 
     def _format(self, node: _Node, cluster_id: str) -> subprocess.Popen[bytes]:
         node.folder.mkdir()
@@ -236,6 +247,13 @@ def _until(ready: Callable[[], bool], node: _Node, deadline: float) -> None:
         if time.monotonic() > deadline:
             raise RuntimeError(f"Kafka node {node.node_id} was not ready in {_READY_S:.0f} s:\n{tail(node.log)}")
         time.sleep(_POLL_S)
+
+
+def _thread_states(pid: int) -> Iterator[str]:
+    """Yield the state of each thread of a process, such as R or T, as /proc has it."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):  # the thread has ended
+            yield (thread / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _listens(port: int) -> bool:

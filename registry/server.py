@@ -76,7 +76,15 @@ def run(settings: Settings) -> None:
         _serve_in_workers(settings, url, listener, tell_started)
     else:
         _serve_alone(settings, url, listener, tell_started)
-    _log.info("stopped")
+
+
+@contextmanager
+def _logging_the_end() -> Iterator[None]:
+    """Log the end of serving; uvicorn raises the signal again that ended it, which leaves as SystemExit."""
+    try:
+        yield
+    finally:
+        _log.info("stopped")
 
 
 def _serve_alone(settings: Settings, url: str, listener: socket.socket, started: Callable[[], None]) -> None:
@@ -85,7 +93,8 @@ def _serve_alone(settings: Settings, url: str, listener: socket.socket, started:
     with closing(open_for(settings, url)) as log:
         app = _app(log, settings, seat)
         end_start()
-        HttpServer(app, settings, seat, started=started).run(sockets=[listener])
+        with _logging_the_end():
+            HttpServer(app, settings, seat, started=started).run(sockets=[listener])
 
 
 def _serve_in_workers(settings: Settings, url: str, listener: socket.socket, started: Callable[[], None]) -> None:
@@ -127,7 +136,8 @@ def _serve_in_workers(settings: Settings, url: str, listener: socket.socket, sta
                     entrance=entrance if seat.writes else None,
                 ).run(sockets=[listener])
 
-        Parent(board, work, started=started, drain_s=settings.drain_seconds).run()
+        with _logging_the_end():
+            Parent(board, work, started=started, drain_s=settings.drain_seconds).run()
 
 
 def _replayed(log: Log, settings: Settings) -> State:
