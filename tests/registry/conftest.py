@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
 
@@ -110,3 +111,19 @@ def shared_api() -> Iterator[Api]:
     """Yield one registry for a whole file of tests, which must not interfere with each other."""
     with running() as shared:
         yield shared
+
+
+@pytest.fixture(
+    params=[
+        "sqlite",
+        pytest.param("postgres", marks=pytest.mark.postgres),
+        pytest.param("kafka", marks=pytest.mark.kafka),
+    ]
+)
+def log_url(request, tmp_path):
+    """Return a fresh log that several processes can share."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/strata.db"
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres_url")
+    return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid4().hex}"

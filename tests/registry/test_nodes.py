@@ -5,29 +5,12 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from uuid import uuid4
 
 import pytest
 
 from harness.registry import RegistryNode
 
 SCHEMAS, SUBJECTS, CLIENTS = 500, 50, 8
-
-
-@pytest.fixture(
-    params=[
-        "sqlite",
-        pytest.param("postgres", marks=pytest.mark.postgres),
-        pytest.param("kafka", marks=pytest.mark.kafka),
-    ]
-)
-def log_url(request, tmp_path):
-    """Return a fresh log that several processes can share."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/strata.db"
-    if request.param == "postgres":
-        return request.getfixturevalue("postgres_url")
-    return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid4().hex}"
 
 
 @pytest.fixture

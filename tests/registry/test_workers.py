@@ -22,22 +22,6 @@ _WORKERS = 3
 _ANSWERS_S = 60.0
 
 
-@pytest.fixture(
-    params=[
-        "sqlite",
-        pytest.param("postgres", marks=pytest.mark.postgres),
-        pytest.param("kafka", marks=pytest.mark.kafka),
-    ]
-)
-def log_url(request, tmp_path):
-    """Return a fresh log that several processes can share."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/strata.db"
-    if request.param == "postgres":
-        return request.getfixturevalue("postgres_url")
-    return f"kafka://{request.getfixturevalue('kafka_broker').bootstrap}/schemas-{uuid4().hex}"
-
-
 @contextmanager
 def started(log_url, *options, workers=_WORKERS):
     """Run a node until all its workers serve."""
