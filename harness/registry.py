@@ -38,7 +38,10 @@ class Starter(Protocol):
 
 
 class RegistryNode:
-    """One `strata serve`; `options` are further flags, such as `--reads=local`, and `start` runs the command."""
+    """One `strata serve`, of one process unless `options`, which are further flags, include `--workers`.
+
+    `start` runs the command.
+    """
 
     def __init__(self, log_url: str, *options: str, start: Starter = start_tied) -> None:
         self.port = free_port()
@@ -46,7 +49,7 @@ class RegistryNode:
         self._folder = Path(tempfile.mkdtemp(prefix="strata-node-"))
         self.log_file = self._folder / "node.log"
         strata = Path(sys.executable).with_name("strata")
-        fixed = [f"--listen={_HOST}:{self.port}", f"--log={log_url}", "--drain-seconds=0"]
+        fixed = [f"--listen={_HOST}:{self.port}", f"--log={log_url}", "--drain-seconds=0", "--workers=1"]
         self._command = [str(strata), "serve", *fixed, *options]
         self._start = start
         self._process: Process | None = None

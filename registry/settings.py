@@ -13,11 +13,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.registry.hosts import ANY, host_name, is_loopback
+from strata.registry.workers.cores import usable_cores
 from strata.storage.kafka.fencing import Fencing
+from strata.storage.open_log import is_memory
 
 __all__ = ["LogFormat", "LogLevel", "Reads", "SettingRefused", "Settings", "load_settings"]
 
 PREFIX = "STRATA_"
+_MOST_WORKERS = 256
 
 
 class Reads(StrEnum):
@@ -143,7 +146,11 @@ class Settings(BaseSettings):
         description="comma-separated origins whose web pages may write, besides the registry's own; `*` allows any",
     )
     workers: int | None = Field(
-        None, gt=0, le=256, description="number of processes that serve together; more than one needs a shared log  [1]"
+        None,
+        gt=0,
+        le=_MOST_WORKERS,
+        description="number of processes that serve together; more than one needs a shared log  "
+        "[the number of usable cores; 1 for memory:]",
     )
     max_connections: int = Field(4096, gt=0, description="maximum number of open client connections")
     max_headers: int = Field(100, gt=0, description="maximum number of headers in a request")
@@ -204,10 +211,12 @@ class Settings(BaseSettings):
             seconds=self.max_seconds,
         )
 
-    @property
+    @cached_property
     def worker_count(self) -> int:
-        """The number of processes that serve."""
-        return self.workers or 1
+        """The number of processes that serve: by default one for each usable core."""
+        if self.workers is not None:
+            return self.workers
+        return 1 if is_memory(self.log) else min(usable_cores(), _MOST_WORKERS)
 
     def shared_by(self, workers: int) -> "Settings":
         """Return the settings of one of several workers: its share of what is limited for the whole node."""
