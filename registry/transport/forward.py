@@ -42,7 +42,8 @@ __all__ = ["Forward"]
 _FORWARDED = b"x-forward"
 _TIME_LEFT = b"x-strata-time-left"
 _SHARE = 0.9  # of the remaining time, for the holder: its answer then comes before this node's own deadline
-_COPIED = (b"content-type", b"accept", b"authorization", b"x-request-id", b"confluent-accept-unknown-properties")
+# Never the credentials of a client: anyone who may write to the topic can name any URL as the holder's.
+_COPIED = (b"content-type", b"accept", b"x-request-id", b"confluent-accept-unknown-properties")
 _COPIED_FROM_ANSWER = ("content-type", "retry-after")
 _BUSY = "the node is busy forwarding other writes"
 _MAX_CALLS = 32

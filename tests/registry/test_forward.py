@@ -249,6 +249,21 @@ class FailingLog(HeldLog, ServerLog):
 FAILURE = LogError("postgresql+psycopg://db.internal:5432 is gone")
 
 
+def test_a_forwarded_write_carries_no_credentials():
+    """The holder's URL comes from the log, where anyone who may write to the topic can name one."""
+    log = HeldLog()
+    holder = Holder(answering(200, b'{"compatibility":"NONE"}'))
+    log.url = holder.url
+    with node(log) as port:
+        secrets = {"Authorization": "Basic YWxpY2U6cHc=", "Cookie": "session=1", "X-Forwarded-User": "alice"}
+        assert 200 == call(port, "PUT", CONFIG, {"compatibility": "NONE"}, secrets)[0]
+    request = holder.met[0][1].lower()
+    assert b"put /config/s" in request
+    for name in (b"authorization", b"cookie", b"x-forwarded-user"):
+        assert name not in request
+    holder.listener.close()
+
+
 def test_an_acknowledged_write_is_answered_as_such():
     """A write that the holder acknowledged succeeds though this node cannot read it; then the cache serves nothing."""
     log = FailingLog()
