@@ -1,22 +1,15 @@
-"""Assembles the service: routes, the mapping of errors to responses, and the layers in front."""
+"""Assembles the service: the routes and the layers in front."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from http import HTTPStatus
-from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
-from starlette.exceptions import HTTPException
-from starlette.routing import Match, Route
+from fastapi import FastAPI
 
 from strata import __version__
-from strata.registry import errors
-from strata.registry.errors import RegistryError
 from strata.registry.health import Health
 from strata.registry.routes.all import ROUTERS, ROUTES
+from strata.registry.routes.serving import Routes
 from strata.registry.service import Service
 from strata.registry.settings import Settings
 from strata.registry.transport.answer_cache import AnswerCache
@@ -25,7 +18,6 @@ from strata.registry.transport.forward import Forward
 from strata.registry.transport.front import Front, Key
 from strata.registry.transport.kept_answers import KeptAnswers
 from strata.registry.transport.link import Link
-from strata.registry.wire.json_bodies import answer
 from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
 from strata.storage.log import Log
@@ -84,15 +76,13 @@ def create_app(
         redoc_url=None,
     )
     for router in ROUTERS:
-        # include_router would nest routers: each request is then matched twice, which costs a quarter of the
-        # throughput.
         app.router.routes.extend(router.routes)
-    app.add_exception_handler(RegistryError, _answer_error)
-    app.add_exception_handler(HTTPException, _answer_http_error)
-    app.add_exception_handler(RequestValidationError, _answer_invalid_parameter)
-    app.add_exception_handler(Exception, _answer_exception)
     forward = Forward(
-        app, writer, max_waiting=settings.max_waiting, max_waiting_bytes=settings.max_waiting_bytes, link=link
+        Routes(ROUTES, app),
+        writer,
+        max_waiting=settings.max_waiting,
+        max_waiting_bytes=settings.max_waiting_bytes,
+        link=link,
     )
     guard = BrowserGuard(settings.hosts, settings.origins)
     processes = seat.board.workers
@@ -103,42 +93,3 @@ def create_app(
         lambda: object() if writer.lags else writer.state.removals, _HOT_BYTES // processes
     )
     return Front(forward, kept.answer, cache, ROUTES, guard, max_body=settings.max_body, access_log=settings.access_log)
-
-
-def _body(error: RegistryError) -> Response:
-    body: dict[str, Any] = {"error_code": error.code, "message": error.message}
-    response = answer(body if error.findings is None else body | {"findings": error.findings}, error.status)
-    response.headers.update(error.headers)
-    return response
-
-
-async def _answer_error(_request: Request, error: Any) -> Response:
-    return _body(error)
-
-
-async def _answer_exception(_request: Request, _error: Any) -> Response:
-    """Answer an unexpected exception with a 500; the front logs the exception."""
-    return _body(errors.internal())
-
-
-async def _answer_http_error(request: Request, error: Any) -> Response:
-    refusal = _body(errors.http_error(error.status_code, HTTPStatus(error.status_code).phrase))
-    if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
-        return refusal
-    allow = {"Allow": ", ".join(_methods(request))}
-    if request.method == "OPTIONS":
-        return Response(headers=allow)
-    refusal.headers.update(allow)
-    return refusal
-
-
-def _methods(request: Request) -> list[str]:
-    """Return the methods of all routes that match the request's path."""
-    routes = (route for route in request.app.router.routes if isinstance(route, Route))
-    found = {"OPTIONS"}.union(*(r.methods or () for r in routes if r.matches(request.scope)[0] is not Match.NONE))
-    return sorted(found | ({"HEAD"} if "GET" in found else set()))
-
-
-async def _answer_invalid_parameter(_request: Request, error: Any) -> Response:
-    first = error.errors()[0]
-    return _body(errors.unreadable_body(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"))

@@ -2,8 +2,8 @@
 
 The HTTP status is the first three digits of a five-digit code. The wording is the reference's, because clients and
 scripts match it; this includes oddities such as the missing space in 40404. Any code below the routes may raise these
-errors; `app.py` alone turns them into responses. Every name without an underscore is public; an `__all__` would only
-repeat the table.
+errors; `routes/serving.py` alone turns them into responses. Every name without an underscore is public; an `__all__`
+would only repeat the table.
 """
 
 from collections.abc import Mapping, Sequence

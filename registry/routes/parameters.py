@@ -64,7 +64,8 @@ def _int_or(default: int) -> BeforeValidator:
 
 
 def _named(request: Request, subject: str) -> PathSubject:
-    return PathSubject(subject, request.query_params.get(PATH_CONTEXT, DEFAULT_CONTEXT))
+    given = request.query_params if request.scope["query_string"] else {}
+    return PathSubject(subject, given.get(PATH_CONTEXT, DEFAULT_CONTEXT))
 
 
 async def _subject_of_path(

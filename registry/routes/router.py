@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from fastapi import APIRouter
 
 from strata.registry.routes.documentation import body_of, failures
+from strata.registry.routes.endpoint import Endpoint
 from strata.registry.transport.route_facts import SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
 from strata.registry.wire.contracts import Body
 
@@ -19,7 +20,7 @@ class TextAnswer:
 
 
 class Router(APIRouter):
-    """A group of routes.
+    """A group of routes. FastAPI documents them, `serving.py` serves them.
 
     Args:
         prefix: the start of all paths.
@@ -110,9 +111,10 @@ class Router(APIRouter):
             options: options of FastAPI.
         """
         documented = {status: _documented(answer), **failures(*errors, needs_log=needs_log), **(responses or {})}
-        self.declared.append(DeclaredRoute(method, self.prefix + path, facts))
 
         def add(endpoint: _Endpoint) -> _Endpoint:
+            full = self.prefix + path
+            self.declared.append(DeclaredRoute(method, full, facts, Endpoint(endpoint, full)))
             self.add_api_route(
                 path,
                 endpoint,

@@ -13,7 +13,7 @@ from strata.registry.transport.asgi import Answer, App, Receive, Scope, Send
 from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.error_boundary import ErrorBoundary
 from strata.registry.transport.reply import CollectedAnswer, Layer, Reply, without_body
-from strata.registry.transport.request_checks import RequestChecks, find_facts
+from strata.registry.transport.request_checks import RequestChecks, find_route
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
 from strata.registry.transport.request_ids import RequestIds
 from strata.registry.transport.route_facts import RouteTable
@@ -80,7 +80,7 @@ class Front:
 
     async def answer_passed_on(self, scope: Scope, receive: Receive) -> Answer:
         """Return the answer to a request that another worker has received and checked."""
-        find_facts(scope, self._routes)
+        find_route(scope, self._routes)
         kept, request_id = CollectedAnswer(), dict(scope["headers"])[REQUEST_ID]
         await self._inner.answer(scope, receive, Reply(kept.send, {}, request_id))
         status, headers, body = kept.whole

@@ -14,11 +14,11 @@ from strata.registry.transport.cross_site import BrowserGuard
 from strata.registry.transport.media_types import BODY_TYPES
 from strata.registry.transport.reply import Layer, Reply
 from strata.registry.transport.request_ids import HEADER as REQUEST_ID
-from strata.registry.transport.route_facts import RouteFacts, RouteTable
+from strata.registry.transport.route_facts import DeclaredRoute, RouteFacts, RouteTable
 
-__all__ = ["RequestChecks", "facts_of", "find_facts", "plain_path"]
+__all__ = ["RequestChecks", "facts_of", "find_route", "plain_path", "route_of"]
 
-_FACTS = "strata.facts"
+_ROUTE = "strata.route"
 _GZIP_NAMES = (b"gzip", b"x-gzip")
 _ENCODINGS = (b"", b"identity", *_GZIP_NAMES)
 # What these headers say is dealt with here; a node that gets the forwarded write must not judge it again.
@@ -28,16 +28,20 @@ _BASE_URL = re.compile(r"/*(?:(contexts/[^/]+)/+(?=[^/]))?")
 _UNKNOWN = RouteFacts()
 
 
+def route_of(scope: Scope) -> DeclaredRoute | None:
+    """Return the route of a request that has passed the checks; None if there is none."""
+    return scope.get(_ROUTE)
+
+
 def facts_of(scope: Scope) -> RouteFacts:
     """Return the facts about the route of a request that has passed the checks."""
-    return scope.get(_FACTS, _UNKNOWN)  # type: ignore[no-any-return]
+    route = route_of(scope)
+    return route.facts if route else _UNKNOWN
 
 
-def find_facts(scope: Scope, routes: RouteTable) -> None:
-    """Find the route of a request whose path is settled, and keep its facts for `facts_of`."""
-    route = routes.find(scope["method"], scope["path"])
-    if route is not None:
-        scope[_FACTS] = route.facts
+def find_route(scope: Scope, routes: RouteTable) -> None:
+    """Find the route of a request whose path is settled, and keep it for `route_of` and `facts_of`."""
+    scope[_ROUTE] = routes.find(scope["method"], scope["path"])
 
 
 class RequestChecks:
@@ -81,7 +85,7 @@ class RequestChecks:
             # Change the raw path too, since it is what a forwarded write is sent to.
             scope["raw_path"], scope["query_string"] = within.encode(), query.encode()
         scope["path"], scope["root_path"] = within, ""
-        find_facts(scope, self._routes)
+        find_route(scope, self._routes)
 
     def _check(self, scope: Scope, reply: Reply, encoding: bytes) -> None:
         if len(scope["path"]) > _MAX_PATH:

@@ -1,9 +1,13 @@
 """What the layers before the routes need to know about a route; `routes/router.py` declares it beside each route."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
+
+from starlette.responses import Response
+
+from strata.registry.transport.asgi import Receive, Scope
 
 __all__ = ["SUBJECT", "ContextForm", "DeclaredRoute", "Kept", "RouteFacts", "RouteTable"]
 
@@ -58,11 +62,15 @@ class RouteFacts:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRoute:
-    """A route with its facts; `path` has names in braces for segments with any text."""
+    """A route with its facts; `path` has names in braces for segments with any text.
+
+    `respond` returns the response to a request; it may raise `RegistryError`.
+    """
 
     method: str
     path: str
     facts: RouteFacts
+    respond: Callable[[Scope, Receive], Awaitable[Response]] | None = None
 
     @property
     def segments(self) -> list[str]:
@@ -79,7 +87,7 @@ class RouteTable:
     """The routes of the service, found by method and raw path.
 
     Args:
-        routes: the routes; of several that match, the first counts, as in FastAPI.
+        routes: the routes; of several that match, the first counts.
     """
 
     def __init__(self, routes: Iterable[DeclaredRoute]) -> None:
@@ -96,3 +104,7 @@ class RouteTable:
         pattern = self._patterns.get(method)
         match = pattern.fullmatch(path) if pattern else None
         return self._routes[method][match.lastindex - 1] if match and match.lastindex else None
+
+    def methods(self, path: str) -> list[str]:
+        """Return the methods of all routes with a path, without HEAD and OPTIONS; empty if there are none."""
+        return [method for method, pattern in self._patterns.items() if pattern.fullmatch(path)]
