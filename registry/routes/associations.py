@@ -14,6 +14,9 @@ from fastapi.responses import Response
 from pydantic import BeforeValidator
 
 from strata.registry import errors
+from strata.registry.access.needs import in_body, listed, on_subject
+from strata.registry.access.rules import Operation
+from strata.registry.access.rules import ResourceType as Kind
 from strata.registry.aliases import aliased
 from strata.registry.decide.association_requests import TOPIC, check_lifecycle
 from strata.registry.decide.associations import change_associations, change_batch, delete_associations
@@ -73,10 +76,17 @@ async def _listed(
 
 
 Listed = Annotated[Callable[[list[Association]], Response], Depends(_listed)]
+_ON_CHANGE = in_body(Kind.SUBJECT, Operation.WRITE, more="deleting an association needs DELETE")
 _CHANGES = (400, 40901, 40903, 40904, 40905, 40907, 40908, 422, 42201, 42203, 42205, 42206, 42208, 42209, 42212)
 
 
-@router.reads("GET", "/associations/subjects/{subject}", list[AssociationAnswer], (404, 42212))
+@router.reads(
+    "GET",
+    "/associations/subjects/{subject}",
+    list[AssociationAnswer],
+    (404, 42212),
+    need=on_subject(Operation.DESCRIBE),
+)
 async def of_subject(service: ServiceDep, subject: SubjectPath, listed: Listed) -> Response:
     """List the associations of a subject."""
     state = await service.fresh()
@@ -84,7 +94,11 @@ async def of_subject(service: ServiceDep, subject: SubjectPath, listed: Listed) 
 
 
 @router.reads(
-    "GET", "/associations/resources/{resource_namespace}/{resource_name}", list[AssociationAnswer], (404, 42212)
+    "GET",
+    "/associations/resources/{resource_namespace}/{resource_name}",
+    list[AssociationAnswer],
+    (404, 42212),
+    need=listed(Operation.DESCRIBE),
 )
 async def of_name(
     service: ServiceDep,
@@ -96,14 +110,26 @@ async def of_name(
     return listed(named(await service.fresh(), resource_name, resource_namespace))
 
 
-@router.reads("GET", "/associations/resources/{resource_id}", list[AssociationAnswer], (404, 42212))
+@router.reads(
+    "GET",
+    "/associations/resources/{resource_id}",
+    list[AssociationAnswer],
+    (404, 42212),
+    need=listed(Operation.DESCRIBE),
+)
 async def of_resource_id(service: ServiceDep, resource_id: ResourceId, listed: Listed) -> Response:
     """List the associations of a resource by its id."""
     return listed((await service.fresh()).associations.of_resource_id(resource_id))
 
 
 @router.writes(
-    "POST", "/associations", ResourceAnswer, _CHANGES, body=ResourceBody, context=ContextForm.CONTEXT_PARAMETER
+    "POST",
+    "/associations",
+    ResourceAnswer,
+    _CHANGES,
+    body=ResourceBody,
+    context=ContextForm.CONTEXT_PARAMETER,
+    need=_ON_CHANGE,
 )
 async def create(
     request: Request, service: ServiceDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False
@@ -120,6 +146,7 @@ async def create(
     _CHANGES,
     body=ResourceBody,
     context=ContextForm.CONTEXT_PARAMETER,
+    need=_ON_CHANGE,
 )
 async def create_or_update(
     request: Request,
@@ -136,7 +163,14 @@ async def create_or_update(
     return await _changed(service, body, "UPSERT", context, dry_run=dry_run)
 
 
-@router.writes("DELETE", "/associations/resources/{resource_id}", None, (40908, 42205, 42206), status=204)
+@router.writes(
+    "DELETE",
+    "/associations/resources/{resource_id}",
+    None,
+    (40908, 42205, 42206),
+    status=204,
+    need=in_body(Kind.SUBJECT, Operation.DELETE, more="on each subject associated with the resource"),
+)
 async def delete(
     service: ServiceDep,
     resource_id: ResourceId,
@@ -157,7 +191,15 @@ async def delete(
     return Response(status_code=204)
 
 
-@router.reads("POST", "/associations:batchGet", BatchAnswer, (400, 422, 42212), status=207, body=GetBatchBody)
+@router.reads(
+    "POST",
+    "/associations:batchGet",
+    BatchAnswer,
+    (400, 422, 42212),
+    status=207,
+    body=GetBatchBody,
+    need=listed(Operation.DESCRIBE, more="schemas need READ"),
+)
 async def batch_get(
     request: Request,
     service: ServiceDep,
@@ -182,6 +224,7 @@ async def batch_get(
     status=207,
     body=BatchBody,
     context=ContextForm.CONTEXT_PARAMETER,
+    need=_ON_CHANGE,
 )
 async def batch_mutate(
     request: Request, service: ServiceDep, context: Context = DEFAULT_CONTEXT, dry_run: DryRun = False

@@ -5,6 +5,8 @@ from typing import Any
 from fastapi.responses import Response
 
 from strata.compat.result import Finding
+from strata.registry.access.needs import on_subject
+from strata.registry.access.rules import Operation
 from strata.registry.aliases import aliased
 from strata.registry.decide.checks import Verdict, check_fields, check_history
 from strata.registry.decide.contracts import merged_contract
@@ -32,7 +34,14 @@ __all__ = ["router"]
 router = Router("/compatibility/subjects/{subject}/versions", "compatibility")
 
 
-@router.reads("POST", "", CompatibilityAnswer, (400, 422, 42201, 42203), body=SchemaBody)
+@router.reads(
+    "POST",
+    "",
+    CompatibilityAnswer,
+    (400, 422, 42201, 42203),
+    body=SchemaBody,
+    need=on_subject(Operation.READ, more="READ on each subject that it refers to"),
+)
 async def check_all(
     service: ServiceDep,
     body: GivenSchema,
@@ -47,7 +56,14 @@ async def check_all(
     return await _checked(service, state, name, previous, body, normalize=normalize, verbose=verbose)
 
 
-@router.reads("POST", "/{version}", CompatibilityAnswer, (400, 40402, 422, 42201, 42202, 42203), body=SchemaBody)
+@router.reads(
+    "POST",
+    "/{version}",
+    CompatibilityAnswer,
+    (400, 40402, 422, 42201, 42202, 42203),
+    body=SchemaBody,
+    need=on_subject(Operation.READ, more="READ on each subject that it refers to"),
+)
 async def check_one(
     service: ServiceDep,
     body: GivenSchema,

@@ -6,6 +6,8 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from strata.registry import errors
+from strata.registry.access.needs import on_registry, on_subject
+from strata.registry.access.rules import Operation
 from strata.registry.decide.config import delete_config, set_config
 from strata.registry.effective_settings import config_answer
 from strata.registry.routes.parameters import SubjectPath
@@ -24,13 +26,13 @@ DefaultToGlobal = Annotated[
 ]
 
 
-@router.reads("GET", "", ConfigAnswer)
+@router.reads("GET", "", ConfigAnswer, need=on_registry(Operation.DESCRIBE_CONFIGS))
 async def registry_config(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
     """Return the registry-wide configuration."""
     return answer(config_answer(await service.fresh(), None, service.settings.compatibility_level))
 
 
-@router.reads("GET", "/{subject}", ConfigAnswer, (40408,))
+@router.reads("GET", "/{subject}", ConfigAnswer, (40408,), need=on_subject(Operation.DESCRIBE_CONFIGS))
 async def subject_config(
     service: ServiceDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
 ) -> Response:
@@ -45,26 +47,40 @@ async def subject_config(
     return answer({"compatibilityLevel": default.value, **own.fields})
 
 
-@router.writes("PUT", "", ConfigChange, (400, 422, 42203, 42205, 42210), body=ConfigChange)
+@router.writes(
+    "PUT",
+    "",
+    ConfigChange,
+    (400, 422, 42203, 42205, 42210),
+    body=ConfigChange,
+    need=on_registry(Operation.ALTER_CONFIGS),
+)
 async def set_registry_config(request: Request, service: ServiceDep) -> Response:
     """Change the registry-wide configuration."""
     return await _set(request, service, "")
 
 
-@router.writes("PUT", "/{subject}", ConfigChange, (400, 422, 42203, 42205, 42208, 42210), body=ConfigChange)
+@router.writes(
+    "PUT",
+    "/{subject}",
+    ConfigChange,
+    (400, 422, 42203, 42205, 42208, 42210),
+    body=ConfigChange,
+    need=on_subject(Operation.ALTER_CONFIGS),
+)
 async def set_subject_config(request: Request, service: ServiceDep, subject: SubjectPath) -> Response:
     """Change a subject's configuration."""
     return await _set(request, service, subject)
 
 
-@router.writes("DELETE", "", ConfigAnswer, (42205,))
+@router.writes("DELETE", "", ConfigAnswer, (42205,), need=on_registry(Operation.ALTER_CONFIGS))
 async def delete_registry_config(service: ServiceDep) -> Response:
     """Reset the registry-wide configuration to the service's default; return the one that was in force."""
     default = service.settings.compatibility_level
     return answer(await service.writer.write(lambda state: delete_config(state, None, default)))
 
 
-@router.writes("DELETE", "/{subject}", ConfigAnswer, (40401, 42205))
+@router.writes("DELETE", "/{subject}", ConfigAnswer, (40401, 42205), need=on_subject(Operation.ALTER_CONFIGS))
 async def delete_subject_config(service: ServiceDep, subject: SubjectPath) -> Response:
     """Delete a subject's own configuration."""
     name, default = scope(subject), service.settings.compatibility_level

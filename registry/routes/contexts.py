@@ -5,6 +5,8 @@ from typing import Annotated
 from fastapi import Query
 from fastapi.responses import Response
 
+from strata.registry.access.needs import listed, on_registry
+from strata.registry.access.rules import Operation
 from strata.registry.decide.contexts import delete_context
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import ContextPath, Limit, Offset
@@ -18,7 +20,9 @@ __all__ = ["router"]
 router = Router("/contexts", "contexts")
 
 
-@router.reads("GET", "", list[str], (404,))
+@router.reads(
+    "GET", "", list[str], (404,), need=listed(Operation.DESCRIBE, more="empty contexts need DESCRIBE registry")
+)
 async def contexts(
     service: ServiceDep,
     context_prefix: Annotated[str, Query(alias="contextPrefix", description="the start of the names to list")] = "",
@@ -30,7 +34,7 @@ async def contexts(
     return answer(page(names, offset, limit))
 
 
-@router.writes("DELETE", "/{context}", None, (400, 42205, 42211), status=204)
+@router.writes("DELETE", "/{context}", None, (400, 42205, 42211), status=204, need=on_registry(Operation.DELETE))
 async def delete(
     service: ServiceDep,
     context: ContextPath,

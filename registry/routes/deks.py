@@ -8,6 +8,8 @@ from fastapi.responses import Response
 from pydantic import BeforeValidator
 
 from strata.registry import errors
+from strata.registry.access.needs import on_dek, on_kek
+from strata.registry.access.rules import Operation
 from strata.registry.aliases import aliased_for_deks
 from strata.registry.decide.deks import (
     AES256_GCM,
@@ -54,7 +56,13 @@ Rewrap = Annotated[Flag, Query(description="replace the stored material: the sam
 _CREATION = (400, 40370, 40470, 40971, 40972, 422, 42205, 42209, 42271)
 
 
-@router.reads("GET", "", list[str], (40470, 42271))
+@router.reads(
+    "GET",
+    "",
+    list[str],
+    (40470, 42271),
+    need=on_kek(Operation.DESCRIBE, more="the answer holds only subjects with DESCRIBE"),
+)
 async def subjects(
     service: ServiceDep, name: KekPath, deleted: Deleted = False, offset: Offset = 0, limit: Limit = -1
 ) -> Response:
@@ -65,14 +73,22 @@ async def subjects(
     return answer(page(found, offset, limit))
 
 
-@router.writes("POST", "", DekAnswer, _CREATION, body=DekBody, deprecated=True)
+@router.writes(
+    "POST",
+    "",
+    DekAnswer,
+    _CREATION,
+    body=DekBody,
+    deprecated=True,
+    need=on_kek(Operation.WRITE, more="WRITE on the subject in the body"),
+)
 async def create_by_body(request: Request, service: ServiceDep, name: KekPath, rewrap: Rewrap = False) -> Response:
     """Store a data encryption key for the subject that the body names."""
     body = await read_body(request, DekBody)
     return await _create(service, body, name, subject_name(body.subject or ""), rewrap=rewrap)
 
 
-@router.reads("GET", "/{subject}", DekAnswer, (40470, 42271))
+@router.reads("GET", "/{subject}", DekAnswer, (40470, 42271), need=on_dek(Operation.READ))
 async def first(
     service: ServiceDep, name: KekPath, subject: SubjectPath, algorithm: Cipher = "AES256_GCM", deleted: Deleted = False
 ) -> Response:
@@ -80,7 +96,7 @@ async def first(
     return await _one(service, name, subject, algorithm, 1, deleted=deleted)
 
 
-@router.writes("POST", "/{subject}", DekAnswer, _CREATION, body=DekBody)
+@router.writes("POST", "/{subject}", DekAnswer, _CREATION, body=DekBody, need=on_dek(Operation.WRITE))
 async def create(
     request: Request, service: ServiceDep, name: KekPath, subject: SubjectPath, rewrap: Rewrap = False
 ) -> Response:
@@ -89,7 +105,7 @@ async def create(
     return await _create(service, body, name, subject, rewrap=rewrap)
 
 
-@router.writes("DELETE", "/{subject}", None, (40470, 40471, 42205, 42271), status=204)
+@router.writes("DELETE", "/{subject}", None, (40470, 40471, 42205, 42271), status=204, need=on_dek(Operation.DELETE))
 async def delete(
     service: ServiceDep,
     name: KekPath,
@@ -101,7 +117,9 @@ async def delete(
     return await _delete(service, name, subject, algorithm, None, permanent=permanent)
 
 
-@router.writes("POST", "/{subject}/undelete", None, (40470, 40472, 42205, 42271), status=204)
+@router.writes(
+    "POST", "/{subject}/undelete", None, (40470, 40472, 42205, 42271), status=204, need=on_dek(Operation.DELETE)
+)
 async def undelete(
     service: ServiceDep, name: KekPath, subject: SubjectPath, algorithm: Cipher = "AES256_GCM"
 ) -> Response:
@@ -109,7 +127,7 @@ async def undelete(
     return await _undelete(service, name, subject, algorithm, None)
 
 
-@router.reads("GET", "/{subject}/versions", list[int], (40470, 42271))
+@router.reads("GET", "/{subject}/versions", list[int], (40470, 42271), need=on_dek(Operation.READ))
 async def versions(
     service: ServiceDep,
     name: KekPath,
@@ -128,7 +146,7 @@ async def versions(
     return answer(page(found, offset, limit))
 
 
-@router.reads("GET", "/{subject}/versions/{version}", DekAnswer, (40470, 42202, 42271))
+@router.reads("GET", "/{subject}/versions/{version}", DekAnswer, (40470, 42202, 42271), need=on_dek(Operation.READ))
 async def version(
     service: ServiceDep,
     name: KekPath,
@@ -141,7 +159,14 @@ async def version(
     return await _one(service, name, subject, algorithm, version, deleted=deleted)
 
 
-@router.writes("DELETE", "/{subject}/versions/{version}", None, (40470, 40471, 42202, 42205, 42271), status=204)
+@router.writes(
+    "DELETE",
+    "/{subject}/versions/{version}",
+    None,
+    (40470, 40471, 42202, 42205, 42271),
+    status=204,
+    need=on_dek(Operation.DELETE),
+)
 async def delete_version(
     service: ServiceDep,
     name: KekPath,
@@ -154,7 +179,14 @@ async def delete_version(
     return await _delete(service, name, subject, algorithm, version, permanent=permanent)
 
 
-@router.writes("POST", "/{subject}/versions/{version}/undelete", None, (40470, 40472, 42202, 42205, 42271), status=204)
+@router.writes(
+    "POST",
+    "/{subject}/versions/{version}/undelete",
+    None,
+    (40470, 40472, 42202, 42205, 42271),
+    status=204,
+    need=on_dek(Operation.DELETE),
+)
 async def undelete_version(
     service: ServiceDep, name: KekPath, subject: SubjectPath, version: VersionPath, algorithm: Cipher = "AES256_GCM"
 ) -> Response:

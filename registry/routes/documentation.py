@@ -5,7 +5,17 @@ from typing import Any
 from strata.registry.transport.media_types import BODY_TYPES
 from strata.registry.wire.failures import ErrorAnswer
 
-__all__ = ["body_of", "failures"]
+__all__ = ["SECURITY", "SECURITY_SCHEMES", "body_of", "failures"]
+
+SECURITY_SCHEMES: dict[str, dict[str, str]] = {
+    "basic": {"type": "http", "scheme": "basic", "description": "a user of the auth file"},
+    "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "a token of an OIDC provider"},
+    "certificate": {"type": "mutualTLS", "description": "a client certificate"},
+}
+"""How clients say who they are."""
+
+SECURITY: list[dict[str, list[str]]] = [{}, {"basic": []}, {"bearer": []}, {"certificate": []}]
+"""The alternatives for a route that needs a right; none of them while access control is off."""
 
 _ERRORS_OF_THE_LOG = (500, 50001, 50002, 50003, 50004, 50301, 50302)
 

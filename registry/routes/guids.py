@@ -3,6 +3,8 @@
 from fastapi.responses import Response
 
 from strata.registry import errors
+from strata.registry.access.needs import by_id, listed
+from strata.registry.access.rules import Operation
 from strata.registry.lookup import ids_of_guid, schema_by_id
 from strata.registry.routes.parameters import Form, GuidPath
 from strata.registry.routes.router import Router
@@ -15,7 +17,7 @@ __all__ = ["router"]
 router = Router("/schemas/guids/{guid}", "schemas")
 
 
-@router.reads("GET", "", SchemaStringAnswer, (40403,))
+@router.reads("GET", "", SchemaStringAnswer, (40403,), need=by_id(Operation.READ, more="in any context"))
 async def schema(service: ServiceDep, guid: GuidPath, form: Form = "") -> Response:
     """Return the schema of a GUID, as stored in the first context (by name) that holds it."""
     state = await service.fresh()
@@ -32,7 +34,7 @@ async def schema(service: ServiceDep, guid: GuidPath, form: Form = "") -> Respon
     return answer(schema_string(found[1], named=False, max_id=None, text=text))
 
 
-@router.reads("GET", "/ids", list[ContextIdAnswer])
+@router.reads("GET", "/ids", list[ContextIdAnswer], need=listed(Operation.READ))
 async def ids(service: ServiceDep, guid: GuidPath) -> Response:
     """List the contexts that hold a schema, with its id in each."""
     found = ids_of_guid(await service.fresh(), guid)

@@ -7,6 +7,8 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from strata.registry import errors
+from strata.registry.access.needs import in_body, listed, on_kek
+from strata.registry.access.rules import Operation, ResourceType
 from strata.registry.decide.keks import Kek, create_kek, delete_kek, kek_of, undelete_kek, update_kek
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import Deleted, KekPath, Limit, Offset, Permanent
@@ -21,7 +23,9 @@ __all__ = ["router"]
 router = Router("/dek-registry/v1/keks", "encryption keys")
 
 
-@router.reads("GET", "", list[str], (404,), context=ContextForm.SUBJECT_PREFIX)
+@router.reads(
+    "GET", "", list[str], (404,), context=ContextForm.SUBJECT_PREFIX, need=listed(Operation.DESCRIBE, ResourceType.KEK)
+)
 async def names(
     service: ServiceDep,
     subject_prefix: Annotated[
@@ -52,6 +56,7 @@ async def names(
     (400, 40370, 40971, 40972, 422, 42205, 42209, 42271),
     body=KekBody,
     context=ContextForm.SUBJECT_PREFIX,
+    need=in_body(ResourceType.KEK, Operation.WRITE),
 )
 async def create(request: Request, service: ServiceDep) -> Response:
     """Create a key encryption key, or restore a soft-deleted one."""
@@ -60,13 +65,20 @@ async def create(request: Request, service: ServiceDep) -> Response:
     return answer(kek_answer(await service.writer.write(lambda state: create_kek(state, asked, now, most))))
 
 
-@router.reads("GET", "/{name}", KekAnswer, (40470, 42271))
+@router.reads("GET", "/{name}", KekAnswer, (40470, 42271), need=on_kek(Operation.READ))
 async def one(service: ServiceDep, name: KekPath, deleted: Deleted = False) -> Response:
     """Return a key encryption key."""
     return answer(kek_answer(Kek(name, kek_of(await service.fresh(), name, include_deleted=deleted))))
 
 
-@router.writes("PUT", "/{name}", KekAnswer, (400, 40370, 40470, 422, 42205, 42209, 42271), body=KekChange)
+@router.writes(
+    "PUT",
+    "/{name}",
+    KekAnswer,
+    (400, 40370, 40470, 422, 42205, 42209, 42271),
+    body=KekChange,
+    need=on_kek(Operation.WRITE),
+)
 async def update(request: Request, service: ServiceDep, name: KekPath) -> Response:
     """Change the properties or the description of a key encryption key."""
     body = await read_body(request, KekChange)
@@ -74,21 +86,23 @@ async def update(request: Request, service: ServiceDep, name: KekPath) -> Respon
     return answer(kek_answer(await service.writer.write(lambda state: update_kek(state, name, change))))
 
 
-@router.writes("DELETE", "/{name}", None, (40470, 40471, 42205, 42271, 42272), status=204)
+@router.writes(
+    "DELETE", "/{name}", None, (40470, 40471, 42205, 42271, 42272), status=204, need=on_kek(Operation.DELETE)
+)
 async def delete(service: ServiceDep, name: KekPath, permanent: Permanent = False) -> Response:
     """Delete a key encryption key that has no data encryption keys."""
     await service.writer.write(lambda state: delete_kek(state, name, permanent=permanent))
     return Response(status_code=204)
 
 
-@router.writes("POST", "/{name}/undelete", None, (40470, 42205, 42271), status=204)
+@router.writes("POST", "/{name}/undelete", None, (40470, 42205, 42271), status=204, need=on_kek(Operation.DELETE))
 async def undelete(service: ServiceDep, name: KekPath) -> Response:
     """Undo the soft deletion of a key encryption key."""
     await service.writer.write(lambda state: undelete_kek(state, name))
     return Response(status_code=204)
 
 
-@router.reads("POST", "/{name}/test", KekAnswer, (40370, 40470, 42271))
+@router.reads("POST", "/{name}/test", KekAnswer, (40370, 40470, 42271), need=on_kek(Operation.READ))
 async def test(service: ServiceDep, name: KekPath) -> Response:
     """Test a shared key encryption key, which always fails: this service has no access to a KMS."""
     if kek_of(await service.fresh(), name, include_deleted=False).shared:

@@ -5,6 +5,8 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Query
 from fastapi.responses import Response
 
+from strata.registry.access.needs import listed
+from strata.registry.access.rules import Operation
 from strata.registry.aliases import aliases_of
 from strata.registry.decide.association_requests import check_lifecycle
 from strata.registry.lookup import page, schemas, schemas_of, subjects
@@ -34,7 +36,9 @@ class ListedSchema(SchemaAnswer):
     associations: list[AssociationAnswer] | None = None
 
 
-@router.reads("GET", "", list[ListedSchema], (404, 42212), context=ContextForm.SUBJECT_PREFIX)
+@router.reads(
+    "GET", "", list[ListedSchema], (404, 42212), context=ContextForm.SUBJECT_PREFIX, need=listed(Operation.READ)
+)
 async def all_schemas(
     service: ServiceDep,
     subject_prefix: Annotated[

@@ -4,6 +4,8 @@ from typing import Any
 
 from fastapi.responses import Response
 
+from strata.registry.access.needs import on_cluster
+from strata.registry.access.rules import Operation
 from strata.registry.lookup import page
 from strata.registry.routes.parameters import Limit, Offset
 from strata.registry.routes.router import Router
@@ -18,7 +20,7 @@ __all__ = ["router"]
 router = Router("/v1/log", "operations")
 
 
-@router.reads("GET", "", LogAnswer, (404,), kept=Kept.NO, about_writer=True)
+@router.reads("GET", "", LogAnswer, (404,), kept=Kept.NO, about_writer=True, need=on_cluster(Operation.DESCRIBE))
 async def log(service: ServiceDep, offset: Offset = 0, limit: Limit = 100) -> Response:
     """Describe the log; `offset` and `limit` page through the last 1000 records set aside, newest first."""
     state = service.state

@@ -6,6 +6,8 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from strata.registry import errors
+from strata.registry.access.needs import on_registry, on_subject
+from strata.registry.access.rules import Operation
 from strata.registry.decide.mode import delete_mode, set_mode
 from strata.registry.effective_settings import mode_in_force
 from strata.registry.routes.parameters import Force, SubjectPath
@@ -25,13 +27,13 @@ DefaultToGlobal = Annotated[
 Recursive = Annotated[Flag, Query(description="also delete the modes of all subjects in the context")]
 
 
-@router.reads("GET", "", ModeAnswer)
+@router.reads("GET", "", ModeAnswer, need=on_registry(Operation.DESCRIBE_CONFIGS))
 async def registry_mode(service: ServiceDep, default_to_global: DefaultToGlobal = False) -> Response:  # noqa: ARG001 - always complete
     """Return the registry-wide mode."""
     return answer({"mode": mode_in_force(await service.fresh(), None).value})
 
 
-@router.reads("GET", "/{subject}", ModeAnswer, (40409,))
+@router.reads("GET", "/{subject}", ModeAnswer, (40409,), need=on_subject(Operation.DESCRIBE_CONFIGS))
 async def subject_mode(
     service: ServiceDep, subject: SubjectPath, default_to_global: DefaultToGlobal = False
 ) -> Response:
@@ -45,13 +47,22 @@ async def subject_mode(
     return answer({"mode": own})
 
 
-@router.writes("PUT", "", ModeAnswer, (400, 422, 42204, 42205), body=ModeChange)
+@router.writes(
+    "PUT", "", ModeAnswer, (400, 422, 42204, 42205), body=ModeChange, need=on_registry(Operation.ALTER_CONFIGS)
+)
 async def set_registry_mode(request: Request, service: ServiceDep, force: Force = False) -> Response:
     """Set the registry-wide mode."""
     return await _set(request, service, "", force=force)
 
 
-@router.writes("PUT", "/{subject}", ModeAnswer, (400, 422, 42204, 42205, 42208), body=ModeChange)
+@router.writes(
+    "PUT",
+    "/{subject}",
+    ModeAnswer,
+    (400, 422, 42204, 42205, 42208),
+    body=ModeChange,
+    need=on_subject(Operation.ALTER_CONFIGS),
+)
 async def set_subject_mode(
     request: Request, service: ServiceDep, subject: SubjectPath, force: Force = False
 ) -> Response:
@@ -59,13 +70,13 @@ async def set_subject_mode(
     return await _set(request, service, subject, force=force)
 
 
-@router.writes("DELETE", "", ModeAnswer)
+@router.writes("DELETE", "", ModeAnswer, need=on_registry(Operation.ALTER_CONFIGS))
 async def delete_registry_mode(service: ServiceDep, recursive: Recursive = False) -> Response:
     """Delete the registry-wide mode and return it."""
     return await _delete(service, "", recursive=recursive)
 
 
-@router.writes("DELETE", "/{subject}", ModeAnswer, (40401,))
+@router.writes("DELETE", "/{subject}", ModeAnswer, (40401,), need=on_subject(Operation.ALTER_CONFIGS))
 async def delete_subject_mode(service: ServiceDep, subject: SubjectPath, recursive: Recursive = False) -> Response:
     """Delete a subject's own mode and return it."""
     return await _delete(service, subject, recursive=recursive)

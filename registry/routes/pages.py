@@ -10,6 +10,8 @@ from fastapi import Request
 from fastapi.responses import Response
 
 from strata.registry import errors
+from strata.registry.access.needs import OPEN
+from strata.registry.routes.documentation import SECURITY_SCHEMES
 from strata.registry.routes.router import Router
 from strata.registry.wire.json_bodies import answer
 
@@ -30,13 +32,13 @@ _POLICY = (
 _HEADERS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
-@router.reads("GET", "/docs", None, any_media_type=True, needs_log=False)
+@router.reads("GET", "/docs", None, any_media_type=True, needs_log=False, need=OPEN)
 async def docs() -> Response:
     """Return the page."""
     return _answer("docs.html", "text/html; charset=utf-8")
 
 
-@router.reads("GET", "/docs/{name}", None, any_media_type=True, needs_log=False)
+@router.reads("GET", "/docs/{name}", None, any_media_type=True, needs_log=False, need=OPEN)
 async def docs_file(name: str) -> Response:
     """Return a file that the page loads."""
     if name not in _FILES:
@@ -44,10 +46,12 @@ async def docs_file(name: str) -> Response:
     return _answer(name, _FILES[name])
 
 
-@router.reads("GET", "/openapi.json", None, any_media_type=True, needs_log=False)
+@router.reads("GET", "/openapi.json", None, any_media_type=True, needs_log=False, need=OPEN)
 async def document(request: Request) -> Response:
     """Return the OpenAPI document."""
-    return answer(request.app.openapi(), media_type="application/json")
+    content = request.app.openapi()
+    content["components"]["securitySchemes"] = SECURITY_SCHEMES
+    return answer(content, media_type="application/json")
 
 
 def _answer(name: str, media_type: str) -> Response:

@@ -5,12 +5,16 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
-from strata.registry.routes.documentation import body_of, failures
+from strata.registry.access.needs import OPEN, Need
+from strata.registry.routes.documentation import SECURITY, body_of, failures
 from strata.registry.routes.endpoint import Endpoint
 from strata.registry.transport.route_facts import SUBJECT, ContextForm, DeclaredRoute, Kept, RouteFacts
 from strata.registry.wire.contracts import Body
 
 __all__ = ["Router", "TextAnswer"]
+
+_REFUSALS = (401, 40301, 429)
+"""The errors of a route that needs a right, while access control is on."""
 
 _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 
@@ -44,6 +48,7 @@ class Router(APIRouter):
         answer: Any,
         errors: tuple[int, ...] = (),
         *,
+        need: Need,
         context: ContextForm | None = None,
         kept: Kept = Kept.PER_STATE,
         any_media_type: bool = False,
@@ -58,6 +63,7 @@ class Router(APIRouter):
             path: the path after the group's prefix.
             answer: the type of the answer, `TextAnswer`, or None if it has no body.
             errors: the error codes of the route, besides those of every route.
+            need: the rights that the route needs.
             context: the form of the route under `/contexts/{ctx}/`; None: that of the group.
             kept: how long its answers may be kept.
             any_media_type: whether the route ignores `Accept`.
@@ -66,7 +72,7 @@ class Router(APIRouter):
             options: the options of `_declare`.
         """
         kept = kept if needs_log else Kept.NO
-        facts = RouteFacts(False, context or self._context(path), kept, any_media_type, about_writer)
+        facts = RouteFacts(False, context or self._context(path), kept, any_media_type, about_writer, need)
         return self._declare(method, path, facts, answer, errors, needs_log=needs_log, **options)
 
     def writes(
@@ -76,11 +82,13 @@ class Router(APIRouter):
         answer: Any,
         errors: tuple[int, ...] = (),
         *,
+        need: Need,
         context: ContextForm | None = None,
         **options: Any,
     ) -> Callable[[_Endpoint], _Endpoint]:
         """Return a decorator for a route that writes, which the node that holds the pen handles; see `reads`."""
-        return self._declare(method, path, RouteFacts(True, context or self._context(path)), answer, errors, **options)
+        facts = RouteFacts(True, context or self._context(path), need=need)
+        return self._declare(method, path, facts, answer, errors, **options)
 
     def _declare(
         self,
@@ -110,7 +118,10 @@ class Router(APIRouter):
             responses: further responses for the OpenAPI document.
             options: options of FastAPI.
         """
-        documented = {status: _documented(answer), **failures(*errors, needs_log=needs_log), **(responses or {})}
+        is_open = facts.need is OPEN
+        refusals = failures(*errors, *(() if is_open else _REFUSALS), needs_log=needs_log)
+        documented = {status: _documented(answer), **refusals, **(responses or {})}
+        more: dict[str, Any] = {"security": [] if is_open else SECURITY}
 
         def add(endpoint: _Endpoint) -> _Endpoint:
             full = self.prefix + path
@@ -121,7 +132,7 @@ class Router(APIRouter):
                 methods=[method],
                 status_code=status,
                 responses=documented,
-                openapi_extra=body_of(body) if body else None,
+                openapi_extra=more | (body_of(body) if body else {}),
                 **options,
             )
             return endpoint

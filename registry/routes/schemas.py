@@ -7,6 +7,8 @@ from fastapi import Query
 from fastapi.responses import Response
 
 from strata.registry import errors
+from strata.registry.access.needs import by_id
+from strata.registry.access.rules import Operation
 from strata.registry.aliases import PathSubject, aliased
 from strata.registry.lookup import page, schema_by_id, uses_of
 from strata.registry.routes.parameters import (
@@ -35,7 +37,7 @@ _AT_ONCE = 1000
 """How many users of an id are sorted without a thread."""
 
 
-@router.reads("GET", "", SchemaStringAnswer, (40403,), kept=Kept.FOR_GOOD)
+@router.reads("GET", "", SchemaStringAnswer, (40403,), kept=Kept.FOR_GOOD, need=by_id(Operation.READ))
 async def schema(
     service: ServiceDep,
     schema_id: IdPath,
@@ -59,7 +61,7 @@ async def schema(
     )
 
 
-@router.reads("GET", "/schema", TextAnswer, (40403,), kept=Kept.FOR_GOOD)
+@router.reads("GET", "/schema", TextAnswer, (40403,), kept=Kept.FOR_GOOD, need=by_id(Operation.READ))
 async def schema_text(service: ServiceDep, schema_id: IdPath, subject: SubjectQuery, form: Form = "") -> Response:
     """Return the text of a schema as it is."""
     state, shown = await _found(service, schema_id, subject)
@@ -67,7 +69,13 @@ async def schema_text(service: ServiceDep, schema_id: IdPath, subject: SubjectQu
     return text_answer(await service.text_of(state, shown, form))
 
 
-@router.reads("GET", "/subjects", list[str], (40403,))
+@router.reads(
+    "GET",
+    "/subjects",
+    list[str],
+    (40403,),
+    need=by_id(Operation.DESCRIBE, more="the answer holds only what the right covers"),
+)
 async def subjects(
     service: ServiceDep,
     schema_id: IdPath,
@@ -81,7 +89,13 @@ async def subjects(
     return answer(page(sorted({entry.subject for entry in uses}), offset, limit))
 
 
-@router.reads("GET", "/versions", list[SubjectVersionAnswer], (40403,))
+@router.reads(
+    "GET",
+    "/versions",
+    list[SubjectVersionAnswer],
+    (40403,),
+    need=by_id(Operation.DESCRIBE, more="the answer holds only what the right covers"),
+)
 async def versions(
     service: ServiceDep,
     schema_id: IdPath,

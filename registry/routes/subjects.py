@@ -7,6 +7,8 @@ from fastapi import Query
 from fastapi.responses import Response
 
 from strata.registry import lookup
+from strata.registry.access.needs import listed, on_subject, one_of, referred_to
+from strata.registry.access.rules import Operation
 from strata.registry.aliases import aliased
 from strata.registry.decide.content_lookup import version_with
 from strata.registry.decide.delete import delete_subject, delete_version
@@ -53,7 +55,7 @@ _AT_ONCE = 1000
 """How many names are listed without a thread."""
 
 
-@router.reads("GET", "", list[str], (404,), context=ContextForm.SUBJECT_PREFIX)
+@router.reads("GET", "", list[str], (404,), context=ContextForm.SUBJECT_PREFIX, need=listed(Operation.DESCRIBE))
 async def subjects(
     service: ServiceDep,
     subject_prefix: Annotated[
@@ -72,7 +74,14 @@ async def subjects(
     return await service.writer.in_thread(lambda: answer(listed(offset=offset, limit=limit)))
 
 
-@router.reads("POST", "/{subject}", SchemaAnswer, (400, 40401, 40403, 422, 42201), body=SchemaBody)
+@router.reads(
+    "POST",
+    "/{subject}",
+    SchemaAnswer,
+    (400, 40401, 40403, 422, 42201),
+    body=SchemaBody,
+    need=on_subject(Operation.READ, more="READ on each subject that it refers to"),
+)
 async def look_up(
     service: ServiceDep,
     body: GivenSchema,
@@ -91,7 +100,7 @@ async def look_up(
     return answer(schema_version(found.entry, stored=not found.identical, text=text))
 
 
-@router.reads("GET", "/{subject}/metadata", SchemaAnswer, (40401, 40403))
+@router.reads("GET", "/{subject}/metadata", SchemaAnswer, (40401, 40403), need=on_subject(Operation.READ))
 async def with_metadata(
     service: ServiceDep,
     subject: SubjectPath,
@@ -106,7 +115,9 @@ async def with_metadata(
     return answer(schema_version(entry, text=await service.text_of(state, entry, form)))
 
 
-@router.writes("DELETE", "/{subject}", list[int], (40401, 40404, 40405, 40904, 42205, 42206))
+@router.writes(
+    "DELETE", "/{subject}", list[int], (40401, 40404, 40405, 40904, 42205, 42206), need=on_subject(Operation.DELETE)
+)
 async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent = False) -> Response:
     """Soft-delete a subject or, with `permanent`, hard-delete a soft-deleted one."""
     return answer(
@@ -114,7 +125,7 @@ async def delete(service: ServiceDep, subject: SubjectPath, permanent: Permanent
     )
 
 
-@router.reads("GET", "/{subject}/versions", list[int], (40401,))
+@router.reads("GET", "/{subject}/versions", list[int], (40401,), need=on_subject(Operation.DESCRIBE))
 async def versions(
     service: ServiceDep,
     subject: SubjectPath,
@@ -144,6 +155,12 @@ async def versions(
     RegisteredAnswer,
     (400, 40901, 422, 42201, 42203, 42205, 42208, 42209, 42210),
     body=SchemaBody,
+    need=one_of(
+        Operation.WRITE,
+        Operation.READ,
+        more="READ suffices if the version exists; READ on each subject that it refers to; ALTER_CONFIGS for "
+        "`force` and for an id",
+    ),
 )
 async def register_schema(
     service: ServiceDep,
@@ -163,7 +180,14 @@ async def register_schema(
     return answer(registered(placed, text))
 
 
-@router.reads("GET", "/{subject}/versions/{version}", SchemaAnswer, (40401, 40402, 42202), kept=Kept.FOR_GOOD)
+@router.reads(
+    "GET",
+    "/{subject}/versions/{version}",
+    SchemaAnswer,
+    (40401, 40402, 42202),
+    kept=Kept.FOR_GOOD,
+    need=referred_to(Operation.READ),
+)
 async def version(
     service: ServiceDep,
     subject: SubjectPath,
@@ -185,6 +209,7 @@ async def version(
     RegisteredAnswer,
     (400, 40401, 40402, 40901, 422, 42201, 42202, 42203, 42205, 42208, 42209, 42210),
     body=TagsChange,
+    need=on_subject(Operation.READ, Operation.WRITE),
 )
 async def tags(
     service: ServiceDep,
@@ -200,7 +225,14 @@ async def tags(
     return answer(registered(placed))
 
 
-@router.reads("GET", "/{subject}/versions/{version}/schema", TextAnswer, (40401, 40402, 42202), kept=Kept.FOR_GOOD)
+@router.reads(
+    "GET",
+    "/{subject}/versions/{version}/schema",
+    TextAnswer,
+    (40401, 40402, 42202),
+    kept=Kept.FOR_GOOD,
+    need=referred_to(Operation.READ),
+)
 async def version_text(
     service: ServiceDep,
     subject: SubjectPath,
@@ -213,7 +245,13 @@ async def version_text(
     return text_answer(await service.text_of(state, entry, form))
 
 
-@router.reads("GET", "/{subject}/versions/{version}/referencedby", list[int], (40401, 40402, 42202))
+@router.reads(
+    "GET",
+    "/{subject}/versions/{version}/referencedby",
+    list[int],
+    (40401, 40402, 42202),
+    need=on_subject(Operation.READ, more="the answer holds only ids of subjects with READ"),
+)
 async def referenced_by(
     service: ServiceDep,
     subject: SubjectPath,
@@ -230,7 +268,13 @@ async def referenced_by(
     return answer(lookup.page(ids, offset, limit))
 
 
-@router.writes("DELETE", "/{subject}/versions/{version}", int, (40401, 40402, 40406, 40407, 40904, 42202, 42205, 42206))
+@router.writes(
+    "DELETE",
+    "/{subject}/versions/{version}",
+    int,
+    (40401, 40402, 40406, 40407, 40904, 42202, 42205, 42206),
+    need=on_subject(Operation.DELETE),
+)
 async def delete_one(
     service: ServiceDep, subject: SubjectPath, version: VersionPath, permanent: Permanent = False
 ) -> Response:

@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from starlette.responses import Response
 
+from strata.registry.access.needs import Need
 from strata.registry.transport.asgi import Receive, Scope
 
 __all__ = ["SUBJECT", "ContextForm", "DeclaredRoute", "Kept", "RouteFacts", "RouteTable"]
@@ -51,6 +52,7 @@ class RouteFacts:
         kept: how long its answers may be kept.
         any_media_type: whether the route ignores `Accept`, because its answers have media types of their own.
         about_writer: whether the answer describes the process that writes, so that it must give the answer.
+        need: the rights that the route needs; None only where there is no route.
     """
 
     writes: bool = False
@@ -58,6 +60,7 @@ class RouteFacts:
     kept: Kept = Kept.NO
     any_media_type: bool = False
     about_writer: bool = False
+    need: Need | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,15 @@
 """Each route declares what the layers before it need to know, and the layers act on it."""
 
+from pathlib import Path
+
 import pytest
 from fastapi.routing import APIRoute
 
+from strata.registry.access.needs import OPEN, How
+from strata.registry.access.rules import ResourceType
 from strata.registry.app import create_app
 from strata.registry.routes.all import ROUTERS, ROUTES
+from strata.registry.routes.router import Router
 from strata.registry.settings import Settings
 from strata.registry.transport.route_facts import DeclaredRoute, Kept, RouteFacts
 from strata.storage.memory_log import MemoryLog
@@ -69,3 +74,56 @@ def test_first_route_that_matches():
     routes = [DeclaredRoute("GET", "/a/b", RouteFacts()), DeclaredRoute("GET", "/a/{name}", RouteFacts(writes=True))]
 
     assert [False, True] == [type(ROUTES)(routes).find("GET", path).facts.writes for path in ("/a/b", "/a/c")]
+
+
+OPEN_ROUTES = ("/", "/contexts/{context}", "/schemas/types", "/v1/metadata/", "/docs", "/openapi.json", "/health/")
+
+
+def test_every_route_declares_what_it_needs():
+    """Only routes that say nothing about the content of the registry are open."""
+    for route in DECLARED:
+        is_open = route.path in OPEN_ROUTES[:3] or route.path.startswith(OPEN_ROUTES[3:])
+        if route.method == "DELETE":
+            is_open = False
+
+        assert is_open == (route.facts.need is OPEN), route.path
+
+
+def test_what_a_route_needs_is_named_by_its_path():
+    """A right on a name needs the name in the path, and only rights on the whole registry do without."""
+    for route in DECLARED:
+        need = route.facts.need
+        kinds = {right.kind for right in need.rights}
+        if need.how in (How.NAMED, How.ONE_OF, How.REFERRED_TO):
+            assert (ResourceType.SUBJECT in kinds) == ("{subject}" in route.path)
+            assert (ResourceType.KEK in kinds) == ("{name}" in route.path)
+
+
+def test_a_route_that_declares_no_need_cannot_be_made():
+    """A new route cannot be served by mistake."""
+    for declare in (Router().reads, Router().writes):
+        with pytest.raises(TypeError, match="need"):
+            declare("GET", "/x", None)
+
+
+def test_the_document_says_what_each_route_needs():
+    """docs/access.md has a row for each route, in the order in which they are matched."""
+    rows = [f"| `{r.method} {r.path}` | {r.facts.need.text.replace('|', chr(92) + '|')} |" for r in DECLARED]
+    page = Path(__file__).parents[2].joinpath("docs", "access.md").read_text().splitlines()
+    table = [line for line in page if line.startswith("| `") and " /" in line]
+
+    assert rows == table
+
+
+def test_refusals_are_documented(api):
+    """The OpenAPI document names 401 and 403 for all routes that need a right, and no scheme for the others."""
+    document = api.get("/openapi.json")[1]
+    paths, schemes = document["paths"], set(document["components"]["securitySchemes"])
+    for route in DECLARED:
+        operation = paths.get(route.path, {}).get(route.method.lower())
+        if operation is None:
+            continue
+        is_open = route.facts.need is OPEN
+        assert (set() if is_open else schemes) == {name for one in operation["security"] for name in one}
+        assert is_open != ("401" in operation["responses"])
+        assert is_open != ("40301" in operation["responses"].get("403", {}).get("description", ""))
