@@ -7,10 +7,11 @@ values without `schemaType`, `subject` or `deleted`); encoders write only the cu
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from sys import intern
-from typing import Any, TypeVar
+from types import EllipsisType, MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -32,19 +33,24 @@ from strata.storage.records import (
     KekKey,
     KekValue,
     Key,
-    KeyType,
     ModeKey,
     NoopKey,
     Reference,
     SchemaId,
     SchemaKey,
     SchemaValue,
-    Subject,
     Value,
-    Version,
 )
 
-__all__ = ["RecordError", "decode_key", "decode_value", "encode", "plain_schema"]
+__all__ = [
+    "RecordError",
+    "decode_key",
+    "decode_value",
+    "encode",
+    "from_properties",
+    "plain_schema",
+    "properties_of",
+]
 
 _TENANT = "default"
 _SCHEMA_KEY = b'{"keytype":"SCHEMA",'
@@ -58,7 +64,95 @@ class RecordError(ValueError):
     """A record that cannot be read; the message says why."""
 
 
+class _Property(NamedTuple):
+    """A property of a key, value or reference; without `default` it is required."""
+
+    attribute: str
+    name: str
+    kind: type
+    default: Any = ...
+
+
+def _same(name: str, kind: type = str, default: Any = ...) -> _Property:
+    return _Property(name, name, kind, default)
+
+
+_DELETED, _CREATED = _same("deleted", bool, default=False), _Property("created", "createTs", int, 0)
+# The properties of each type in the order in which they are written; compaction compares the bytes of keys.
+_PROPERTIES: Mapping[type, Sequence[_Property]] = {
+    SchemaKey: (_same("subject"), _same("version", int)),
+    ConfigKey: (_same("subject", default=None),),
+    ModeKey: (_same("subject", default=None),),
+    NoopKey: (),
+    HighWaterKey: (_same("context"),),
+    DeleteSubjectKey: (_same("subject"),),
+    ClearSubjectKey: (_same("subject", default=None),),
+    ContextKey: (_same("context"),),
+    AssociationKey: (
+        _Property("resource_name", "resourceName", str),
+        _Property("resource_namespace", "resourceNamespace", str),
+        _Property("resource_type", "resourceType", str),
+        _Property("association_type", "associationType", str),
+        _same("subject"),
+    ),
+    AssociationValue: (
+        _same("guid", default=""),
+        _Property("resource_id", "resourceId", str),
+        _same("lifecycle", default="WEAK"),
+        _same("frozen", bool, default=False),
+        _CREATED,
+    ),
+    KekKey: (_same("name"),),
+    KekValue: (
+        _Property("kms_type", "kmsType", str),
+        _Property("kms_key_id", "kmsKeyId", str),
+        _Property("kms_props", "kmsProps", dict, MappingProxyType({})),
+        _same("doc", default=None),
+        _same("shared", bool, default=False),
+        _DELETED,
+        _CREATED,
+    ),
+    DekKey: (_Property("kek", "kekName", str), _same("subject"), _same("algorithm"), _same("version", int)),
+    DekValue: (_Property("material", "encryptedKeyMaterial", str, None), _DELETED, _CREATED),
+    Reference: (_same("name"), _same("subject"), _same("version", int)),
+}
+
+
+def properties_of(item: Key | Value | Reference) -> dict[str, Any]:
+    """Return the properties of a key, value or reference by their names on the wire, without absent and empty ones."""
+    found = {}
+    for attribute, name, kind, _ in _PROPERTIES[type(item)]:
+        value = getattr(item, attribute)
+        if value is not None and value != {}:
+            found[name] = dict(sorted(value.items())) if kind is dict else value
+    return found
+
+
+def from_properties(kind: type[_T], content: Mapping[str, Any]) -> _T:
+    """Return a key, value or reference from its properties by their names on the wire.
+
+    Raises:
+        RecordError: A property is missing or of the wrong type.
+    """
+    return kind(**{row.attribute: _typed(content, row.name, row.kind, row.default) for row in _PROPERTIES[kind]})
+
+
 # --- to bytes
+
+# What begins the key of a type; its properties and `magic` follow.
+_HEADS: Mapping[type, Mapping[str, Any]] = {
+    SchemaKey: {"keytype": "SCHEMA"},
+    ConfigKey: {"keytype": "CONFIG"},
+    ModeKey: {"keytype": "MODE"},
+    NoopKey: {"keytype": "NOOP"},
+    HighWaterKey: {"keytype": "NOOP"},
+    DeleteSubjectKey: {"keytype": "DELETE_SUBJECT"},
+    ClearSubjectKey: {"keytype": "CLEAR_SUBJECT"},
+    ContextKey: {"keytype": "CONTEXT", "tenant": _TENANT},
+    AssociationKey: {"keytype": "ASSOC", "tenant": _TENANT},
+    KekKey: {"keytype": "NOOP", "kind": "KEK"},
+    DekKey: {"keytype": "NOOP", "kind": "DEK"},
+}
 
 
 def encode(key: Key, value: Value = None) -> Record:
@@ -68,7 +162,10 @@ def encode(key: Key, value: Value = None) -> Record:
         key: The key.
         value: The value; None makes a tombstone, or is the only value of a key type without values.
     """
-    return Record(_dump(_key_json(key)), _ENCODE_VALUE[type(key)](key, value))
+    properties = properties_of(key)
+    head = {**_HEADS[type(key)], **properties, "magic": 1 if isinstance(key, SchemaKey) else 0}
+    content = _value_json(key, properties, value)
+    return Record(_dump(head), None if content is None else _dump(content))
 
 
 def _dump(content: Mapping[str, Any]) -> bytes:
@@ -76,39 +173,31 @@ def _dump(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _key_json(key: Key) -> dict[str, Any]:
-    match key:
-        case SchemaKey(subject, version):
-            return {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
-        case ConfigKey(subject):
-            return _scoped(KeyType.CONFIG, subject)
-        case ModeKey(subject):
-            return _scoped(KeyType.MODE, subject)
-        case NoopKey():
-            return {"keytype": "NOOP", "magic": 0}
-        case HighWaterKey(context):
-            return {"keytype": "NOOP", "context": context, "magic": 0}
-        case DeleteSubjectKey(subject):
-            return _scoped(KeyType.DELETE_SUBJECT, subject)
-        case ClearSubjectKey(subject):
-            return _scoped(KeyType.CLEAR_SUBJECT, subject)
-        case ContextKey(context):
-            return {"keytype": "CONTEXT", "tenant": _TENANT, "context": context, "magic": 0}
-        case AssociationKey():
-            return {"keytype": "ASSOC", "tenant": _TENANT, **_association_json(key), "magic": 0}
-        case KekKey(name):
-            return {"keytype": "NOOP", "kind": "KEK", "name": name, "magic": 0}
-        case DekKey():
-            return {"keytype": "NOOP", "kind": "DEK", **_dek_json(key), "magic": 0}
+def _value_json(key: Key, properties: Mapping[str, Any], value: Value) -> Mapping[str, Any] | None:
+    match key, value:
+        case ClearSubjectKey(), _:
+            return properties
+        case NoopKey(), _:
+            return None
+        case _, None:
+            return None
+        case _, SchemaValue():
+            return _schema_json(value)
+        case _, ConfigValue():
+            fields = {name: value.fields[name] for name in CONFIG_FIELDS if value.fields.get(name) is not None}
+            return {**properties, **fields}
+        case _, AssociationValue():
+            content = {"tenant": _TENANT, **properties, **properties_of(value)}
+            return {name: content[name] for name in _ASSOCIATION_ORDER}
+        case _, KekValue() | DekValue():
+            return {**properties, **properties_of(value)}
+        case ContextKey(), _:
+            return {"tenant": _TENANT, "context": value}
+        case _:
+            return {**properties, _SINGLE[type(key)][0]: value}
 
 
-def _scoped(kind: KeyType, subject: str | None) -> dict[str, Any]:
-    return {"keytype": kind.value, **({} if subject is None else {"subject": subject}), "magic": 0}
-
-
-def _schema_bytes(_key: Key, value: Value) -> bytes | None:
-    if not isinstance(value, SchemaValue):
-        return None
+def _schema_json(value: SchemaValue) -> dict[str, Any]:
     content: dict[str, Any] = {"subject": value.subject, "version": value.version, "id": value.schema_id}
     content["schemaType"] = value.schema_type
     if value.references:
@@ -117,94 +206,28 @@ def _schema_bytes(_key: Key, value: Value) -> bytes | None:
         content["metadata"] = value.metadata
     if value.rule_set:
         content["ruleSet"] = value.rule_set
-    return _dump(content | {"schema": value.text, "deleted": value.deleted})
+    return content | {"schema": value.text, "deleted": value.deleted}
 
 
-def _config_bytes(key: Key, value: Value) -> bytes | None:
-    if not isinstance(value, ConfigValue):
-        return None
-    fields = {name: value.fields[name] for name in CONFIG_FIELDS if value.fields.get(name) is not None}
-    return _dump(_subject_of(key) | fields)
-
-
-def _mode_bytes(key: Key, value: Value) -> bytes | None:
-    return None if value is None else _dump(_subject_of(key) | {"mode": value})
-
-
-def _subject_of(key: Key) -> dict[str, Any]:
-    subject = getattr(key, "subject", None)
-    return {} if subject is None else {"subject": subject}
-
-
-def _context_bytes(_key: Key, value: Value) -> bytes | None:
-    return None if value is None else _dump({"tenant": _TENANT, "context": value})
-
-
-def _association_json(key: AssociationKey) -> dict[str, Any]:
-    return {
-        "resourceName": key.resource_name,
-        "resourceNamespace": key.resource_namespace,
-        "resourceType": key.resource_type,
-        "associationType": key.association_type,
-        "subject": key.subject,
-    }
-
-
-def _association_bytes(key: Key, value: Value) -> bytes | None:
-    if not isinstance(value, AssociationValue) or not isinstance(key, AssociationKey):
-        return None
-    return _dump(
-        {
-            "guid": value.guid,
-            "tenant": _TENANT,
-            "resourceName": key.resource_name,
-            "resourceNamespace": key.resource_namespace,
-            "resourceId": value.resource_id,
-            "resourceType": key.resource_type,
-            "associationType": key.association_type,
-            "subject": key.subject,
-            "lifecycle": value.lifecycle,
-            "frozen": value.frozen,
-            "createTs": value.created,
-        }
-    )
-
-
-def _kek_bytes(key: Key, value: Value) -> bytes | None:
-    if not isinstance(value, KekValue) or not isinstance(key, KekKey):
-        return None
-    content: dict[str, Any] = {"name": key.name, "kmsType": value.kms_type, "kmsKeyId": value.kms_key_id}
-    if value.kms_props:
-        content["kmsProps"] = dict(sorted(value.kms_props.items()))
-    if value.doc is not None:
-        content["doc"] = value.doc
-    return _dump(content | {"shared": value.shared, "deleted": value.deleted, "createTs": value.created})
-
-
-def _dek_json(key: DekKey) -> dict[str, Any]:
-    return {"kekName": key.kek, "subject": key.subject, "algorithm": key.algorithm, "version": key.version}
-
-
-def _dek_bytes(key: Key, value: Value) -> bytes | None:
-    if not isinstance(value, DekValue) or not isinstance(key, DekKey):
-        return None
-    material = {} if value.material is None else {"encryptedKeyMaterial": value.material}
-    return _dump(_dek_json(key) | material | {"deleted": value.deleted, "createTs": value.created})
-
-
-_ENCODE_VALUE: Mapping[type, Callable[[Key, Value], bytes | None]] = {
-    SchemaKey: _schema_bytes,
-    ConfigKey: _config_bytes,
-    ModeKey: _mode_bytes,
-    NoopKey: lambda _key, _value: None,
-    HighWaterKey: lambda key, value: _dump({"context": getattr(key, "context", None), "maxId": value}),
-    DeleteSubjectKey: lambda key, value: _dump(_subject_of(key) | {"version": value}),
-    ClearSubjectKey: lambda key, _value: _dump(_subject_of(key)),
-    ContextKey: _context_bytes,
-    AssociationKey: _association_bytes,
-    KekKey: _kek_bytes,
-    DekKey: _dek_bytes,
+# The only property of a value that is not a class of its own.
+_SINGLE: Mapping[type, tuple[str, type]] = {
+    ModeKey: ("mode", str),
+    DeleteSubjectKey: ("version", int),
+    HighWaterKey: ("maxId", int),
 }
+_ASSOCIATION_ORDER = (
+    "guid",
+    "tenant",
+    "resourceName",
+    "resourceNamespace",
+    "resourceId",
+    "resourceType",
+    "associationType",
+    "subject",
+    "lifecycle",
+    "frozen",
+    "createTs",
+)
 
 
 # --- from bytes
@@ -250,10 +273,14 @@ def decode_key(data: bytes | None) -> Key:
     if data is None:
         raise RecordError("the record has no key")
     content = _load(data, "key")
-    kind = content.get("keytype")
-    if not isinstance(kind, str) or kind not in _DECODE_KEY:
-        raise RecordError(f"unknown key type {kind!r}")
-    return _DECODE_KEY[kind](content)
+    name = content.get("keytype")
+    if not isinstance(name, str) or name not in _KEYS:
+        raise RecordError(f"unknown key type {name!r}")
+    kind = _noop(content) if name == "NOOP" else _KEYS[name]
+    key = from_properties(kind, content)
+    if isinstance(key, DekKey):
+        _check_version(key.version)
+    return key
 
 
 def decode_value(key: Key, data: bytes | None) -> Value:
@@ -270,23 +297,22 @@ def decode_value(key: Key, data: bytes | None) -> Value:
             return _schema_value(key, content)
         case ConfigKey():
             return _config_value(content)
-        case ModeKey():
-            return _typed(content, "mode", str)
-        case DeleteSubjectKey():
-            return _typed(content, "version", int)
-        case HighWaterKey():
-            high_water = _typed(content, "maxId", int)
-            if not 0 <= high_water <= MAX_VERSION:
-                raise RecordError(f"the schema id {high_water} is out of range")
-            return high_water
         case ContextKey(context):
             return context
         case AssociationKey():
-            return _association_value(content)
+            return from_properties(AssociationValue, content)
         case KekKey():
-            return _kek_value(content)
+            kek = from_properties(KekValue, content)
+            if not all(isinstance(value, str) for value in kek.kms_props.values()):
+                raise RecordError("expected only texts in 'kmsProps'")
+            return kek
         case DekKey():
-            return _dek_value(content)
+            return from_properties(DekValue, content)
+        case _:
+            value: str | int = _typed(content, *_SINGLE[type(key)])
+            if isinstance(value, int) and isinstance(key, HighWaterKey):
+                _check_id(value)
+            return value
 
 
 def _load(data: bytes, what: str) -> dict[str, Any]:
@@ -303,59 +329,40 @@ def _load(data: bytes, what: str) -> dict[str, Any]:
     return content
 
 
-def _typed(content: Mapping[str, Any], name: str, kind: type[_T], default: _T | None = None) -> _T:
+def _typed(content: Mapping[str, Any], name: str, kind: type[_T], default: _T | EllipsisType = ...) -> _T:
     value = content.get(name)
-    if value is None and default is not None:
+    if value is None and not isinstance(default, EllipsisType):
         return default
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise RecordError(f"expected {kind.__name__} as {name!r}, got {value!r}")
     return value
 
 
-def _optional_subject(content: Mapping[str, Any]) -> Subject | None:
-    return None if content.get("subject") is None else Subject(_typed(content, "subject", str))
+def _check_id(schema_id: int) -> None:
+    if not 0 <= schema_id <= MAX_VERSION:
+        raise RecordError(f"the schema id {schema_id} is out of range")
 
 
-def _noop(content: Mapping[str, Any]) -> Key:
-    """Return the key of a NOOP, or of a Strata record that other registries read as a NOOP."""
+def _check_version(version: int) -> None:
+    if not 0 < version <= MAX_VERSION:
+        raise RecordError(f"the version {version} is out of range")
+
+
+def _noop(content: Mapping[str, Any]) -> type[Key]:
+    """Return the type of a NOOP's key, which other registries read as a NOOP even if it is a Strata record."""
     if content.get("context") is not None:
-        return HighWaterKey(_typed(content, "context", str))
+        return HighWaterKey
     kind = content.get("kind")
-    if kind == "KEK":
-        return KekKey(_typed(content, "name", str))
-    if kind == "DEK":
-        version = _typed(content, "version", int)
-        if not 0 < version <= MAX_VERSION:
-            raise RecordError(f"the version {version} is out of range")
-        subject, algorithm = _typed(content, "subject", str), _typed(content, "algorithm", str)
-        return DekKey(_typed(content, "kekName", str), Subject(subject), algorithm, version)
-    return NoopKey()
+    return KekKey if kind == "KEK" else DekKey if kind == "DEK" else NoopKey
 
 
-_DECODE_KEY: Mapping[str, Callable[[Mapping[str, Any]], Key]] = {
-    "SCHEMA": lambda c: SchemaKey(Subject(_typed(c, "subject", str)), Version(_typed(c, "version", int))),
-    "CONFIG": lambda c: ConfigKey(_optional_subject(c)),
-    "MODE": lambda c: ModeKey(_optional_subject(c)),
-    "NOOP": _noop,
-    "DELETE_SUBJECT": lambda c: DeleteSubjectKey(Subject(_typed(c, "subject", str))),
-    "CLEAR_SUBJECT": lambda c: ClearSubjectKey(_optional_subject(c)),
-    "CONTEXT": lambda c: ContextKey(_typed(c, "context", str)),
-    "ASSOC": lambda c: AssociationKey(
-        _typed(c, "resourceNamespace", str),
-        _typed(c, "resourceName", str),
-        _typed(c, "resourceType", str),
-        _typed(c, "associationType", str),
-        Subject(_typed(c, "subject", str)),
-    ),
-}
+_KEYS: Mapping[str, type[Key]] = {head["keytype"]: kind for kind, head in _HEADS.items()}
 
 
 def _schema_value(key: SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
     schema_id = _typed(content, "id", int)
-    if not 0 <= schema_id <= MAX_VERSION:
-        raise RecordError(f"the schema id {schema_id} is out of range")
-    if not 0 < key.version <= MAX_VERSION:
-        raise RecordError(f"the version {key.version} is out of range")
+    _check_id(schema_id)
+    _check_version(key.version)
     return SchemaValue(
         key.subject,
         key.version,
@@ -382,41 +389,7 @@ def _config_value(content: Mapping[str, Any]) -> ConfigValue:
     return ConfigValue(fields)
 
 
-def _association_value(content: Mapping[str, Any]) -> AssociationValue:
-    return AssociationValue(
-        _typed(content, "guid", str, ""),
-        _typed(content, "resourceId", str),
-        _typed(content, "lifecycle", str, "WEAK"),
-        _typed(content, "frozen", bool, default=False),
-        _typed(content, "createTs", int, 0),
-    )
-
-
-def _kek_value(content: Mapping[str, Any]) -> KekValue:
-    props = _typed(content, "kmsProps", dict, {})
-    if not all(isinstance(value, str) for value in props.values()):
-        raise RecordError("expected only texts in 'kmsProps'")
-    return KekValue(
-        _typed(content, "kmsType", str),
-        _typed(content, "kmsKeyId", str),
-        props,
-        None if content.get("doc") is None else _typed(content, "doc", str),
-        _typed(content, "shared", bool, default=False),
-        _typed(content, "deleted", bool, default=False),
-        _typed(content, "createTs", int, 0),
-    )
-
-
-def _dek_value(content: Mapping[str, Any]) -> DekValue:
-    material = content.get("encryptedKeyMaterial")
-    return DekValue(
-        None if material is None else _typed(content, "encryptedKeyMaterial", str),
-        _typed(content, "deleted", bool, default=False),
-        _typed(content, "createTs", int, 0),
-    )
-
-
 def _reference(item: Any) -> Reference:
     if not isinstance(item, dict):
         raise RecordError("a reference is not a JSON object")
-    return Reference(_typed(item, "name", str), _typed(item, "subject", str), _typed(item, "version", int))
+    return from_properties(Reference, item)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple, NewType
 
@@ -23,7 +22,6 @@ __all__ = [
     "KekKey",
     "KekValue",
     "Key",
-    "KeyType",
     "ModeKey",
     "NoopKey",
     "Reference",
@@ -43,19 +41,6 @@ Subject = NewType("Subject", str)
 
 DEFAULT_CONTEXT = "."
 MAX_VERSION = 2**31 - 1
-
-
-class KeyType(StrEnum):
-    """The key types of the log."""
-
-    SCHEMA = "SCHEMA"
-    CONFIG = "CONFIG"
-    MODE = "MODE"
-    NOOP = "NOOP"
-    DELETE_SUBJECT = "DELETE_SUBJECT"
-    CLEAR_SUBJECT = "CLEAR_SUBJECT"
-    CONTEXT = "CONTEXT"
-    ASSOC = "ASSOC"
 
 
 @dataclass(frozen=True, slots=True)
