@@ -6,15 +6,24 @@ without its KEK.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from immutables import Map
 
 from strata.storage.records import DekKey, DekValue, KekKey, KekValue, Subject
 
-__all__ = ["EncryptionKeys", "Series"]
+__all__ = ["Dek", "EncryptionKeys", "Series"]
 
 Series = tuple[Subject, str]
 """The subject and algorithm that identify a DEK, which has versions."""
+
+
+class Dek(NamedTuple):
+    """A version of a DEK."""
+
+    key: DekKey
+    value: DekValue
+
 
 _NO_SERIES: "Map[Series, Map[int, DekValue]]" = Map()
 _NO_VERSIONS: "Map[int, DekValue]" = Map()
@@ -59,17 +68,16 @@ class EncryptionKeys:
         value = self.keks.get(name)
         return None if value is None or (value.deleted and not include_deleted) else value
 
-    def dek(self, key: DekKey) -> DekValue | None:
+    def dek(self, key: DekKey) -> Dek | None:
         """Return a version of a DEK, soft-deleted or not, or None if there is no such version."""
-        return self.deks.get(key.kek, _NO_SERIES).get((key.subject, key.algorithm), _NO_VERSIONS).get(key.version)
+        value = self.deks.get(key.kek, _NO_SERIES).get((key.subject, key.algorithm), _NO_VERSIONS).get(key.version)
+        return Dek(key, value) if value else None
 
-    def versions(
-        self, kek: str, subject: Subject, algorithm: str, *, include_deleted: bool
-    ) -> list[tuple[DekKey, DekValue]]:
+    def versions(self, kek: str, subject: Subject, algorithm: str, *, include_deleted: bool) -> list[Dek]:
         """Return the versions of a DEK, oldest first."""
         versions = self.deks.get(kek, _NO_SERIES).get((subject, algorithm), _NO_VERSIONS)
         return [
-            (DekKey(kek, subject, algorithm, number), versions[number])
+            Dek(DekKey(kek, subject, algorithm, number), versions[number])
             for number in sorted(versions)
             if include_deleted or not versions[number].deleted
         ]

@@ -5,8 +5,8 @@ properties that hold credentials (docs/decisions/0010).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from strata.registry import errors
 from strata.registry.decide.decision import Decision
@@ -17,7 +17,6 @@ from strata.storage.state import State
 
 __all__ = [
     "Kek",
-    "KekRequest",
     "check_kek_name",
     "create_kek",
     "delete_kek",
@@ -37,33 +36,19 @@ _CREDENTIALS = frozenset(
 _CREDENTIAL_ENDINGS = ("password", "secret")
 
 
-@dataclass(frozen=True, slots=True)
-class KekRequest:
-    """A KEK to create; `deleted` means soft-deleted from the start, as in a copy of another registry."""
-
-    name: str
-    kms_type: str | None
-    kms_key_id: str | None
-    kms_props: Mapping[str, str]
-    doc: str | None = None
-    shared: bool = False
-    deleted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Kek:
+class Kek(NamedTuple):
     """A KEK."""
 
     name: str
     value: KekValue
 
 
-def create_kek(state: State, request: KekRequest, now: int, most: int) -> Decision[Kek]:
+def create_kek(state: State, wanted: Kek, now: int, most: int) -> Decision[Kek]:
     """Return a KEK and the record that stores it; a soft-deleted KEK with the same properties is restored.
 
     Args:
         state: the State to decide on.
-        request: the KEK.
+        wanted: the KEK; its creation time does not count.
         now: the creation time of a new KEK, in milliseconds since the epoch.
         most: how many KEKs the registry may hold.
 
@@ -71,26 +56,23 @@ def create_kek(state: State, request: KekRequest, now: int, most: int) -> Decisi
         RegistryError: 40370 if it is shared; 40971 if the name exists; 40972 if there are too many; 42205 if the
             registry is read-only; 42271 if a property is missing or invalid.
     """
-    check_kek_name(request.name)
-    if not request.kms_key_id:
+    name, value = wanted
+    check_kek_name(name)
+    if not value.kms_key_id:
         raise errors.invalid_key("kmsKeyId")
-    if not request.kms_type:
+    if not value.kms_type:
         raise errors.invalid_key("kmsType")
-    if request.shared:
+    if value.shared:
         raise errors.no_key_management()
     check_writable(state, None)
-    kms_type, props = _family(request.kms_type), without_credentials(request.kms_props)
-    value = KekValue(
-        kms_type, request.kms_key_id, props, request.doc, shared=False, deleted=request.deleted, created=now
-    )
-    held = state.encryption_keys.keks.get(request.name)
-    if held:
-        value = replace(value, created=held.created)
-        if value != replace(held, deleted=value.deleted) or value.deleted == held.deleted:
-            raise errors.key_exists(request.name)
-    elif len(state.encryption_keys.keks) >= most:
+    held = state.encryption_keys.keks.get(name)
+    props, created = without_credentials(value.kms_props), held.created if held else now
+    value = replace(value, kms_type=_family(value.kms_type), kms_props=props, created=created)
+    if held and value != replace(held, deleted=not held.deleted):
+        raise errors.key_exists(name)
+    if not held and len(state.encryption_keys.keks) >= most:
         raise errors.too_many_keys(most)
-    return _put(request.name, value)
+    return _put(name, value)
 
 
 def update_kek(state: State, name: str, change: Mapping[str, Any]) -> Decision[Kek]:

@@ -203,7 +203,7 @@ async def _one(service: Service, kek: str, subject: str, algorithm: str, version
 async def _create(service: Service, body: DekBody, kek: str, subject: str, *, rewrap: bool) -> Response:
     now, most = time.time_ns() // 1_000_000, service.settings.max_keys
     made = await service.writer.write(
-        lambda state: create_dek(state, body.request(kek, aliased_for_deks(state, subject), rewrap=rewrap), now, most)
+        lambda state: create_dek(state, body.dek(kek, aliased_for_deks(state, subject)), now, most, rewrap=rewrap)
     )
     return answer(dek_answer(made))
 

@@ -61,7 +61,7 @@ async def names(
 async def create(request: Request, service: ServiceDep) -> Response:
     """Create a key encryption key, or restore a soft-deleted one."""
     body = await read_body(request, KekBody)
-    asked, now, most = body.request(), time.time_ns() // 1_000_000, service.settings.max_keys
+    asked, now, most = body.kek(), time.time_ns() // 1_000_000, service.settings.max_keys
     return answer(kek_answer(await service.writer.write(lambda state: create_kek(state, asked, now, most))))
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from strata.storage.log import Record
-from strata.storage.record_json import RecordError, decode_key
+from strata.storage.record_json import RecordError, decode_key, properties_of
+from strata.storage.records import AssociationValue, DekValue, KekValue
 from strata.storage.state import SchemaVersion, State
 
 __all__ = [
@@ -128,37 +129,20 @@ def differences(a: Facts, b: Facts) -> Iterator[Difference]:
 def _associations(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
     for key, found in state.associations.by_key.items():
         name = f"{key.resource_namespace}/{key.resource_name} {key.resource_type} {key.association_type}"
-        value = found.value
-        yield (
-            ("association", f"{name} with {key.subject}", 0),
-            {
-                "resourceId": value.resource_id,
-                "lifecycle": value.lifecycle,
-                "frozen": value.frozen,
-            },
-        )
+        yield ("association", f"{name} with {key.subject}", 0), _properties(found.value)
 
 
 def _keys(state: State) -> Iterator[tuple[Thing, dict[str, Any]]]:
     for name, kek in state.encryption_keys.keks.items():
-        yield (
-            ("key encryption key", name, 0),
-            {
-                "kmsType": kek.kms_type,
-                "kmsKeyId": kek.kms_key_id,
-                "kmsProps": dict(kek.kms_props),
-                "doc": kek.doc,
-                "shared": kek.shared,
-                "deleted": kek.deleted,
-            },
-        )
+        yield ("key encryption key", name, 0), _properties(kek)
     for kek_name, series in state.encryption_keys.deks.items():
         for (subject, algorithm), versions in series.items():
             for number, dek in versions.items():
-                yield (
-                    ("data encryption key", f"{algorithm} of {subject} under {kek_name}", number),
-                    {"encryptedKeyMaterial": dek.material, "deleted": dek.deleted},
-                )
+                yield ("data encryption key", f"{algorithm} of {subject} under {kek_name}", number), _properties(dek)
+
+
+def _properties(value: AssociationValue | KekValue | DekValue) -> dict[str, Any]:
+    return {name: found for name, found in properties_of(value).items() if name not in ("guid", "createTs")}
 
 
 def _version(entry: SchemaVersion, guid: str | None) -> dict[str, Any]:

@@ -5,8 +5,9 @@ It does not follow redirects, so credentials go only where the user sent them.
 
 import base64
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import urllib3
@@ -14,8 +15,10 @@ from urllib3.exceptions import HTTPError
 
 from strata.registry.transfer.copies import TransferError
 from strata.storage.addresses import without_password
+from strata.storage.record_json import RecordError, from_properties
+from strata.storage.records import Key, Value
 
-__all__ = ["Answer", "Connection", "is_service", "segment"]
+__all__ = ["Answer", "Connection", "is_service", "parsed", "segment"]
 
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _NO_KEY_MANAGEMENT = 40370  # a 403 that does not mean rejected credentials
@@ -24,6 +27,8 @@ _RETRIES = 5
 _BACKOFF_S = 0.3
 _TIMEOUT_S = 60.0
 THREADS = 8
+_KeyT = TypeVar("_KeyT", bound=Key)
+_ValueT = TypeVar("_ValueT", bound=Value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +149,32 @@ class Connection:
                 f"{self.name} rejected {method} {unquote(path)}: {_message(answer.body)} (error {answer.code})"
             )
         return answer.body
+
+
+def parsed(
+    name: str,
+    key: type[_KeyT],
+    value: type[_ValueT],
+    body: Mapping[str, Any],
+    known: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> tuple[_KeyT, _ValueT]:
+    """Return a key and a value of the log from a registry's answer, which has the properties of both.
+
+    Args:
+        name: the name of the registry, for error messages.
+        key: the type of the key.
+        value: the type of the value.
+        body: the answer.
+        known: takes the answer and returns properties that replace its own.
+
+    Raises:
+        TransferError: if a property is missing or of the wrong type.
+    """
+    try:
+        content = {**body, **known(body)}
+        return from_properties(key, content), from_properties(value, content)
+    except (RecordError, AttributeError, KeyError, TypeError) as error:
+        raise TransferError(f"{name} returned an invalid answer ({error!r}): {body}") from None
 
 
 def _authorization(auth: str | None) -> dict[str, str]:

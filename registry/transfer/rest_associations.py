@@ -4,23 +4,23 @@ A target assigns its own GUIDs. A STRONG association is frozen and can be writte
 The target rejects a STRONG association that is not frozen, which older registries allowed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.progress import track
-from strata.registry.transfer.rest import THREADS, Connection, segment
-from strata.storage.associations import Association
+from strata.registry.transfer.rest import THREADS, Connection, parsed, segment
 from strata.storage.log import Record
-from strata.storage.record_json import encode
-from strata.storage.records import AssociationKey, AssociationValue, Subject
+from strata.storage.record_json import encode, properties_of
+from strata.storage.records import AssociationKey, AssociationValue
 from strata.storage.state import State
 
 __all__ = ["read_associations", "write_associations"]
 
-Resource = tuple[str, str, str, str]
+_RESOURCE = ("resourceName", "resourceNamespace", "resourceId", "resourceType")
+_ASSOCIATION = ("subject", "associationType", "lifecycle", "frozen")
 
 
 def read_associations(connection: Connection, subjects: Sequence[str]) -> list[Record] | None:
@@ -52,24 +52,17 @@ def write_associations(state: State, held: State, target: Connection) -> None:
     Raises:
         TransferError: if the registry rejects one.
     """
-    wanted = [one for key, one in sorted(state.associations.by_key.items()) if not _is_held(held, key, one.value)]
-    for (name, namespace, resource_id, kind), group in track(f"associations in {target.name}", list(_grouped(wanted))):
-        body = {
-            "resourceName": name,
-            "resourceNamespace": namespace,
-            "resourceId": resource_id,
-            "resourceType": kind,
-            "associations": [
-                {
-                    "subject": one.key.subject,
-                    "associationType": one.key.association_type,
-                    "lifecycle": one.value.lifecycle,
-                    "frozen": one.value.frozen,
-                }
-                for one in group
-            ],
-        }
-        target.must("PUT", f"/associations/resources/{segment(resource_id)}", body)
+    contents = [
+        properties_of(key) | properties_of(one.value)
+        for key, one in state.associations.by_key.items()
+        if not _is_held(held, key, one.value)
+    ]
+    of_resource = itemgetter(*_RESOURCE)
+    groups = [list(group) for _, group in groupby(sorted(contents, key=of_resource), of_resource)]
+    for group in track(f"associations in {target.name}", groups):
+        body = {name: group[0][name] for name in _RESOURCE}
+        body["associations"] = [{name: one[name] for name in _ASSOCIATION} for one in group]
+        target.must("PUT", f"/associations/resources/{segment(body['resourceId'])}", body)
 
 
 def _is_held(held: State, key: AssociationKey, value: AssociationValue) -> bool:
@@ -80,26 +73,9 @@ def _is_held(held: State, key: AssociationKey, value: AssociationValue) -> bool:
     )
 
 
-def _grouped(associations: Sequence[Association]) -> Iterator[tuple[Resource, list[Association]]]:
-    def resource(one: Association) -> Resource:
-        return one.key.resource_name, one.key.resource_namespace, one.value.resource_id, one.key.resource_type
-
-    for key, group in groupby(sorted(associations, key=resource), resource):
-        yield key, list(group)
-
-
 def _record(body: Mapping[str, Any], connection: Connection) -> Record:
-    try:
-        key = AssociationKey(
-            body["resourceNamespace"],
-            body["resourceName"],
-            body["resourceType"],
-            body["associationType"],
-            Subject(body["subject"].removeprefix(":.:")),
-        )
-        created = body.get("createTs") or 0
-        frozen = body.get("frozen", body.get("lifecycle") == "STRONG") is True
-        value = AssociationValue(body.get("guid") or "", body["resourceId"], body["lifecycle"], frozen, created)
-    except (AttributeError, KeyError, TypeError):
-        raise TransferError(f"{connection.name} returned an invalid association: {body}") from None
-    return encode(key, value)
+    def known(body: Mapping[str, Any]) -> Mapping[str, Any]:
+        frozen = body.get("frozen", body.get("lifecycle") == "STRONG")
+        return {"subject": body["subject"].removeprefix(":.:"), "frozen": frozen}
+
+    return encode(*parsed(connection.name, AssociationKey, AssociationValue, body, known))

@@ -5,17 +5,18 @@ registry shows for shared ones, and credentials are ignored. A registry reports 
 accept it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from strata.registry.decide.deks import ALGORITHMS
 from strata.registry.decide.keks import without_credentials
 from strata.registry.transfer.copies import TransferError
 from strata.registry.transfer.progress import track
-from strata.registry.transfer.rest import THREADS, Connection, segment
+from strata.registry.transfer.rest import THREADS, Connection, parsed, segment
 from strata.storage.log import Record
-from strata.storage.record_json import encode
+from strata.storage.record_json import encode, properties_of
 from strata.storage.records import DekKey, DekValue, KekKey, KekValue, Subject
 from strata.storage.state import State
 
@@ -38,7 +39,9 @@ def read_keys(connection: Connection) -> Iterator[Record]:
         return
     for name in names.body:
         path = f"{_KEKS}/{segment(name)}"
-        yield encode(KekKey(name), _kek(connection.get(path, **_ALL), connection))
+        body = connection.get(path, **_ALL)
+        key, value = parsed(connection.name, KekKey, KekValue, body, lambda body: {"createTs": body.get("ts")})
+        yield encode(key, replace(value, kms_props=without_credentials(value.kms_props)))
         for subject in connection.get(f"{path}/deks", **_ALL):
             yield from _deks(connection, name, subject)
 
@@ -84,45 +87,27 @@ def _deks(connection: Connection, kek: str, subject: str) -> Iterator[Record]:
 
     def one(key: DekKey) -> Record:
         body = connection.get(f"{path}/{key.version}", algorithm=key.algorithm, **_ALL)
-        return encode(key, _dek(body, connection))
+        _, value = parsed(connection.name, DekKey, DekValue, body, lambda body: {"createTs": body.get("ts")})
+        if value.material is None:
+            raise TransferError(f"{connection.name} returned a data encryption key without encryptedKeyMaterial")
+        return encode(key, value)
 
     with ThreadPoolExecutor(THREADS) as pool:
         yield from pool.map(one, found)
-
-
-def _kek(body: Mapping[str, Any], connection: Connection) -> KekValue:
-    try:
-        return KekValue(
-            body["kmsType"],
-            body["kmsKeyId"],
-            without_credentials(body.get("kmsProps") or {}),
-            body.get("doc"),
-            shared=body.get("shared") is True,
-            deleted=body.get("deleted") is True,
-            created=body.get("ts") or 0,
-        )
-    except (AttributeError, KeyError, TypeError):
-        raise TransferError(f"{connection.name} returned a key encryption key without kmsType and kmsKeyId") from None
-
-
-def _dek(body: Mapping[str, Any], connection: Connection) -> DekValue:
-    try:
-        deleted, created = body.get("deleted") is True, body.get("ts") or 0
-        return DekValue(body["encryptedKeyMaterial"], deleted=deleted, created=created)
-    except (AttributeError, KeyError, TypeError):
-        raise TransferError(f"{connection.name} returned a data encryption key without encryptedKeyMaterial") from None
 
 
 def _steps(state: State) -> Iterator[Step]:
     """Yield the requests that create the keys of a State, KEKs first."""
     keys = state.encryption_keys
     for name, kek in sorted(keys.keks.items()):
-        body: dict[str, Any] = {"name": name, "kmsType": kek.kms_type, "kmsKeyId": kek.kms_key_id}
-        body |= {"kmsProps": dict(kek.kms_props), "doc": kek.doc, "shared": kek.shared, "deleted": kek.deleted}
-        yield (_KEKS, name), body
+        yield (_KEKS, name), _body({"name": name}, kek)
     for name, series in sorted(keys.deks.items()):
         for (subject, algorithm), versions in sorted(series.items()):
             for number, dek in sorted(versions.items()):
-                body = {"subject": subject, "version": number, "algorithm": algorithm, "deleted": dek.deleted}
-                body["encryptedKeyMaterial"] = dek.material
-                yield (f"{_KEKS}/{segment(name)}/deks/{segment(subject)}", algorithm, str(number)), body
+                path = f"{_KEKS}/{segment(name)}/deks/{segment(subject)}"
+                body = _body({"subject": subject, "version": number, "algorithm": algorithm}, dek)
+                yield (path, algorithm, str(number)), body
+
+
+def _body(key: dict[str, Any], value: KekValue | DekValue) -> dict[str, Any]:
+    return key | {name: found for name, found in properties_of(value).items() if name != "createTs"}

@@ -4,10 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from strata.registry.decide.deks import AES256_GCM, Dek, DekRequest
-from strata.registry.decide.keks import Kek, KekRequest
+from strata.registry.decide.deks import AES256_GCM
+from strata.registry.decide.keks import Kek
 from strata.registry.wire.contracts import Answer, Body, Number, Text, Truth, Word
-from strata.storage.records import Subject
+from strata.storage.encryption_keys import Dek
+from strata.storage.record_json import properties_of
+from strata.storage.records import DekKey, DekValue, KekValue, Subject
 
 __all__ = ["Algorithm", "DekAnswer", "DekBody", "KekAnswer", "KekBody", "KekChange", "dek_answer", "kek_answer"]
 
@@ -29,17 +31,11 @@ class KekBody(Body):
     shared: Truth | None = Field(None, description="must be false: this service has no access to a KMS")
     deleted: Truth | None = Field(None, description="create it as soft-deleted")
 
-    def request(self) -> KekRequest:
-        """Return the KEK request that this body describes."""
-        return KekRequest(
-            self.name,
-            self.kms_type,
-            self.kms_key_id,
-            self.kms_props or {},
-            self.doc,
-            shared=self.shared is True,
-            deleted=self.deleted is True,
-        )
+    def kek(self) -> Kek:
+        """Return the KEK that this body describes."""
+        props, shared, deleted = self.kms_props or {}, self.shared is True, self.deleted is True
+        value = KekValue(self.kms_type or "", self.kms_key_id or "", props, self.doc, shared, deleted, created=0)
+        return Kek(self.name, value)
 
 
 class KekChange(Body):
@@ -65,23 +61,10 @@ class DekBody(Body):
     )
     deleted: Truth | None = Field(None, description="create it as soft-deleted")
 
-    def request(self, kek: str, subject: Subject, *, rewrap: bool = False) -> DekRequest:
-        """Return the DEK request that this body describes.
-
-        Args:
-            kek: the name of the KEK, from the path.
-            subject: the subject, from the path or the body.
-            rewrap: whether to replace an existing version.
-        """
-        return DekRequest(
-            kek,
-            subject,
-            self.algorithm or AES256_GCM,
-            1 if self.version is None else self.version,
-            self.material,
-            deleted=self.deleted is True,
-            rewrap=rewrap,
-        )
+    def dek(self, kek: str, subject: Subject) -> Dek:
+        """Return the version of a DEK that this body describes, with KEK and subject from the path or the body."""
+        key = DekKey(kek, subject, self.algorithm or AES256_GCM, 1 if self.version is None else self.version)
+        return Dek(key, DekValue(self.material, deleted=self.deleted is True, created=0))
 
 
 class KekAnswer(Answer):
@@ -111,21 +94,18 @@ class DekAnswer(Answer):
 
 def kek_answer(kek: Kek) -> dict[str, Any]:
     """Return the JSON of a key encryption key."""
-    value = kek.value
-    content: dict[str, Any] = {"name": kek.name, "kmsType": value.kms_type, "kmsKeyId": value.kms_key_id}
-    content |= {name: found for name, found in (("kmsProps", value.kms_props), ("doc", value.doc)) if found}
-    return content | {"shared": value.shared} | _log_facts(value.created, deleted=value.deleted)
+    content = {"name": kek.name, **properties_of(kek.value)}
+    return _shown({name: value for name, value in content.items() if name != "doc" or value})
 
 
 def dek_answer(dek: Dek) -> dict[str, Any]:
     """Return the JSON of a version of a data encryption key."""
-    key, value = dek.key, dek.value
-    content: dict[str, Any] = {"kekName": key.kek, "subject": key.subject, "version": key.version}
-    content["algorithm"] = key.algorithm
-    if value.material is not None:
-        content["encryptedKeyMaterial"] = value.material
-    return content | _log_facts(value.created, deleted=value.deleted)
+    key = dek.key
+    content = {"kekName": key.kek, "subject": key.subject, "version": key.version, "algorithm": key.algorithm}
+    return _shown(content | properties_of(dek.value))
 
 
-def _log_facts(created: int, *, deleted: bool) -> dict[str, Any]:
-    return {"ts": created, "deleted": True} if deleted else {"ts": created}
+def _shown(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON of a stored key, with its creation time as `ts`, and `deleted` only if it is soft-deleted."""
+    created, deleted = content.pop("createTs"), content.pop("deleted")
+    return content | ({"ts": created, "deleted": True} if deleted else {"ts": created})

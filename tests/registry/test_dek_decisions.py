@@ -2,13 +2,14 @@
 
 import pytest
 
-from strata.registry.decide.deks import DekRequest, create_dek, dek_of, delete_deks, undelete_deks
-from strata.registry.decide.keks import KekRequest, create_kek, delete_kek, kek_of, undelete_kek, update_kek
+from strata.registry.decide.deks import create_dek, dek_of, delete_deks, undelete_deks
+from strata.registry.decide.keks import Kek, create_kek, delete_kek, kek_of, undelete_kek, update_kek
 from strata.registry.decide.mode import set_mode
 from strata.registry.errors import RegistryError
 from strata.registry.lookup import LATEST
+from strata.storage.encryption_keys import Dek
 from strata.storage.record_json import encode
-from strata.storage.records import KekKey, KekValue
+from strata.storage.records import DekKey, DekValue, KekKey, KekValue
 from strata.storage.state import State
 
 NOW = 1000
@@ -22,14 +23,25 @@ def after(state, decision):
 
 def kek(state, name="k", now=NOW, most=100, **other):
     """Decide a key encryption key."""
-    given = {"kms_type": "hcvault", "kms_key_id": "http://vault/k", "kms_props": {}, **other}
-    return create_kek(state, KekRequest(name, **given), now, most)
+    given = {"kms_type": "hcvault", "kms_key_id": "http://vault/k", "kms_props": {}, "doc": None, **other}
+    return create_kek(state, Kek(name, KekValue(**{"shared": False, "deleted": False, **given}, created=0)), now, most)
 
 
-def dek(state, subject="s", version=1, material="QQ==", name="k", now=NOW, most=100, **other):
+def dek(
+    state,
+    subject="s",
+    version=1,
+    material="QQ==",
+    name="k",
+    now=NOW,
+    most=100,
+    algorithm=GCM,
+    deleted=False,
+    rewrap=False,
+):
     """Decide a version of a data encryption key."""
-    given = {"algorithm": GCM, **other}
-    return create_dek(state, DekRequest(name, subject, version=version, material=material, **given), now, most)
+    wanted = Dek(DekKey(name, subject, algorithm, version), DekValue(material, deleted=deleted, created=0))
+    return create_dek(state, wanted, now, most, rewrap=rewrap)
 
 
 @pytest.fixture(scope="module")

@@ -16,15 +16,17 @@ from strata.registry.decide.association_requests import AssociationRequest, Reso
 from strata.registry.decide.associations import change_associations, delete_associations
 from strata.registry.decide.config import delete_config, set_config
 from strata.registry.decide.contexts import delete_context
-from strata.registry.decide.deks import DekRequest, create_dek, delete_deks, undelete_deks
+from strata.registry.decide.deks import create_dek, delete_deks, undelete_deks
 from strata.registry.decide.delete import delete_subject, delete_version
-from strata.registry.decide.keks import KekRequest, create_kek, delete_kek, undelete_kek, update_kek
+from strata.registry.decide.keks import Kek, create_kek, delete_kek, undelete_kek, update_kek
 from strata.registry.decide.mode import delete_mode, set_mode
 from strata.registry.decide.register import Rules, register
 from strata.registry.errors import RegistryError
 from strata.registry.lookup import LATEST
 from strata.registry.parsing import SchemaRequest
+from strata.storage.encryption_keys import Dek
 from strata.storage.log import Entry
+from strata.storage.records import DekKey, DekValue, KekValue
 from strata.storage.state import State
 
 SUBJECTS = st.sampled_from(["a", "b", ":.c:a"])
@@ -97,13 +99,13 @@ IMPORTS = st.lists(
 
 
 def _kek(name, props, deleted, now):
-    request = KekRequest(name, "aws-kms", "arn", props, deleted=deleted)
-    return lambda state: create_kek(state, request, now, 2)
+    wanted = Kek(name, KekValue("aws-kms", "arn", props, None, shared=False, deleted=deleted, created=0))
+    return lambda state: create_kek(state, wanted, now, 2)
 
 
 def _dek(kek, subject, version, material, flags):
-    request = DekRequest(kek, subject, "AES256_GCM", version, material, deleted=flags[0], rewrap=flags[1])
-    return lambda state: create_dek(state, request, version, 3)
+    wanted = Dek(DekKey(kek, subject, "AES256_GCM", version), DekValue(material, deleted=flags[0], created=0))
+    return lambda state: create_dek(state, wanted, version, 3, rewrap=flags[1])
 
 
 KEKS, DEK_VERSIONS, TIMES = st.sampled_from(["k", "l"]), st.integers(1, 2), st.integers(1, 3)
