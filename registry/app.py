@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -64,7 +65,7 @@ def create_app(
         watch.cancel()
         await writer.close()
 
-    app = FastAPI(
+    app = _Application(
         title="Strata",
         description="A schema registry: versioned schemas, and the rules by which they evolve.",
         version=__version__,
@@ -75,8 +76,6 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    for router in ROUTERS:
-        app.router.routes.extend(router.routes)
     forward = Forward(
         Routes(ROUTES, app),
         writer,
@@ -93,3 +92,14 @@ def create_app(
         lambda: object() if writer.lags else writer.state.removals, _HOT_BYTES // processes
     )
     return Front(forward, kept.answer, cache, ROUTES, guard, max_body=settings.max_body, access_log=settings.access_log)
+
+
+class _Application(FastAPI):
+    """What documents the service, and starts and ends it. It gets its routes when the document is first asked for."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        if self.openapi_schema is None:
+            for router in ROUTERS:
+                self.router.routes.extend(router.documented().routes)
+        return super().openapi()

@@ -1,6 +1,12 @@
-"""Declares routes, each with its answer, its errors, and what the layers before the routes need to know about it."""
+"""Declares routes, each with its answer, its errors, and what the layers before the routes need to know about it.
+
+What only the OpenAPI document needs is prepared on its first request: the models of answers and errors take longer to
+prepare than all else of the routes, and a node should start fast.
+"""
 
 from collections.abc import Callable
+from enum import Enum
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import APIRouter
@@ -23,7 +29,7 @@ class TextAnswer:
     """The answer of a route that returns plain text."""
 
 
-class Router(APIRouter):
+class Router:
     """A group of routes. FastAPI documents them, `serving.py` serves them.
 
     Args:
@@ -33,12 +39,21 @@ class Router(APIRouter):
     """
 
     def __init__(self, prefix: str = "", tag: str | None = None, *, context: ContextForm | None = None) -> None:
-        super().__init__(prefix=prefix, tags=[tag] if tag else None, include_in_schema=tag is not None)
+        self._prefix, self._tag = prefix, tag
         self.declared: list[DeclaredRoute] = []
+        self._documented: list[Callable[[APIRouter], None]] = []
         self._form = context
 
+    def documented(self) -> APIRouter:
+        """Return the routes with all that the OpenAPI document says about them."""
+        tags: list[str | Enum] | None = [self._tag] if self._tag else None
+        router = APIRouter(prefix=self._prefix, tags=tags, include_in_schema=self._tag is not None)
+        for add in self._documented:
+            add(router)
+        return router
+
     def _context(self, path: str) -> ContextForm:
-        has_subject = SUBJECT in self.prefix + path
+        has_subject = SUBJECT in self._prefix + path
         return self._form or (ContextForm.SUBJECT if has_subject else ContextForm.UNCHANGED)
 
     def reads(
@@ -118,24 +133,26 @@ class Router(APIRouter):
             responses: further responses for the OpenAPI document.
             options: options of FastAPI.
         """
-        is_open = facts.need is OPEN
-        refusals = failures(*errors, *(() if is_open else _REFUSALS), needs_log=needs_log)
-        documented = {status: _documented(answer), **refusals, **(responses or {})}
-        more: dict[str, Any] = {"security": [] if is_open else SECURITY}
 
         def add(endpoint: _Endpoint) -> _Endpoint:
-            full = self.prefix + path
+            full = self._prefix + path
             self.declared.append(DeclaredRoute(method, full, facts, Endpoint(endpoint, full)))
-            self.add_api_route(
+            self._documented.append(partial(document, endpoint))
+            return endpoint
+
+        def document(endpoint: Callable[..., Any], router: APIRouter) -> None:
+            is_open = facts.need is OPEN
+            refusals = failures(*errors, *(() if is_open else _REFUSALS), needs_log=needs_log)
+            more: dict[str, Any] = {"security": [] if is_open else SECURITY}
+            router.add_api_route(
                 path,
                 endpoint,
                 methods=[method],
                 status_code=status,
-                responses=documented,
+                responses={status: _documented(answer), **refusals, **(responses or {})},
                 openapi_extra=more | (body_of(body) if body else {}),
                 **options,
             )
-            return endpoint
 
         return add
 
