@@ -182,8 +182,9 @@ class Fold(Generic[_S]):
     # --- versions
 
     def _put(self, value: SchemaValue, timestamp: int) -> None:
-        subject, number, schema_id, *_ = value
-        context, pair = context_of(subject), (subject, number)
+        subject, number, schema_id = value[:3]
+        pair = (subject, number)
+        context = context_of(subject) if subject.startswith(":") else DEFAULT_CONTEXT
         ids = self._contexts.get(context) or self._ids(context)
         held = ids.schemas.get(schema_id)
         schema = _schema_of(value) if held is None or not _is_copy(held.schema.value, value) else held.schema
@@ -205,7 +206,7 @@ class Fold(Generic[_S]):
                 self._out_of_order.add(subject)
             # If the subject already uses the id, look-ups by id now show this version.
             self._has_removals |= held is not None and any(entry.schema is held.schema for entry in versions.values())
-        schema = ids.link(held, schema, pair)
+        schema = ids.add(schema, pair) if held is None else ids.link(held, pair)
         versions[number] = _new(SchemaVersion, (subject, number, schema, timestamp, value.deleted))
         if schema.value.references:
             for target in _targets(schema.value):
@@ -320,20 +321,23 @@ class _Ids:
             users = self._users[schema_id] = dict.fromkeys(entry.used_by)
         return users
 
-    def link(self, held: IdEntry | None, schema: StoredSchema, pair: SubjectVersion) -> StoredSchema:
-        """Record that a version uses an id, and return the schema that the id now names."""
-        schema_id = schema.schema_id
-        if held is not None:
-            self.users(held)[pair] = None
-            return held.schema
+    def link(self, held: IdEntry, pair: SubjectVersion) -> StoredSchema:
+        """Record that one more version uses an id, and return the schema that the id names."""
+        self.users(held)[pair] = None
+        return held.schema
+
+    def add(self, schema: StoredSchema, pair: SubjectVersion) -> StoredSchema:
+        """Record that a version uses an id that named nothing, and return the schema."""
+        schema_id, schema_type, _, digest, _ = schema
         self.schemas[schema_id] = _new(IdEntry, (schema, (pair,)))
-        identity = _identity(schema)
+        identity = (schema_type, digest)
         known = self._ids.get(identity)
         if known is None:
             self._ids[identity] = schema_id
         else:
             self._name(identity, *self._shared.get(identity, (known,)), schema_id)
-        self.mark(schema_id)
+        if schema_id > self._high_water:
+            self._high_water = schema_id
         return schema
 
     def unlink(self, schema: StoredSchema, pair: SubjectVersion) -> None:
