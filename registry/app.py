@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from strata import __version__
+from strata.registry.access.authenticator import Authenticator
 from strata.registry.health import Health
 from strata.registry.routes.all import ROUTERS, ROUTES
 from strata.registry.routes.serving import Routes
@@ -52,17 +53,21 @@ def create_app(
 
     Raises:
         LogError: if the log cannot be read.
+        AuthFileError: if the auth file cannot be used.
     """
     writer = Writer(log, state=state, write_timeout_s=settings.write_timeout)
     writer.replay(quietly=state is not None)
     seat = seat or Seat()
-    health = Health(writer, seat)
+    authenticator = Authenticator(settings.identity)
+    health = Health(writer, seat, auth_file=authenticator.file)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        watch = asyncio.create_task(health.watch())
+        watches = [asyncio.create_task(one.watch()) for one in (health, authenticator)]
         yield
-        watch.cancel()
+        for watch in watches:
+            watch.cancel()
+        authenticator.close()
         await writer.close()
 
     app = _Application(

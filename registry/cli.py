@@ -27,10 +27,12 @@ def main(context: click.Context) -> None:
 
 
 def _setting_options(command: Any) -> Any:
-    """Add an option for each setting to a command, with the setting's description."""
+    """Add an option for each setting to a command, with the setting's description; those of identity come last."""
+    from strata.registry.identity_settings import IdentitySettings
     from strata.registry.settings import PREFIX, Settings
 
-    for name, field in reversed(Settings.model_fields.items()):
+    fields = sorted(Settings.model_fields.items(), key=lambda field: field[0] in IdentitySettings.model_fields)
+    for name, field in reversed(fields):
         is_flag = field.annotation is bool
         default = "" if field.default is None or is_flag else f"  [{field.default}]"
         command = click.option(

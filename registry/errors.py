@@ -6,6 +6,7 @@ errors; `routes/serving.py` alone turns them into responses. Every name without 
 would only repeat the table.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,9 +31,9 @@ class RegistryError(Exception):
         self.findings = findings
 
     @property
-    def headers(self) -> dict[str, str]:
+    def headers(self) -> list[tuple[str, str]]:
         """The headers of the response; after a 503, the client may retry in a moment."""
-        return {"Retry-After": _RETRY_AFTER_S} if self.status == 503 else {}
+        return [("Retry-After", _RETRY_AFTER_S)] if self.status == 503 else []
 
     @property
     def status(self) -> int:
@@ -45,6 +46,43 @@ class TooExpensive(RegistryError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(42201, reason)
+
+
+class Unauthorized(RegistryError):
+    """The error for a request whose credentials are missing or invalid.
+
+    Args:
+        challenges: the value of one `WWW-Authenticate` header for each scheme that the client may use.
+        reason: why the credentials were rejected, for the service's own log; the client does not get it.
+    """
+
+    def __init__(self, challenges: Sequence[str], reason: str = "") -> None:
+        super().__init__(401, "Unauthorized")
+        self._challenges = challenges
+        self.reason = reason
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """One header for each scheme."""
+        return [("WWW-Authenticate", challenge) for challenge in self._challenges]
+
+
+class TooManyRequests(RegistryError):
+    """The error for a client that must wait.
+
+    Args:
+        message: the sentence that the client gets.
+        wait_s: how long to wait, in seconds.
+    """
+
+    def __init__(self, message: str, wait_s: float) -> None:
+        super().__init__(429, message)
+        self._wait_s = max(1, math.ceil(wait_s))
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The time to wait."""
+        return [("Retry-After", str(self._wait_s))]
 
 
 class _Case(NamedTuple):
@@ -231,3 +269,4 @@ write_forwarding_failed = _Case(
 not_the_writer = _Case(50004, "Leader not known. Nothing was written")  # the pen is elsewhere, or keeps moving
 log_unreadable = _Case(50301, "The log cannot be read: {}. Try again later")
 not_written = _Case(50302, "Nothing was written: {}. Try again later")  # given up before the log had it
+identity_provider_silent = _Case(50303, "The keys of the identity provider cannot be read. Try again later")

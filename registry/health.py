@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from strata.registry.access.watched_file import WatchedFile
 from strata.registry.errors import RegistryError
 from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
@@ -33,6 +34,7 @@ class Health:
         seat: this worker's place among the workers of the node.
         every_s: the longest interval between two reads of the log, in seconds.
         too_long_s: how long the log may be silent before the node is not ready, in seconds.
+        auth_file: the auth file in force, if there is one.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class Health:
         *,
         every_s: float = _EVERY_S,
         too_long_s: float = _TOO_LONG_S,
+        auth_file: WatchedFile | None = None,
     ) -> None:
         self._writer = writer
+        self._auth_file = auth_file
         self._seat = seat
         self._every_s, self._too_long_s = every_s, too_long_s
         self._end = writer.state.offset
@@ -71,6 +75,10 @@ class Health:
         end = max(self._end, offset)
         age = time.monotonic() - self._writer.read_at
         return {"offset": offset, "end": end, "behind": end - offset, "secondsSinceRead": round(age, 3)}
+
+    def auth_is_stale(self) -> bool:
+        """Return whether an older auth file is in force, because the newest one cannot be used."""
+        return self._auth_file is not None and self._auth_file.failure is not None
 
     def reason(self) -> str | None:
         """Return why this node is not ready; None if it is."""

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from strata.registry.access.auth_file import AuthFileError
+from strata.registry.access.watched_file import WatchedFile
 from strata.registry.app import create_app
 from strata.registry.hosts import is_loopback
 from strata.registry.http_server import HttpServer
@@ -204,6 +206,11 @@ def _check(settings: Settings) -> None:
         settings.kafka_settings()
     except SettingRefused as error:
         raise SettingRefused(f"--kafka-config (or STRATA_KAFKA_CONFIG): {error}") from None
+    try:
+        if settings.auth_file:
+            WatchedFile(settings.auth_file)
+    except AuthFileError as error:
+        raise SettingRefused(f"--auth-file (or STRATA_AUTH_FILE): {error}") from None
     if settings.worker_count > 1 and is_memory(settings.log):
         raise SettingRefused(
             f"--workers (or STRATA_WORKERS) is {settings.workers}: a log in memory belongs to one process; expected 1"

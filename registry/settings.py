@@ -8,11 +8,12 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from strata.compat.levels import Level
 from strata.compat.limits import Limits
 from strata.registry.hosts import ANY, host_name, is_loopback
+from strata.registry.identity_settings import IdentitySettings
 from strata.registry.workers.cores import usable_cores
 from strata.storage.kafka.fencing import Fencing
 from strata.storage.open_log import is_memory
@@ -106,7 +107,7 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-class Settings(BaseSettings):
+class Settings(IdentitySettings):
     """The settings of `strata serve`; each field is the flag `--name` and the variable `STRATA_NAME`."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
@@ -288,7 +289,9 @@ def load_settings(**flags: object) -> Settings:
 
 
 def _refusal(item: dict[str, object]) -> str:
-    name = str(item["loc"][0]) if isinstance(item["loc"], tuple) and item["loc"] else "?"
     reason = str(item["msg"]).removeprefix("Value error, ")
+    if not isinstance(item["loc"], tuple) or not item["loc"]:
+        return reason  # about several settings
+    name = str(item["loc"][0])
     flag = name.replace("_", "-")
     return f"--{flag} (or {PREFIX}{name.upper()}) is {item['input']!r}: {reason}"

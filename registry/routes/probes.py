@@ -24,4 +24,6 @@ async def ready(service: ServiceDep) -> Response:
     """Report whether to route requests here: 503 while the log does not respond or the node is shutting down."""
     reason = service.health.reason()
     content = {"ready": reason is None, **({"reason": reason} if reason else {}), **service.health.progress()}
+    if service.health.auth_is_stale():
+        content["auth"] = "stale"
     return answer(content, 503 if reason else 200)

@@ -62,5 +62,6 @@ def _http_error(status: HTTPStatus) -> RegistryError:
 def _refusal(error: RegistryError) -> Response:
     body: dict[str, Any] = {"error_code": error.code, "message": error.message}
     response = answer(body if error.findings is None else body | {"findings": error.findings}, error.status)
-    response.headers.update(error.headers)
+    for name, value in error.headers:
+        response.headers.append(name, value)
     return response

@@ -59,7 +59,7 @@ class Reply:
         if self.status and self._start is None:
             return
         self.status = error.status
-        headers = self._headers({name.lower().encode(): value.encode() for name, value in error.headers.items()})
+        headers = self._headers({}) + [(name.lower().encode(), value.encode()) for name, value in error.headers]
         await self._send_whole(headers, error_body(error.code, error.message), may_compress=False)
 
     async def send_answer(self, answer: Answer) -> None:

@@ -1,5 +1,7 @@
 """The JSON of the operations API: the health of a node, and its log."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from strata.registry.wire.contracts import Answer
@@ -23,10 +25,14 @@ class _Progress(Answer):
 
 
 class ReadyAnswer(_Progress):
-    """Whether to route requests to this node; `reason` says why not."""
+    """Whether to route requests to this node; `reason` says why not.
+
+    `auth` is `stale` while an older auth file is in force, because the newest one cannot be used.
+    """
 
     ready: bool
     reason: str | None = None
+    auth: Literal["stale"] | None = None
 
 
 class SetAsideAnswer(Answer):

@@ -10,6 +10,7 @@ import pytest
 
 from harness.logs import ServerLog
 from harness.registry import RegistryNode
+from strata.registry.access.watched_file import WatchedFile
 from strata.registry.health import Health
 from strata.registry.workers.board import Seat
 from strata.registry.writer import Writer
@@ -147,3 +148,17 @@ def test_the_log_is_described(api):
     held = {"subjects": 2, "versions": 2, "schemas": 1, "contexts": 1}
     assert {**held, "configs": 0, "modes": 0, "keks": 0, "deks": 0} == answer["counts"]
     assert {"count": 0, "records": []} == answer["setAside"]
+
+
+async def test_a_broken_auth_file_shows_in_readiness(log, tmp_path):
+    """A node stays ready with the last good auth file, and says that it is not the newest."""
+    path = tmp_path / "auth.yaml"
+    path.write_text("users: []")
+    file = WatchedFile(path)
+    found = Health(Writer(log), Seat(), auth_file=file)
+    assert not found.auth_is_stale()
+
+    path.write_text("users: [")
+    await file.refresh()
+
+    assert (True, None) == (found.auth_is_stale(), found.reason())

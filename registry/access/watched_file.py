@@ -1,0 +1,98 @@
+"""The auth file as it changes: read when it changes, all or nothing.
+
+A file that cannot be used leaves the last good one in force. The file is looked at, not subscribed to: polling also
+works on network file systems and for files that an orchestrator replaces by links, and costs one `stat` in two seconds.
+"""
+
+import asyncio
+import logging
+import stat
+from pathlib import Path
+
+from strata.registry.access.auth_file import MOST_BYTES, AuthFile, AuthFileError, parse_auth_file
+
+__all__ = ["WatchedFile", "read_bytes"]
+
+_EVERY_S = 2.0
+_log = logging.getLogger("strata.access")
+
+
+class WatchedFile:
+    """The auth file in force.
+
+    Attributes:
+        content: the content of the last file that could be used.
+        generation: rises with each new content.
+        failure: why the newest file is not in force; None if it is.
+        failures: how many files could not be used since the start.
+
+    Args:
+        path: the file, which is read at once.
+        every_s: the interval between two looks at it, in seconds.
+
+    Raises:
+        AuthFileError: if the file cannot be used.
+    """
+
+    def __init__(self, path: Path, *, every_s: float = _EVERY_S) -> None:
+        self._path, self._every_s = path, every_s
+        self._mark = self._stamp()
+        self.content: AuthFile = self._read()
+        self.generation = 0
+        self.failure: str | None = None
+        self.failures = 0
+
+    async def watch(self) -> None:
+        """Read the file when it changes, until cancelled."""
+        while True:
+            await asyncio.sleep(self._every_s)
+            await self.refresh()
+
+    async def refresh(self) -> None:
+        """Read the file if it has changed since the last time."""
+        mark = self._stamp()
+        if mark == self._mark:
+            return
+        self._mark = mark
+        try:
+            content = await asyncio.to_thread(self._read)
+        except AuthFileError as error:
+            self.failure, self.failures = str(error), self.failures + 1
+            _log.error("the auth file is not used, and the last good one stays in force: %s", error)
+            return
+        except Exception:  # noqa: BLE001 - the watch must survive any failure
+            self.failure, self.failures = "reading it failed", self.failures + 1
+            _log.exception("the auth file is not used, and the last good one stays in force")
+            return
+        self.content, self.failure = content, None
+        self.generation += 1
+        _log.info("read the auth file: %d users, %d rules", len(content.users), len(content.rules))
+
+    def _stamp(self) -> tuple[int, ...] | None:
+        """Return what changes with the file; None if there is none."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
+
+    def _read(self) -> AuthFile:
+        try:
+            return parse_auth_file(read_bytes(self._path))
+        except AuthFileError as error:
+            raise AuthFileError(f"{self._path}: {error}") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return an auth file's bytes, and at most one more than it may have.
+
+    Raises:
+        AuthFileError: if it cannot be read, or is not a regular file, of which reading could wait for ever.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise AuthFileError("expected a regular file")
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise AuthFileError(str(error.strerror)) from None

@@ -1,0 +1,278 @@
+"""Who sends a request, by name and password or by nothing; what is remembered, shared, slowed down and rejected."""
+
+import asyncio
+import base64
+import hashlib
+
+import pytest
+
+from strata.registry.access.authenticator import Authenticator
+from strata.registry.access.options import IdentityOptions
+from strata.registry.access.passwords import PasswordHash
+from strata.registry.access.principal import ANONYMOUS, Principal
+from strata.registry.access.proxy import TrustedProxies, parse_networks
+from strata.registry.access.remembered import Remembered
+from strata.registry.errors import RegistryError, TooManyRequests, Unauthorized
+
+SALT = b"saltsalt"
+BASIC = ("WWW-Authenticate", 'Basic realm="Strata", charset="UTF-8"')
+ALICE = Principal("alice", frozenset({"orders-team"}), "basic")
+
+
+def hashed(password):
+    """Return a cheap hash of a password."""
+    return PasswordHash("scrypt", SALT, hashlib.scrypt(password.encode(), salt=SALT, n=2, r=8, p=1, dklen=32), log2_n=1)
+
+
+def auth_file(**passwords):
+    """Return an auth file with these users, all in one group."""
+    users = (
+        f"- {{name: {name}, password: '{hashed(one)}', groups: [orders-team]}}\n" for name, one in passwords.items()
+    )
+    return "users:\n" + "".join(users)
+
+
+def basic(name, password):
+    """Return the header of a name and password."""
+    return b"Basic " + base64.b64encode(f"{name}:{password}".encode())
+
+
+def scope(*authorization, client="192.0.2.1", headers=()):
+    """Return the scope of a request."""
+    given = [(b"authorization", one) for one in authorization]
+    return {"type": "http", "client": (client, 1234), "headers": [(b"host", b"x"), *given, *headers]}
+
+
+class Sleeps:
+    """Delays that are recorded instead of waited for."""
+
+    def __init__(self):
+        self.seconds = []
+
+    async def sleep(self, seconds):
+        """Record a delay."""
+        self.seconds.append(round(seconds, 3))
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return an auth file with the user alice."""
+    file = tmp_path / "auth.yaml"
+    file.write_text(auth_file(alice="secret"))
+    return file
+
+
+@pytest.fixture
+def sleeps():
+    """Return the delays of the authenticator."""
+    return Sleeps()
+
+
+@pytest.fixture
+def authenticator(path, sleeps):
+    """Yield an authenticator with that file."""
+    made = Authenticator(IdentityOptions(auth_file=path), sleep=sleeps.sleep)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Return a list that gets an entry for each comparison of a password."""
+    found, matches = [], PasswordHash.matches
+
+    def count(self, password):
+        found.append(password)
+        return matches(self, password)
+
+    monkeypatch.setattr(PasswordHash, "matches", count)
+    return found
+
+
+async def test_a_user_with_the_right_password(authenticator):
+    """The principal has the name and groups of the auth file; the scheme's case does not matter."""
+    assert ALICE == await authenticator.authenticate(scope(basic("alice", "secret")))
+    assert ALICE == await authenticator.authenticate(scope(b"bAsIc  " + basic("alice", "secret")[6:]))
+
+
+async def test_nobody(authenticator):
+    """A request without credentials is anonymous; rights decide what that may do."""
+    assert ANONYMOUS == await authenticator.authenticate(scope())
+
+
+REFUSED = [
+    ("a wrong password", [basic("alice", "Secret")]),
+    ("an empty password", [basic("alice", "")]),
+    ("an unknown user", [basic("bob", "secret")]),
+    ("a name in capitals", [basic("ALICE", "secret")]),
+    ("no colon", [b"Basic " + base64.b64encode(b"alice")]),
+    ("no base64", [b"Basic alice:secret"]),
+    ("not UTF-8", [b"Basic " + base64.b64encode(b"alice:\xff")]),
+    ("bytes beyond ASCII", [b"Basic \xff\xfe"]),
+    ("nothing", [b"Basic"]),
+    ("empty", [b""]),
+    ("every user", [basic("*", "secret")]),
+    ("a long password", [basic("alice", "secret" * 1000)]),
+    ("a scheme that is not on", [b"Bearer " + base64.b64encode(b"alice:secret")]),
+    ("an unknown scheme", [b"Negotiate abc"]),
+    ("twice", [basic("alice", "secret"), basic("bob", "secret")]),
+    ("a wrong one first", [basic("bob", "secret"), basic("alice", "secret")]),
+]
+
+
+@pytest.mark.parametrize("given", [row[1] for row in REFUSED], ids=[row[0] for row in REFUSED])
+async def test_invalid_credentials(authenticator, given):
+    """The answer is 401, which names the schemes, and never a fall back to `Anonymous`."""
+    with pytest.raises(Unauthorized) as caught:
+        await authenticator.authenticate(scope(*given))
+
+    assert (401, 401, "Unauthorized") == (caught.value.status, caught.value.code, caught.value.message)
+    assert [BASIC] == caught.value.headers
+    assert "secret" not in caught.value.reason.lower()
+
+
+async def test_a_second_header_counts_once_the_first_is_remembered_too(authenticator):
+    """Several headers are rejected whether or not the first one is remembered."""
+    await authenticator.authenticate(scope(basic("alice", "secret")))
+
+    with pytest.raises(Unauthorized):
+        await authenticator.authenticate(scope(basic("alice", "secret"), basic("bob", "secret")))
+
+
+async def test_a_password_is_compared_once(authenticator, counted):
+    """Valid credentials are remembered; invalid ones are compared again."""
+    for _ in range(3):
+        await authenticator.authenticate(scope(basic("alice", "secret")))
+    assert ["secret"] == counted
+
+    for _ in range(2):
+        with pytest.raises(Unauthorized):
+            await authenticator.authenticate(scope(basic("alice", "wrong")))
+    assert ["secret", "wrong", "wrong"] == counted
+
+
+async def test_an_unknown_user_costs_what_a_wrong_password_costs(authenticator, counted):
+    """A name that does not exist is compared with some hash as well."""
+    with pytest.raises(Unauthorized):
+        await authenticator.authenticate(scope(basic("bob", "secret")))
+
+    assert ["secret"] == counted
+
+
+async def test_the_same_credentials_at_once(authenticator, counted):
+    """Many requests with the same credentials wait for one comparison."""
+    found = await asyncio.gather(*(authenticator.authenticate(scope(basic("alice", "secret"))) for _ in range(50)))
+
+    assert [ALICE] * 50 == found
+    assert ["secret"] == counted
+
+
+async def test_a_client_that_disconnects_takes_no_one_with_it(authenticator):
+    """Cancelling one request leaves the others with the same credentials alone."""
+    first, second = (asyncio.create_task(authenticator.authenticate(scope(basic("alice", "secret")))) for _ in "ab")
+    await asyncio.sleep(0)
+    first.cancel()
+
+    assert ALICE == await second
+
+
+async def test_a_new_file_ends_what_is_remembered(authenticator, path):
+    """A user who is removed, or whose password changes, gets 401 at once."""
+    await authenticator.authenticate(scope(basic("alice", "secret")))
+    path.write_text(auth_file(alice="another", bob="secret"))
+    await authenticator.file.refresh()
+
+    with pytest.raises(Unauthorized):
+        await authenticator.authenticate(scope(basic("alice", "secret")))
+    assert "bob" == (await authenticator.authenticate(scope(basic("bob", "secret")))).user
+
+
+async def test_a_broken_file_ends_nothing(authenticator, path):
+    """With a broken file the users of before still get in, remembered or not."""
+    path.write_text("users: [")
+    await authenticator.file.refresh()
+
+    assert ALICE == await authenticator.authenticate(scope(basic("alice", "secret")))
+
+
+async def test_failures_are_slowed_down_and_then_rejected(authenticator, sleeps):
+    """From the fourth failure on the answer is delayed; after ten it is 429, with the time to wait."""
+    for _ in range(10):
+        with pytest.raises(Unauthorized):
+            await authenticator.authenticate(scope(basic("alice", "wrong")))
+    with pytest.raises(TooManyRequests) as caught:
+        await authenticator.authenticate(scope(basic("alice", "secret")))
+
+    assert ([0.1, 0.2, 0.4, 0.8, 1.6], 429, [("Retry-After", "6")]) == (
+        sleeps.seconds[:5],
+        caught.value.status,
+        caught.value.headers,
+    )
+    assert ALICE == await authenticator.authenticate(scope(basic("alice", "secret"), client="192.0.2.2"))
+
+
+async def test_who_is_remembered_is_not_kept_out(authenticator):
+    """Failures of others behind the same address do not reject remembered credentials."""
+    await authenticator.authenticate(scope(basic("alice", "secret")))
+    for _ in range(12):
+        with pytest.raises(RegistryError):
+            await authenticator.authenticate(scope(basic("alice", "wrong")))
+
+    assert ALICE == await authenticator.authenticate(scope(basic("alice", "secret")))
+
+
+async def test_guesses_at_the_same_time(authenticator, counted):
+    """Of a hundred guesses at once only ten are compared."""
+    guesses = (authenticator.authenticate(scope(basic("alice", f"guess{number}"))) for number in range(100))
+    answers = await asyncio.gather(*guesses, return_exceptions=True)
+
+    assert 10 == len(counted)
+    assert {401: 10, 429: 90} == {code: [one.code for one in answers].count(code) for code in (401, 429)}
+
+
+async def test_the_address_behind_a_proxy(path, sleeps):
+    """Behind a trusted proxy, failures count for the client that it names."""
+    options = IdentityOptions(auth_file=path, proxies=TrustedProxies(parse_networks("10.0.0.0/8")))
+    authenticator = Authenticator(options, sleep=sleeps.sleep)
+
+    def forwarded(client):
+        return scope(basic("alice", "wrong"), client="10.1.1.1", headers=[(b"x-forwarded-for", client)])
+
+    for _ in range(10):
+        with pytest.raises(Unauthorized):
+            await authenticator.authenticate(forwarded(b"198.51.100.1"))
+    with pytest.raises(TooManyRequests):
+        await authenticator.authenticate(forwarded(b"198.51.100.1"))
+    with pytest.raises(Unauthorized):
+        await authenticator.authenticate(forwarded(b"198.51.100.2"))
+    authenticator.close()
+
+
+async def test_without_a_mechanism():
+    """Without a mechanism everyone is anonymous, but credentials are not ignored."""
+    authenticator = Authenticator(IdentityOptions())
+
+    assert not authenticator.is_on
+    assert ANONYMOUS == await authenticator.authenticate(scope())
+    with pytest.raises(Unauthorized) as caught:
+        await authenticator.authenticate(scope(basic("alice", "secret")))
+    assert [] == caught.value.headers
+    authenticator.close()
+
+
+def test_what_is_remembered_ends():
+    """Credentials are remembered for five minutes, or until their own end, and only so many of them."""
+    now = [0.0]
+    kept = Remembered(lambda: now[0], most=3)
+    kept.put(b"a", ALICE, 1)
+    kept.put(b"b", ALICE, 1, seconds=10)
+    assert [ALICE, ALICE, None] == [kept.get(b"a", 1), kept.get(b"b", 1), kept.get(b"a", 2)]
+
+    now[0] = 10.0
+    assert [ALICE, None] == [kept.get(b"a", 1), kept.get(b"b", 1)]
+    now[0] = 300.0
+    assert kept.get(b"a", 1) is None
+
+    for name in (b"c", b"d", b"e", b"f"):
+        kept.put(name, ALICE, 1)
+    assert [None, ALICE, ALICE, ALICE] == [kept.get(name, 1) for name in (b"c", b"d", b"e", b"f")]

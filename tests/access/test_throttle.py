@@ -1,0 +1,124 @@
+"""Failed logins are slowed down and then rejected, without keeping out others."""
+
+import pytest
+
+from strata.registry.access.throttle import Throttle
+
+HERE, THERE = "192.0.2.1", "192.0.2.2"
+
+
+class Clock:
+    """A clock that only the test moves."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def read(self):
+        """Return the time."""
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    """Return a clock."""
+    return Clock()
+
+
+@pytest.fixture
+def throttle(clock):
+    """Return a throttle without failures."""
+    return Throttle(clock.read)
+
+
+def fail(throttle, times, user="alice", address=HERE):
+    """Let passwords fail, and return the waits."""
+    return [throttle.begin(address, user) for _ in range(times)]
+
+
+def test_ten_wrong_passwords_are_checked(throttle, clock):
+    """After ten failures of a user from an address, further ones wait until a tenth of a minute has passed."""
+    assert [0.0] * 10 == fail(throttle, 10)
+    assert pytest.approx(6.0) == throttle.begin(HERE, "alice")
+
+    clock.now += 6.01
+    assert 0.0 == throttle.begin(HERE, "alice")
+    assert throttle.begin(HERE, "alice") > 5
+
+
+def test_others_get_in(throttle):
+    """Another user of the same address, and the same user elsewhere, are not kept out."""
+    fail(throttle, 30)
+
+    assert 0.0 == throttle.begin(HERE, "bob")
+    assert 0.0 == throttle.begin(THERE, "alice")
+
+
+def test_many_users_of_one_address(throttle):
+    """Forty failures of an address keep out all of its users."""
+    assert [0.0] * 40 == [throttle.begin(HERE, f"user{number}") for number in range(40)]
+    assert pytest.approx(1.5) == throttle.begin(HERE, "bob")
+    assert 0.0 == throttle.begin(THERE, "bob")
+
+
+def test_success_is_taken_back(throttle):
+    """Right passwords never keep anyone out."""
+    for number in range(200):
+        assert 0.0 == throttle.begin(HERE, f"user{number % 3}")
+        throttle.succeed(HERE, f"user{number % 3}")
+
+    assert 0.0 == throttle.delay_s(HERE, "user0")
+
+
+def test_a_minute_forgives(throttle, clock):
+    """A minute without failures empties the bucket."""
+    fail(throttle, 10)
+    clock.now += 60
+
+    assert [0.0] * 10 == fail(throttle, 10)
+
+
+def test_answers_are_delayed(throttle):
+    """From the fourth failure on, the answer is delayed, longer each time, up to a bound."""
+    delays = []
+    for _ in range(10):
+        throttle.begin(HERE, "alice")
+        delays.append(throttle.delay_s(HERE, "alice"))
+
+    assert [0.0, 0.0, 0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 1.6, 1.6] == pytest.approx(delays)
+
+
+def test_tokens(throttle, clock):
+    """Invalid tokens are counted by address, apart from passwords."""
+    assert [0.0] * 10 == [throttle.fail_token(HERE)[0] for _ in range(10)]
+    assert (pytest.approx(6.0), 0.0) == throttle.fail_token(HERE)
+    assert (0.0, 0.0) == throttle.fail_token(THERE)
+    assert 0.0 == throttle.begin(HERE, "alice")
+
+    clock.now += 60
+    assert (0.0, 0.0) == throttle.fail_token(HERE)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:192.0.2.1", HERE, True),
+        ("", "", True),
+        ("unix", "other", False),
+    ],
+)
+def test_addresses(throttle, one, other, same):
+    """An IPv6 host counts with its whole network of 64 bits, and a mapped IPv4 address as that address."""
+    fail(throttle, 10, address=one)
+
+    assert same == (throttle.begin(other, "alice") > 0)
+
+
+def test_memory_is_bounded(clock):
+    """Only so many buckets are kept, and the oldest are dropped."""
+    throttle = Throttle(clock.read, most_buckets=100)
+    for number in range(1000):
+        throttle.begin(f"198.51.{number // 250}.{number % 250}", "x" * 500)
+
+    assert 100 == len(throttle)

@@ -1,0 +1,126 @@
+"""The auth file as it changes: all or nothing, and a broken file keeps the old one in force."""
+
+import asyncio
+import os
+
+import pytest
+
+from strata.registry.access.auth_file import AuthFileError
+from strata.registry.access.watched_file import WatchedFile
+
+HASH = "$scrypt$ln=4,r=8,p=1$c2FsdHNhbHQ$" + "A" * 43
+
+
+def text(*names):
+    """Return a file with users of these names."""
+    return "users:\n" + "".join(f"- {{name: {name}, password: '{HASH}'}}\n" for name in names)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return a file with one user."""
+    file = tmp_path / "auth.yaml"
+    file.write_text(text("alice"))
+    return file
+
+
+@pytest.fixture
+def watched(path):
+    """Return that file as it is watched."""
+    return WatchedFile(path, every_s=0.001)
+
+
+def replace(path, content):
+    """Replace a file by another one, as an orchestrator does."""
+    new = path.with_suffix(".new")
+    new.write_text(content)
+    new.replace(path)
+
+
+async def test_a_change_is_read(path, watched):
+    """A new file is in force after the next look; the generation rises."""
+    await watched.refresh()
+    assert (["alice"], 0) == (list(watched.content.users), watched.generation)
+
+    replace(path, text("alice", "bob"))
+    await watched.refresh()
+
+    assert (["alice", "bob"], 1, None) == (list(watched.content.users), watched.generation, watched.failure)
+
+
+async def test_a_link_to_another_file(path, watched, tmp_path):
+    """A link that comes to point to another file is a change."""
+    other = tmp_path / "other.yaml"
+    other.write_text(text("carol"))
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    found = WatchedFile(link)
+
+    link.unlink()
+    link.symlink_to(other)
+    await found.refresh()
+
+    assert ["carol"] == list(found.content.users)
+
+
+@pytest.mark.parametrize("broken", ["users: [", "users: [{name: bob}]", text("alice", "alice"), "usres: []"])
+async def test_a_broken_file_changes_nothing(path, watched, broken, caplog):
+    """None of a broken file is in force; the failure is counted and logged once, until the file is right again."""
+    replace(path, broken)
+    await watched.refresh()
+    await watched.refresh()
+
+    assert (["alice"], 0, 1) == (list(watched.content.users), watched.generation, watched.failures)
+    assert watched.failure
+    assert ["the last good one stays in force" in record.getMessage() for record in caplog.records] == [True]
+
+    replace(path, text("bob"))
+    await watched.refresh()
+
+    assert (["bob"], 1, None, 1) == (
+        list(watched.content.users),
+        watched.generation,
+        watched.failure,
+        watched.failures,
+    )
+
+
+async def test_a_file_that_is_gone_stays_in_force(path, watched):
+    """Deleting the file changes nothing but the report."""
+    path.unlink()
+    await watched.refresh()
+
+    assert ["alice"] == list(watched.content.users)
+    assert "No such file" in watched.failure
+
+
+async def test_a_file_that_has_a_fifo_s_place(path, watched):
+    """What is not a regular file is not read: reading a pipe would wait for ever."""
+    path.unlink()
+    os.mkfifo(path)
+    await asyncio.wait_for(watched.refresh(), 10)
+
+    assert ["alice"] == list(watched.content.users)
+    assert watched.failure
+
+
+async def test_the_watch_goes_on(path, watched):
+    """The watch reads each change."""
+    watch = asyncio.create_task(watched.watch())
+    for name in ("bob", "carol"):
+        replace(path, text(name))
+        async with asyncio.timeout(60):
+            while list(watched.content.users) != [name]:  # noqa: ASYNC110 - the watch has no event
+                await asyncio.sleep(0.001)
+    watch.cancel()
+
+
+@pytest.mark.parametrize("content", [None, "users: ["])
+def test_the_first_file_must_be_right(tmp_path, content):
+    """A start with a file that cannot be used is an error that names the file."""
+    path = tmp_path / "auth.yaml"
+    if content is not None:
+        path.write_text(content)
+
+    with pytest.raises(AuthFileError, match=r"auth\.yaml: "):
+        WatchedFile(path)
