@@ -22,12 +22,11 @@ import pyarrow as pa
 from strata.serdes.avro.schema import Array, Enum, Fixed, Kind, Logical, Map, Node, Primitive, Record, Union
 from strata.serdes.errors import SchemaError
 
-__all__ = ["ANY_SPAN", "ERROR_TYPE", "Column", "Span", "Storage", "Style", "UnsupportedSchema", "layout"]
+__all__ = ["ANY_SPAN", "ERROR_TYPE", "Column", "RecursiveSchema", "Span", "Storage", "Style", "UnsupportedSchema"]
+__all__ += ["layout"]
 
-MAX_COLUMNS = 10_000
+MAX_TYPES = 10_000
 """Records nested in records multiply; no table has this many columns."""
-MAX_PRECISION = 76
-"""The maximum precision of Arrow's decimals."""
 ERROR_TYPE = pa.struct([("reason", pa.string()), ("schema_id", pa.int32()), ("position", pa.int32())])
 """The type of the column `error` next to decoded columns; encoding ignores that column."""
 
@@ -40,7 +39,11 @@ class UnsupportedSchema(SchemaError):
     def __init__(self, path: str, why: str, way_out: str) -> None:
         place = f"at {path}" if path else "as a whole"
         super().__init__(f"no Arrow type for the reader schema {place}: {why}; {way_out}")
-        self.path = path
+        self.path, self.why, self.way_out = path, why, way_out
+
+
+class RecursiveSchema(UnsupportedSchema):
+    """A schema with a record that contains itself."""
 
 
 class Style(Choice):
@@ -161,6 +164,7 @@ _TIMES: dict[Style, dict[str, tuple[pa.DataType, int, Span]]] = {
         "local-timestamp-nanos": (pa.int64(), 8, ANY_SPAN),
     },
 }
+_MOST_DIGITS = {Style.ARROW: 76, Style.SPARK: 38}
 _WIDER: dict[frozenset[Kind], Kind] = {
     frozenset({Kind.INT, Kind.LONG}): Kind.LONG,
     frozenset({Kind.FLOAT, Kind.DOUBLE}): Kind.DOUBLE,
@@ -172,19 +176,19 @@ class _Layout:
     """The columns of one schema; it knows which records it is inside of and how many columns it has made."""
 
     def __init__(self, style: Style) -> None:
-        self._times = _TIMES[style]
+        self._style = style
         self._inside: set[int] = set()
-        self._left = MAX_COLUMNS
+        self._left = MAX_TYPES
 
     def column(self, node: Node, path: str) -> Column:
         self._left -= 1
         if self._left < 0:
-            raise UnsupportedSchema(path, f"it has more than {MAX_COLUMNS} columns", "choose `columns`")
+            raise UnsupportedSchema(path, f"it has more than {MAX_TYPES} types", "choose `columns`")
         match node:
             case Primitive():
                 return self._primitive(node.kind, node.logical, path)
             case Fixed(logical=Logical(name="decimal") as logical):
-                return _decimal(logical, path)
+                return self._decimal(logical, path)
             case Fixed():
                 return Column(Storage.BINARY, pa.binary())
             case Enum():
@@ -202,9 +206,10 @@ class _Layout:
 
     def _primitive(self, kind: Kind, logical: Logical | None, path: str) -> Column:
         if logical is not None and logical.name == "decimal":
-            return _decimal(logical, path)
-        if logical is not None and logical.name in self._times:
-            arrow, width, span = self._times[logical.name]
+            return self._decimal(logical, path)
+        times = _TIMES[self._style]
+        if logical is not None and logical.name in times:
+            arrow, width, span = times[logical.name]
             return Column(Storage.FIXED, arrow, width=width, span=span)
         if kind in _FIXED:
             arrow, width = _FIXED[kind]
@@ -212,6 +217,18 @@ class _Layout:
         if kind is Kind.NULL:
             return Column(Storage.NULLS, pa.null(), nullable=True)
         return Column(Storage.BINARY, pa.string() if kind is Kind.STRING else pa.binary())
+
+    def _decimal(self, logical: Logical, path: str) -> Column:
+        precision, most = logical.precision, _MOST_DIGITS[self._style]
+        if precision > most:
+            raise UnsupportedSchema(
+                path,
+                f"a decimal of precision {precision}, and {self._style.value.title()} allows {most}",
+                "give a reader schema with a smaller precision, or without the logical type to get the bytes",
+            )
+        if precision > 38:
+            return Column(Storage.FIXED, pa.decimal256(precision, logical.scale), width=32)
+        return Column(Storage.FIXED, pa.decimal128(precision, logical.scale), width=16)
 
     def _map(self, node: Map, path: str) -> Column:
         value = self.column(node.values, f"{path}{{}}")
@@ -222,7 +239,7 @@ class _Layout:
     def _record(self, node: Record, path: str) -> Column:
         if id(node) in self._inside:
             way_out = "leave the field out by `columns`, or give a reader schema without it"
-            raise UnsupportedSchema(path, f"the record {node.name} contains itself", way_out)
+            raise RecursiveSchema(path, f"the record {node.name} contains itself", way_out)
         self._inside.add(id(node))
         children = []
         for one in node.fields:
@@ -264,15 +281,3 @@ def is_null(node: Node) -> bool:
 
 def _struct(children: list[Column]) -> Column:
     return Column(Storage.STRUCT, pa.struct([one.field() for one in children]), children=tuple(children))
-
-
-def _decimal(logical: Logical, path: str) -> Column:
-    if logical.precision > MAX_PRECISION:
-        raise UnsupportedSchema(
-            path,
-            f"a decimal of precision {logical.precision}, Arrow ends at {MAX_PRECISION}",
-            "give a reader schema with a smaller precision, or without the logical type to get the bytes",
-        )
-    if logical.precision > 38:
-        return Column(Storage.FIXED, pa.decimal256(logical.precision, logical.scale), width=32)
-    return Column(Storage.FIXED, pa.decimal128(logical.precision, logical.scale), width=16)

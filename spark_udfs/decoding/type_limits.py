@@ -35,12 +35,10 @@ class Nesting:
 
     Args:
         what: the schema language's word for a type that can contain itself.
-        max_depth: how many of these may be nested.
     """
 
-    def __init__(self, what: str, max_depth: int = MAX_DEPTH) -> None:
+    def __init__(self, what: str) -> None:
         self._what = what
-        self._max_depth = max_depth
         self._inside: set[Hashable] = set()
         self._left = MAX_TYPES
 
@@ -69,8 +67,8 @@ class Nesting:
         """
         if key in self._inside:
             raise RecursiveSchema(path, f"the {self._what}{name} contains itself")
-        if len(self._inside) >= self._max_depth:
-            raise UnsupportedSchema(path, f"it is more than {self._max_depth} levels deep")
+        if len(self._inside) >= MAX_DEPTH:
+            raise UnsupportedSchema(path, f"it is more than {MAX_DEPTH} levels deep")
         self._inside.add(key)
         yield
         self._inside.discard(key)

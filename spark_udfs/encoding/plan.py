@@ -142,7 +142,7 @@ def _check_end(schema: Node, schema_id: int) -> None:
             f"no column can hold values of schema id {schema_id}: at {error.path} a record contains itself; "
             "write with a schema without that field"
         ) from None
-    except UnsupportedSchema:  # a schema that cannot be read into columns may still be written
+    except (UnsupportedSchema, RecursionError):  # a schema that cannot be read into columns may still be written
         return
 
 
