@@ -4,9 +4,9 @@ Rules of this file: frozen, comparable, no HTTP. An unknown property of an answe
 registries do not send is None.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Self
 
 from strata.serdes.errors import wrong_schema
 
@@ -44,8 +44,30 @@ class Reference:
     version: int
 
 
+class _Part:
+    """A part of a schema. As JSON it has the names of its fields in camel case, and leaves out empty ones."""
+
+    __slots__ = ()
+
+    @classmethod
+    def from_answer(cls, answer: Mapping[str, Any]) -> Self:
+        """Parse the part of an answer; a field that is missing or empty has its default."""
+        given = {}
+        for one in fields(cls):  # type: ignore[arg-type]  # each part is a dataclass
+            value = answer.get(_camel(one.name))
+            if value or (value is not None and one.default is None):
+                given[one.name] = _READERS[one.type](value)
+            elif one.type is str and one.default is MISSING:
+                given[one.name] = ""
+        return cls(**given)
+
+    def to_request(self) -> dict[str, Any]:
+        """Return the part as a request carries it."""
+        return _request(self)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metadata:
+class Metadata(_Part):
     """The metadata of a schema.
 
     Attributes:
@@ -58,22 +80,9 @@ class Metadata:
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     sensitive: frozenset[str] = frozenset()
 
-    @classmethod
-    def from_answer(cls, answer: Mapping[str, Any]) -> "Metadata":
-        """Parse the property `metadata` of an answer."""
-        return cls(
-            tags={str(path): frozenset(map(str, tags)) for path, tags in (answer.get("tags") or {}).items()},
-            properties={str(name): str(value) for name, value in (answer.get("properties") or {}).items()},
-            sensitive=frozenset(map(str, answer.get("sensitive") or ())),
-        )
-
-    def to_request(self) -> dict[str, Any]:
-        """Return the metadata as a request carries it."""
-        return _request(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(_Part):
     """A rule of a data contract: a transform of records, or a condition on them.
 
     Attributes:
@@ -102,30 +111,9 @@ class Rule:
     on_failure: str | None = None
     disabled: bool = False
 
-    @classmethod
-    def from_answer(cls, answer: Mapping[str, Any]) -> "Rule":
-        """Parse one rule of an answer."""
-        return cls(
-            name=str(answer.get("name") or ""),
-            type=str(answer.get("type") or ""),
-            kind=str(answer.get("kind") or "TRANSFORM"),
-            mode=str(answer.get("mode") or "WRITEREAD"),
-            expr=answer.get("expr"),
-            tags=frozenset(map(str, answer.get("tags") or ())),
-            params={str(name): str(value) for name, value in (answer.get("params") or {}).items()},
-            doc=answer.get("doc"),
-            on_success=answer.get("onSuccess"),
-            on_failure=answer.get("onFailure"),
-            disabled=answer.get("disabled") is True,
-        )
-
-    def to_request(self) -> dict[str, Any]:
-        """Return the rule as a request carries it."""
-        return _request(self)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleSet:
+class RuleSet(_Part):
     """The rules of a schema.
 
     Attributes:
@@ -140,27 +128,21 @@ class RuleSet:
     encoding_rules: tuple[Rule, ...] = ()
     enable_at: str | None = None
 
-    @classmethod
-    def from_answer(cls, answer: Mapping[str, Any]) -> "RuleSet":
-        """Parse the property `ruleSet` of an answer."""
-        migration, domain, encoding = (
-            tuple(map(Rule.from_answer, answer.get(phase) or ()))
-            for phase in ("migrationRules", "domainRules", "encodingRules")
-        )
-        return cls(
-            migration_rules=migration,
-            domain_rules=domain,
-            encoding_rules=encoding,
-            enable_at=answer.get("enableAt"),
-        )
-
     def concerns(self, mode: str) -> bool:
         """Return whether domain or encoding rules run for `WRITE` or `READ`; migration rules do not count."""
         return any(rule.mode in (mode, "WRITEREAD") for rule in (*self.domain_rules, *self.encoding_rules))
 
-    def to_request(self) -> dict[str, Any]:
-        """Return the rule set as a request carries it."""
-        return _request(self)
+
+_READERS: Mapping[Any, Callable[[Any], Any]] = {
+    str: str,
+    str | None: lambda value: value,
+    bool: lambda value: value is True,
+    frozenset[str]: lambda value: frozenset(map(str, value)),
+    Mapping[str, str]: lambda value: {str(name): str(one) for name, one in value.items()},
+    Mapping[str, frozenset[str]]: lambda value: {str(name): frozenset(map(str, one)) for name, one in value.items()},
+    tuple[Rule, ...]: lambda value: tuple(map(Rule.from_answer, value)),
+}
+"""What parses a field of a part, by the type of the field."""
 
 
 @dataclass(frozen=True, slots=True)
