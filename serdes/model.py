@@ -128,6 +128,11 @@ class RuleSet(_Part):
     encoding_rules: tuple[Rule, ...] = ()
     enable_at: str | None = None
 
+    @property
+    def for_clients(self) -> bool:
+        """Whether clients run the rules."""
+        return self.enable_at in (None, "ALL", "CLIENT")
+
     def concerns(self, mode: str) -> bool:
         """Return whether domain or encoding rules run for `WRITE` or `READ`; migration rules do not count."""
         return any(rule.mode in (mode, "WRITEREAD") for rule in (*self.domain_rules, *self.encoding_rules))
@@ -202,6 +207,14 @@ class Schema:
         return (
             self if self.metadata is None and self.rule_set is None else Schema(self.text, self.format, self.references)
         )
+
+    @property
+    def client_rules(self) -> list[Rule]:
+        """The enabled rules that clients run, such as encryption (CSFLE)."""
+        rules = self.rule_set
+        if rules is None or not rules.for_clients:
+            return []
+        return [one for one in (*rules.migration_rules, *rules.domain_rules, *rules.encoding_rules) if not one.disabled]
 
 
 def schema_given(given: Any, kind: str | None = None, name: str = "schema") -> Schema:

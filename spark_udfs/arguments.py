@@ -4,21 +4,26 @@ Rules of this file: it checks and converts arguments of the public calls; nothin
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, SparkSession, functions
 
 from strata.serdes.settings import ClientSettings
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 __all__ = ["Mode", "Registry", "active_session", "check_id", "check_options", "column_of", "names_of", "one_of"]
-__all__ += ["settings_of"]
+__all__ += ["part_of", "settings_of"]
 
 Registry = str | Sequence[str] | ClientSettings
 """The ways of naming the registry."""
 
 _E = TypeVar("_E", bound=StrEnum)
+_D = TypeVar("_D", bound="DataclassInstance")
 
 
 class Mode(StrEnum):
@@ -46,6 +51,16 @@ def check_options(given: Mapping[str, object], options: type) -> None:
     missing = sorted(options.__required_keys__ - given.keys())  # type: ignore[attr-defined]
     if missing:
         raise TypeError(f"missing option {', '.join(missing)}")
+
+
+def part_of(given: Mapping[str, Any], part: type[_D]) -> _D:
+    """Return the options that a dataclass has fields for; a missing one has its default.
+
+    Args:
+        given: the options of the call.
+        part: the dataclass.
+    """
+    return part(**{one.name: given[one.name] for one in fields(part) if one.name in given})
 
 
 def one_of(allowed: type[_E], name: str, given: str) -> _E:

@@ -36,7 +36,6 @@ _MODES = {
     "DOWNGRADE": ("DOWNGRADE", "UPDOWN"),
 }
 _FORWARD = ("WRITE", "UPGRADE")
-_RUN_BY_CLIENTS = (None, "ALL", "CLIENT")
 _ENCRYPTION = frozenset({"ENCRYPT", "ENCRYPT_PAYLOAD"})
 _FLAGS = {True: True, "true": True, False: False, "false": False}
 _MAX_EXECUTORS = 1000
@@ -119,7 +118,7 @@ class Runner:
         disabled = _FLAGS.get(self._setting(rule, "disabled"))
         if disabled is not None:
             return not disabled
-        return not rule.disabled and (rule_set is None or rule_set.enable_at in _RUN_BY_CLIENTS)
+        return not rule.disabled and (rule_set is None or rule_set.for_clients)
 
     def _step(self, rule: Rule, context: RuleContext, values: Values | None) -> Step:
         try:

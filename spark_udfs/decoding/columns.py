@@ -6,7 +6,7 @@ from typing import Literal, Required, TypedDict, Unpack
 from pyspark.sql import Column, functions
 
 from strata.serdes.client import Schema
-from strata.spark_udfs.arguments import Mode, Registry, check_options, column_of, names_of, one_of, settings_of
+from strata.spark_udfs.arguments import Mode, Registry, check_options, column_of, names_of, one_of, part_of, settings_of
 from strata.spark_udfs.decoding.headers import with_header
 from strata.spark_udfs.decoding.paths import PathOption, choose_path
 from strata.spark_udfs.decoding.plan import DecodePlan, ReaderSource, plan_decode, reader_type
@@ -102,17 +102,9 @@ def decode(column: Column | str, **options: Unpack[DecodeOptions]) -> Column:
 
 def _plan(options: DecodeOptions) -> DecodePlan:
     mode = one_of(Mode, "mode", options.get("mode", "DEADLETTER"))
-    settings = settings_of(options["registry"])
-    source = ReaderSource(
-        options.get("reader_schema"),
-        options.get("subject"),
-        options.get("version", "latest"),
-        options.get("schema_id"),
-        options.get("format"),
-    )
     return plan_decode(
-        settings,
-        source,
+        settings_of(options["registry"]),
+        part_of(options, ReaderSource),
         mode=mode,
         columns=options.get("columns"),
         origin=names_of("origin", options.get("origin", ()), of="column") if mode is Mode.FAILFAST else (),

@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from strata.serdes.avro.projection import project, write
 from strata.serdes.avro.schema import Node, parse
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.model import AVRO
 from strata.serdes.references import resolve
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Mode, check_id
-from strata.spark_udfs.contract_rules import client_rules
 from strata.spark_udfs.decoding.arrow_columns import Shape
 from strata.spark_udfs.decoding.avro_types import Type, type_of
 from strata.spark_udfs.decoding.payload_formats import reader_of
 from strata.spark_udfs.decoding.payload_schema import PayloadSchema, payload_schema
-from strata.spark_udfs.decoding.reader_schema import project, write
 
 __all__ = ["DecodePlan", "ReaderSource", "plan_decode", "reader_type"]
 
@@ -58,14 +57,14 @@ class ReaderSource:
     `format` is the format that it must have.
     """
 
-    text: str | Schema | None = None
+    reader_schema: str | Schema | None = None
     subject: str | None = None
     version: int | Literal["latest"] = "latest"
     schema_id: int | None = None
     format: str | None = None
 
     def __post_init__(self) -> None:
-        given = [one for one in (self.text, self.subject, self.schema_id) if one is not None]
+        given = [one for one in (self.reader_schema, self.subject, self.schema_id) if one is not None]
         if len(given) != 1:
             raise ValueError(
                 "expected exactly one of reader_schema (a text), subject (with a version) and schema_id, "
@@ -73,8 +72,10 @@ class ReaderSource:
             )
         if self.version != "latest" and self.subject is None:
             raise ValueError("version needs subject")
-        if not isinstance(self.text, str | Schema | None):
-            raise TypeError(f"reader_schema is a text or a strata.serdes.client.Schema, not {type(self.text).__name__}")
+        if not isinstance(self.reader_schema, str | Schema | None):
+            raise TypeError(
+                f"reader_schema is a text or a strata.serdes.client.Schema, not {type(self.reader_schema).__name__}"
+            )
         check_id(self.schema_id)
 
     def read(self, registry: ClientSettings) -> Schema:
@@ -84,9 +85,9 @@ class ReaderSource:
             ValueError: If the schema has another format.
             SerdeError: If the registry does not have the schema, or does not answer.
         """
-        if isinstance(self.text, str):
-            return Schema(self.text, self.format or AVRO)
-        found = self.text or self._ask(registry)
+        if isinstance(self.reader_schema, str):
+            return Schema(self.reader_schema, self.format or AVRO)
+        found = self.reader_schema or self._ask(registry)
         if self.format not in (None, found.format):
             raise ValueError(f"expected a reader schema of format {self.format}, got {found.format}")
         return found
@@ -151,7 +152,7 @@ def reader_type(plan: DecodePlan) -> Type | Shape:
 
 def _warn_of_rules(schema: Schema) -> None:
     """Warn that `decode` does not run the rules for reading, such as CSFLE decryption."""
-    names = [one.name for one in client_rules(schema) if one.mode != _WRITE]
+    names = [one.name for one in schema.client_rules if one.mode != _WRITE]
     if names:
         _log.warning(
             "decode does not run the reader schema's rules for reading (%s): encrypted fields stay encrypted",

@@ -1,14 +1,14 @@
-"""The reader schema of a decode: projected to the chosen columns, and written out for the executors."""
+"""The reader schema of a decode, written out for the executors in the JVM."""
 
 import json
 from typing import Any
 
 from strata.serdes.avro.encoder import compile_encoder
 from strata.serdes.avro.logical_types import Shape, default_value
-from strata.serdes.avro.projection import SchemaWriter, project, write
+from strata.serdes.avro.projection import SchemaWriter, write
 from strata.serdes.avro.schema import MISSING, Field, Record, parse
 
-__all__ = ["project", "write", "write_with_defaults"]
+__all__ = ["write_with_defaults"]
 
 
 def write_with_defaults(text: str) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Str
 
 from strata.serdes.client import RegistryClient, Schema
 from strata.serdes.framing import header_name
-from strata.spark_udfs.arguments import Mode, Registry, check_options, column_of, names_of, one_of, settings_of
+from strata.spark_udfs.arguments import Mode, Registry, check_options, column_of, names_of, one_of, part_of, settings_of
 from strata.spark_udfs.encoding.plan import EncodePlan, Target, WriterSource, target_of
 
 __all__ = ["ENCODE_ERROR_TYPE", "EncodeOptions", "Encoder", "encode", "encoder"]
@@ -190,15 +190,7 @@ def encoder(**options: Unpack[EncodeOptions]) -> Encoder:
     mode = one_of(Mode, "mode", options.get("mode", "FAILFAST"))
     framing = one_of(Framing, "framing", options.get("framing", "prefix"))
     settings = settings_of(options["registry"])
-    source = WriterSource(
-        format=options.get("format"),
-        subject=options.get("subject"),
-        schema=options.get("schema"),
-        version=options.get("version"),
-        schema_id=options.get("schema_id"),
-        register=options.get("register", True),
-        normalize=options.get("normalize", False),
-    )
+    source = part_of(options, WriterSource)
     with RegistryClient.from_settings(settings) as client:
         target = target_of(client, source, message=options.get("message"), with_guid=framing is not Framing.PREFIX)
     prefix, header = _framed(target, framing, key=options.get("key", False))

@@ -20,7 +20,6 @@ from strata.serdes.model import AVRO, JSON, PROTOBUF
 from strata.serdes.references import resolve
 from strata.serdes.settings import ClientSettings
 from strata.spark_udfs.arguments import Mode, check_id
-from strata.spark_udfs.contract_rules import client_rules
 from strata.spark_udfs.decoding.avro_types import type_of
 from strata.spark_udfs.decoding.type_limits import RecursiveSchema, UnsupportedSchema
 from strata.spark_udfs.encoding.derived_schemas import avro_schema, json_schema
@@ -148,7 +147,7 @@ def _check_end(schema: Node, schema_id: int) -> None:
 
 def _check_rules(schema: Schema, schema_id: int) -> None:
     """Raise SchemaError if the data contract has rules for writing: fields for CSFLE would be written in plain text."""
-    names = [one.name for one in client_rules(schema) if one.mode in _WRITING]
+    names = [one.name for one in schema.client_rules if one.mode in _WRITING]
     if names:
         raise SchemaError(
             f"encode does not run the rules for writing of schema id {schema_id} ({', '.join(names)}): "

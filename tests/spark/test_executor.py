@@ -272,9 +272,9 @@ def test_reader_schema_when_registry_is_down(scripted_registry: Any) -> None:
 # name, arguments
 CONTRADICTIONS: list[tuple[str, dict[str, Any]]] = [
     ("none", {}),
-    ("text and subject", {"text": '"int"', "subject": "s"}),
+    ("text and subject", {"reader_schema": '"int"', "subject": "s"}),
     ("subject and id", {"subject": "s", "schema_id": 1}),
-    ("version without subject", {"text": '"int"', "version": 2}),
+    ("version without subject", {"reader_schema": '"int"', "version": 2}),
 ]
 
 

@@ -363,23 +363,23 @@ def test_failfast(client: RegistryClient) -> None:
 # arguments of the source, of the plan, the error's message
 WRONG: list[Any] = [
     pytest.param(
-        {"text": '"int"'},
+        {"reader_schema": '"int"'},
         {"message": "a.B"}, "message needs a Protobuf schema, and the reader schema is AVRO", id="message of Avro",
     ),
     pytest.param(
-        {"text": '"int"'},
+        {"reader_schema": '"int"'},
         {"validate": True}, "validate needs a JSON Schema, and the reader schema is AVRO", id="validate Avro",
     ),
     pytest.param(
-        {"text": "{}", "format": "JSON"},
+        {"reader_schema": "{}", "format": "JSON"},
         {"message": "a.B"}, "the reader schema is JSON", id="message of JSON",
     ),
     pytest.param(
-        {"text": "{}", "format": "XML"},
+        {"reader_schema": "{}", "format": "XML"},
         {}, "got 'XML'", id="no such format",
     ),
     pytest.param(
-        {"text": Schema("{}", "JSON"), "format": "AVRO"},
+        {"reader_schema": Schema("{}", "JSON"), "format": "AVRO"},
         {}, "expected a reader schema of format AVRO, got JSON", id="other format than said",
     ),
 ]  # fmt: skip

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from strata.serdes.avro.projection import project, write
 from strata.serdes.avro.schema import describe, parse
-from strata.spark_udfs.decoding.reader_schema import project, write
 
 
 def _record(*fields: dict[str, Any], name: str = "R", **more: Any) -> dict[str, Any]:

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_type
 
 from strata.serdes.arrow import BatchDecoder, Style
+from strata.serdes.avro.projection import write
 from strata.serdes.avro.schema import parse
 from strata.spark_udfs.decoding.avro_types import type_of
-from strata.spark_udfs.decoding.reader_schema import write
 from strata.spark_udfs.decoding.type_limits import UnsupportedSchema
 
 
