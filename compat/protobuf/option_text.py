@@ -6,7 +6,7 @@ from typing import Final
 from strata.compat.protobuf.model import Kind, ListValue, MapValue, Option, Scalar, Value, in_maps
 from strata.compat.protobuf.reader import Reader
 
-__all__ = ["read_option", "read_options"]
+__all__ = ["read_option", "read_options", "strip_option"]
 
 _NUMBER_STARTS: Final = "-0123456789"
 _CLOSING: Final[Mapping[str, str]] = {"(": ")", "[": "]"}
@@ -106,3 +106,16 @@ def _joined(values: list[Value]) -> Value:
     for value in values:
         items += value.items if isinstance(value, ListValue) else (value,)
     return ListValue(tuple(items))
+
+
+def strip_option(
+    reader: Reader, start: int, name: str, options: tuple[Option, ...]
+) -> tuple[str | None, tuple[Option, ...]]:
+    """Remove a field attribute that is written as an option; return its last value and the other options."""
+    found = [option for option in options if option.name == name]
+    if not found:
+        return None, options
+    value = found[-1].value
+    if not isinstance(value, Scalar) or found[-1].path:
+        raise reader.fault(f"{name} takes a single value, not a list or a map", start)
+    return value.text, tuple(option for option in options if option.name != name)

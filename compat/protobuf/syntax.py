@@ -25,11 +25,10 @@ from strata.compat.protobuf.model import (
     Range,
     Reserved,
     Rpc,
-    Scalar,
     Service,
     TypeDefinition,
 )
-from strata.compat.protobuf.option_text import read_option, read_options
+from strata.compat.protobuf.option_text import read_option, read_options, strip_option
 from strata.compat.protobuf.reader import Reader
 from strata.compat.schema import SchemaParseError
 
@@ -71,7 +70,6 @@ class _Parts:
 class _FileReader:
     def __init__(self, text: str, limits: Limits):
         self._reader = Reader(text, limits)
-        self._limits = limits
         self._syntax: str | None = None
         self._package: str | None = None
         self._imports: dict[str, list[str]] = {"": [], "public": [], "weak": []}
@@ -83,40 +81,33 @@ class _FileReader:
 
     def read(self) -> File:
         parts = _Parts()
-        types: dict[str, TypeDefinition] = {}
-        services: dict[str, Service] = {}
+        defined: dict[tuple[bool, str], TypeDefinition | Service] = {}
         while not self._reader.at_end():
             part = self._declaration(_FILE)
-            if isinstance(part, Message | Enum):
-                self._define(types, part)
-            elif isinstance(part, Service):
-                self._define(services, part)
-            else:
-                parts.add(part)
+            if isinstance(part, Message | Enum | Service):
+                name = (isinstance(part, Service), part.name)  # a service may be called like a type
+                if name in defined:
+                    raise self._reader.fault(f"{part.name[:60]} is defined twice; rename one of the two")
+                defined[name] = part
+            parts.add(part)
         return File(
             self._package,
             self._syntax,
             tuple(self._imports[""]),
             tuple(self._imports["public"]),
             tuple(self._imports["weak"]),
-            tuple(types.values()),
-            tuple(services.values()),
+            tuple(part for part in defined.values() if isinstance(part, TypeDefinition)),
+            parts.of(Service),
             parts.of(Extend),
             parts.of(Option),
         )
 
-    def _define(self, known: dict[str, _PartT], part: _PartT) -> None:
-        name = getattr(part, "name", "")
-        if name in known:
-            raise self._reader.fault(f"{name[:60]} is defined twice; rename one of the two")
-        known[name] = part
-
     def _declaration(self, context: str) -> object:
         self._declarations += 1
-        self._limits.look_at_clock()
+        self._reader.limits.look_at_clock()
         self._indentation += 2 * self._depth
-        if self._indentation > self._limits.text:
-            raise self._reader.fault(f"The printed schema has more than {self._limits.text} characters")
+        if self._indentation > self._reader.limits.text:
+            raise self._reader.fault(f"The printed schema has more than {self._reader.limits.text} characters")
         reader = self._reader
         if reader.take(";"):
             return None
@@ -177,11 +168,16 @@ class _FileReader:
         self._imports[modifier].append(_plain_path(reader.literal()))
         reader.require(";")
 
-    def _message(self) -> Message:
+    def _block(self, context: str) -> tuple[str, _Parts]:
+        """Read a name and the statements in braces after it."""
         name = self._reader.name()
-        self._count("types")
+        if context in (_MESSAGE, _ENUM):
+            self._count("types")
         self._reader.require("{")
-        parts = self._body(_MESSAGE)
+        return name, self._body(context)
+
+    def _message(self) -> Message:
+        name, parts = self._block(_MESSAGE)
         return Message(
             name,
             parts.of(Field),
@@ -195,22 +191,16 @@ class _FileReader:
         )
 
     def _enum(self) -> Enum:
-        name = self._reader.name()
-        self._count("types")
-        self._reader.require("{")
-        parts = self._body(_ENUM)
+        name, parts = self._block(_ENUM)
         return Enum(name, parts.of(Constant), parts.of(Option), parts.of(Reserved))
 
     def _service(self) -> Service:
-        name = self._reader.name()
-        self._reader.require("{")
-        parts = self._body(_SERVICE)
+        name, parts = self._block(_SERVICE)
         return Service(name, parts.of(Rpc), parts.of(Option))
 
     def _extend(self) -> Extend:
-        name = self._reader.name()
-        self._reader.require("{")
-        return Extend(name, self._body(_EXTEND).of(Field))
+        name, parts = self._block(_EXTEND)
+        return Extend(name, parts.of(Field))
 
     def _rpc(self) -> Rpc:
         reader = self._reader
@@ -277,8 +267,8 @@ class _FileReader:
         reader.peek()
         start = reader.position
         options = read_options(reader, self._depth_left())
-        default, options = _strip(reader, start, "default", options)
-        json_name, options = _strip(reader, start, "json_name", options)
+        default, options = strip_option(reader, start, "default", options)
+        json_name, options = strip_option(reader, start, "json_name", options)
         reader.require(";")
         reader.trailing_comment()
         return Field(label, type_name, name, tag, options, default, json_name)
@@ -320,31 +310,27 @@ class _FileReader:
 
     def _reserved(self) -> Reserved:
         reader = self._reader
-        values: list[int | Range | str] = []
-        while True:
-            values.append(reader.literal() if reader.peek() in "\"'" else self._tags(",;"))
-            self._count("symbols")
-            if reader.take(";"):
-                break
-            if not reader.take(","):
-                raise reader.fault("',' or ';' is missing after a tag, range or name")
+        values = self._listed(";", lambda: reader.literal() if reader.peek() in "\"'" else self._tags(",;"))
+        reader.require(";")
         reader.trailing_comment()
-        return Reserved(tuple(values))
+        return Reserved(values)
 
     def _extensions(self) -> Extensions:
-        reader = self._reader
-        values: list[int | Range] = []
+        values = self._listed(";[", lambda: self._tags(",;["))
+        options = read_options(self._reader, self._depth_left())
+        self._reader.require(";")
+        return Extensions(values, options)
+
+    def _listed(self, ends: str, read: Callable[[], _PartT]) -> tuple[_PartT, ...]:
+        """Read values with commas between them, up to one of the characters that end the list."""
+        values: list[_PartT] = []
         while True:
-            values.append(self._tags(",;["))
+            values.append(read())
             self._count("symbols")
-            if reader.peek() == "[":
-                options = read_options(reader, self._depth_left())
-                reader.require(";")
-                return Extensions(tuple(values), options)
-            if reader.take(";"):
-                return Extensions(tuple(values))
-            if not reader.take(","):
-                raise reader.fault("',' or ';' is missing after a tag, range or name")
+            if self._reader.peek() in ends:
+                return tuple(values)
+            if not self._reader.take(","):
+                raise self._reader.fault("',' or ';' is missing after a tag, range or name")
 
     def _tags(self, ends: str) -> int | Range:
         """Read `5` or `5 to 7` or `5 to max`."""
@@ -355,9 +341,7 @@ class _FileReader:
         if reader.word() != "to":
             raise reader.fault("Expected 'to' after the first number of a range")
         word = reader.word()
-        if word == "max":
-            return first, LARGEST_TAG
-        return first, reader.as_integer(word)
+        return first, LARGEST_TAG if word == "max" else reader.as_integer(word)
 
     def _constant(self, name: str) -> Constant:
         reader = self._reader
@@ -371,16 +355,16 @@ class _FileReader:
 
     def _enter(self) -> None:
         self._depth += 1
-        if self._depth > self._limits.depth:
-            raise self._reader.fault(f"Messages and maps are nested more than {self._limits.depth} deep")
+        if self._depth > self._reader.limits.depth:
+            raise self._reader.fault(f"Messages and maps are nested more than {self._reader.limits.depth} deep")
 
     def _depth_left(self) -> int:
         """Return the depth left for option values, which share one bound with messages."""
-        return self._limits.depth - self._depth
+        return self._reader.limits.depth - self._depth
 
     def _count(self, what: str) -> None:
         self._counts[what] += 1
-        allowed: int = getattr(self._limits, what)
+        allowed: int = getattr(self._reader.limits, what)
         if self._counts[what] > allowed:
             raise self._reader.fault(f"The schema has more than {allowed} {what}")
 
@@ -413,14 +397,3 @@ def _plain_path(path: str) -> str:
     root = "/" if path.startswith("/") else ""
     parts = (part for part in path.split("/") if part not in ("", "."))
     return root + "/".join(dropwhile("..".__eq__, parts) if root else parts) or "."
-
-
-def _strip(reader: Reader, start: int, name: str, options: tuple[Option, ...]) -> tuple[str | None, tuple[Option, ...]]:
-    """Remove a field attribute that is written as an option; return its last value and the other options."""
-    found = [option for option in options if option.name == name]
-    if not found:
-        return None, options
-    value = found[-1].value
-    if not isinstance(value, Scalar) or found[-1].path:
-        raise reader.fault(f"{name} takes a single value, not a list or a map", start)
-    return value.text, tuple(option for option in options if option.name != name)
