@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from strata.serdes.arrow import operations as op
 from strata.serdes.arrow import vm_state as vm
-from strata.serdes.arrow.columns import Columns
+from strata.serdes.arrow.columns import Columns, sparse
 from strata.serdes.arrow.entry_points import run
 from strata.serdes.arrow.layout import ERROR_TYPE, Style, layout
 from strata.serdes.arrow.program_cache import Programs, Snapshot, WriterSchemas
@@ -362,10 +362,8 @@ def _source(array: pa.Array) -> _Source:
 
 
 def _errors(decoded: Decoded) -> pa.Array:
-    count = decoded.columns.rows
-    if not decoded.refusals:
-        return pa.nulls(count, ERROR_TYPE)
-    errors: list[dict[str, Any] | None] = [None] * count
-    for row, refusal in decoded.refusals.items():
-        errors[row] = {"reason": refusal.reason, "schema_id": refusal.schema_id, "position": refusal.position}
-    return pa.array(errors, ERROR_TYPE)
+    errors = {
+        row: {"reason": one.reason, "schema_id": one.schema_id, "position": one.position}
+        for row, one in decoded.refusals.items()
+    }
+    return sparse(decoded.columns.rows, errors, ERROR_TYPE)

@@ -7,7 +7,7 @@ Rules of this file: texts in, descriptors out; no payloads and no registry.
 """
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor
@@ -22,7 +22,7 @@ from strata.compat.schema import ResolvedReference, SchemaParseError
 from strata.serdes.errors import NoMessage, SchemaError
 from strata.serdes.model import PROTOBUF, Schema
 
-__all__ = ["find_message", "imports_of", "indexes_of", "is_known", "link", "text_of"]
+__all__ = ["copied", "find_message", "imports_of", "indexes_of", "is_known", "link", "text_of"]
 
 _ROOT = "the schema itself"
 _KNOWN = ("google/protobuf/", "google/type/", "confluent/")
@@ -166,6 +166,31 @@ def indexes_of(message: Descriptor) -> tuple[int, ...]:
         message = outer
     path.append(list(message.file.message_types_by_name).index(message.name))
     return tuple(reversed(path))
+
+
+def copied(message: Descriptor, change: Callable[[FileDescriptorProto], None]) -> Descriptor:
+    """Return a copy of a message in a pool of its own.
+
+    Args:
+        message: the message.
+        change: changes the copy of its file, and those of all files that it imports.
+    """
+    pool = DescriptorPool()
+    added: set[str] = set()
+
+    def add(file: FileDescriptor) -> None:
+        if file.name in added:
+            return
+        added.add(file.name)
+        for one in file.dependencies:
+            add(one)
+        proto = FileDescriptorProto()
+        file.CopyToProto(proto)
+        change(proto)
+        pool.AddSerializedFile(proto.SerializeToString())
+
+    add(message.file)
+    return pool.FindMessageTypeByName(message.full_name)
 
 
 def text_of(file: FileDescriptor) -> str:

@@ -10,9 +10,9 @@ Rules of this file: errors of the library pass through, except from `dict_of`.
 import functools
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import Default, DescriptorPool
+from google.protobuf.descriptor_pool import Default
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.json_format import Error as JsonError
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -21,6 +21,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes.errors import DecodeError, DecodeReason
+from strata.serdes.protobuf.files import copied
 
 __all__ = ["dict_of", "from_json", "to_json"]
 
@@ -84,9 +85,7 @@ def _about(message: Any) -> tuple[Any, Any]:
     types = _Types(message.file.pool)
     if not any(field.name in _TAKEN for one in _reachable(message) for field in one.fields):
         return types, None
-    pool = DescriptorPool()
-    _copy(message.file, pool, set())
-    return types, GetMessageClass(pool.FindMessageTypeByName(message.full_name))
+    return types, GetMessageClass(copied(message, _rename_all))
 
 
 def _reachable(message: Descriptor) -> list[Descriptor]:
@@ -101,18 +100,10 @@ def _reachable(message: Descriptor) -> list[Descriptor]:
     return list(found.values())
 
 
-def _copy(file: FileDescriptor, pool: DescriptorPool, copied: set[str]) -> None:
-    if file.name in copied:
-        return
-    copied.add(file.name)
-    for one in file.dependencies:
-        _copy(one, pool, copied)
-    proto = FileDescriptorProto()
-    file.CopyToProto(proto)
+def _rename_all(file: FileDescriptorProto) -> None:
     if not file.name.startswith("google/protobuf/"):  # the library uses their field names
-        for message in proto.message_type:
+        for message in file.message_type:
             _rename(message)
-    pool.AddSerializedFile(proto.SerializeToString())
 
 
 def _rename(message: DescriptorProto) -> None:

@@ -10,13 +10,13 @@ Rules of this file: descriptors in, descriptors out; no registry and no payloads
 from collections.abc import Iterable
 from typing import Any, Final
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from strata.serdes.errors import DecodeReason
+from strata.serdes.protobuf.files import copied
 from strata.spark_udfs.decoding.protobuf_types import entry_of
 
 __all__ = ["FieldMismatch", "class_to_read"]
@@ -117,23 +117,13 @@ def _describe(field: FieldDescriptor) -> str:
 
 
 def _with_types(message: Descriptor, types: dict[str, int]) -> Descriptor:
-    """Return a copy of the message, in a new pool, in which some fields at any level have other types."""
-    pool = DescriptorPool()
-    _copy(message.file, pool, types, set())
-    return pool.FindMessageTypeByName(message.full_name)
+    """Return a copy of the message in which some fields at any level have other types."""
 
+    def retype(file: FileDescriptorProto) -> None:
+        for inner in file.message_type:
+            _retype(inner, f"{file.package}.{inner.name}".lstrip("."), types)
 
-def _copy(file: FileDescriptor, pool: DescriptorPool, types: dict[str, int], copied: set[str]) -> None:
-    if file.name in copied:
-        return
-    copied.add(file.name)
-    for one in file.dependencies:
-        _copy(one, pool, types, copied)
-    proto = FileDescriptorProto()
-    file.CopyToProto(proto)
-    for inner in proto.message_type:
-        _retype(inner, f"{proto.package}.{inner.name}".lstrip("."), types)
-    pool.AddSerializedFile(proto.SerializeToString())
+    return copied(message, retype)
 
 
 def _retype(message: DescriptorProto, name: str, types: dict[str, int]) -> None:

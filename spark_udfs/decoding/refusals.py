@@ -5,10 +5,10 @@ Rules of this file: the same for every format; nothing is decoded here.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
+from strata.serdes.arrow.columns import sparse
 from strata.spark_udfs.arguments import Mode
 from strata.spark_udfs.decoding.plan import DecodePlan
 from strata.spark_udfs.decoding.schema_names import Name, label
@@ -74,9 +74,8 @@ def finish(
 
 
 def _errors(sent: pa.Array, refusals: Mapping[int, Refusal]) -> pa.Array:
-    if not refusals:
-        return pa.nulls(len(sent), _ERROR_TYPE)
-    errors: list[dict[str, Any] | None] = [None] * len(sent)
-    for row, refusal in refusals.items():
-        errors[row] = {"reason": refusal.reason, "schema_id": refusal.schema_id, "frame": sent[row].as_py()}
-    return pa.array(errors, _ERROR_TYPE)
+    errors = {
+        row: {"reason": refusal.reason, "schema_id": refusal.schema_id, "frame": sent[row].as_py()}
+        for row, refusal in refusals.items()
+    }
+    return sparse(len(sent), errors, _ERROR_TYPE)

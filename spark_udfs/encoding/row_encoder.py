@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from strata.serdes import arrow
+from strata.serdes.arrow.columns import sparse
 from strata.serdes.errors import EncodeError
 from strata.serdes.model import AVRO, JSON
 from strata.spark_udfs.arguments import Mode
@@ -159,9 +160,4 @@ def _placed(frames: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _errors(count: int, refusals: Mapping[int, EncodeError]) -> pa.Array:
-    if not refusals:
-        return pa.nulls(count, _ERROR_TYPE)
-    errors: list[dict[str, str] | None] = [None] * count
-    for row, error in refusals.items():
-        errors[row] = {"reason": error.detail, "path": error.path}
-    return pa.array(errors, _ERROR_TYPE)
+    return sparse(count, {row: {"reason": one.detail, "path": one.path} for row, one in refusals.items()}, _ERROR_TYPE)
