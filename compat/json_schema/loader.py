@@ -49,9 +49,8 @@ class Loader:
     def __init__(self, documents: Documents, limits: Limits):
         self._documents = documents
         self.limits = limits
-        self._nodes: dict[
-            tuple[int, int, bool], Node
-        ] = {}  # by document, identity of the JSON value, and whether its name ends with `#`
+        # By document, identity of the JSON value, and whether its name ends with `#`.
+        self._nodes: dict[tuple[int, int, bool], Node] = {}
         self._waiting: list[tuple[ReferenceNode, Place, bool]] = []
         self._loaded = 0
         self._digests: dict[int, str] = {}
@@ -263,7 +262,7 @@ class _Reader:
             pattern=self._keywords.pattern(),
         )
 
-    def _number(self) -> NumberNode:
+    def _number(self, *, integer: bool = False) -> NumberNode:
         self._keywords.use(NUMBER_WORDS)
         bounds = self._keywords.numbers("minimum", "maximum")
         multiple_of = self._keywords.multiple_of()
@@ -272,12 +271,7 @@ class _Reader:
             self._keywords.typed("exclusiveMaximum", bool)
         else:
             bounds |= self._keywords.numbers("exclusiveMinimum", "exclusiveMaximum")
-        return NumberNode(bounds=bounds, multiple_of=multiple_of)
-
-    def _integer(self) -> NumberNode:
-        node = self._number()
-        node.integer = True
-        return node
+        return NumberNode(bounds=bounds, multiple_of=multiple_of, integer=integer)
 
     def _object(self) -> ObjectNode:
         self._keywords.use(OBJECT_WORDS)
@@ -332,18 +326,16 @@ class _Reader:
         return node
 
     def _dependencies(self) -> tuple[dict[str, frozenset[str]], dict[str, Node]]:
+        """Return the dependencies that name properties, except empty ones, and those that are schemas."""
         arrays: dict[str, frozenset[str]] = {}
         schemas: dict[str, Node] = {}
-        if self._modern:
-            for name, value in (self._keywords.typed("dependentRequired", dict) or {}).items():
-                arrays[name] = frozenset(self._keywords.strings(value, name))
-            return _without_empty(arrays), self._schemas("dependentSchemas")
-        for name, value in (self._keywords.typed("dependencies", dict) or {}).items():
-            if isinstance(value, list):
-                arrays[name] = frozenset(self._keywords.strings(value, name))
-            else:
+        word = "dependentRequired" if self._modern else "dependencies"
+        for name, value in (self._keywords.typed(word, dict) or {}).items():
+            if not self._modern and not isinstance(value, list):
                 schemas[name] = self._object_in_draft_4(name, value)
-        return _without_empty(arrays), schemas
+            elif names := self._keywords.strings(value, name):
+                arrays[name] = frozenset(names)
+        return arrays, self._schemas("dependentSchemas") if self._modern else schemas
 
     def _rest(self, word: str) -> Rest:
         value = self._json.get(word, True)
@@ -385,15 +377,10 @@ def _check_kind(value: Json) -> None:
         raise SchemaParseError(f"Expected a schema (an object, true or false), got {excerpt(write_json(value))}")
 
 
-def _without_empty(arrays: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """Drop empty lists, because the loaders keep only the members of the lists."""
-    return {name: names for name, names in arrays.items() if names}
-
-
 _TYPES: Final[Mapping[str, Callable[[_Reader], Node]]] = {
     "string": _Reader._string,
     "number": _Reader._number,
-    "integer": _Reader._integer,
+    "integer": lambda reader: reader._number(integer=True),
     "object": _Reader._object,
     "array": _Reader._array,
     "boolean": lambda _: BooleanNode(),

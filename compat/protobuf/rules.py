@@ -10,7 +10,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from strata.compat.limits import DEFAULT_LIMITS, Limits
 from strata.compat.protobuf.model import SCALARS, Enum, Field, Message, TypeDefinition, is_map_entry, map_types
@@ -35,6 +35,8 @@ _TEXTS: Final = frozenset({"string", "bytes"})
 
 _KeyT = TypeVar("_KeyT", str, int)
 _KindT = TypeVar("_KindT", Message, Enum)
+
+_Pair: TypeAlias = tuple[str, str]  # the full names of reader and writer, of which one at least is from a reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +106,6 @@ def _report(found: Found, field_name: str | None) -> Incompatibility:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two messages to compare, at least one of them from a reference."""
-
-    reader: str  # full names
-    writer: str
-
-
 @dataclass(slots=True)
 class _Judged:
     """The differences of one pair itself, and the fields that use other pairs."""
@@ -178,10 +172,7 @@ class _Comparison:
             self._messages(one, other, at, (inside(scopes[0], name), inside(scopes[1], name)))
         enums, their_enums = _by_name(reader, Enum), _by_name(writer, Enum)
         for name, at in self._shared(enums, their_enums, path, "ENUM"):
-            ours, theirs = (
-                {constant.tag: constant.name for constant in enum.constants}
-                for _, enum in (enums[name], their_enums[name])
-            )
+            ours, theirs = ({one.tag: one.name for one in found[name][1].constants} for found in (enums, their_enums))
             for tag, place in self._shared(ours, theirs, f"{at}/", "ENUM_CONST"):
                 if ours[tag] != theirs[tag]:
                     self._note(Difference.ENUM_CONST_CHANGED, place)
@@ -296,7 +287,7 @@ class _Comparison:
             return
         if ours is None or theirs is None or ours.identity == theirs.identity:
             return
-        pair = _Pair(ours.full, theirs.full)
+        pair = ours.full, theirs.full
         self._here.uses.append((pair, path))
         if pair not in self._judged:
             self._judged[pair] = _Judged()
@@ -366,24 +357,23 @@ def _put_together(root: _Judged, judged: Mapping[_Pair, _Judged], most: int) -> 
     totals: dict[_Pair, _Total] = {}
     open_pairs: set[_Pair] = set()
     whole = _Total(list(root.found))
-    stack = [_Frame(None, root.uses, whole)]
+    stack: list[tuple[_Pair | None, list[tuple[_Pair, str]], _Total]] = [(None, root.uses[::-1], whole)]
     while stack:
-        frame = stack[-1]
-        while frame.next < len(frame.uses):
-            used, path = frame.uses[frame.next]
+        pair, uses, total = stack[-1]
+        while uses:
+            used, path = uses[-1]
             if used in totals:
-                use = Found(Difference.FIELD_NAMED_TYPE_CHANGED, path, used.reader, used.writer)
-                frame.total.add(totals[used], use, most)
+                total.add(totals[used], Found(Difference.FIELD_NAMED_TYPE_CHANGED, path, *used), most)
             elif used not in open_pairs:
                 open_pairs.add(used)
-                stack.append(_Frame(used, judged[used].uses, _Total(list(judged[used].found))))
+                stack.append((used, judged[used].uses[::-1], _Total(list(judged[used].found))))
                 break
-            frame.next += 1
+            uses.pop()
         else:
             stack.pop()
-            if frame.pair is not None:
-                open_pairs.discard(frame.pair)
-                totals[frame.pair] = frame.total
+            if pair is not None:
+                open_pairs.discard(pair)
+                totals[pair] = total
     return whole.found
 
 
@@ -407,13 +397,3 @@ class _Total:
         if self._uses == 2:
             self.found = [one for one in self.found if not one.difference.compatible]
         return self.found
-
-
-@dataclass(slots=True)
-class _Frame:
-    """A pair on the stack, and which of its uses is next."""
-
-    pair: _Pair | None
-    uses: list[tuple[_Pair, str]]
-    total: _Total
-    next: int = 0
