@@ -158,15 +158,13 @@ class DecodeError(SerdeError):
 
     def __str__(self) -> str:
         places = (
-            ("at field ", self.path or None),
+            ("at field ", self.path),
             ("near byte ", self.offset),
             ("schema id ", self.schema_id),
             ("schema guid ", self.guid),
             ("topic ", self.topic),
         )
-        where = ", ".join(f"{label}{place}" for label, place in places if place is not None)
-        what = f"{self.reason}: {self.detail}" if self.detail else str(self.reason)
-        return f"{what} ({where})" if where else what
+        return _placed(f"{self.reason}: {self.detail}" if self.detail else str(self.reason), *places)
 
 
 class EncodeError(SerdeError):
@@ -186,7 +184,7 @@ class EncodeError(SerdeError):
 
     def __str__(self) -> str:
         what = self.detail if self.row is None else f"row {self.row}: {self.detail}"
-        return f"{what} (at field {self.path})" if self.path else what
+        return _placed(what, ("at field ", self.path))
 
 
 class RuleError(SerdeError):
@@ -207,9 +205,7 @@ class RuleError(SerdeError):
         self.topic = topic
 
     def __str__(self) -> str:
-        places = (("rule ", self.rule), ("subject ", self.subject), ("topic ", self.topic))
-        where = ", ".join(f"{label}{place}" for label, place in places if place)
-        return f"{self.detail} ({where})" if where else self.detail
+        return _placed(self.detail, ("rule ", self.rule), ("subject ", self.subject), ("topic ", self.topic))
 
 
 class RegistryError(SerdeError):
@@ -237,6 +233,12 @@ class TokenError(SerdeError):
 
 class RegistryUnavailable(SerdeError):
     """No usable answer after all retries; the same call may succeed later."""
+
+
+def _placed(what: str, *places: tuple[str, object]) -> str:
+    """Return a message with the known places behind it."""
+    where = ", ".join(f"{label}{place}" for label, place in places if place not in (None, ""))
+    return f"{what} ({where})" if where else what
 
 
 def expected(what: str, value: Any, advice: str = "", *, path: str = "") -> EncodeError:

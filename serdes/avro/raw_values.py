@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from strata.serdes.avro.schema import MISSING, Logical
+from strata.serdes.avro.source_lines import names_of
 from strata.serdes.errors import (
     EncodeError,
     did_you_mean,
@@ -142,22 +143,8 @@ def _number(out: bytearray, number: int) -> None:
     append(number)
 
 
-NAMES: dict[str, Any] = {
-    "integer": _integer,
-    "real": _real,
-    "boolean": _boolean,
-    "text": _text,
-    "raw": _raw,
-    "sequence": _sequence,
-    "mapping": _mapping,
-    "not_null": _not_null,
-    "out_of_range": _out_of_range,
-    "symbol": _symbol,
-    "bad_size": _bad_size,
-    "unknown": _unknown,
-    "MISSING": MISSING,
-    "number": _number,
-}
+NAMES = names_of(_integer, _real, _boolean, _text, _raw, _sequence, _mapping, _not_null, _out_of_range, _symbol)
+NAMES |= names_of(_bad_size, _unknown, _number) | {"MISSING": MISSING}
 """The names that generated source uses."""
 
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from strata.serdes.avro.source_lines import Part, place
+from strata.serdes.avro.source_lines import Part, names_of, place
 from strata.serdes.errors import DecodeError, DecodeReason
 
 __all__ = ["NAMES", "locate"]
@@ -103,18 +103,10 @@ def _no_symbol(symbol: str) -> NoReturn:
 NAMES: Mapping[str, Any] = {
     "long_more": _long_more,
     "int_more": _int_more,
-    "sized_block": _sized_block,
     "float_at": struct.Struct("<f").unpack_from,
     "double_at": struct.Struct("<d").unpack_from,
-    "truncated": _truncated,
-    "trailing": _trailing,
-    "bad_length": _bad_length,
-    "bad_index": _bad_index,
-    "bad_boolean": _bad_boolean,
-    "too_deep": _too_deep,
-    "spend": _spend,
-    "unresolved": _unresolved,
-    "no_symbol": _no_symbol,
+    **names_of(_sized_block, _truncated, _trailing, _bad_length, _bad_index, _bad_boolean, _too_deep, _spend),
+    **names_of(_unresolved, _no_symbol),
 }
 """The names that generated source uses."""
 

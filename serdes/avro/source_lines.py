@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Explain", "Listing", "Part", "SourceWriter", "compile_listing", "place", "shorten"]
+__all__ = ["Explain", "Listing", "Part", "SourceWriter", "compile_listing", "names_of", "place", "shorten"]
 
 Part = str | Callable[[Mapping[str, Any]], str]
 """A part of a path: fixed, or computed from the local variables of the frame that failed."""
@@ -111,6 +111,11 @@ def compile_listing(listing: Listing, name: str, names: Mapping[str, Any]) -> di
     namespace: dict[str, Any] = {**names, **listing.constants}
     exec(compile("\n".join(listing.lines), f"<{name}>", "exec"), namespace)  # noqa: S102 - names are quoted by the writers
     return namespace
+
+
+def names_of(*functions: Callable[..., Any]) -> dict[str, Any]:
+    """Return functions by the names that source has for them: their own, without the underscore in front."""
+    return {one.__name__.removeprefix("_"): one for one in functions}
 
 
 def place(

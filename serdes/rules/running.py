@@ -28,6 +28,7 @@ from strata.serdes.subject_name_strategies import RecordContext
 __all__ = ["DOMAIN", "ENCODING", "MIGRATION", "Runner", "Step", "has_rules", "run"]
 
 MIGRATION, DOMAIN, ENCODING = "migrationRules", "domainRules", "encodingRules"
+_PHASES = {MIGRATION: "migration_rules", DOMAIN: "domain_rules", ENCODING: "encoding_rules"}
 
 _MODES = {
     "WRITE": ("WRITE", "WRITEREAD"),
@@ -59,13 +60,8 @@ def has_rules(rule_set: RuleSet | None, phase: str, mode: str) -> bool:
 
 
 def _rules(rule_set: RuleSet | None, phase: str) -> tuple[Rule, ...]:
-    if rule_set is None:
-        return ()
-    return {
-        MIGRATION: rule_set.migration_rules,
-        DOMAIN: rule_set.domain_rules,
-        ENCODING: rule_set.encoding_rules,
-    }[phase]
+    rules: tuple[Rule, ...] = () if rule_set is None else getattr(rule_set, _PHASES[phase])
+    return rules
 
 
 class Runner:
