@@ -13,6 +13,9 @@ from strata.storage.records import AssociationKey, AssociationValue, Subject
 
 __all__ = ["Association", "Associations"]
 
+Place = tuple[str, str]
+"""What an association is found by, and its value."""
+
 
 @dataclass(frozen=True, slots=True)
 class Association:
@@ -25,12 +28,10 @@ class Association:
 
 @dataclass(frozen=True, slots=True)
 class Associations:
-    """All associations of a log."""
+    """All associations of a log; `index` has the keys by subject, by resource name and by resource id."""
 
     by_key: "Map[AssociationKey, Association]" = field(default_factory=Map)
-    subjects: "Map[str, frozenset[AssociationKey]]" = field(default_factory=Map)
-    names: "Map[str, frozenset[AssociationKey]]" = field(default_factory=Map)
-    resource_ids: "Map[str, frozenset[AssociationKey]]" = field(default_factory=Map)
+    index: "Map[Place, frozenset[AssociationKey]]" = field(default_factory=Map)
 
     def after(self, key: AssociationKey, value: AssociationValue | None, timestamp: int) -> "Associations":
         """Return the associations with one added or changed.
@@ -40,32 +41,20 @@ class Associations:
             value: Its new value, or None to remove it.
             timestamp: The time of the record, in milliseconds since the epoch.
         """
-        rest = self._without(key)
+        old, index = self.by_key.get(key), self.index
+        if old is not None:
+            for place in _places(old.key, old.value):
+                left = index[place] - {key}
+                index = index.set(place, left) if left else index.delete(place)
         if value is None:
-            return rest
-        return replace(
-            rest,
-            by_key=rest.by_key.set(key, Association(key, value, timestamp)),
-            subjects=_added(rest.subjects, key.subject, key),
-            names=_added(rest.names, key.resource_name, key),
-            resource_ids=_added(rest.resource_ids, value.resource_id, key),
-        )
-
-    def _without(self, key: AssociationKey) -> "Associations":
-        old = self.by_key.get(key)
-        if old is None:
-            return self
-        return replace(
-            self,
-            by_key=self.by_key.delete(key),
-            subjects=_removed(self.subjects, key.subject, key),
-            names=_removed(self.names, key.resource_name, key),
-            resource_ids=_removed(self.resource_ids, old.value.resource_id, key),
-        )
+            return replace(self, by_key=self.by_key.delete(key), index=index) if old else self
+        for place in _places(key, value):
+            index = index.set(place, index.get(place, frozenset()) | {key})
+        return replace(self, by_key=self.by_key.set(key, Association(key, value, timestamp)), index=index)
 
     def of_subject(self, subject: Subject) -> list[Association]:
         """Return the associations of a subject, sorted by key."""
-        return self._sorted(self.subjects.get(subject, ()))
+        return self._sorted(self.index.get(("subject", subject), ()))
 
     def of_name(self, name: str | None, namespace: str | None) -> list[Association]:
         """Return the associations of resources, sorted by key.
@@ -74,25 +63,16 @@ class Associations:
             name: The name of the resources, or None for any name.
             namespace: The namespace of the resources, or None for any namespace.
         """
-        keys = self.by_key if name is None else self.names.get(name, ())
+        keys = self.by_key if name is None else self.index.get(("name", name), ())
         return self._sorted(key for key in keys if namespace in (None, key.resource_namespace))
 
     def of_resource_id(self, resource_id: str) -> list[Association]:
         """Return the associations of a resource, sorted by key."""
-        return self._sorted(self.resource_ids.get(resource_id, ()))
+        return self._sorted(self.index.get(("id", resource_id), ()))
 
     def _sorted(self, keys: Iterable[AssociationKey]) -> list[Association]:
         return [self.by_key[key] for key in sorted(keys)]
 
 
-def _added(
-    index: "Map[str, frozenset[AssociationKey]]", name: str, key: AssociationKey
-) -> "Map[str, frozenset[AssociationKey]]":
-    return index.set(name, index.get(name, frozenset()) | {key})
-
-
-def _removed(
-    index: "Map[str, frozenset[AssociationKey]]", name: str, key: AssociationKey
-) -> "Map[str, frozenset[AssociationKey]]":
-    left = index[name] - {key}
-    return index.set(name, left) if left else index.delete(name)
+def _places(key: AssociationKey, value: AssociationValue) -> tuple[Place, ...]:
+    return ("subject", key.subject), ("name", key.resource_name), ("id", value.resource_id)

@@ -36,7 +36,6 @@ from strata.storage.records import (
     ModeKey,
     NoopKey,
     Reference,
-    SchemaId,
     SchemaKey,
     SchemaValue,
     Value,
@@ -56,6 +55,7 @@ _TENANT = "default"
 _SCHEMA_KEY = b'{"keytype":"SCHEMA",'
 _PLAIN_FIELDS = itemgetter("subject", "version", "id", "schema")
 _NOT_PLAIN = frozenset({"references", "metadata", "ruleSet"})
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _T = TypeVar("_T")
 _new = tuple.__new__  # see storage/fold.py
 
@@ -114,17 +114,32 @@ _PROPERTIES: Mapping[type, Sequence[_Property]] = {
     ),
     DekKey: (_Property("kek", "kekName", str), _same("subject"), _same("algorithm"), _same("version", int)),
     DekValue: (_Property("material", "encryptedKeyMaterial", str, None), _DELETED, _CREATED),
+    SchemaValue: (
+        _same("subject"),
+        _same("version", int),
+        _Property("schema_id", "id", int),
+        _Property("schema_type", "schemaType", str, "AVRO"),
+        _same("references", list, ()),
+        _same("metadata", object, None),
+        _Property("rule_set", "ruleSet", object, None),
+        _Property("text", "schema", str),
+        _DELETED,
+    ),
     Reference: (_same("name"), _same("subject"), _same("version", int)),
 }
 
 
 def properties_of(item: Key | Value | Reference) -> dict[str, Any]:
     """Return the properties of a key, value or reference by their names on the wire, without absent and empty ones."""
-    found = {}
+    found: dict[str, Any] = {}
     for attribute, name, kind, _ in _PROPERTIES[type(item)]:
         value = getattr(item, attribute)
-        if value is not None and value != {}:
-            found[name] = dict(sorted(value.items())) if kind is dict else value
+        if kind is dict:
+            value = dict(sorted(value.items()))
+        elif kind is list:
+            value = [{"name": r.name, "subject": r.subject, "version": r.version} for r in value]
+        if value or isinstance(value, str | int):
+            found[name] = value
     return found
 
 
@@ -134,7 +149,13 @@ def from_properties(kind: type[_T], content: Mapping[str, Any]) -> _T:
     Raises:
         RecordError: A property is missing or of the wrong type.
     """
-    return kind(**{row.attribute: _typed(content, row.name, row.kind, row.default) for row in _PROPERTIES[kind]})
+    found: dict[str, Any] = {}
+    for attribute, name, type_, default in _PROPERTIES[kind]:
+        value = content.get(name)
+        found[attribute] = value if type(value) is type_ else _typed(content, name, type_, default)
+    if "references" in found:
+        found["references"] = tuple(map(_reference, found["references"]))
+    return kind(**found)
 
 
 # --- to bytes
@@ -170,7 +191,7 @@ def encode(key: Key, value: Value = None) -> Record:
 
 def _dump(content: Mapping[str, Any]) -> bytes:
     # Not orjson: an integer beyond 64 bits in metadata must keep its digits.
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(content).encode()
 
 
 def _value_json(key: Key, properties: Mapping[str, Any], value: Value) -> Mapping[str, Any] | None:
@@ -182,7 +203,7 @@ def _value_json(key: Key, properties: Mapping[str, Any], value: Value) -> Mappin
         case _, None:
             return None
         case _, SchemaValue():
-            return _schema_json(value)
+            return properties_of(value)
         case _, ConfigValue():
             fields = {name: value.fields[name] for name in CONFIG_FIELDS if value.fields.get(name) is not None}
             return {**properties, **fields}
@@ -195,18 +216,6 @@ def _value_json(key: Key, properties: Mapping[str, Any], value: Value) -> Mappin
             return {"tenant": _TENANT, "context": value}
         case _:
             return {**properties, _SINGLE[type(key)][0]: value}
-
-
-def _schema_json(value: SchemaValue) -> dict[str, Any]:
-    content: dict[str, Any] = {"subject": value.subject, "version": value.version, "id": value.schema_id}
-    content["schemaType"] = value.schema_type
-    if value.references:
-        content["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in value.references]
-    if value.metadata:
-        content["metadata"] = value.metadata
-    if value.rule_set:
-        content["ruleSet"] = value.rule_set
-    return content | {"schema": value.text, "deleted": value.deleted}
 
 
 # The only property of a value that is not a class of its own.
@@ -360,20 +369,11 @@ _KEYS: Mapping[str, type[Key]] = {head["keytype"]: kind for kind, head in _HEADS
 
 
 def _schema_value(key: SchemaKey, content: Mapping[str, Any]) -> SchemaValue:
-    schema_id = _typed(content, "id", int)
-    _check_id(schema_id)
+    # The key decides: some old values lack the subject and version, or have other ones.
+    value = from_properties(SchemaValue, {**content, "subject": key.subject, "version": key.version})
+    _check_id(value.schema_id)
     _check_version(key.version)
-    return SchemaValue(
-        key.subject,
-        key.version,
-        SchemaId(schema_id),
-        _typed(content, "schema", str),
-        _typed(content, "schemaType", str, "AVRO"),
-        tuple(_reference(item) for item in _typed(content, "references", list, [])),
-        content.get("metadata"),
-        content.get("ruleSet"),
-        deleted=_typed(content, "deleted", bool, default=False),
-    )
+    return value
 
 
 def _config_value(content: Mapping[str, Any]) -> ConfigValue:

@@ -17,7 +17,7 @@ from strata.registry.transfer.rest import THREADS, Connection, segment
 from strata.registry.transfer.rest_associations import read_associations
 from strata.registry.transfer.rest_keys import read_keys
 from strata.storage.log import Record
-from strata.storage.record_json import encode
+from strata.storage.record_json import RecordError, encode, from_properties
 from strata.storage.records import (
     CONFIG_FIELDS,
     DEFAULT_CONTEXT,
@@ -25,15 +25,10 @@ from strata.storage.records import (
     ConfigValue,
     ContextKey,
     HighWaterKey,
-    Key,
     ModeKey,
-    Reference,
-    SchemaId,
     SchemaKey,
     SchemaValue,
     Subject,
-    Value,
-    Version,
     context_of,
 )
 
@@ -61,7 +56,7 @@ def read_service(connection: Connection) -> Copy:
         )
     contexts = sorted({*_contexts(connection), *map(context_of, subjects)} - {DEFAULT_CONTEXT})
     records = [encode(ContextKey(name)) for name in contexts]
-    records += [encode(*_schema(item)) for item in sorted(served, key=_age)]
+    records += [_schema(item, connection) for item in sorted(served, key=_age)]
     records += _highest_ids(connection, served)
     scopes: list[Scope] = [GLOBAL_SCOPE, None, *(f":{name}:" for name in contexts), *subjects]
     records += _settings(connection, scopes)
@@ -123,21 +118,12 @@ def _age(item: Served) -> tuple[int, str, int]:
     return item["id"], item["subject"], item["version"]
 
 
-def _schema(item: Served) -> tuple[Key, Value]:
-    subject, version = Subject(item["subject"]), Version(item["version"])
-    references = tuple(Reference(r["name"], r["subject"], r["version"]) for r in item.get("references") or ())
-    value = SchemaValue(
-        subject,
-        version,
-        SchemaId(item["id"]),
-        item["schema"],
-        item.get("schemaType") or "AVRO",
-        references,
-        item.get("metadata"),
-        item.get("ruleSet"),
-        deleted=item.get("deleted") is True,
-    )
-    return SchemaKey(subject, version), value
+def _schema(item: Served, connection: Connection) -> Record:
+    try:
+        value = from_properties(SchemaValue, item)
+    except RecordError as error:
+        raise TransferError(f"{connection.name} listed an invalid schema: {error}; {item}") from None
+    return encode(SchemaKey(value.subject, value.version), value)
 
 
 def _highest_ids(connection: Connection, served: Sequence[Served]) -> Iterator[Record]:

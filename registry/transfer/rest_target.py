@@ -18,6 +18,7 @@ from strata.registry.transfer.rest import Connection, segment
 from strata.registry.transfer.rest_associations import write_associations
 from strata.registry.transfer.rest_keys import missing_keys, write_keys
 from strata.registry.transfer.rest_source import read_service
+from strata.storage.record_json import properties_of
 from strata.storage.records import DEFAULT_CONTEXT, Subject, context_of, qualified
 from strata.storage.state import SchemaVersion, State
 
@@ -27,6 +28,7 @@ _IMPORT = "IMPORT"
 # The subject that takes the highest id and is deleted again; it never outlives a run.
 _HIGHEST = "strata-highest-id"
 _REPLACED = ("context", "mode of", "record")
+_POSTED = ("schema", "schemaType", "references", "metadata", "ruleSet", "id", "version")
 _ALREADY_DELETED = (40401, 40404, 40406)
 # (id, subject, version, 0 to register or 1 to soft-delete), which sorts in the order of registration.
 Step = tuple[int, str, int, int]
@@ -171,17 +173,8 @@ def _take(target: Connection, state: State, step: Step) -> None:
 
 
 def _body(entry: SchemaVersion) -> dict[str, Any]:
-    value = entry.schema.value
-    content = {
-        "schema": entry.schema.text,
-        "schemaType": entry.schema.schema_type,
-        "references": [{"name": r.name, "subject": r.subject, "version": r.version} for r in value.references],
-        "metadata": value.metadata,
-        "ruleSet": value.rule_set,
-        "id": entry.schema.schema_id,
-        "version": entry.version,
-    }
-    return {name: found for name, found in content.items() if found}
+    content = properties_of(entry.schema.value) | {"id": entry.schema.schema_id, "version": entry.version}
+    return {name: content[name] for name in _POSTED if content.get(name)}
 
 
 def _lower_ids(state: State, held: State) -> dict[str, int]:

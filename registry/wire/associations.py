@@ -14,7 +14,8 @@ from strata.registry.wire.contracts import Answer, Body, Truth, Word
 from strata.registry.wire.failures import ErrorAnswer
 from strata.registry.wire.schemas import SchemaAnswer, SchemaBody, registered, schema_version
 from strata.storage.associations import Association
-from strata.storage.records import AssociationValue, qualified
+from strata.storage.record_json import properties_of
+from strata.storage.records import qualified
 from strata.storage.state import State
 
 __all__ = [
@@ -164,28 +165,25 @@ class BatchAnswer(Answer):
     results: list[ResultAnswer]
 
 
-def associated(found: Association) -> dict[str, Any]:
-    """Return the JSON of an association."""
-    key, value = found.key, found.value
-    return {
-        "subject": key.subject,
-        "guid": value.guid,
-        "resourceName": key.resource_name,
-        "resourceNamespace": key.resource_namespace,
-        "resourceId": value.resource_id,
-        "resourceType": key.resource_type,
-        "associationType": key.association_type,
-        **_lifecycle(value),
-        "createTs": value.created,
-        "updateTs": found.updated,
-    }
+def associated(found: Association, model: type[Answer] = AssociationAnswer) -> dict[str, Any]:
+    """Return the JSON of an association, without `frozen` if it is true and STRONG, where that is the rule.
+
+    Args:
+        found: the association.
+        model: the model of the answer, which names the properties to show.
+    """
+    content = properties_of(found.key) | properties_of(found.value) | {"updateTs": found.updated}
+    if found.value.lifecycle == "STRONG" and found.value.frozen:
+        del content["frozen"]
+    names = (field.alias or name for name, field in model.model_fields.items())
+    return {name: content[name] for name in names if name in content}
 
 
 def resource_answer(settled: Settled) -> dict[str, Any]:
     """Return the JSON of a resource's associations after a change."""
     infos = []
     for placed in settled.placed:
-        info = _info(placed.association)
+        info = associated(placed.association, AssociationInfoAnswer)
         if placed.registered:
             info["schema"] = {"subject": placed.association.key.subject} | registered(placed.registered)
         infos.append(info)
@@ -253,7 +251,7 @@ def found_answer(body: GetBody, state: State, *, include_schemas: bool) -> dict[
     infos = []
     for found in chosen:
         latest = state.latest(found.key.subject) if include_schemas else None
-        infos.append(_info(found) | ({"schema": schema_version(latest)} if latest else {}))
+        infos.append(associated(found, AssociationInfoAnswer) | ({"schema": schema_version(latest)} if latest else {}))
     first = chosen[0] if chosen else None
     resource = Resource(
         first.key.resource_name if first else body.name or "",
@@ -273,17 +271,3 @@ def _resource(resource: Resource, infos: list[dict[str, Any]]) -> dict[str, Any]
         "associations": infos,
     }
     return {name: value for name, value in content.items() if value}
-
-
-def _info(found: Association) -> dict[str, Any]:
-    return {
-        "subject": found.key.subject,
-        "associationType": found.key.association_type,
-        **_lifecycle(found.value),
-    }
-
-
-def _lifecycle(value: AssociationValue) -> dict[str, Any]:
-    """Return the lifecycle, and `frozen` unless it is True for a STRONG association, where that is the rule."""
-    shown: dict[str, Any] = {"lifecycle": value.lifecycle}
-    return shown if value.lifecycle == "STRONG" and value.frozen else shown | {"frozen": value.frozen}

@@ -237,12 +237,12 @@ class SqlLog:
         except (SQLAlchemyError, LogError):
             return False
 
-    def _run(self, read: Callable[[Connection], _T]) -> _T:
+    def _run(self, statement: Callable[[Connection], _T], *, write: bool = False) -> _T:
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
-                with self._connect(write=False) as connection:
-                    return read(connection)
+                with self._connect(write=write) as connection:
+                    return statement(connection)
             except SQLAlchemyError as error:
                 self._retry_or_raise(error, deadline, fate_unknown=False)
 
@@ -261,15 +261,8 @@ class SqlLog:
         return (self._writing_engine if write else self._engine).connect()
 
     def _create(self) -> None:
-        deadline = time.monotonic() + self._timeout_s
-        while True:
-            try:
-                with self._connect(write=True) as connection:
-                    if tables.create_tables(connection):
-                        _logger.info("created a new log: table %s in %s", tables.LOG_TABLE.name, self._location())
-                    return
-            except SQLAlchemyError as error:
-                self._retry_or_raise(error, deadline, fate_unknown=False)
+        if self._run(tables.create_tables, write=True):
+            _logger.info("created a new log: table %s in %s", tables.LOG_TABLE.name, self._location())
 
     def _file_now(self) -> tuple[int, int] | None:
         """Return device and inode of the SQLite file; None if there is none, or for a server."""
