@@ -28,6 +28,7 @@ __all__ = [
     "cache_folder",
     "flink_registry_jars",
     "kafka_jars",
+    "locked",
     "offline_ivy_settings",
     "resolve",
     "spark_avro_jars",
@@ -163,7 +164,7 @@ def resolve(jar_set: JarSet) -> list[Path]:
     """
     folder = cache_folder() / jar_set.folder_name
     if not folder.is_dir():
-        with _locked(folder.with_suffix(".lock")):
+        with locked(folder.with_suffix(".lock")):
             if not folder.is_dir():
                 _fetch(jar_set, folder)
     return sorted(folder.glob("*.jar"))
@@ -237,7 +238,8 @@ def _run(command: list[str], jar_set: JarSet) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, which other processes respect, while the block runs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

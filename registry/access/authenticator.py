@@ -177,7 +177,6 @@ class Authenticator:
     async def _bearer(self, header: bytes, token: bytes, address: str) -> Principal:
         from strata.registry.access.bearer import InvalidToken
 
-        generation = self._generation
         try:
             principal, ends_at = await self._tokens.principal(token)
         except InvalidToken as error:
@@ -191,8 +190,8 @@ class Authenticator:
         except KeysUnavailable as error:
             _log.error("%s", error)
             raise errors.identity_provider_silent() from None
-        if self._generation == generation:
-            self._remembered.put(header, principal, generation, seconds=ends_at - time.time())
+        # Nothing was awaited since the key was found, so it is one of the present generation.
+        self._remembered.put(header, principal, self._generation, seconds=ends_at - time.time())
         return principal
 
     def _certificate(self, scope: Mapping[str, Any], pem: str) -> Principal:

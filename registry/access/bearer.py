@@ -57,7 +57,7 @@ class TokenCheck:
             UnknownKey: if the provider has no such key.
         """
         algorithm, kid = self._header(token)
-        found = await self._keys.find(kid, _KINDS[algorithm[:2]])
+        found = await self._keys.find(kid, _KINDS[algorithm[:2]], algorithm)
         if found.get("alg", algorithm) != algorithm:
             raise InvalidToken(f"the key of the token is not for {algorithm}")
         claims = self._claims(token, found, algorithm)

@@ -107,12 +107,13 @@ class ProviderKeys:
         self._asking: asyncio.Task[None] | None = None
         self.generation = 0
 
-    async def find(self, kid: str | None, kind: str) -> Mapping[str, Any]:
+    async def find(self, kid: str | None, kind: str, algorithm: str) -> Mapping[str, Any]:
         """Return a key.
 
         Args:
-            kid: the name of the key; without one there must be one key only of that kind.
+            kid: the name of the key; without one there must be only one key of that algorithm.
             kind: the type of the key, such as `RSA`.
+            algorithm: the algorithm, such as `RS256`.
 
         Returns:
             The key as a JSON Web Key.
@@ -128,19 +129,23 @@ class ProviderKeys:
                 raise KeysUnavailable(f"the identity provider {self._issuer} does not answer")
         elif age > _FRESH_S and self._is_due(_FAILED_S):
             self._begin()
-        if found := self._known(kid, kind):
+        if found := self._known(kid, kind, algorithm):
             return found
+        if kid is None:
+            raise UnknownKey(0.0)
         asked = await self._ask(_UNKNOWN_S)
-        if found := self._known(kid, kind):
+        if found := self._known(kid, kind, algorithm):
             return found
         if self._failed:
             raise KeysUnavailable(f"the identity provider {self._issuer} does not answer")
         raise UnknownKey(0.0 if asked else max(0.0, self._asked_at + _UNKNOWN_S - self._now()))
 
-    def _known(self, kid: str | None, kind: str) -> Mapping[str, Any] | None:
-        of_kind = [key for key in self._keys if key.get("kty") == kind]
-        found = of_kind if kid is None else [key for key in of_kind if key.get("kid") == kid]
-        return found[0] if len(found) == 1 or (found and kid is not None) else None
+    def _known(self, kid: str | None, kind: str, algorithm: str) -> Mapping[str, Any] | None:
+        found = [key for key in self._keys if key.get("kty") == kind]
+        if kid is not None:
+            return next((key for key in found if key.get("kid") == kid), None)
+        found = [key for key in found if key.get("alg", algorithm) == algorithm]
+        return found[0] if len(found) == 1 else None
 
     def _is_due(self, interval_s: float) -> bool:
         return self._now() - self._asked_at >= (_FAILED_S if self._failed else interval_s)

@@ -1,0 +1,37 @@
+// An OpenID Connect provider over https on loopback, for tests. The one argument is a file with its settings:
+// folder (where oidc-provider is installed), issuer, port, certificate, key, jwks, clients, audiences, claims.
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import { pathToFileURL } from 'node:url';
+
+const given = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+const entry = pathToFileURL(`${given.folder}/node_modules/oidc-provider/lib/index.js`).href;
+const { Provider } = await import(entry);
+
+const provider = new Provider(given.issuer, {
+  clients: given.clients.map((id) => ({
+    client_id: id,
+    client_secret: 'secret',
+    grant_types: ['client_credentials'],
+    redirect_uris: [],
+    response_types: [],
+  })),
+  jwks: given.jwks,
+  extraTokenClaims: () => given.claims,
+  ttl: { ClientCredentials: 600 },
+  features: {
+    clientCredentials: { enabled: true },
+    devInteractions: { enabled: false },
+    resourceIndicators: {
+      enabled: true,
+      getResourceServerInfo: (_context, resource) => ({
+        scope: '',
+        audience: resource,
+        accessTokenFormat: 'jwt',
+        jwt: { sign: { alg: given.audiences[resource] } },
+      }),
+    },
+  },
+});
+const files = { cert: readFileSync(given.certificate), key: readFileSync(given.key) };
+createServer(files, provider.callback()).listen(given.port, '127.0.0.1');

@@ -1,0 +1,198 @@
+"""A real OpenID Connect provider on loopback: `oidc-provider`, which runs on Node.js.
+
+    with OidcProvider(folder, [SigningKey("RS256", "1")], {"strata": "RS256"}, {"groups": ["etl"]}) as provider:
+        provider.token("strata")
+
+Its keys belong to the test, which can therefore also sign what the provider would never issue. `rotate` restarts it
+with other keys at the same address. The package is installed once into the cache folder, with npm.
+"""
+
+import json
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from harness.certificates import certificate_files
+from harness.jars import cache_folder, locked
+from harness.processes import Process, free_port, start_tied, stop_process, tail
+
+__all__ = ["CLIENT", "OidcProvider", "SigningKey"]
+
+CLIENT = "etl"
+"""The client that gets tokens, whose subject is its own name."""
+
+_PACKAGE = "oidc-provider@9.13.3"
+_SCRIPT = Path(__file__).with_name("node") / "oidc_provider.mjs"
+_INSTALL_S, _READY_S, _POLL_S = 300, 60.0, 0.02
+_CURVES: dict[str, Any] = {"ES256": ec.SECP256R1, "ES384": ec.SECP384R1, "ES512": ec.SECP521R1}
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """A private key for one algorithm.
+
+    Attributes:
+        algorithm: the algorithm, such as `RS256`.
+        kid: the name of the key.
+        bits: the size of an RSA key.
+    """
+
+    algorithm: str
+    kid: str
+    bits: int = 2048
+
+    @cached_property
+    def private(self) -> Any:
+        """The key itself."""
+        if self.algorithm in _CURVES:
+            return ec.generate_private_key(_CURVES[self.algorithm]())
+        if self.algorithm == "EdDSA":
+            return ed25519.Ed25519PrivateKey.generate()
+        return rsa.generate_private_key(public_exponent=65537, key_size=self.bits)
+
+    def jwk(self, *, public: bool = False) -> dict[str, Any]:
+        """Return the key, or its public part, as a JSON Web Key."""
+        key = self.private.public_key() if public else self.private
+        found: Any = jwt.get_algorithm_by_name(self.algorithm).to_jwk(key, as_dict=True)
+        found.pop("key_ops", None)
+        return {**found, "kid": self.kid, "alg": self.algorithm, "use": "sig"}
+
+    def sign(self, claims: Mapping[str, Any], **header: Any) -> str:
+        """Return a token with these claims; a header of None leaves its field out."""
+        fields = {name: value for name, value in ({"kid": self.kid} | header).items() if value is not None}
+        return jwt.encode(dict(claims), self.private, self.algorithm, headers=fields)
+
+
+class OidcProvider:
+    """A provider that gives the client `CLIENT` access tokens.
+
+    Args:
+        folder: an empty folder for its files.
+        keys: its keys; the first one of an algorithm signs.
+        audiences: for each audience, the algorithm of its tokens.
+        claims: claims that each token has.
+    """
+
+    def __init__(
+        self, folder: Path, keys: Sequence[SigningKey], audiences: Mapping[str, str], claims: Mapping[str, Any]
+    ) -> None:
+        self._folder, self._keys = folder, list(keys)
+        self._audiences, self._claims = dict(audiences), dict(claims)
+        self._port = free_port()
+        self.issuer = f"https://127.0.0.1:{self._port}"
+        self.ca_file, self._key_file = certificate_files(folder)
+        self._tls = ssl.create_default_context(cafile=self.ca_file)
+        self._process: Process | None = None
+
+    def __enter__(self) -> Self:
+        self._start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def jwks_url(self) -> str:
+        """The URL of its keys."""
+        return f"{self.issuer}/jwks"
+
+    def stop(self) -> None:
+        """Stop the provider."""
+        if self._process is not None:
+            stop_process(self._process)
+
+    def rotate(self, *keys: SigningKey) -> None:
+        """Restart the provider with other keys."""
+        self.stop()
+        self._keys = list(keys)
+        self._start()
+
+    def token(self, audience: str) -> str:
+        """Return an access token for an audience."""
+        fields = {"grant_type": "client_credentials", "resource": audience}
+        credentials = b64encode(f"{CLIENT}:secret".encode()).decode()
+        request = urllib.request.Request(  # noqa: S310 - a URL of this file
+            f"{self.issuer}/token",
+            urllib.parse.urlencode(fields).encode(),
+            {"Authorization": f"Basic {credentials}"},
+        )
+        with urllib.request.urlopen(request, timeout=30, context=self._tls) as answer:  # noqa: S310 - the same
+            return str(json.load(answer)["access_token"])
+
+    def _start(self) -> None:
+        settings = self._folder / "settings.json"
+        content = {
+            "folder": str(_installed()),
+            "issuer": self.issuer,
+            "port": self._port,
+            "certificate": self.ca_file,
+            "key": self._key_file,
+            "jwks": {"keys": [key.jwk() for key in self._keys]},
+            "clients": [CLIENT],
+            "audiences": self._audiences,
+            "claims": self._claims,
+        }
+        settings.write_text(json.dumps(content))
+        log = self._folder / "provider.log"
+        self._process = start_tied(["node", str(_SCRIPT), str(settings)], log=log)
+        deadline = time.monotonic() + _READY_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"The identity provider did not start:\n{tail(log)}")
+            time.sleep(_POLL_S)
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(self.jwks_url, timeout=5, context=self._tls):  # noqa: S310 - a URL of this file
+                return True
+        except OSError:
+            return False
+
+
+def _installed() -> Path:
+    """Return the folder in which the package is installed, and install it first if it is not.
+
+    Raises:
+        RuntimeError: npm cannot install it.
+    """
+    folder = cache_folder().parent / "npm" / _PACKAGE
+    if not folder.is_dir():
+        with locked(folder.with_suffix(".lock")):
+            if not folder.is_dir():
+                _install(folder)
+    return folder
+
+
+def _install(folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        target = Path(scratch) / "installed"
+        target.mkdir()
+        (target / "package.json").write_text('{"private": true}')
+        options = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
+        done = subprocess.run(
+            ["npm", "install", *options, _PACKAGE],
+            cwd=target,
+            capture_output=True,
+            text=True,
+            timeout=_INSTALL_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        if done.returncode:
+            raise RuntimeError(f"npm cannot install {_PACKAGE}:\n{done.stderr[-2000:]}")
+        target.rename(folder)
